@@ -1,0 +1,95 @@
+"""What can be chosen about training, and the three presets; each default is written here and nowhere else.
+
+Two kinds of settings: `LossWeights` and `LearningRates` are numbers that one compiled program takes as arguments, so
+that a whole grid of them trains at once; `Training` holds the formulas that are compiled in; `Schedule` steers from
+outside and never compiles anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+
+class LossWeights(NamedTuple):
+    """Relative importance of the regularisers (the paper's Greek letters; the adversarial term has weight 1).
+
+    Examples
+    --------
+    >>> LossWeights(orthogonality=0.4).change
+    6.0
+    """
+
+    change: float = 6.0  # γ: keep transformations small and sparse
+    decomposition: float = 40.0  # κ: half the paper's 80 is as accurate or better on all five cohorts
+    reconstruction: float = 40.0  # ζ: as κ
+    orthogonality: float = 0.8  # λ: as good as 0.4 on easy cohorts, clearly better on hard ones
+    monotonicity: float = 500.0  # μ: a pattern never recedes with severity
+    near_control: float = 6.0  # η: severity near zero leaves the brain as it is
+
+
+class LearningRates(NamedTuple):
+    """Adam's learning rates; above about 1e-3 some trainings fail."""
+
+    generator: float = 8e-4  # for f, g₁ and g₂
+    discriminator: float = 8e-4
+
+
+@dataclass(frozen=True)
+class Training:
+    """The formulas of one update: compiled in, so that a change of one of them compiles a new program.
+
+    Parameters
+    ----------
+    composition : {"additive", "joint"}
+        ``additive``: the network gives the change of one pattern and changes add up. ``joint``: the network gives the
+        transformed brain in one pass (the paper's notation).
+    updates : {"joint", "separate"}
+        ``joint``: one gradient of the whole objective for f, g₁ and g₂. ``separate``: Algorithm 1, in which g₁ only
+        sees the decomposition and g₂ only the reconstruction.
+    orthogonality : {"batch", "person"}
+        Overlap of the patterns' changes averaged over the batch, or of each person's changes (the paper).
+    weight_decay : float
+        L2 decay inside the gradient of f, g₁ and g₂ (not AdamW).
+    gradient_clip : float or None
+        Largest gradient norm of f and of the discriminator.
+    weight_clip : float
+        Weights of f, g₁ and g₂ stay within ± this, which bounds their Lipschitz constants.
+    freeze_below : tuple of float or None
+        A model past the least number of steps is frozen once its reconstruction and monotonicity losses are below
+        these two (the paper's rule); None never freezes.
+    """
+
+    composition: Literal["additive", "joint"] = "additive"
+    updates: Literal["joint", "separate"] = "joint"
+    orthogonality: Literal["batch", "person"] = "batch"
+    weight_decay: float = 2.5e-3
+    gradient_clip: float | None = 100.0
+    weight_clip: float = 0.5
+    freeze_below: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long, on how many people at a time, and when to look and to stop.
+
+    Parameters
+    ----------
+    batch_size : int or None
+        People of each group per step; None takes an eighth of the patients (the paper).
+    min_steps, max_steps : int
+        No stopping before the first, none after the second.
+    checkpoint_every : int
+        Steps between two looks at the models.
+    patience : int or None
+        Stop when agreement has not risen for this many checkpoints; None never stops early.
+    whitening : float
+        0: the discriminator sees regions as they are; 1: decorrelated by the controls' covariance; between: a mixture.
+    """
+
+    batch_size: int | None = 32  # a third of the cost of 112 at no loss of accuracy
+    min_steps: int = 10_000
+    max_steps: int = 30_000
+    checkpoint_every: int = 1_000
+    patience: int | None = 6
+    whitening: float = 0.0

@@ -1,0 +1,1 @@
+"""The training engine: JAX and optax only; no tables, no files, no printing."""

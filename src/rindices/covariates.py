@@ -1,0 +1,231 @@
+"""Covariates of a cohort: reading them and asking whether their effect can be learned from the controls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rindices.cells import (
+    MOSTLY_NUMBERS,
+    Roster,
+    has_numbers,
+    number_block,
+    refuse_gaps,
+    refuse_text,
+    require_column,
+    share_of_numbers,
+    text_of,
+)
+from rindices.errors import InputError, counted, listed, shown
+
+__all__ = ["CovariateSpec", "check_covariates", "group_separation", "read_categories", "read_covariates"]
+
+# Numbers in these columns are names of places or machines: a slope over them would mean nothing.
+ALWAYS_CATEGORIES = frozenset({"site", "scanner"})
+RARE = 0.05
+SEPARATING_AUC = 0.95
+SEPARATING_ACCURACY = 0.95
+
+
+def read_covariates(frame: pd.DataFrame, names: Sequence[str], roster: Roster) -> pd.DataFrame:
+    """Return the covariates with the people's ids as index: numbers as float64, categories as text."""
+    columns: dict[str, list[float] | list[str]] = {}
+    for name in names:
+        require_column(frame, name, "a covariate", "Correct the name in --covariates, or add the column.")
+        column = frame[name]
+        if name.casefold() in ALWAYS_CATEGORIES:
+            columns[name] = read_categories(column, roster)
+        elif has_numbers(column):
+            columns[name] = number_block(frame, [name], roster, kind="covariate")[:, 0].tolist()
+        else:
+            if share_of_numbers(text_of(column)) >= MOSTLY_NUMBERS:
+                refuse_text(column, roster, kind="covariate")
+            columns[name] = read_categories(column, roster)
+    return pd.DataFrame(columns, index=roster.ids, columns=pd.Index(list(names), dtype=object if not names else None))
+
+
+def read_categories(column: pd.Series, roster: Roster, kind: str = "covariate") -> list[str]:
+    """Return a column of categories as text, refusing missing cells."""
+    text = text_of(column)
+    missing = text.isna().to_numpy()
+    if missing.any():
+        refuse_gaps(missing[:, None], [str(column.name)], roster, kind=kind)
+    return [str(cell) for cell in text]
+
+
+def check_covariates(covariates: pd.DataFrame, group: pd.Series) -> tuple[str, ...]:
+    """Refuse covariates whose effect the controls cannot show; return warnings about the doubtful ones."""
+    is_control, is_patient = (group == "control").to_numpy(), (group == "patient").to_numpy()
+    warnings: list[str] = []
+    for name in covariates.columns:
+        values = covariates[name].to_numpy()
+        if pd.unique(values[is_control]).size == 1:
+            value = shown(values[is_control][0])
+            raise InputError(
+                f"The effect of {name!r} cannot be learned: it has the same value ({value}) in all controls.\n"
+                f"Do without {name}, or add controls who differ in it."
+            )
+        if values.dtype.kind == "f":
+            warnings += _warn_of_zeros(name, values)
+            warnings += _warn_of_range(name, values, is_control, is_patient)
+        else:
+            _refuse_new_levels(name, values, is_control)
+        warnings += _warn_of_separation(name, values, is_control, is_patient)
+    return tuple(warnings)
+
+
+def _refuse_new_levels(name: str, values: NDArray, is_control: NDArray[np.bool_]) -> None:
+    known = set(values[is_control])
+    unknown = pd.Series(values[~is_control])
+    new = unknown[~unknown.isin(known)].value_counts()
+    if len(new):
+        levels = listed(f"{level} ({counted(int(number), 'person', 'people')})" for level, number in new.items())
+        raise InputError(
+            f"Column {name!r} has {counted(len(new), 'category', 'categories')} without a single control: {levels}.\n"
+            f"Their effect cannot be learned. Categories among the controls: {listed(sorted(known), 10)}.\n"
+            f"Remove these people, add controls of the same category, or do without {name}."
+        )
+
+
+def _warn_of_zeros(name: str, values: NDArray) -> list[str]:
+    """Warn of a few zeros far below everybody else: a head size of 0 is a gap, not a measurement."""
+    zero = values == 0
+    rest = values[~zero]
+    if not zero.any() or zero.mean() > RARE or rest.min() < 0.2 * np.median(rest):
+        return []
+    who = f"{counted(int(zero.sum()), 'person', 'people')} {'has' if zero.sum() == 1 else 'have'}"
+    return [f"{who} {name} 0, everybody else {shown(float(rest.min()))} or more: 0 may stand for a missing value."]
+
+
+def _warn_of_range(
+    name: str, values: NDArray, is_control: NDArray[np.bool_], is_patient: NDArray[np.bool_]
+) -> list[str]:
+    low, high = float(values[is_control].min()), float(values[is_control].max())
+    outside = int(((values < low) | (values > high))[is_patient].sum())
+    if not outside:
+        return []
+    return [
+        f"{outside} of {counted(int(is_patient.sum()), 'patient')} {'has' if outside == 1 else 'have'} {name} outside "
+        f"the controls' range ({shown(low)} to {shown(high)}): its effect is extrapolated there."
+    ]
+
+
+def _warn_of_separation(
+    name: str, values: NDArray, is_control: NDArray[np.bool_], is_patient: NDArray[np.bool_]
+) -> list[str]:
+    if not group_separation(values[is_control], values[is_patient]):
+        return []
+    return [
+        f"{name} nearly tells controls and patients apart by itself: what is found may be {name} rather than disease. "
+        f"Controls and patients should overlap in {name}."
+    ]
+
+
+def group_separation(controls: NDArray, patients: NDArray) -> bool:
+    """Tell whether a covariate alone nearly separates the groups.
+
+    Numbers: the area under the ROC curve is at least 0.95 (or at most 0.05). Categories: guessing each category's
+    commoner group is right in at least 95 % and halves the errors of always guessing the larger group.
+
+    Examples
+    --------
+    >>> group_separation(np.arange(30.0), np.arange(60.0, 90.0))
+    True
+    """
+    n_controls, n_patients = len(controls), len(patients)
+    together = pd.Series(np.concatenate([controls, patients]))
+    if controls.dtype.kind == "f":
+        rank_sum = together.rank().to_numpy()[n_controls:].sum()
+        area = (rank_sum - n_patients * (n_patients + 1) / 2) / (n_controls * n_patients)
+        return bool(max(area, 1 - area) >= SEPARATING_AUC)
+    is_patient = np.repeat([0, 1], [n_controls, n_patients])
+    table = pd.crosstab(together.to_numpy(), is_patient).to_numpy()
+    accuracy = table.max(axis=1).sum() / table.sum()
+    base = max(n_controls, n_patients) / (n_controls + n_patients)
+    return bool(accuracy >= SEPARATING_ACCURACY and 1 - accuracy <= (1 - base) / 2)
+
+
+@dataclass(frozen=True)
+class CovariateSpec:
+    """What a model expects of one covariate.
+
+    Attributes
+    ----------
+    name
+        Name of the column.
+    categories
+        The categories seen in training; None for a number.
+    minimum, maximum
+        Range of a number in training; None for categories.
+    codes
+        The two values of a number that had only two in training (sex as 0 and 1); otherwise None.
+
+    Examples
+    --------
+    >>> CovariateSpec.from_values("sex", np.array([0.0, 1.0, 1.0]))
+    CovariateSpec(name='sex', categories=None, minimum=0.0, maximum=1.0, codes=(0.0, 1.0))
+    """
+
+    name: str
+    categories: tuple[str, ...] | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    codes: tuple[float, ...] | None = None
+
+    @classmethod
+    def from_values(cls, name: str, values: NDArray) -> CovariateSpec:
+        """Describe the values of a covariate in training."""
+        if values.dtype.kind != "f":
+            return cls(name, categories=tuple(sorted(set(map(str, values)))))
+        different = np.unique(values)
+        codes = tuple(map(float, different)) if len(different) == 2 else None
+        return cls(name, minimum=float(different[0]), maximum=float(different[-1]), codes=codes)
+
+    def read(self, frame: pd.DataFrame, roster: Roster) -> list[float] | list[str]:
+        """Return the covariate of new people, refusing an absent column and another coding."""
+        require_column(frame, self.name, "a covariate of the model", "Add the column, coded as in the training table.")
+        column = frame[self.name]
+        if self.categories is not None:
+            categories = read_categories(column, roster)
+            self._refuse_others(pd.Series(categories), self.categories, roster)
+            return categories
+        if not has_numbers(column) and column.notna().any() and share_of_numbers(column) < MOSTLY_NUMBERS:
+            found = listed(sorted(set(column.dropna())))
+            expected = " and ".join(map(shown, self.codes)) if self.codes else self._range()
+            raise InputError(
+                f"Covariate {self.name!r} was a number in training ({expected}), but this table has text: {found}.\n"
+                "Code it as in the training table."
+            )
+        numbers = number_block(frame, [self.name], roster, kind="covariate")[:, 0]
+        if self.codes is not None:
+            self._refuse_others(pd.Series(numbers), self.codes, roster)
+        return [float(number) for number in numbers]
+
+    def _range(self) -> str:
+        return f"{shown(self.minimum)} to {shown(self.maximum)}"
+
+    def _refuse_others(self, values: pd.Series, known: Sequence[object], roster: Roster) -> None:
+        unknown = np.flatnonzero(~values.isin(list(known)))
+        if len(unknown):
+            first = int(unknown[0])
+            raise InputError(
+                f"Covariate {self.name!r} was coded {listed(map(shown, known), 10)} in training, "
+                f"but this table has {listed(map(shown, sorted(set(values))), 10)}.\n"
+                f"The first unknown value is {shown(values.iloc[first])!r} in {roster.at(first)} "
+                f"({counted(len(unknown), 'person', 'people')} in all).\n"
+                "Code it as in the training table, or remove these people."
+            )
+
+    def beyond(self, values: NDArray) -> list[str]:
+        """Return for each person ``""`` or what is unusual, such as ``age 91 above 86``."""
+        if self.minimum is None or self.maximum is None:
+            return [""] * len(values)
+        low, high = f"below {shown(self.minimum)}", f"above {shown(self.maximum)}"
+        return [
+            f"{self.name} {shown(value)} {low if value < self.minimum else high}" if outside else ""
+            for value, outside in zip(values, (values < self.minimum) | (values > self.maximum), strict=True)
+        ]

@@ -1,0 +1,70 @@
+"""The one error for users' mistakes, and the few phrases that its messages share."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+__all__ = ["InputError", "counted", "did_you_mean", "listed", "shown"]
+
+
+class InputError(ValueError):
+    """A mistake in what the user gave: a table, a column name, a label.
+
+    The message is one to four lines of plain text: what was expected, what was found, what to do.
+
+    Examples
+    --------
+    >>> str(InputError("The table has no column 'age'."))
+    "The table has no column 'age'."
+    """
+
+
+def listed(names: Iterable[object], limit: int = 6, joiner: str = ", ") -> str:
+    """Return the first few names and how many were left out.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c", "d"], limit=2)
+    'a, b and 2 more'
+    """
+    words = [str(name) for name in names]
+    left_out = len(words) - limit
+    return joiner.join(words[:limit]) + (f" and {left_out} more" if left_out > 0 else "")
+
+
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """Return a number with its noun in the right form.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2, "row"), counted(2, "person", "people")
+    ('1 row', '2 rows', '2 people')
+    """
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
+
+
+def did_you_mean(name: str, options: Sequence[str]) -> str:
+    """Return a suggestion such as `` Did you mean 'age'?``, or nothing when no option is near.
+
+    Examples
+    --------
+    >>> did_you_mean("Age", ["age", "sex"])
+    " Did you mean 'age'?"
+    """
+    by_folded = {option.casefold(): option for option in reversed(options)}
+    near = difflib.get_close_matches(name.casefold(), list(by_folded), n=2, cutoff=0.6)
+    return f" Did you mean {' or '.join(repr(by_folded[match]) for match in near)}?" if near else ""
+
+
+def shown(value: object) -> str:
+    """Return a value as a person would write it: ``61``, ``0.25``, ``1975510``.
+
+    Examples
+    --------
+    >>> shown(61.0), shown(0.123456), shown(1975510.4), shown("AD")
+    ('61', '0.1235', '1975510', 'AD')
+    """
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"

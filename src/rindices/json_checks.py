@@ -1,0 +1,43 @@
+"""Checks of plain JSON data that a file brought back: nonsense is a ValueError."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+
+__all__ = ["check_entries", "numbers_from", "texts_from"]
+
+
+def check_entries(data: object, kind: type) -> None:
+    """Refuse data whose entries are not exactly the fields of the dataclass ``kind``."""
+    expected = {field.name for field in fields(kind)}
+    if not isinstance(data, Mapping) or set(data) != expected:
+        found = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
+        raise ValueError(f"{kind.__name__}: expected the entries {sorted(expected)}, found {found}")
+
+
+def numbers_from(values: object, name: str) -> tuple[float, ...]:
+    """Return a list of finite numbers as a tuple.
+
+    Examples
+    --------
+    >>> numbers_from([1, 2.5], "minimum")
+    (1.0, 2.5)
+    """
+    if isinstance(values, list) and all(type(value) in (int, float) and math.isfinite(value) for value in values):
+        return tuple(float(value) for value in values)
+    raise ValueError(f"{name!r} should hold finite numbers, found {values!r:.80}")
+
+
+def texts_from(values: object, name: str) -> tuple[str, ...]:
+    """Return a list of texts as a tuple.
+
+    Examples
+    --------
+    >>> texts_from(["lHip"], "features")
+    ('lHip',)
+    """
+    if isinstance(values, list) and all(isinstance(value, str) for value in values):
+        return tuple(values)
+    raise ValueError(f"{name!r} should hold text, found {values!r:.80}")

@@ -1,0 +1,174 @@
+"""Diagnosis labels become controls and patients here and nowhere else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from rindices.cells import text_of
+from rindices.errors import InputError, counted, did_you_mean, listed
+
+__all__ = [
+    "CONTROL_NAMES",
+    "MIN_PEOPLE",
+    "NO_LABEL",
+    "Groups",
+    "Labels",
+    "assign_groups",
+    "check_group_sizes",
+    "label_text",
+]
+
+Labels = str | Sequence[str] | None
+
+NO_LABEL = "n/a"
+MIN_PEOPLE = 20  # in each group: below it neither means nor patterns mean anything
+CONTROL_NAMES = frozenset(
+    {"cn", "hc", "nc", "ctl", "ctrl", "control", "controls", "healthy", "healthy control", "healthy controls", "normal"}
+    | {"0", "-1"}
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Everybody's label and group, and the labels that each group was made of."""
+
+    diagnosis: pd.Series
+    group: pd.Series
+    control_labels: tuple[str, ...]
+    patient_labels: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def label_text(column: pd.Series) -> pd.Series:
+    """Return the labels as text: ``1.0`` becomes ``1``, a missing label ``n/a``.
+
+    Examples
+    --------
+    >>> label_text(pd.Series(["AD", None, "1.0"])).tolist()
+    ['AD', 'n/a', '1']
+    """
+    text = text_of(column).map(_plain, na_action="ignore")
+    return text.where(text.notna(), NO_LABEL)
+
+
+def _plain(label: object) -> str:
+    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", str(label).strip())
+
+
+def assign_groups(column: pd.Series, control: Labels = None, patients: Labels = None) -> Groups:
+    """Turn the diagnosis column into groups.
+
+    Parameters
+    ----------
+    column
+        The diagnosis column.
+    control, patients
+        A label, several separated by commas, or a sequence of labels. Without ``control`` the one label with
+        a usual name (CN, HC, control, 0, ...) is taken; without ``patients`` the one remaining label.
+
+    Returns
+    -------
+    Groups
+        Group is ``control``, ``patient`` or ``other`` (any other label, or none).
+
+    Examples
+    --------
+    >>> assign_groups(pd.Series(["CN", "AD", None])).group.tolist()
+    ['control', 'patient', 'other']
+    """
+    diagnosis = label_text(column)
+    counts = {str(label): int(number) for label, number in diagnosis.value_counts().items()}
+    found = [label for label in counts if label != NO_LABEL]
+    where = f"column {str(column.name)!r}"
+    if not found:
+        raise InputError(f"Nobody has a label in {where}.\nExpected each person's diagnosis, for example CN and AD.")
+    sick = _asked(patients, counts, "--patients", where)
+    healthy = _asked(control, counts, "--control", where) or _recognised(found, sick, counts, where)
+    both = [label for label in healthy if label in sick]
+    if both:
+        raise InputError(f"The label {both[0]!r} is in both --control and --patients.\nName it in one of the two only.")
+    sick = sick or _remaining(found, healthy, counts, where)
+    group = np.select([diagnosis.isin(healthy), diagnosis.isin(sick)], ["control", "patient"], "other")
+    others = {label: number for label, number in counts.items() if label not in (*healthy, *sick)}
+    return Groups(diagnosis, pd.Series(group.tolist(), index=column.index), healthy, sick, _warn_of_others(others))
+
+
+def _asked(labels: Labels, counts: dict[str, int], option: str, where: str) -> tuple[str, ...]:
+    if labels is None:
+        return ()
+    if not isinstance(labels, str):
+        items = list(labels) if isinstance(labels, Sequence) else [labels]
+        wanted = [_plain(item) for item in items]
+    else:
+        # A label may itself contain a comma.
+        wanted = [labels.strip()] if labels.strip() in counts else [_plain(item) for item in labels.split(",")]
+    wanted = list(dict.fromkeys(label for label in wanted if label))
+    if not wanted:
+        raise InputError(f"{option} names no label.\nLabels found in {where}: {_with_counts(counts)}.")
+    for label in wanted:
+        if label not in counts or label == NO_LABEL:
+            raise InputError(
+                f"The label {label!r} (from {option}) does not occur in {where}.{did_you_mean(label, list(counts))}\n"
+                f"Labels found: {_with_counts(counts)}."
+            )
+    return tuple(wanted)
+
+
+def _recognised(found: list[str], sick: tuple[str, ...], counts: dict[str, int], where: str) -> tuple[str, ...]:
+    usual = [label for label in found if label.casefold() in CONTROL_NAMES and label not in sick]
+    if len(usual) == 1:
+        return (usual[0],)
+    problem = f"{listed(map(repr, usual))} could all be" if usual else "none of them is a usual name for"
+    several = f" (to take all: --control {','.join(usual)})" if usual else ""
+    raise InputError(
+        f"Cannot tell which label in {where} means controls: {problem} the controls.\n"
+        f"Labels found: {_with_counts(counts)}.\nName the controls with --control LABEL{several}."
+    )
+
+
+def _remaining(found: list[str], healthy: tuple[str, ...], counts: dict[str, int], where: str) -> tuple[str, ...]:
+    others = [label for label in found if label not in healthy]
+    if len(others) == 1:
+        return (others[0],)
+    if not others:
+        raise InputError(
+            f"There are no patients: {where} has only the controls' label {listed(map(repr, healthy))}.\n"
+            f"Labels found: {_with_counts(counts)}.\nAdd patients to the table."
+        )
+    raise InputError(
+        f"Cannot tell which people are the patients: {where} has {len(others)} labels besides the controls'.\n"
+        f"Labels found: {_with_counts(counts)}.\n"
+        f"Name the patients' labels, for example --patients {','.join(others[:2])}; everybody else is scored only."
+    )
+
+
+def check_group_sizes(groups: Groups) -> None:
+    """Refuse a cohort with too few controls or patients."""
+    for group, option, labels in (
+        ("controls", "--control", groups.control_labels),
+        ("patients", "--patients", groups.patient_labels),
+    ):
+        number = int((groups.group == group.removesuffix("s")).sum())
+        if number < MIN_PEOPLE:
+            raise InputError(
+                f"At least {MIN_PEOPLE} {group} are needed, but only {counted(number, 'person has', 'people have')} "
+                f"the label {listed(labels, joiner=' or ')}.\n"
+                f"Add people, or count further labels as {group} with {option}."
+            )
+
+
+def _with_counts(counts: dict[str, int]) -> str:
+    return listed((f"{'no label' if label == NO_LABEL else label} ({number})" for label, number in counts.items()), 12)
+
+
+def _warn_of_others(others: dict[str, int]) -> tuple[str, ...]:
+    if not others:
+        return ()
+    total = sum(others.values())
+    people = f"{counted(total, 'person', 'people')} {'is' if total == 1 else 'are'} neither control nor patient"
+    return (f"{people} and {'is' if total == 1 else 'are'} scored but not learned from: {_with_counts(others)}.",)

@@ -1,0 +1,142 @@
+"""Which regions each simulated disease pattern changes, and by how much.
+
+The first three patterns are those of the paper (section 4.2 and Table 5). Further ones are ours, built alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+MAX_PATTERNS = 8
+
+# Codes of bilateral regions, as in the embedded population; each stands for a left and a right region.
+SMALL_OVERLAP = (
+    ("Amy", "Hip", "Ent", "InfTemGy", "ParHipGy", "ParOpe", "TemPo"),
+    ("Hip", "FroOpe", "MedFroCbr", "MidFroGy", "InfFroGy", "PosIns", "InfFroAngGy"),
+    ("AngGy", "LatOrbGy", "MedFroCbr", "MidOccGy", "ParOpe", "SupMarGy", "SupParLo"),
+)
+LARGE_OVERLAP = (
+    ("Amy", "Hip", "Ent", "InfTemGy", "ParHipGy", "ParOpe", "SupParLo", "TemPo"),
+    ("Amy", "Hip", "FroOpe", "MedFroCbr", "MidFroGy", "InfFroGy", "PosIns", "InfFroAngGy"),
+    ("AngGy", "LatOrbGy", "MedFroCbr", "MidFroGy", "MidOccGy", "ParOpe", "SupMarGy", "SupParLo"),
+)
+SCARCE = (("Amy", "Hip"), ("MidFroGy", "InfFroGy"), ("AngGy", "SupParLo"))
+
+# Patterns 4 to 8 take their own regions from here: deep grey matter, cingulate, occipital, sensorimotor, temporal.
+BEYOND_TABLE_5 = (
+    ("Cau", "Put", "ThaPro", "Acc", "AntIns", "BasCbr+FobBr"),
+    ("AntCinGy", "PosCinGy", "MidCinGy", "PCu", "SCA", "RecGy"),
+    ("Cun", "LinGy", "Cal+Cbr", "InfOccGy", "SupOccGy", "OccPo"),
+    ("PrcGy", "PoCGy", "CenOpe", "Cbr+Mot", "MedPrcGy", "MedPoCGy"),
+    ("MidTemGy", "SupTemGy", "FusGy", "Tem", "Pla", "TemTraGy"),
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of simulated cohort.
+
+    Attributes
+    ----------
+    description : str
+        The kind in a few words.
+    table_5 : tuple of tuple of str
+        Bilateral regions of the paper's three patterns.
+    shared : int
+        Bilateral regions that two neighbouring patterns have in common.
+    atrophy : float
+        Share of the volume lost at severity 1.
+    noise : float
+        Standard deviation of the factor, of mean 1, by which this loss varies between people and regions.
+
+    Examples
+    --------
+    >>> KINDS["mild"].atrophy
+    0.2
+    """
+
+    description: str
+    table_5: tuple[tuple[str, ...], ...] = SMALL_OVERLAP
+    shared: int = 1
+    atrophy: float = 0.3
+    noise: float = 0.05
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "basic": Kind("14 regions per pattern, few of them shared"),
+        "overlap": Kind("16 regions per pattern, half of them shared", LARGE_OVERLAP, shared=2),
+        "scarce": Kind("only 4 regions per pattern, none shared", SCARCE, shared=0),
+        "noise": Kind("as basic, but regions of a pattern shrink less uniformly", noise=0.2),
+        "mild": Kind("as basic, but less atrophy", atrophy=0.2),
+        "null": Kind("no disease: patients are drawn like controls", atrophy=0.0, noise=0.0),
+    }
+)
+
+
+def named_patterns(kind: Kind, n_patterns: int) -> dict[str, tuple[str, ...]]:
+    """Give the regions of each pattern, by their names in the embedded population.
+
+    Parameters
+    ----------
+    kind : Kind
+        Decides the size and the overlap of the patterns.
+    n_patterns : int
+        1 to 8. The first three are the paper's; each further one shares regions only with the one before.
+
+    Examples
+    --------
+    >>> named_patterns(KINDS["scarce"], 1)
+    {'p1': ('lAmy', 'rAmy', 'lHip', 'rHip')}
+    """
+    patterns = list(kind.table_5[:n_patterns])
+    n_own = len(kind.table_5[0]) - kind.shared
+    for own in BEYOND_TABLE_5[: max(0, n_patterns - len(patterns))]:
+        elsewhere = {code for pattern in patterns[:-1] for code in pattern}
+        only_in_last = [code for code in patterns[-1] if code not in elsewhere]
+        patterns.append((*only_in_last[len(only_in_last) - kind.shared :], *own[:n_own]))
+    return {
+        f"p{k}": tuple(side + code for code in pattern for side in ("l", "r")) for k, pattern in enumerate(patterns, 1)
+    }
+
+
+def random_patterns(
+    kind: Kind, n_patterns: int, regions: Sequence[str], rng: np.random.Generator
+) -> dict[str, tuple[str, ...]]:
+    """Draw patterns of the kind's size and overlap from any regions.
+
+    Neighbouring patterns share regions, and from three patterns on the last also shares with the first, so that
+    each pattern has as many regions in common with others as in the paper.
+
+    Parameters
+    ----------
+    kind : Kind
+        Decides the size and the overlap of the patterns.
+    n_patterns : int
+        At least 1.
+    regions : sequence of str
+        Names to draw from.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> patterns = random_patterns(KINDS["scarce"], 2, list("abcdefgh"), np.random.default_rng(0))
+    >>> sorted(patterns["p1"] + patterns["p2"])
+    ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
+    """
+    size, shared = 2 * len(kind.table_5[0]), 2 * kind.shared
+    stride = size - shared
+    n_needed = n_patterns * stride + (shared if n_patterns < 3 else 0)
+    if n_needed > len(regions):
+        raise ValueError(
+            f"Expected at least {n_needed} regions for {n_patterns} patterns of {size} regions, found {len(regions)}. "
+            "Ask for fewer patterns, use kind='scarce' (4 regions per pattern), or give a table with more regions."
+        )
+    dealt = [regions[i] for i in rng.permutation(len(regions))[:n_needed]]
+    return {f"p{k + 1}": tuple(dealt[(k * stride + i) % n_needed] for i in range(size)) for k in range(n_patterns)}

@@ -1,0 +1,205 @@
+"""Cohorts whose patients are healthy people with a known disease put in (section 4.2 of the paper)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rindices.simulate.patterns import KINDS, MAX_PATTERNS, Kind, named_patterns, random_patterns
+from rindices.simulate.people import HealthyPeople, drawn_people, own_people
+from rindices.simulate.severity import Correlation, draw_severities, severity_correlation_matrix
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedCohort:
+    """A cohort and the truth about it.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per person in random order: participant_id, diagnosis ("CN" or "PT"), age, sex (or whatever the given
+        table of controls holds), regions.
+    truth : DataFrame
+        One row per patient, in the order of ``table``: participant_id and the severities s1 to sM.
+    patterns : mapping of str to tuple of str
+        Regions that each pattern p1 to pM changes.
+    kind : str
+        Kind of the cohort.
+    note : str
+        Where the people and the patterns come from, in a sentence or two.
+
+    Examples
+    --------
+    >>> cohort = simulate("basic", n_controls=50, n_patients=100)
+    >>> cohort.table["diagnosis"].value_counts().to_dict()
+    {'PT': 100, 'CN': 50}
+    """
+
+    table: pd.DataFrame
+    truth: pd.DataFrame
+    patterns: Mapping[str, tuple[str, ...]]
+    kind: str
+    note: str
+
+    def save(self, table_path: str | os.PathLike[str], truth_path: str | os.PathLike[str] | None = None) -> None:
+        """Write the table, and the truth where a path is given, as CSV with six significant digits.
+
+        Parameters
+        ----------
+        table_path, truth_path : path
+            Files to write; missing folders are made, and an existing file is replaced in one go.
+        """
+        if truth_path is not None and Path(truth_path).resolve() == Path(table_path).resolve():
+            raise ValueError(f"Expected two different files, found {table_path} twice. Give the truth its own name.")
+        _write_csv(self.table, Path(table_path))
+        if truth_path is not None:
+            _write_csv(self.truth, Path(truth_path))
+
+
+def simulate(
+    kind: str = "basic",
+    *,
+    n_controls: int | None = None,
+    n_patients: int | None = None,
+    n_patterns: int = 3,
+    seed: int = 0,
+    controls: pd.DataFrame | None = None,
+    regions: Sequence[str] | None = None,
+    severity_correlation: Correlation | None = None,
+) -> SimulatedCohort:
+    """Simulate a cohort of controls and of patients with known severities.
+
+    The same seed gives the same people and severities for every kind, so that kinds can be compared pairwise.
+
+    Parameters
+    ----------
+    kind : {"basic", "overlap", "scarce", "noise", "mild", "null"}
+        Cohort of the paper to follow; "null" has patients without a disease. ``KINDS`` describes them.
+    n_controls, n_patients : int, optional
+        Sizes of the groups; 492 and 900 unless given. With ``controls``, a third of its rows and the rest; where one
+        is given, the other is the rest.
+    n_patterns : int
+        Number of disease patterns, 1 to 8.
+    seed : int
+        Decides every random draw.
+    controls : DataFrame, optional
+        Your own healthy people instead of the embedded population: region columns and any others, which are kept.
+        Rows are split at random into controls and patients. Patterns are those of the paper where the columns have
+        its regions, and otherwise drawn at random; ``note`` says which.
+    regions : sequence of str, optional
+        Region columns of ``controls``; all numeric columns but well-known covariates unless given.
+    severity_correlation : float or array of shape (n_patterns, n_patterns), optional
+        Correlation between the patterns' severities, on the scale of a Gaussian copula; independent unless given.
+        Without a disease ("null") all severities are 0.
+
+    Returns
+    -------
+    SimulatedCohort
+        Table, truth and patterns.
+
+    Examples
+    --------
+    >>> cohort = simulate("scarce", n_controls=20, n_patients=30, seed=1)
+    >>> cohort.truth.columns.tolist()
+    ['participant_id', 's1', 's2', 's3']
+    """
+    chosen_kind = _check_request(kind, n_patterns, seed)
+    correlation = severity_correlation_matrix(severity_correlation, n_patterns)
+    people_rng, pattern_rng, severity_rng, effect_rng, order_rng = np.random.default_rng(seed).spawn(5)
+    if controls is not None:
+        people = own_people(controls, regions, n_controls, n_patients, people_rng)
+        origin = "People: the given table of controls, split at random."
+    elif regions is None:
+        people = drawn_people(n_controls, n_patients, people_rng)
+        origin = "People: drawn from the embedded reference population (IXI, under 70)."
+    else:
+        raise ValueError("Expected `regions` only together with `controls`, found it alone. Give your table as well.")
+    severities = draw_severities(len(people.table) - people.n_controls, correlation, severity_rng)
+    if chosen_kind.atrophy == 0:
+        patterns: dict[str, tuple[str, ...]] = {f"p{k}": () for k in range(1, n_patterns + 1)}
+        severities, about = np.zeros_like(severities), "Patterns: none, patients are like controls."
+    else:
+        patterns, about = _choose_patterns(chosen_kind, n_patterns, people.regions, pattern_rng)
+    diseased = _with_disease(people, severities, patterns, chosen_kind, effect_rng)
+    table, truth = _assemble(diseased, people.n_controls, severities, order_rng)
+    return SimulatedCohort(table=table, truth=truth, patterns=patterns, kind=kind, note=f"{origin} {about}")
+
+
+def _check_request(kind: str, n_patterns: int, seed: int) -> Kind:
+    if kind not in KINDS:
+        raise ValueError(f"Expected a kind of cohort out of {', '.join(KINDS)}, found {kind!r}. Choose one of these.")
+    if not 1 <= n_patterns <= MAX_PATTERNS:
+        raise ValueError(
+            f"Expected 1 to {MAX_PATTERNS} patterns, found n_patterns={n_patterns}. Beyond that there are not enough "
+            "regions to tell patterns apart; ask for fewer."
+        )
+    if seed < 0:
+        raise ValueError(f"Expected a seed of 0 or more, found {seed}. Any whole number from 0 on will do.")
+    return KINDS[kind]
+
+
+def _choose_patterns(
+    kind: Kind, n_patterns: int, regions: Sequence[str], rng: np.random.Generator
+) -> tuple[dict[str, tuple[str, ...]], str]:
+    """Take the paper's regions where they all exist, and others at random where not; say which."""
+    patterns = named_patterns(kind, n_patterns)
+    if {region for pattern in patterns.values() for region in pattern} <= set(regions):
+        further = f" (p4 to p{n_patterns}: further regions, built alike)" if n_patterns > 3 else ""
+        return patterns, f"Patterns: as in Table 5 of the paper{further}."
+    patterns = random_patterns(kind, n_patterns, regions, rng)
+    return patterns, f"Patterns: drawn at random from {len(regions)} region columns, which lack those of the paper."
+
+
+def _with_disease(
+    people: HealthyPeople,
+    severities: np.ndarray,
+    patterns: Mapping[str, tuple[str, ...]],
+    kind: Kind,
+    rng: np.random.Generator,
+) -> pd.DataFrame:
+    """Shrink the patients' regions: v becomes v - v * severity * N(1, noise) * atrophy, one pattern after the other."""
+    volumes = people.table[people.regions].to_numpy(dtype=float, copy=True, na_value=np.nan)
+    position = {region: j for j, region in enumerate(people.regions)}
+    for severity, pattern in zip(severities.T, patterns.values(), strict=True):
+        cells = np.ix_(range(people.n_controls, len(volumes)), [position[region] for region in pattern])
+        factor = rng.normal(1, kind.noise, size=(len(severity), len(pattern)))
+        volumes[cells] -= volumes[cells] * severity[:, None] * factor * kind.atrophy
+    changed = pd.DataFrame(volumes, columns=people.regions)
+    return pd.concat([people.table.drop(columns=people.regions), changed], axis=1)[people.table.columns]
+
+
+def _assemble(
+    people: pd.DataFrame, n_controls: int, severities: np.ndarray, rng: np.random.Generator
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Shuffle the rows and number them afterwards, so that neither order nor number tells the group."""
+    order = rng.permutation(len(people))
+    shuffled = people.iloc[order].reset_index(drop=True)
+    if "participant_id" in shuffled:
+        ids = shuffled["participant_id"].astype(str)
+    else:
+        width = max(4, len(str(len(order))))
+        ids = pd.Series([f"sub-{i:0{width}d}" for i in range(1, len(order) + 1)])
+    is_patient = order >= n_controls
+    diagnosis = np.where(is_patient, "PT", "CN")
+    first = pd.DataFrame({"participant_id": ids, "diagnosis": diagnosis})
+    rest = shuffled.drop(columns=["participant_id", "diagnosis"], errors="ignore")
+    truth = pd.DataFrame(
+        severities[order[is_patient] - n_controls], columns=[f"s{k}" for k in range(1, severities.shape[1] + 1)]
+    )
+    truth.insert(0, "participant_id", ids[is_patient].to_numpy())
+    return pd.concat([first, rest], axis=1), truth
+
+
+def _write_csv(table: pd.DataFrame, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        table.to_csv(beside, index=False, float_format="%.6g")
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,142 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from rindices.simulate import ReferencePopulation, simulate
+
+N = 90
+
+
+@pytest.fixture
+def familiar():
+    """Give a table with the paper's regions."""
+    table = ReferencePopulation.load().draw(N, np.random.default_rng(0))
+    table.insert(0, "participant_id", [f"person {i}" for i in range(N)])
+    return table
+
+
+@pytest.fixture
+def foreign():
+    """Give a table with other regions, covariates of many kinds and no ids."""
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(rng.uniform(900, 1100, (N, 40)), columns=[f"region {i}" for i in range(40)])
+    covariates = {"Age": rng.uniform(20, 80, N), "SEX": rng.integers(0, 2, N), "site": 1, "scanner": "A"}
+    return pd.concat([pd.DataFrame(covariates | {"ICV": 1500.0, "smoker": rng.random(N) < 0.5}), table], axis=1)
+
+
+def test_a_third_stays_control_and_people_stay_themselves(familiar):
+    cohort = simulate("basic", controls=familiar, seed=1)
+    assert cohort.table["diagnosis"].value_counts().to_dict() == {"PT": 60, "CN": 30}
+    assert "given table" in cohort.note
+    assert "Table 5" in cohort.note
+    assert cohort.patterns == simulate("basic", n_controls=1, n_patients=1).patterns
+    assert cohort.table["participant_id"].is_unique
+    assert cohort.table["participant_id"].tolist() != familiar["participant_id"].tolist()
+
+    original = familiar.set_index("participant_id").loc[cohort.table["participant_id"]].reset_index(drop=True)
+    is_control = cohort.table["diagnosis"] == "CN"
+    pd.testing.assert_frame_equal(cohort.table.loc[is_control, original.columns], original[is_control])
+    np.testing.assert_array_equal(cohort.table["age"], original["age"])
+    left = (cohort.table["lAmy"] / original["lAmy"])[~is_control].to_numpy()
+    np.testing.assert_allclose(left, 1 - 0.3 * cohort.truth["s1"], atol=0.3 * 0.05 * 5)
+
+
+def test_split_does_not_follow_the_order_of_the_table(familiar):
+    splits = [simulate("basic", controls=familiar, seed=seed).table for seed in (0, 1)]
+    first, second = (set(table.loc[table["diagnosis"] == "CN", "participant_id"]) for table in splits)
+    assert first != second
+    assert first != set(familiar["participant_id"][:30])
+
+
+def test_given_table_is_not_changed(familiar):
+    before = familiar.copy(deep=True)
+    simulate("overlap", controls=familiar)
+    pd.testing.assert_frame_equal(familiar, before)
+
+
+def test_diagnosis_of_the_table_is_replaced(familiar):
+    cohort = simulate("basic", controls=familiar.assign(diagnosis="healthy"))
+    assert cohort.table.columns.tolist().count("diagnosis") == 1
+    assert set(cohort.table["diagnosis"]) == {"CN", "PT"}
+
+
+def test_unknown_regions_get_random_patterns(foreign):
+    first, again, other = (simulate("basic", controls=foreign, seed=seed) for seed in (0, 0, 1))
+    assert "at random from 40 region columns" in first.note
+    assert first.patterns == again.patterns
+    assert first.patterns != other.patterns
+    changed = {region for pattern in first.patterns.values() for region in pattern}
+    assert all(region.startswith("region") for region in changed)
+    assert first.table["participant_id"].iloc[0] == "sub-0001"
+    patients = first.table[first.table["diagnosis"] == "PT"]
+    for region in foreign.columns[6:]:
+        assert (patients[region].min() < 895) == (region in changed)
+
+
+def test_regions_limit_what_can_change(foreign):
+    chosen = [f"region {i}" for i in range(12)]
+    cohort = simulate("scarce", controls=foreign, regions=chosen)
+    assert sorted(region for pattern in cohort.patterns.values() for region in pattern) == sorted(chosen)
+
+
+def test_regions_without_those_of_the_paper_mean_random_patterns(familiar):
+    cohort = simulate("scarce", controls=familiar, regions=[name for name in familiar.columns[3:] if name != "lHip"])
+    assert "at random from 127" in cohort.note
+
+
+def test_whole_numbers_and_gaps_are_fine(foreign):
+    foreign["region 0"] = foreign["region 0"].round().astype(int)
+    foreign["region 1"] = foreign["region 1"].astype("Float64")
+    foreign.loc[:9, ["region 1", "region 2"]] = pd.NA
+    foreign.loc[5, "region 3"] = 0.0
+    cohort = simulate("basic", controls=foreign)
+    assert (cohort.table["region 3"] == 0).sum() == 1
+    assert cohort.table["region 2"].isna().sum() == 10
+    assert cohort.table["region 1"].isna().sum() == 10
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [({"n_controls": 50}, (50, 40)), ({"n_patients": 80}, (10, 80)), ({"n_controls": 20, "n_patients": 30}, (20, 30))],
+)
+def test_sizes(familiar, asked, expected):
+    counts = simulate("basic", controls=familiar, **asked).table["diagnosis"].value_counts()
+    assert (counts["CN"], counts["PT"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"n_controls": 50, "n_patients": 41}, "50 controls and 41 patients"),
+        ({"n_controls": 90}, "90 controls and 0 patients"),
+        ({"n_patients": 100}, "-10 controls and 100 patients"),
+    ],
+)
+def test_too_many_people(familiar, asked, found):
+    with pytest.raises(ValueError, match=f"90 rows of `controls`, found {found}"):
+        simulate("basic", controls=familiar, **asked)
+
+
+def test_too_few_regions(foreign):
+    with pytest.raises(ValueError, match=r"at least 48 regions .* found 40"):
+        simulate("basic", controls=foreign, n_patterns=4)
+
+
+def test_scaled_values_are_refused(foreign):
+    foreign.loc[4, "region 7"] = -1.5
+    with pytest.raises(ValueError, match=r"no negative .* found -1.5 in column 'region 7', row 5"):
+        simulate("basic", controls=foreign)
+
+
+def test_unknown_and_text_regions_are_refused(foreign):
+    with pytest.raises(ValueError, match=r"\['nowhere'\] are not there"):
+        simulate("scarce", controls=foreign, regions=["region 1", "nowhere"])
+    with pytest.raises(ValueError, match=r"numbers .* \['scanner'\]"):
+        simulate("scarce", controls=foreign, regions=["region 1", "scanner"])
+
+
+def test_repeated_people_and_columns_are_refused(familiar):
+    with pytest.raises(ValueError, match=r"repeated: \['person 3'\]"):
+        simulate("basic", controls=familiar.replace({"participant_id": {"person 4": "person 3"}}))
+    with pytest.raises(ValueError, match=r"\['lHip'\] repeated"):
+        simulate("basic", controls=pd.concat([familiar, familiar[["lHip"]]], axis=1))

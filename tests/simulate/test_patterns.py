@@ -1,0 +1,98 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from rindices.simulate import KINDS, ReferencePopulation
+from rindices.simulate.patterns import BEYOND_TABLE_5, named_patterns, random_patterns
+
+DISEASES = [name for name in KINDS if name != "null"]
+# Sizes and shared regions that section 4.2 and Table 5 of the paper give.
+SIZES = {"basic": 14, "overlap": 16, "scarce": 4, "noise": 14, "mild": 14}
+SHARED = {"basic": 4, "overlap": 8, "scarce": 0, "noise": 4, "mild": 4}
+
+
+def shared_with_others(patterns, name):
+    others = {region for other, regions in patterns.items() if other != name for region in regions}
+    return len(others & set(patterns[name]))
+
+
+@pytest.mark.parametrize("kind", DISEASES)
+def test_sizes_and_shared_regions_of_the_paper(kind):
+    patterns = named_patterns(KINDS[kind], 3)
+    for name, regions in patterns.items():
+        assert len(set(regions)) == len(regions) == SIZES[kind]
+        assert shared_with_others(patterns, name) == SHARED[kind]
+    for first, second in combinations(patterns.values(), 2):
+        assert len(set(first) & set(second)) == SHARED[kind] // 2
+
+
+def test_table_5_by_row():
+    rows = {
+        "Amy": ("1", "12", "1"),
+        "Hip": ("12", "12", "1"),
+        "AngGy": ("3", "3", "3"),
+        "Ent": ("1", "1", ""),
+        "FroOpe": ("2", "2", ""),
+        "InfTemGy": ("1", "1", ""),
+        "LatOrbGy": ("3", "3", ""),
+        "MedFroCbr": ("23", "23", ""),
+        "MidFroGy": ("2", "23", "2"),
+        "MidOccGy": ("3", "3", ""),
+        "InfFroGy": ("2", "2", "2"),
+        "ParHipGy": ("1", "1", ""),
+        "PosIns": ("2", "2", ""),
+        "ParOpe": ("13", "13", ""),
+        "SupMarGy": ("3", "3", ""),
+        "SupParLo": ("3", "13", "3"),
+        "TemPo": ("1", "1", ""),
+        "InfFroAngGy": ("2", "2", ""),
+    }
+    for column, kind in enumerate(("basic", "overlap", "scarce")):
+        patterns = named_patterns(KINDS[kind], 3)
+        assert {region[1:] for regions in patterns.values() for region in regions} <= set(rows)
+        for code, checks in rows.items():
+            for side in "lr":
+                found = "".join(name[1] for name, regions in patterns.items() if side + code in regions)
+                assert found == checks[column], (kind, side + code)
+
+
+@pytest.mark.parametrize("kind", DISEASES)
+@pytest.mark.parametrize("n_patterns", [1, 2, 4, 5, 8])
+def test_other_numbers_of_patterns(kind, n_patterns):
+    patterns = list(named_patterns(KINDS[kind], n_patterns).values())
+    assert len(patterns) == n_patterns
+    assert patterns[:3] == list(named_patterns(KINDS[kind], 3).values())[:n_patterns]
+    known = set(ReferencePopulation.load().regions)
+    for k, pattern in enumerate(patterns):
+        assert len(set(pattern)) == SIZES[kind]
+        assert set(pattern) <= known
+        if k >= 3:
+            earlier = [len(set(pattern) & set(other)) for other in patterns[:k]]
+            assert earlier == [0] * (k - 1) + [SHARED[kind] // 2]
+
+
+def test_further_regions_are_outside_table_5():
+    paper = {code for kind in KINDS.values() for pattern in kind.table_5 for code in pattern}
+    further = [code for group in BEYOND_TABLE_5 for code in group]
+    assert len(further) == len(set(further))
+    assert not paper & set(further)
+
+
+@pytest.mark.parametrize("kind", DISEASES)
+@pytest.mark.parametrize("n_patterns", [1, 2, 3, 5])
+def test_random_patterns_have_the_same_shape(kind, n_patterns):
+    names = [f"r{i}" for i in range(80)]
+    patterns = random_patterns(KINDS[kind], n_patterns, names, np.random.default_rng(1))
+    expected = {1: 0, 2: SHARED[kind] // 2}.get(n_patterns, SHARED[kind])
+    for name, regions in patterns.items():
+        assert len(set(regions)) == SIZES[kind]
+        assert set(regions) <= set(names)
+        assert shared_with_others(patterns, name) == expected
+
+
+def test_random_patterns_need_enough_regions():
+    names = [f"r{i}" for i in range(36)]
+    assert len(random_patterns(KINDS["basic"], 3, names, np.random.default_rng(0))) == 3
+    with pytest.raises(ValueError, match=r"at least 36 regions.*found 35.*fewer patterns"):
+        random_patterns(KINDS["basic"], 3, names[:-1], np.random.default_rng(0))

@@ -1,0 +1,165 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import mannwhitneyu
+
+from rindices.simulate import KINDS, ReferencePopulation, simulate
+
+REGIONS = list(ReferencePopulation.load().regions)
+MANY = 12_000
+
+
+def groups(cohort):
+    is_patient = cohort.table["diagnosis"] == "PT"
+    return cohort.table[~is_patient], cohort.table[is_patient]
+
+
+@pytest.mark.parametrize("kind", ["basic", "overlap", "scarce", "noise", "mild"])
+def test_mean_volumes_shrink_as_written_in_the_paper(kind):
+    cohort = simulate(kind, n_controls=MANY, n_patients=MANY, seed=3)
+    controls, patients = groups(cohort)
+    ratio = patients[REGIONS].mean() / controls[REGIONS].mean()
+    half = {"mild": 0.1}.get(kind, 0.15)  # severities have mean one half
+    times = pd.Series({region: sum(region in p for p in cohort.patterns.values()) for region in REGIONS})
+    assert set(times) == ({0, 1} if kind == "scarce" else {0, 1, 2})
+    expected = (1 - half) ** times
+    error = controls[REGIONS].std() / controls[REGIONS].mean() * np.sqrt(2 / MANY)
+    assert ((ratio - expected).abs() / error).max() < 6
+    assert (ratio - expected).mean() == pytest.approx(0, abs=0.003)
+
+
+@pytest.mark.parametrize(("kind", "atrophy", "noise"), [("basic", 0.3, 0.05), ("noise", 0.3, 0.2), ("mild", 0.2, 0.05)])
+def test_factor_of_each_person_and_region(kind, atrophy, noise):
+    """With the same seed, the null cohort holds the same people without the disease."""
+    sick = simulate(kind, n_controls=5, n_patients=2000, seed=4)
+    _, before = groups(simulate("null", n_controls=5, n_patients=2000, seed=4))
+    _, after = groups(sick)
+    assert (before["participant_id"].to_numpy() == after["participant_id"].to_numpy()).all()
+    severity = sick.truth["s1"].to_numpy()[:, None]
+    only_first = [r for r in sick.patterns["p1"] if r not in sick.patterns["p2"] + sick.patterns["p3"]]
+    lost = 1 - after[only_first].to_numpy() / before[only_first].to_numpy()
+    factor = (lost / (severity * atrophy))[severity[:, 0] > 0.01]
+    assert factor.mean() == pytest.approx(1, abs=0.01)
+    assert factor.std() == pytest.approx(noise, rel=0.03)
+    between_regions = np.corrcoef(factor.T)[np.triu_indices(len(only_first), 1)]
+    assert np.abs(between_regions).max() < 0.1
+
+
+def test_shared_region_is_changed_by_one_pattern_after_the_other():
+    sick = simulate("basic", n_controls=5, n_patients=4000, seed=4)
+    _, before = groups(simulate("null", n_controls=5, n_patients=4000, seed=4))
+    _, after = groups(sick)
+    left = after["lHip"].to_numpy() / before["lHip"].to_numpy()
+    expected = (1 - 0.3 * sick.truth["s1"]) * (1 - 0.3 * sick.truth["s2"])
+    # Noise of the two factors: sd 0.3 * 0.05 * severity each.
+    assert np.abs(left - expected).max() < 0.1
+    assert (left - expected).mean() == pytest.approx(0, abs=0.001)
+
+
+def test_null_has_no_difference_and_no_severity():
+    cohort = simulate("null", n_controls=2000, n_patients=2000, seed=2)
+    controls, patients = groups(cohort)
+    p_values = np.array([mannwhitneyu(controls[r], patients[r]).pvalue for r in REGIONS])
+    assert p_values.min() > 0.01 / len(REGIONS)
+    assert (cohort.truth[["s1", "s2", "s3"]] == 0).all(axis=None)
+    assert cohort.patterns == {"p1": (), "p2": (), "p3": ()}
+
+
+def test_defaults_are_those_of_the_paper():
+    cohort = simulate()
+    assert cohort.table["diagnosis"].value_counts().to_dict() == {"PT": 900, "CN": 492}
+    assert cohort.table.columns.tolist() == ["participant_id", "diagnosis", "age", "sex", *REGIONS]
+    assert cohort.truth.columns.tolist() == ["participant_id", "s1", "s2", "s3"]
+    assert cohort.kind == "basic"
+    assert "embedded" in cohort.note
+    assert "Table 5" in cohort.note
+
+
+def test_seed_decides_everything():
+    first, again, other = (simulate("basic", n_controls=30, n_patients=40, seed=seed) for seed in (5, 5, 6))
+    pd.testing.assert_frame_equal(first.table, again.table)
+    pd.testing.assert_frame_equal(first.truth, again.truth)
+    assert not np.allclose(first.table[REGIONS], other.table[REGIONS])
+    assert not np.allclose(first.truth["s1"], other.truth["s1"])
+
+
+def test_same_severities_for_every_kind():
+    first, second = simulate("basic", seed=1).truth, simulate("mild", seed=1).truth
+    pd.testing.assert_frame_equal(first, second)
+
+
+def test_ids_do_not_tell_the_group():
+    cohort = simulate("basic", n_controls=300, n_patients=300)
+    assert cohort.table["participant_id"].tolist() == [f"sub-{i:04d}" for i in range(1, 601)]
+    positions = np.flatnonzero(cohort.table["diagnosis"] == "PT")
+    assert mannwhitneyu(positions, np.setdiff1d(np.arange(600), positions)).pvalue > 0.001
+    _, patients = groups(cohort)
+    assert cohort.truth["participant_id"].tolist() == patients["participant_id"].tolist()
+
+
+@pytest.mark.parametrize("n_patterns", [1, 2, 5, 8])
+def test_number_of_patterns(n_patterns):
+    cohort = simulate("overlap", n_controls=10, n_patients=20, n_patterns=n_patterns)
+    assert list(cohort.patterns) == [f"p{k}" for k in range(1, n_patterns + 1)]
+    assert cohort.truth.columns.tolist() == ["participant_id", *(f"s{k}" for k in range(1, n_patterns + 1))]
+    assert ("p4" in cohort.note) == (n_patterns > 3)
+
+
+def test_severity_correlation_reaches_the_truth():
+    truth = simulate("basic", n_controls=2, n_patients=5000, severity_correlation=0.6).truth
+    found = truth[["s1", "s2", "s3"]].corr().to_numpy()[np.triu_indices(3, 1)]
+    np.testing.assert_allclose(found, 6 / np.pi * np.arcsin(0.3), atol=0.04)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kind": "Basic"}, r"basic, overlap, scarce, noise, mild, null, found 'Basic'"),
+        ({"n_patterns": 0}, "1 to 8 patterns, found n_patterns=0"),
+        ({"n_patterns": 9}, "1 to 8 patterns, found n_patterns=9"),
+        ({"n_controls": 0}, "n_controls to be at least 1, found 0"),
+        ({"n_patients": -1}, "n_patients to be at least 1, found -1"),
+        ({"seed": -1}, "seed of 0 or more, found -1"),
+        ({"regions": ["lHip"]}, "only together with `controls`"),
+        ({"severity_correlation": 2}, "severity_correlation"),
+    ],
+)
+def test_errors_say_what_was_found(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(**arguments)
+
+
+def test_save_writes_both_files_and_nothing_else(tmp_path):
+    cohort = simulate("basic", n_controls=5, n_patients=6)
+    folder = tmp_path / "new"
+    cohort.save(folder / "cohort.csv", folder / "truth.csv")
+    assert sorted(path.name for path in folder.iterdir()) == ["cohort.csv", "truth.csv"]
+    table, truth = pd.read_csv(folder / "cohort.csv"), pd.read_csv(folder / "truth.csv")
+    assert table.columns.tolist() == cohort.table.columns.tolist()
+    np.testing.assert_allclose(table[REGIONS], cohort.table[REGIONS], rtol=5e-6)
+    np.testing.assert_allclose(truth["s3"], cohort.truth["s3"], rtol=5e-6)
+    cells = (folder / "truth.csv").read_text().splitlines()[1].split(",")[1:]
+    assert all(len(cell.lstrip("0.").replace(".", "")) <= 6 for cell in cells if "e" not in cell)
+
+
+def test_save_keeps_the_old_file_when_writing_fails(tmp_path, monkeypatch):
+    path = tmp_path / "cohort.csv"
+    path.write_text("old")
+
+    def fail(*_, **__):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        simulate("basic", n_controls=5, n_patients=6).save(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["cohort.csv"]
+    assert path.read_text() == "old"
+
+
+def test_save_refuses_one_name_for_two_files(tmp_path):
+    with pytest.raises(ValueError, match="two different files"):
+        simulate("basic", n_controls=5, n_patients=6).save(tmp_path / "a.csv", tmp_path / "a.csv")
+
+
+def test_every_kind_is_described():
+    assert all(kind.description for kind in KINDS.values())

@@ -1,0 +1,428 @@
+import base64
+import itertools
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rindices import plots
+from rindices.report import write_report
+
+SCRIPT = "<script>alert('region')</script>"
+SECTIONS = [
+    "Agreement over training",
+    "R-indices of controls and patients",
+    "How to read an R-index",
+    "Pairs of R-indices",
+    "Strongest regions of each pattern",
+    "Repetitions used and left out",
+    "How to cite",
+    "Settings and versions",
+]
+
+
+def summary_of(n_patterns, n_controls, n_patients, n_regions):
+    return {
+        "status": "done",
+        "n_controls": n_controls,
+        "n_patients": n_patients,
+        "n_other": 12,
+        "n_features": n_regions,
+        "n_patterns": n_patterns,
+        "patterns_chosen_from_data": False,
+        "weights": {"change": 6.0, "decomposition": 40.0, "orthogonality": 0.8, "near_control": 6.0},
+        "preset": "fast",
+        "repetitions": 10,
+        "members_used": 9,
+        "members_left_out": [{"member": 4, "reason": "disagrees with the others (0.61)"}],
+        "step": 20000,
+        "agreement": {"pattern_agreement": 0.95, "dimension_correlation": 0.9, "difference_correlation": 0.85},
+        "reliable": True,
+        "reliable_reason": "Agreement 0.950 is above 0.612, the most that 20 cohorts without disease reached.",
+        "warnings": [],
+        "seed": 0,
+        "versions": {"rindices": "0.1.0", "jax": "0.7.0"},
+        "device": "cpu",
+        "seconds": 3725.2,
+        "input_sha256": "ab" * 32,
+        "source": "volumes.csv",
+        "control_labels": ["CN"],
+        "patient_labels": ["AD", "MCI"],
+        "covariates": ["age", "sex"],
+        "unit": "mL",
+    }
+
+
+def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions=20, names=None):
+    """Write the files of a run as they would come from training; severities are uniform, controls near zero."""
+    rng = np.random.default_rng(n_patterns)
+    folder.mkdir(parents=True, exist_ok=True)
+    sizes = {"control": n_controls, "patient": n_patients, "other": 12}
+    groups = np.repeat(list(sizes), list(sizes.values()))
+    truth = rng.uniform(size=(len(groups), n_patterns)) * (groups == "patient")[:, None]
+    people = pd.DataFrame({"participant_id": [f"sub-{place:04d}" for place in range(len(groups))]})
+    people["diagnosis"] = pd.Series(groups).map({"control": "CN", "patient": "AD", "other": "unclear"})
+    people["group"] = groups
+    for place in range(n_patterns):
+        people[f"r{place + 1}"] = truth[:, place] * 0.9 + 0.03 + rng.normal(0, 0.07, len(groups))
+    for place in range(n_patterns):
+        people[f"r{place + 1}_sd"] = rng.uniform(0.01, 0.05, len(groups))
+    people.to_csv(folder / "r_indices.csv", index=False)
+    regions = (names or []) + [f"region {place}" for place in range(n_regions - len(names or []))]
+    rows = []
+    for pattern in range(1, n_patterns + 1):
+        change = np.sort(rng.gamma(1.0, 0.8, n_regions))[::-1] * rng.choice([-1, -1, -1, 1], n_regions)
+        for region, value in zip(regions, change, strict=True):
+            spread = rng.uniform(0.02, 0.3)
+            rows.append((region, pattern, value, value * 6.1, spread))
+    columns = ["region", "pattern", "change_sd", "change_percent", "spread_sd"]
+    pd.DataFrame(rows, columns=columns).to_csv(folder / "patterns.csv", index=False)
+    steps = np.arange(2000, 32000, 2000)
+    rise = 1 - np.exp(-steps / 6000) - 0.04 * (steps > 22000)
+    selection = pd.DataFrame({"n_patterns": n_patterns, "orthogonality": 0.8, "step": steps, "n_models": 10})
+    selection["pattern_agreement"] = 0.52 + 0.44 * rise
+    selection["dimension_correlation"] = 0.05 + 0.9 * rise
+    selection["difference_correlation"] = np.nan if n_patterns == 1 else 0.85 * rise
+    selection["chosen"] = steps == 20000
+    selection.to_csv(folder / "selection.csv", index=False)
+    save_summary(folder, summary_of(n_patterns, n_controls, n_patients, n_regions))
+    (folder / "run.toml").write_text('[run]\ncommand = "rindices fit volumes.csv"\nrepetitions = 10\n')
+    return truth
+
+
+def save_summary(folder, summary):
+    (folder / "summary.json").write_text(json.dumps(summary))
+
+
+def change_summary(folder, **changes):
+    save_summary(folder, {**json.loads((folder / "summary.json").read_text()), **changes})
+
+
+def add_truth(folder, truth):
+    """Store the truth with its columns shuffled, as a training without labels would find them."""
+    n_patterns = truth.shape[1]
+    people = pd.read_csv(folder / "r_indices.csv")
+    order = [f"s{n_patterns - place}" for place in range(n_patterns)]
+    table = pd.DataFrame(dict(zip(order, truth.T, strict=True)))
+    table.insert(0, "participant_id", people["participant_id"])
+    table[people["group"] == "patient"].sample(frac=1, random_state=0).to_csv(folder / "truth.csv", index=False)
+    per_pattern = [0.9 + place / 100 for place in range(n_patterns)]
+    found = {"pattern_concordance": 0.911, "per_pattern": per_pattern, "matched_truth": order}
+    change_summary(folder, recovery=found)
+
+
+class Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text, self.headings, self.open = [], [], [], None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if re.fullmatch(r"h\d", tag):
+            self.headings.append((int(tag[1]), ""))
+            self.open = tag
+
+    def handle_endtag(self, tag):
+        self.open = None if tag == self.open else self.open
+
+    def handle_data(self, data):
+        self.text.append(data)
+        if self.open:
+            level, text = self.headings[-1]
+            self.headings[-1] = (level, text + data)
+
+    def every(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    @property
+    def words(self):
+        return " ".join("".join(self.text).split())
+
+
+def pictures(page):
+    sources = [image["src"] for image in page.every("img")]
+    return [base64.b64decode(source.removeprefix("data:image/svg+xml;base64,")).decode() for source in sources]
+
+
+def report_of(folder):
+    return Page(write_report(folder).read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def run(tmp_path):
+    make_run(tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Leave out the slow part, the drawing, where a test is about words and tables."""
+    monkeypatch.setattr(plots, "figure_svg", lambda figure: "<svg/>")
+    for name in ("agreement_over_training", "r_index_distributions", "r_index_pairs", "strongest_regions"):
+        monkeypatch.setattr(plots, name, lambda *_, **__: None)
+
+
+def test_sections_and_headline(run, undrawn):
+    page = report_of(run)
+    assert [text for level, text in page.headings if level == 2] == SECTIONS
+    assert "60 patients (AD, MCI) were compared with 40 controls (CN) in 20 regional measures" in page.words
+    assert "each of 3 disease patterns" in page.words
+    assert "12 other people" in page.words
+    assert "The number of patterns was given, not chosen from data." in page.words
+    assert "not a confidence interval" in page.words
+    assert "9 of 10 repetitions" in page.words
+    assert "disagrees with the others (0.61)" in page.words
+    assert "1 h 2 min 5 s" in page.words
+    assert 'command = "rindices fit volumes.csv"' in page.words
+    assert "Surreal-GAN" in page.words
+    assert "ICLR" in page.words
+
+
+def test_number_of_patterns_chosen_from_data(run, undrawn):
+    change_summary(run, patterns_chosen_from_data=True)
+    words = report_of(run).words
+    assert "was chosen from the data" in words
+    assert "not chosen from data" not in words
+
+
+def test_quartiles_are_those_of_the_table(run, undrawn):
+    people = pd.read_csv(run / "r_indices.csv")
+    values = np.percentile(people.loc[people["group"] == "patient", "r2"], [25, 50, 75])
+    expected = "".join(f'<td class="number">{value:.2f}</td>' for value in values).replace("-", "−")
+    row = f'<tr><th scope="row">R2</th><td>Patients</td><td class="number">60</td>{expected}</tr>'
+    assert row in write_report(run).read_text(encoding="utf-8")
+
+
+def test_strongest_regions_are_sorted_by_size_of_change(run, undrawn):
+    patterns = pd.read_csv(run / "patterns.csv")
+    rows = patterns[patterns["pattern"] == 2].to_dict("records")
+    rows.sort(key=lambda row: -abs(row["change_sd"]))
+    text = write_report(run).read_text(encoding="utf-8")
+    section = text.split("<caption>The 12 strongest regions of pattern 2</caption>")[1].split("</table>")[0]
+    found = re.findall(r'<th scope="row">(.*?)</th><td class="number">(.*?)</td>', section)
+    assert found == [(row["region"], f"{row['change_sd']:+.2f}".replace("-", "−")) for row in rows[:12]]
+
+
+def test_hostile_text_is_shown_and_never_run(tmp_path):
+    folder = tmp_path / "run"
+    odd = "Gyrus präfrontalis 海马 $x^2_$ \u202e"
+    make_run(folder, n_patterns=2, names=[SCRIPT, odd, "a\"b'c&d</style>", "NA"])
+    change_summary(
+        folder,
+        warnings=[SCRIPT, "ok \ud800"],
+        reliable=False,
+        reliable_reason=SCRIPT,
+        source='"><img src=x onerror=alert(1)>',
+        control_labels=["<b>CN</b>"],
+        members_left_out=[{"member": 1, "reason": SCRIPT}],
+        versions={SCRIPT: SCRIPT},
+    )
+    (folder / "run.toml").write_text(f'name = "{SCRIPT}</code></pre>"\n')
+    path = write_report(folder)
+    text = path.read_text(encoding="utf-8")
+    page = Page(text)
+    assert not page.every("script")
+    assert not page.every("b")
+    assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in page.every("img"))
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+    assert page.words.count(SCRIPT) >= 2 + 5
+    assert odd.split("\u202e", maxsplit=1)[0].strip() in page.words
+    assert '<th scope="row">NA</th>' in text
+    assert "<script" not in "".join(pictures(page))
+
+
+def test_nothing_comes_from_elsewhere(run):
+    page = report_of(run)
+    for _, attributes in page.tags:
+        for name in ("src", "href", "srcset", "data", "action", "poster"):
+            assert attributes.get(name, "data:").startswith("data:")
+    assert not page.every("link")
+    [policy] = [meta["content"] for meta in page.every("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
+    assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    text = (run / "report.html").read_text(encoding="utf-8")
+    assert not re.search(r"@import|url\(", text)
+    for picture in pictures(page):
+        assert all(link.startswith(("#", "data:")) for link in re.findall(r'href="([^"]*)"', picture))
+
+
+def test_page_is_accessible(run, undrawn):
+    page = report_of(run)
+    levels = [level for level, _ in page.headings]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+    assert len(page.every("caption")) == len(page.every("table"))
+    assert all(heading.get("scope") in ("col", "row") for heading in page.every("th"))
+    assert all(len(image["alt"]) > 40 for image in page.every("img"))
+    assert page.every("html") == [{"lang": "en"}]
+
+
+def test_one_pattern(tmp_path):
+    make_run(tmp_path, n_patterns=1)
+    page = report_of(tmp_path)
+    assert [text for level, text in page.headings if level == 2] == [name for name in SECTIONS if "Pairs" not in name]
+    assert "the one disease pattern" in page.words
+    assert "Difference correlation –" in re.sub(r"(correlation)(–)", r"\1 \2", page.words)
+
+
+def test_one_training_has_no_agreement(run, undrawn):
+    selection = pd.read_csv(run / "selection.csv").assign(n_models=1)
+    selection[["pattern_agreement", "dimension_correlation", "difference_correlation"]] = np.nan
+    selection.to_csv(run / "selection.csv", index=False)
+    people = pd.read_csv(run / "r_indices.csv")
+    people[["r1_sd", "r2_sd", "r3_sd"]] = np.nan
+    people.to_csv(run / "r_indices.csv", index=False)
+    words = report_of(run).words
+    assert "Agreement needs at least two trainings" in words
+    assert "half of all people have less than" not in words
+
+
+@pytest.mark.parametrize(
+    ("reliable", "expected", "classes"),
+    [
+        (True, "The patterns are reproducible.", "note good"),
+        (False, "These patterns are not reliable.", "banner"),
+        (None, "Reliability was not judged.", "note"),
+    ],
+)
+def test_verdict(run, undrawn, reliable, expected, classes):
+    change_summary(run, reliable=reliable, reliable_reason="The reason is given.")
+    page = report_of(run)
+    found = [attributes["class"] for attributes in page.every("div") if attributes.get("role") == "note"]
+    assert found == [classes]
+    assert f"{expected} The reason is given." in page.words
+
+
+def test_unfinished_run_and_warnings(run, undrawn):
+    change_summary(run, status="stopped", warnings=["Sites differ between the groups."])
+    page = report_of(run)
+    assert "This run did not finish." in page.words
+    assert (2, "Warnings") in page.headings
+    assert "Sites differ between the groups." in page.words
+
+
+def test_recovery_comes_first_and_matches_people_and_patterns(tmp_path, monkeypatch, undrawn):
+    truth = make_run(tmp_path, n_patterns=2)
+    add_truth(tmp_path, truth)
+    drawn = []
+    draw = plots.recovery
+    monkeypatch.setattr(plots, "recovery", lambda *tables: drawn.append(tables) or draw(*tables))
+    page = report_of(tmp_path)
+    assert next(text for level, text in page.headings if level == 2) == "Recovery of the known truth"
+    assert "0.911" in page.words
+    [(known, scores, concordance)] = drawn
+    assert list(known.columns) == ["s2", "s1"]
+    assert len(known) == 60
+    assert concordance == [0.90, 0.91]
+    for place in range(2):
+        assert np.corrcoef(known.iloc[:, place], scores.iloc[:, place])[0, 1] > 0.9
+
+
+def test_truth_without_summary_is_left_out(run, undrawn):
+    (run / "truth.csv").write_text("participant_id,s1\nsub-0001,0.5\n")
+    assert "Recovery" not in report_of(run).words
+
+
+@pytest.mark.parametrize("name", ["r_indices.csv", "patterns.csv", "selection.csv", "summary.json", "run.toml"])
+def test_missing_file_is_named_with_a_remedy(run, name):
+    (run / name).unlink()
+    with pytest.raises(ValueError, match=rf"^{re.escape(name)} is missing in .*`rindices fit`"):
+        write_report(run)
+    assert not (run / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("summary.json", "{", "not JSON"),
+        ("summary.json", "[]", "expected an object"),
+        ("summary.json", '{"status": "done"}', "'n_controls' is missing"),
+        ("r_indices.csv", "", "not a table"),
+        ("r_indices.csv", "participant_id,diagnosis\n1,CN\n", "column 'group' is missing"),
+        ("patterns.csv", "region,pattern,change_sd,change_percent,spread_sd\na,1,large,1,1\n", "has 'large'"),
+        ("patterns.csv", "region,pattern,change_sd,change_percent,spread_sd\na,1,1,1,1\n", "expected the patterns"),
+        ("patterns.csv", "region,pattern,change_sd,change_percent,spread_sd\na,1,inf,1,1\n", "line 2, column 'change"),
+        ("patterns.csv", "region,pattern,change_sd,change_percent,spread_sd\n", "no rows"),
+        ("run.toml", b"\xff\xfe\x00", "not UTF-8"),
+    ],
+)
+def test_damaged_file_is_named_with_a_remedy(run, name, content, expected):
+    (run / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ValueError, match=rf"^{re.escape(name)} in .*{expected}.*`rindices fit`"):
+        write_report(run)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"n_patients": True}, "'n_patients' has the unexpected value True"),
+        ({"reliable": "yes"}, "'reliable' has the unexpected value 'yes'"),
+        ({"versions": ["jax"]}, "'versions' has the unexpected value"),
+        ({"members_left_out": [4]}, "'members_left_out' needs"),
+        ({"n_patterns": 0}, "'n_patterns' is 0"),
+    ],
+)
+def test_damaged_summary_says_where(run, changes, expected):
+    change_summary(run, **changes)
+    with pytest.raises(ValueError, match=rf"^summary.json in .*{expected}"):
+        write_report(run)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"per_pattern": [0.9]}, "summary.json .*'per_pattern' of 'recovery' needs a value for each pattern"),
+        ({"matched_truth": ["s1", "s9"]}, "truth.csv .*column 's9' is missing"),
+        ({"pattern_concordance": None}, "summary.json .*'pattern_concordance'"),
+    ],
+)
+def test_damaged_truth_says_where(tmp_path, change, expected):
+    add_truth(tmp_path, make_run(tmp_path, n_patterns=2))
+    found = json.loads((tmp_path / "summary.json").read_text())["recovery"]
+    change_summary(tmp_path, recovery={**found, **change})
+    with pytest.raises(ValueError, match=expected):
+        write_report(tmp_path)
+
+
+def test_members_may_be_listed_and_details_missing(run, undrawn):
+    summary = json.loads((run / "summary.json").read_text())
+    for name in ("weights", "versions", "members_left_out", "seconds", "unit", "n_other", "covariates"):
+        del summary[name]
+    save_summary(run, {**summary, "members_used": [0, 1, 2]})
+    words = report_of(run).words
+    assert "3 of 10 repetitions" in words
+    assert "None was left out." in words
+
+
+def test_no_chosen_row(run):
+    selection = pd.read_csv(run / "selection.csv").assign(chosen=False)
+    selection.to_csv(run / "selection.csv", index=False)
+    with pytest.raises(ValueError, match="one row with chosen = true, found 0"):
+        write_report(run)
+
+
+def test_unknown_group(run):
+    text = (run / "r_indices.csv").read_text().replace(",control,", ",healthy,")
+    (run / "r_indices.csv").write_text(text)
+    with pytest.raises(ValueError, match="column group has 'healthy'"):
+        write_report(run)
+
+
+def test_same_folder_gives_the_same_bytes(tmp_path):
+    run = tmp_path / "run"
+    make_run(run, n_patterns=2)
+    first = write_report(run)
+    second = write_report(run, tmp_path / "new" / "other.html")
+    assert second == tmp_path / "new" / "other.html"
+    assert first.read_bytes() == second.read_bytes()
+    assert [path.name for path in second.parent.iterdir()] == ["other.html"]
+
+
+def test_large_run_stays_small(tmp_path):
+    make_run(tmp_path, n_patterns=5, n_controls=500, n_patients=900, n_regions=200)
+    assert write_report(tmp_path).stat().st_size < 3_000_000

@@ -1,0 +1,148 @@
+import gzip
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rindices.errors import InputError
+from rindices.tables import read_table
+
+PLAIN = "participant_id,diagnosis,age,lHip\n001,CN,61,3.5\n002,AD,72,2.25\n"
+
+
+def write(folder, name, content):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("plain.csv", PLAIN),
+        ("bom.csv", "\ufeff" + PLAIN),
+        ("windows.csv", PLAIN.replace("\n", "\r\n")),
+        ("old_mac.csv", PLAIN.replace("\n", "\r")),
+        ("quoted.csv", PLAIN.replace("001", '"001"').replace("lHip", '"lHip"')),
+        ("blanks.csv", PLAIN.replace(",", " , ")),
+        ("tabs.tsv", PLAIN.replace(",", "\t")),
+        ("tabs.csv", PLAIN.replace(",", "\t")),
+        ("tabs.txt", PLAIN.replace(",", "\t")),
+        ("commas.txt", PLAIN),
+        ("spaces.txt", PLAIN.replace(",", "   ")),
+        ("semicolons.csv", PLAIN.replace(",", ";")),
+        ("european.csv", PLAIN.replace(",", ";").replace(".", ",")),
+        ("european.tsv", PLAIN.replace(",", "\t").replace(".", ",")),
+        ("unicode.csv", PLAIN.encode("utf-16")),
+        ("packed.csv.gz", gzip.compress(PLAIN.encode())),
+        ("packed.tsv.gz", gzip.compress(PLAIN.replace(",", "\t").encode())),
+        ("UPPER.CSV", PLAIN),
+        ("trailing.csv", PLAIN.replace("\n", ",\n")),
+    ],
+)
+def test_the_same_table_from_every_dialect(tmp_path, name, content):
+    frame = read_table(write(tmp_path, name, content))
+    assert list(frame.columns) == ["participant_id", "diagnosis", "age", "lHip"]
+    assert frame["participant_id"].tolist() == ["001", "002"]
+    assert frame["diagnosis"].tolist() == ["CN", "AD"]
+    np.testing.assert_array_equal(frame[["age", "lHip"]].to_numpy(dtype=float), [[61, 3.5], [72, 2.25]])
+    assert frame["age"].dtype == np.float64
+
+
+def test_parquet_reads_like_csv(tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(
+        {"participant_id": ["001", "002"], "diagnosis": [0, 1], "age": [61, 72], "lHip": ["3.5", "NA"]}
+    )
+    frame.to_parquet(tmp_path / "a.parquet")
+    frame.set_index("participant_id").to_parquet(tmp_path / "indexed.parquet")
+    for name in ("a.parquet", "indexed.parquet"):
+        table = read_table(tmp_path / name)
+        assert table["participant_id"].tolist() == ["001", "002"]
+        assert table["diagnosis"].tolist() == ["0", "1"]
+        np.testing.assert_array_equal(table["lHip"], [3.5, np.nan])
+
+
+def test_missing_words_and_what_is_text(tmp_path):
+    words = ["", "NA", "N/A", "n/a", "NaN", "nan", "null", "None", ".", " NA "]
+    lines = [f"p{number},{word},{word or 'x'},0{number},yes" for number, word in enumerate(words)]
+    path = write(tmp_path, "a.csv", "participant_id,v,t,code,flag\n" + "\n".join([*lines, "p10,1e3,word,10,no"]))
+    frame = read_table(path)
+    assert frame["v"].isna().sum() == 10
+    assert frame["v"].iloc[10] == 1000.0
+    assert frame["t"].tolist()[-1] == "word"
+    assert frame["code"].tolist() == [f"0{number}" for number in range(10)] + ["10"]
+    assert frame["flag"].tolist() == ["yes"] * 10 + ["no"]
+
+
+def test_truth_words_stay_text_and_latin_1_is_read(tmp_path):
+    frame = read_table(
+        write(tmp_path, "a.csv", "participant_id,smoker,v\nJosé,True,1\nZoë,False,2\n".encode("latin-1"))
+    )
+    assert frame["smoker"].tolist() == ["True", "False"]
+    assert frame["participant_id"].iloc[0] == "José"
+
+
+def test_named_columns_stay_text(tmp_path):
+    path = write(tmp_path, "a.csv", "subject,dx,v\n10,1.0,2\n11,0.0,3\n")
+    frame = read_table(path, text_columns=("subject", "dx"))
+    assert frame["subject"].tolist() == ["10", "11"]
+    assert frame["dx"].tolist() == ["1.0", "0.0"]
+
+
+def test_empty_lines_leave_gaps_in_the_index(tmp_path):
+    frame = read_table(write(tmp_path, "a.csv", "participant_id,v\n1,2\n\n,\n3,4\n\n"))
+    assert frame.index.tolist() == [0, 3]
+
+
+def test_unnamed_row_numbers_keep_a_name(tmp_path):
+    frame = read_table(write(tmp_path, "a.csv", ",participant_id,v\n0,a,2\n1,b,3\n"))
+    assert list(frame.columns) == ["Unnamed: 0", "participant_id", "v"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("empty.csv", "", r"empty\.csv is empty"),
+        ("blank.csv", " \n\n", r"blank\.csv is empty"),
+        ("header.csv", "participant_id,v\n", r"header\.csv has a header but no people"),
+        ("twice.csv", "participant_id,v,v\n1,2,3\n", r"has 'v' more than once \('v' is column 2 and 3\)"),
+        ("short.csv", "participant_id,v,w\n1,2,3\n1,2\n", r"Row 3 of short\.csv has 2 cells, but the header has 3"),
+        (
+            "long.csv",
+            "participant_id,v\n1,2\n2,1,5\n3,2,5\n",
+            r"Row 3 .* has 3 cells.*, and 1 more row is like it[\s\S]*decimal commas",
+        ),
+        ("quoted.csv", 'participant_id,v\n"1,2\n', r"quoted\.csv"),
+        ("book.xlsx", "x", r"extension '\.xlsx'[\s\S]*'Save as' and 'CSV UTF-8'"),
+        ("noext", "x", r"not a kind of table"),
+        ("renamed.csv", b"PK\x03\x04", r"Excel workbook"),
+        ("bad.csv.gz", b"not gzip", r"bad\.csv\.gz cannot be opened"),
+        ("bad.parquet", b"not parquet", r"not a readable Parquet file"),
+    ],
+)
+def test_unreadable_files_are_explained(tmp_path, name, content, message):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    with pytest.raises(InputError, match=message) as caught:
+        read_table(write(tmp_path, name, content))
+    assert len(str(caught.value).splitlines()) <= 4
+
+
+def test_absent_files_and_folders_are_explained(tmp_path):
+    write(tmp_path, "people.tsv", PLAIN)
+    with pytest.raises(InputError, match=r"is a folder"):
+        read_table(tmp_path)
+    with pytest.raises(InputError, match=r"There is no file .*people\.csv[\s\S]*there is people\.tsv"):
+        read_table(tmp_path / "people.csv")
+    with pytest.raises(InputError, match=r"does not exist either"):
+        read_table(tmp_path / "nowhere" / "people.csv")
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
+    path = write(tmp_path, "a.parquet", b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "fastparquet", None)
+    with pytest.raises(InputError, match=r"pip install 'rindices\[parquet\]'"):
+        read_table(path)
