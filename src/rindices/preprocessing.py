@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-import pandas as pd
 from sklearn.covariance import ledoit_wolf
 
 _SD = 0.1  # controls have mean 1 and this sd after scaling; the loss weights are tuned to it

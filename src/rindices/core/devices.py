@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import platform
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -16,12 +18,12 @@ def prepare() -> None:
     Small networks do not profit from several cores each; one model a core does. Both settings only work before JAX is
     first used, so a process that already computes with JAX simply keeps what it has.
     """
-    if jax.config.jax_num_cpu_devices < 1 and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
-        try:
+    settings: Any = jax.config
+    forced = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    if settings.jax_num_cpu_devices < 1 and not forced:
+        with contextlib.suppress(RuntimeError):  # JAX already computes
             jax.config.update("jax_num_cpu_devices", n_cores())
-        except RuntimeError:
-            pass
-    if jax.config.jax_compilation_cache_dir is None:
+    if settings.jax_compilation_cache_dir is None:
         jax.config.update("jax_compilation_cache_dir", str(_cache_folder()))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
@@ -33,10 +35,9 @@ def n_cores() -> int:
 
 def _cache_folder() -> Path:
     # Compiled for one processor, a program may not run on another that shares the home folder.
-    try:
-        processor = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
-        processor = "\n".join(line for line in processor.splitlines() if line.startswith(("flags", "Features", "model name")))
-    except OSError:
-        processor = platform.processor()
+    processor = platform.processor()
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+        processor = "\n".join(line for line in lines if line.startswith(("flags", "Features", "model name")))
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "rindices" / hashlib.sha256(f"{platform.machine()} {processor}".encode()).hexdigest()[:12]

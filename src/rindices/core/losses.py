@@ -77,5 +77,5 @@ def monotonicity(earlier: Array, later: Array) -> Array:
 
 
 def objective(losses: Losses, weights: LossWeights) -> Array:
-    """What f, g₁ and g₂ minimise: the adversarial term plus the weighted regularisers."""
-    return losses.adversarial + sum(getattr(weights, term) * getattr(losses, term) for term in weights._fields)
+    """Add the weighted regularisers to the adversarial term: what f, g₁ and g₂ minimise."""
+    return losses.adversarial + sum(getattr(weights, term) * getattr(losses, term) for term in LossWeights._fields)

@@ -5,64 +5,113 @@ Weights are plain dictionaries of arrays. Nothing here knows that many models ar
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 Layer = dict[str, Array]
+Network = dict[str, Layer]
 
 _INITIAL_SD = 0.1  # as the authors release it; the clipping at ±0.5 is tuned to it
 
 
 class Parameters(NamedTuple):
-    """Weights of one model."""
+    """The networks of one model: their weights, or something for each of them (shapes, optimisers, moments)."""
 
-    transformation: dict[str, Layer]  # f
-    decomposer: dict[str, Layer]  # g₁
-    reconstructor: dict[str, Layer]  # g₂
-    discriminator: dict[str, Layer]  # D
-
-
-def hidden_sizes(n_regions: int) -> tuple[int, int]:
-    """Half and a quarter of the regions, rounded down, and never empty."""
-    return max(1, n_regions // 2), max(1, n_regions // 4)
+    transformation: Any  # f
+    decomposer: Any  # g₁
+    reconstructor: Any  # g₂
+    discriminator: Any  # D
 
 
-def initialise(key: Array, n_regions: int, n_patterns: int) -> Parameters:
-    """Draw the initial weights of one model from N(0, 0.1²)."""
-    wide, narrow = hidden_sizes(n_regions)
-    keys = iter(jax.random.split(key, 12))
+class Sizes(NamedTuple):
+    """Lengths of all axes of all weights."""
 
-    def layer(n_in: int, n_out: int, bias: bool = True) -> Layer:
-        weights = {"weight": _INITIAL_SD * jax.random.normal(next(keys), (n_in, n_out))}
-        return weights | {"bias": jnp.zeros(n_out)} if bias else weights
+    regions: int
+    wide: int
+    narrow: int
+    patterns: int
+    classes: int = 2
 
-    return Parameters(
-        transformation={
-            "encode1": layer(n_regions, wide, bias=False),
-            "encode2": layer(wide, narrow, bias=False),
-            "severity": layer(n_patterns, narrow),
-            "decode1": layer(narrow, wide, bias=False),
-            "decode2": layer(wide, n_regions, bias=False),
-        },
-        decomposer={"patterns": layer(n_regions, n_patterns * n_regions)},
-        reconstructor={
-            "layer1": layer(n_regions, wide),
-            "layer2": layer(wide, narrow),
-            "output": layer(narrow, n_patterns),
-        },
-        discriminator={
-            "layer1": layer(n_regions, wide),
-            "layer2": layer(wide, narrow),
-            "output": layer(narrow, 2),
-        },
+
+# What each layer maps from and to (Tables 3 and 4), and whether it has a bias.
+_ARCHITECTURE = Parameters(
+    transformation={
+        "encode1": (("regions", "wide"), False),
+        "encode2": (("wide", "narrow"), False),
+        "severity": (("patterns", "narrow"), True),
+        "decode1": (("narrow", "wide"), False),
+        "decode2": (("wide", "regions"), False),
+    },
+    decomposer={"patterns": (("regions", "patterns", "regions"), True)},
+    reconstructor={
+        "layer1": (("regions", "wide"), True),
+        "layer2": (("wide", "narrow"), True),
+        "output": (("narrow", "patterns"), True),
+    },
+    discriminator={
+        "layer1": (("regions", "wide"), True),
+        "layer2": (("wide", "narrow"), True),
+        "output": (("narrow", "classes"), True),
+    },
+)
+
+
+def sizes(n_regions: int, n_patterns: int) -> Sizes:
+    """Hidden layers have half and a quarter of the regions, rounded down, and are never empty."""
+    return Sizes(n_regions, max(1, n_regions // 2), max(1, n_regions // 4), n_patterns)
+
+
+def padded(real: Sizes, multiple: int) -> Sizes:
+    """Round the large axes up to a `multiple`, where matrix units want it."""
+    return real._replace(
+        **{axis: -(-getattr(real, axis) // multiple) * multiple for axis in ("regions", "wide", "narrow")}
     )
 
 
+def shapes(lengths: Sizes) -> Parameters:
+    """Shape of every weight and bias, in the places of the arrays."""
+
+    def layer(axes: tuple[str, ...], bias: bool) -> dict[str, tuple[int, ...]]:
+        shape = tuple(getattr(lengths, axis) for axis in axes)
+        return {"weight": shape} | ({"bias": shape[1:]} if bias else {})
+
+    return Parameters(*({name: layer(*of) for name, of in network.items()} for network in _ARCHITECTURE))
+
+
+def initialise(key: Array, real: Sizes) -> Parameters:
+    """Draw the initial weights of one model from N(0, 0.1²); biases are zero."""
+    keys = iter(jax.random.split(key, sum(len(network) for network in _ARCHITECTURE)))
+
+    def layer(shape: dict[str, tuple[int, ...]]) -> Layer:
+        weight = {"weight": _INITIAL_SD * jax.random.normal(next(keys), shape["weight"])}
+        return weight | ({"bias": jnp.zeros(shape["bias"])} if "bias" in shape else {})
+
+    return Parameters(*({name: layer(shape) for name, shape in network.items()} for network in shapes(real)))
+
+
+def pad(parameters: Parameters, to: Sizes) -> Parameters:
+    """Add zeros up to the lengths `to`. Gradients of such zeros are zero, so training never changes them."""
+
+    def grow(array: Array, shape: tuple[int, ...]) -> Array:
+        return jnp.pad(array, [(0, new - old) for old, new in zip(array.shape, shape, strict=True)])
+
+    return jax.tree.map(grow, parameters, shapes(to))
+
+
+def unpad(parameters: Parameters, real: Sizes) -> Parameters:
+    """Take away what `pad` added, from arrays that may have further leading axes."""
+
+    def cut(array: Array, shape: tuple[int, ...]) -> Array:
+        return array[(..., *(slice(length) for length in shape))]
+
+    return jax.tree.map(cut, parameters, shapes(real))
+
+
 def _linear(layer: Layer, inputs: Array) -> Array:
-    outputs = inputs @ layer["weight"]
+    outputs = jnp.tensordot(inputs, layer["weight"], axes=1)
     return outputs + layer["bias"] if "bias" in layer else outputs
 
 
@@ -70,29 +119,32 @@ def _leaky(inputs: Array) -> Array:
     return jax.nn.leaky_relu(inputs, 0.2)
 
 
-def encode(f: dict[str, Layer], x: Array) -> Array:
+def encode(f: Network, x: Array) -> Array:
     """Encode brains ``(people, regions)``; shared by all passes of f over the same people."""
     return _leaky(_linear(f["encode2"], _leaky(_linear(f["encode1"], x))))
 
 
-def decode(f: dict[str, Layer], encoding: Array, z: Array) -> Array:
-    """Decode ``(people, narrow)`` at each of the severities ``(people, passes, patterns)`` → ``(…, passes, regions)``."""
-    gate = jax.nn.sigmoid(_linear(f["severity"], z))
+def decode(f: Network, encoding: Array, z: Array) -> Array:
+    """Decode ``(people, narrow)`` at severities ``(people, passes, patterns)`` → ``(people, passes, regions)``."""
+    severity = f["severity"]
+    # Written as a sum, the product with so few rows melts into its neighbours instead of being a kernel of its own.
+    weighted = sum(z[..., i, None] * severity["weight"][i] for i in range(z.shape[-1]))
+    gate = jax.nn.sigmoid(weighted + severity["bias"])
     return _leaky(_linear(f["decode2"], _leaky(_linear(f["decode1"], encoding[:, None] * gate))))
 
 
-def decompose(g1: dict[str, Layer], y: Array) -> Array:
+def decompose(g1: Network, y: Array) -> Array:
     """g₁: the change of each pattern in brains ``(people, regions)`` → ``(people, patterns, regions)``."""
-    return _linear(g1["patterns"], _leaky(y)).reshape(len(y), -1, y.shape[-1])
+    return _linear(g1["patterns"], _leaky(y))
 
 
-def reconstruct(g2: dict[str, Layer], changes: Array) -> Array:
+def reconstruct(g2: Network, changes: Array) -> Array:
     """g₂: severities told from changes ``(..., regions)`` → ``(..., patterns)``; one network for all patterns."""
     hidden = _leaky(_linear(g2["layer2"], _leaky(_linear(g2["layer1"], changes))))
     return _linear(g2["output"], hidden)
 
 
-def discriminate(d: dict[str, Layer], y: Array) -> Array:
+def discriminate(d: Network, y: Array) -> Array:
     """D: two logits a person, synthesised (0) or real (1)."""
     hidden = _leaky(_linear(d["layer2"], _leaky(_linear(d["layer1"], y))))
     return _linear(d["output"], hidden)

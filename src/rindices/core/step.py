@@ -14,7 +14,7 @@ from rindices.core import losses as terms
 from rindices.core import networks
 from rindices.core.latent import Draw, draw
 from rindices.core.losses import Losses
-from rindices.core.networks import Parameters
+from rindices.core.networks import Network, Parameters, Sizes
 
 
 class Data(NamedTuple):
@@ -26,6 +26,7 @@ class Data(NamedTuple):
     n_controls: Array
     n_patients: Array
     min_steps: Array  # no model is frozen before
+    region_share: Array  # real regions among all columns; the others are zeros that only please the hardware
 
 
 class TrainState(NamedTuple):
@@ -63,32 +64,34 @@ def optimisers(training: Training) -> Parameters:
     return Parameters(chain(clip=True, decay=True), plain, plain, chain(clip=True, decay=False))
 
 
-def initial_state(key: Array, n_regions: int, n_patterns: int, training: Training) -> TrainState:
+def initial_state(key: Array, real: Sizes, with_padding: Sizes, training: Training) -> TrainState:
     """Draw the weights of one model and start its optimisers."""
     weights_key, steps_key = jax.random.split(key)
-    parameters = networks.initialise(weights_key, n_regions, n_patterns)
+    parameters = networks.pad(networks.initialise(weights_key, real), with_padding)
     moments = Parameters(*(o.init(p) for o, p in zip(optimisers(training), parameters, strict=True)))
     return TrainState(parameters, moments, steps_key, jnp.zeros((), jnp.int32), jnp.zeros((), bool))
 
 
-def synthesise(f: dict, x: Array, draws: Draw, training: Training) -> Synthesis:
+def synthesise(f: Network, x: Array, draws: Draw, training: Training) -> Synthesis:
     """Transform a batch of controls at all severities that the losses need, in one pass of the decoder."""
     n_patterns = draws.earlier.shape[1]
     encoding = networks.encode(f, x)
     alone = jnp.eye(n_patterns)
     if training.composition == "additive":
-        severities = (draws.earlier[:, :, None] * alone, draws.later[:, :, None] * alone, draws.near_control[:, None])
+        severities = [draws.earlier[:, :, None] * alone, draws.later[:, :, None] * alone, draws.near_control[:, None]]
         out = networks.decode(f, encoding, jnp.concatenate(severities, axis=1))
         changes, later, near = jnp.split(out, [n_patterns, 2 * n_patterns], axis=1)
         return Synthesis(x + changes.sum(1), x + later.sum(1), x + near[:, 0], changes, later)
-    severities = (draws.earlier[:, None], draws.later[:, None], draws.near_control[:, None])
-    severities += (draws.earlier[:, :, None] * alone,)
+    severities = [z[:, None] for z in (draws.earlier, draws.later, draws.near_control)]
+    severities.append(draws.earlier[:, :, None] * alone)
     out = networks.decode(f, encoding, jnp.concatenate(severities, axis=1))
     return Synthesis(out[:, 0], out[:, 1], out[:, 2], out[:, 3:] - x[:, None], None)
 
 
-def regularisers(parameters: Parameters, x: Array, draws: Draw, made: Synthesis, training: Training) -> dict:
-    """All terms of the objective but the adversarial ones."""
+def regularisers(
+    parameters: Parameters, x: Array, draws: Draw, made: Synthesis, region_share: Array, training: Training
+) -> dict[str, Array]:
+    """All terms of the objective but the adversarial ones; means over regions do not count padding."""
     decomposed = networks.decompose(parameters.decomposer, made.patients)
     if made.later_changes is None:
         compared = (made.patients - x, made.later_patients - x)
@@ -96,14 +99,15 @@ def regularisers(parameters: Parameters, x: Array, draws: Draw, made: Synthesis,
     else:
         compared = (made.changes, made.later_changes)
         patterns = jnp.concatenate([made.changes, made.later_changes])
-    per_person = training.orthogonality == "person"
+    overlap = terms.orthogonality_of_person if training.orthogonality == "person" else terms.orthogonality_of_batch
+    severities = networks.reconstruct(parameters.reconstructor, decomposed)
     return {
-        "change": terms.absolute_change(made.patients, x),
-        "decomposition": terms.decomposition(decomposed, made.changes),
-        "reconstruction": terms.reconstruction(networks.reconstruct(parameters.reconstructor, decomposed), draws.earlier),
-        "orthogonality": (terms.orthogonality_of_person if per_person else terms.orthogonality_of_batch)(patterns),
-        "monotonicity": terms.monotonicity(*compared),
-        "near_control": terms.absolute_change(made.near_controls, x),
+        "change": terms.absolute_change(made.patients, x) / region_share,
+        "decomposition": terms.decomposition(decomposed, made.changes) / region_share,
+        "reconstruction": terms.reconstruction(severities, draws.earlier),
+        "orthogonality": overlap(patterns),
+        "monotonicity": terms.monotonicity(*compared) / region_share,
+        "near_control": terms.absolute_change(made.near_controls, x) / region_share,
     }
 
 
@@ -116,60 +120,75 @@ def step(
     state: TrainState, data: Data, weights: LossWeights, rates: LearningRates, training: Training, batch_size: int
 ) -> tuple[TrainState, Losses]:
     """Update the discriminator, then f, g₁ and g₂ against the updated one; both see the same synthesised patients."""
-    parameters, moments = state.parameters, state.optimisers
-    adam = optimisers(training)
-    n_patterns = parameters.transformation["severity"]["weight"].shape[0]
+    n_patterns = len(state.parameters.transformation["severity"]["weight"])
     key = jax.random.fold_in(state.key, state.step)
     draws = draw(key, batch_size, n_patterns, data.n_controls, data.n_patients)
     x, real = data.controls[draws.controls], data.seen_patients[draws.patients]
 
-    def learn_discriminator(fake: Array) -> tuple[Array, dict, optax.OptState]:
-        def loss(d: dict) -> Array:
-            logits = networks.discriminate(d, jnp.concatenate([real, fake]))
-            return terms.discriminator_loss(logits[:batch_size], logits[batch_size:])
-
-        value, gradient = jax.value_and_grad(loss)(parameters.discriminator)
-        change, new_moments = adam.discriminator.update(gradient, moments.discriminator, parameters.discriminator)
-        return value, _move(parameters.discriminator, change, rates.discriminator), new_moments
-
-    def terms_of(generator: tuple) -> tuple[Losses, dict, optax.OptState]:
-        candidate = Parameters(*generator, parameters.discriminator)
-        made = synthesise(candidate.transformation, x, draws, training)
+    def losses_of(parameters: Parameters) -> tuple[Losses, tuple[Network, optax.OptState]]:
+        made = synthesise(parameters.transformation, x, draws, training)
         fake = seen_by_discriminator(made.patients, data.whitening)
-        value, discriminator, new_moments = learn_discriminator(jax.lax.stop_gradient(fake))
-        adversarial = terms.cross_entropy(networks.discriminate(discriminator, fake), 1)
-        others = regularisers(candidate, x, draws, made, training)
-        return Losses(adversarial=adversarial, discriminator=value, **others), discriminator, new_moments
+        value, updated = _update_discriminator(state, real, jax.lax.stop_gradient(fake), rates, training)
+        adversarial = terms.cross_entropy(networks.discriminate(updated[0], fake), 1)
+        others = regularisers(parameters, x, draws, made, data.region_share, training)
+        return Losses(adversarial=adversarial, discriminator=value, **others), updated
 
-    def whole(generator: tuple) -> tuple[Array, tuple]:
-        everything = terms_of(generator)
-        return terms.objective(everything[0], weights), everything
+    def total(parameters: Parameters) -> tuple[Array, tuple]:
+        losses, updated = losses_of(parameters)
+        return terms.objective(losses, weights), (losses, updated)
 
-    generator = tuple(parameters[:3])
-    gradients, (losses, discriminator, d_moments) = jax.grad(whole, has_aux=True)(generator)
+    gradients, (losses, (discriminator, discriminator_moments)) = jax.grad(total, has_aux=True)(state.parameters)
     if training.updates == "separate":
-        by_decomposition = jax.grad(lambda g1: terms_of((generator[0], g1, generator[2]))[0].decomposition)
-        by_reconstruction = jax.grad(lambda g2: terms_of((*generator[:2], g2))[0].reconstruction)
-        gradients = (gradients[0], by_decomposition(generator[1]), by_reconstruction(generator[2]))
+        by_decomposition = jax.grad(lambda parameters: losses_of(parameters)[0].decomposition)(state.parameters)
+        by_reconstruction = jax.grad(lambda parameters: losses_of(parameters)[0].reconstruction)(state.parameters)
+        gradients = gradients._replace(
+            decomposer=by_decomposition.decomposer, reconstructor=by_reconstruction.reconstructor
+        )
 
-    moved, new_moments = [], []
-    for optimiser, gradient, moment, weight in zip(adam[:3], gradients, moments[:3], generator, strict=True):
-        change, moment = optimiser.update(gradient, moment, weight)
-        clipped = _move(weight, change, rates.generator)
-        moved.append(jax.tree.map(lambda w: jnp.clip(w, -training.weight_clip, training.weight_clip), clipped))
-        new_moments.append(moment)
-    after = TrainState(
-        Parameters(*moved, discriminator), Parameters(*new_moments, d_moments), state.key, state.step + 1, state.frozen
+    moved, moments = {"discriminator": discriminator}, {"discriminator": discriminator_moments}
+    for name in ("transformation", "decomposer", "reconstructor"):
+        optimiser, gradient, moment, before = (
+            getattr(of, name) for of in (optimisers(training), gradients, state.optimisers, state.parameters)
+        )
+        weights_after, moments[name] = _move(optimiser, gradient, moment, before, rates.generator)
+        moved[name] = jax.tree.map(lambda w: jnp.clip(w, -training.weight_clip, training.weight_clip), weights_after)
+    after = state._replace(parameters=Parameters(**moved), optimisers=Parameters(**moments), step=state.step + 1)
+    if training.freeze_below is not None:
+        after = _freeze(state, after, losses, data.min_steps, training.freeze_below)
+    return after, losses
+
+
+def _update_discriminator(
+    state: TrainState, real: Array, fake: Array, rates: LearningRates, training: Training
+) -> tuple[Array, tuple[Network, optax.OptState]]:
+    def loss(discriminator: Network) -> Array:
+        logits = networks.discriminate(discriminator, jnp.concatenate([real, fake]))
+        return terms.discriminator_loss(logits[: len(real)], logits[len(real) :])
+
+    before = state.parameters.discriminator
+    value, gradient = jax.value_and_grad(loss)(before)
+    optimiser, moments = optimisers(training).discriminator, state.optimisers.discriminator
+    return value, _move(optimiser, gradient, moments, before, rates.discriminator)
+
+
+def _move(
+    optimiser: optax.GradientTransformation, gradient: Network, moments: optax.OptState, weights: Network, rate: float
+) -> tuple[Network, optax.OptState]:
+    direction, moments = optimiser.update(gradient, moments, weights)
+    return jax.tree.map(lambda w, d: w - rate * d, weights, direction), moments
+
+
+def _freeze(
+    before: TrainState, after: TrainState, losses: Losses, min_steps: Array, below: tuple[float, float]
+) -> TrainState:
+    good = (losses.reconstruction < below[0]) & (losses.monotonicity < below[1]) & (after.step >= min_steps)
+
+    def hold(old: Array, new: Array) -> Array:
+        return jnp.where(before.frozen, old, new)
+
+    return after._replace(
+        parameters=jax.tree.map(hold, before.parameters, after.parameters),
+        optimisers=jax.tree.map(hold, before.optimisers, after.optimisers),
+        step=hold(before.step, after.step),
+        frozen=before.frozen | good,
     )
-    return (_freeze(state, after, losses, data, training) if training.freeze_below else after), losses
-
-
-def _freeze(before: TrainState, after: TrainState, losses: Losses, data: Data, training: Training) -> TrainState:
-    reconstruction, monotonicity = training.freeze_below
-    good = (losses.reconstruction < reconstruction) & (losses.monotonicity < monotonicity)
-    kept = jax.tree.map(lambda old, new: jnp.where(before.frozen, old, new), before, after._replace(key=before.key))
-    return kept._replace(frozen=before.frozen | (good & (after.step >= data.min_steps)))
-
-
-def _move(weights: dict, change: dict, rate: float) -> dict:
-    return jax.tree.map(lambda w, c: w - rate * c, weights, change)

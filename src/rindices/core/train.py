@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,11 +17,14 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from rindices.config import LearningRates, LossWeights, Training
+from rindices.core import networks
 from rindices.core.losses import Losses
-from rindices.core.networks import Parameters, predict_r_indices
+from rindices.core.networks import Parameters, Sizes, predict_r_indices
 from rindices.core.step import Data, TrainState, initial_state, step
 
 _ROWS = 128  # people are padded to a multiple of this, so that cohorts of similar size share a compiled program
+
+_MATRIX_UNIT = 8  # accelerators multiply matrices of odd sizes at half the speed
 
 
 class Members(NamedTuple):
@@ -37,7 +40,7 @@ class Checkpoint(NamedTuple):
 
     step: int
     r_indices: np.ndarray  # (models, people, patterns)
-    losses: Losses  # means since the last checkpoint, (models,) each
+    losses: dict[str, np.ndarray]  # means since the last checkpoint, (models,) each
     frozen: np.ndarray  # (models,)
     parameters: Parameters  # leading axis: models
 
@@ -57,7 +60,7 @@ def make_members(seed: int, weights: list[LossWeights], rates: list[LearningRate
     return Members(keys, _stack(weights), _stack(rates))
 
 
-def _stack(items: list) -> NamedTuple:
+def _stack(items: list) -> Any:
     return type(items[0])(*(jnp.asarray(column, jnp.float32) for column in zip(*items, strict=True)))
 
 
@@ -80,11 +83,12 @@ def train(
     mesh, width = plan(n_members)
     shard = NamedSharding(mesh, PartitionSpec("models"))
     members = jax.device_put(_pad_members(members, len(mesh.devices)), shard)
-    data, everybody = _data(people, min_steps)
+    real = networks.sizes(people.controls.shape[1], n_patterns)
+    with_padding = networks.padded(real, 1 if mesh.devices[0].platform == "cpu" else _MATRIX_UNIT)
+    data, everybody = _data(people, with_padding.regions, min_steps)
     n_people = len(people.controls) + len(people.patients)
     program = {"training": training, "mesh": mesh, "width": width}
-    states = _start(members.keys, n_regions=people.controls.shape[1], n_patterns=n_patterns, training=training)
-    states = jax.device_put(states, shard)
+    states = jax.device_put(_start(members.keys, real=real, with_padding=with_padding, training=training), shard)
     done = 0
     while done < max_steps:
         n_steps = min(checkpoint_every, max_steps - done)
@@ -92,8 +96,9 @@ def train(
         done += n_steps
         r_indices = np.asarray(_score(states.parameters, everybody))[:n_members, :n_people]
         first = partial(jax.tree.map, lambda leaf: leaf[:n_members])
-        losses = Losses(*map(np.asarray, first(losses)))
-        yield Checkpoint(done, r_indices, losses, np.asarray(states.frozen[:n_members]), first(states.parameters))
+        means = {name: np.asarray(value) for name, value in first(losses)._asdict().items()}
+        parameters = networks.unpad(first(states.parameters), real)
+        yield Checkpoint(done, r_indices, means, np.asarray(states.frozen[:n_members]), parameters)
         if bool(states.frozen[:n_members].all()):
             return
 
@@ -112,33 +117,45 @@ def _pad_members(members: Members, n_devices: int) -> Members:
     return jax.tree.map(lambda leaf: jnp.concatenate([leaf, jnp.repeat(leaf[-1:], extra, axis=0)]), members)
 
 
-def _data(people: People, min_steps: int) -> tuple[Data, Array]:
-    controls, patients = (jnp.asarray(_pad_rows(group), jnp.float32) for group in (people.controls, people.patients))
+def _data(people: People, n_columns: int, min_steps: int) -> tuple[Data, Array]:
+    controls, patients, everybody = (
+        jnp.asarray(_pad(rows, n_columns), jnp.float32)
+        for rows in (people.controls, people.patients, np.concatenate([people.controls, people.patients]))
+    )
     seen, whitening = patients, None
     if people.whitening is not None:
-        whitening = jnp.asarray(people.whitening, jnp.float32)
-        seen = 1 + (patients - 1) @ whitening
+        n_regions = len(people.whitening)
+        seen = jnp.asarray(_pad(1 + (people.patients - 1) @ people.whitening, n_columns), jnp.float32)
+        whitening = jnp.eye(n_columns).at[:n_regions, :n_regions].set(people.whitening)
     counts = (jnp.asarray(len(people.controls)), jnp.asarray(len(people.patients)))
-    everybody = np.concatenate([people.controls, people.patients])
-    return Data(controls, seen, whitening, *counts, jnp.asarray(min_steps)), jnp.asarray(_pad_rows(everybody), jnp.float32)
+    share = jnp.asarray(people.controls.shape[1] / n_columns)
+    return Data(controls, seen, whitening, *counts, jnp.asarray(min_steps), share), everybody
 
 
-def _pad_rows(rows: np.ndarray) -> np.ndarray:
-    return np.concatenate([rows, np.ones((-len(rows) % _ROWS, rows.shape[1]))])
+def _pad(rows: np.ndarray, n_columns: int) -> np.ndarray:
+    return np.pad(rows, [(0, -len(rows) % _ROWS), (0, n_columns - rows.shape[1])])
 
 
-@partial(jax.jit, static_argnames=("n_regions", "n_patterns", "training"))
-def _start(keys: Array, *, n_regions: int, n_patterns: int, training: Training) -> TrainState:
-    return jax.vmap(partial(initial_state, n_regions=n_regions, n_patterns=n_patterns, training=training))(keys)
+@partial(jax.jit, static_argnames=("real", "with_padding", "training"))
+def _start(keys: Array, *, real: Sizes, with_padding: Sizes, training: Training) -> TrainState:
+    return jax.vmap(partial(initial_state, real=real, with_padding=with_padding, training=training))(keys)
 
 
 @partial(jax.jit, static_argnames=("training", "batch_size", "mesh", "width"), donate_argnames="states")
 def _advance(
-    states: TrainState, members: Members, data: Data, n_steps: int, *, training: Training, batch_size: int, mesh: Mesh, width: int
+    states: TrainState,
+    members: Members,
+    data: Data,
+    n_steps: Array | int,
+    *,
+    training: Training,
+    batch_size: int,
+    mesh: Mesh,
+    width: int,
 ) -> tuple[TrainState, Losses]:
     """Advance all models by `n_steps` (a traced number: any number of steps uses the same program)."""
 
-    def one_model(arguments: tuple[TrainState, Members], data: Data, n_steps: Array) -> tuple[TrainState, Losses]:
+    def one_model(arguments: tuple[TrainState, Members], data: Data, n_steps: Array | int) -> tuple[TrainState, Losses]:
         state, member = arguments
 
         def one_step(_: Array, carry: tuple[TrainState, Losses]) -> tuple[TrainState, Losses]:
@@ -150,7 +167,7 @@ def _advance(
         state, sums = jax.lax.fori_loop(0, n_steps, one_step, (state, nothing))
         return state, jax.tree.map(lambda total: total / n_steps, sums)
 
-    def one_device(states: TrainState, members: Members, data: Data, n_steps: Array) -> tuple[TrainState, Losses]:
+    def one_device(states: TrainState, members: Members, data: Data, n_steps: Array | int) -> tuple[TrainState, Losses]:
         advance = partial(one_model, data=data, n_steps=n_steps)
         if width == len(members.keys):
             return jax.vmap(advance)((states, members))

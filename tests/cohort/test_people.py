@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rindices.cohort import MIN_PEOPLE, MIN_REGIONS, make_cohort, read_cohort
-from rindices.covariates import group_separation
+from rindices.cohort.covariates import group_separation
 from rindices.errors import InputError, counted, did_you_mean, listed
 
 REGIONS = ["lHip", "rHip", "lAmy", "rAmy", "lEnt"]
@@ -94,6 +94,11 @@ def test_usual_names_of_controls_are_recognised(labels, control):
     assert make_cohort(table(labels=labels)).control_labels == (control,)
 
 
+def test_a_label_named_as_patients_is_not_taken_for_controls():
+    cohort = make_cohort(relabelled("CN", "normal"), patients="normal")
+    assert (cohort.control_labels, cohort.patient_labels) == (("CN",), ("normal",))
+
+
 @pytest.mark.parametrize("control", ["0", "0.0", 0, [0], ["0"]])
 def test_numbers_as_labels_can_be_asked_for(control):
     assert make_cohort(table(labels=(0.0, 1.0)), control=control, patients="1").n_controls == 30
@@ -112,6 +117,12 @@ def test_features_by_name_pattern_file_and_exclusion(tmp_path):
     assert columns(features="*") == REGIONS
     assert columns(features="*", exclude="?Ent") == columns(exclude="lEnt") == REGIONS[:4]
     assert "age" in columns(features=["age", *REGIONS])
+
+
+def test_a_file_called_like_a_column_does_not_hide_it(tmp_path, monkeypatch):
+    (tmp_path / "age").write_text("sex\n")
+    monkeypatch.chdir(tmp_path)
+    assert list(make_cohort(table(), covariates="age").covariates.columns) == ["age"]
 
 
 def test_usual_names_of_other_things_are_no_regions():
@@ -229,14 +240,12 @@ def test_patients_outside_the_range_of_the_controls_are_counted():
     )
 
 
-def test_zeros_that_stand_for_gaps_are_named():
-    frame = table().assign(icv=np.linspace(1.2e6, 1.6e6, 60))
-    frame.loc[[3], "icv"] = 0
-    assert (
-        make_cohort(frame, covariates="icv,sex")
-        .warnings[0]
-        .startswith("1 person has icv 0, everybody else 1200000 or more")
-    )
+def test_values_that_stand_for_gaps_are_named():
+    frame = table().assign(icv=np.linspace(1.2e6, 1.6e6, 60), lesions=np.linspace(0, 1, 60) ** 4)
+    frame.loc[[3, 33], "icv"] = [0, 12000]
+    first, *others = make_cohort(frame, covariates="icv,sex,age,lesions").warnings
+    assert first == ("2 people have icv below a tenth of the median 1393220 (the smallest is 0): a failed measurement?")
+    assert not any("failed" in warning for warning in others)
 
 
 def test_a_covariate_that_separates_the_groups_is_warned_of():

@@ -5,8 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rindices.cohort.tables import read_table
 from rindices.errors import InputError
-from rindices.tables import read_table
 
 PLAIN = "participant_id,diagnosis,age,lHip\n001,CN,61,3.5\n002,AD,72,2.25\n"
 

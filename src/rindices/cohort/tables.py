@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import glob
 import gzip
 import io
 import re
@@ -14,7 +15,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from rindices.cells import MISSING_TEXT, with_numbers
+from rindices.cohort.cells import MISSING_TEXT, with_numbers
 from rindices.errors import InputError, counted, listed
 
 __all__ = ["read_table"]
@@ -92,13 +93,8 @@ def _kind_of(path: Path) -> str:
 def _similar_files(path: Path) -> str:
     if not path.parent.is_dir():
         return f" The folder {path.parent} does not exist either."
-    same_stem = sorted(other.name for other in path.parent.glob(f"{glob_escape(path.stem)}.*") if other.is_file())
+    same_stem = sorted(other.name for other in path.parent.glob(f"{glob.escape(path.stem)}.*") if other.is_file())
     return f" In that folder there is {listed(same_stem, 3)}." if same_stem else ""
-
-
-def glob_escape(text: str) -> str:
-    """Return text with the signs that mean something in a file pattern made literal."""
-    return re.sub(r"([*?\[])", r"[\1]", text)
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from rindices.cells import text_of
+from rindices.cohort.cells import text_of
 from rindices.errors import InputError, counted, did_you_mean, listed
 
 __all__ = [

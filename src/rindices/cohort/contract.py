@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rindices.cells import Roster, has_numbers, number_block, read_roster, tidy_table
-from rindices.cohort import Cohort
-from rindices.columns import Names, expand_names, is_region_name, wanted_names
-from rindices.covariates import CovariateSpec
+from rindices.cohort.cells import Roster, has_numbers, number_block, read_roster, tidy_table
+from rindices.cohort.columns import Names, expand_names, is_region_name, wanted_names
+from rindices.cohort.covariates import CovariateSpec
+from rindices.cohort.json_checks import check_entries, numbers_from, texts_from
+from rindices.cohort.labels import NO_LABEL, label_text
+from rindices.cohort.people import Cohort
+from rindices.cohort.tables import read_table
+from rindices.cohort.units import check_units
 from rindices.errors import InputError, counted, did_you_mean, listed
-from rindices.json_checks import check_entries, numbers_from, texts_from
-from rindices.labels import NO_LABEL, label_text
-from rindices.tables import read_table
-from rindices.units import check_units
 
 __all__ = ["Contract", "CovariateSpec", "People", "check_people", "read_people"]
 
@@ -184,7 +184,7 @@ def check_people(frame: pd.DataFrame, contract: Contract, *, exclude: Names = ()
     Parameters
     ----------
     frame
-        Table from `rindices.tables.read_table`; the diagnosis column may be absent.
+        Table from `rindices.cohort.tables.read_table`; the diagnosis column may be absent.
     contract
         What the model expects.
     exclude

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cells import Roster, number_block, read_roster, require_column, tidy_table
-from rindices.columns import MIN_REGIONS, Names, check_constant, choose_features, wanted_names
-from rindices.covariates import check_covariates, read_categories, read_covariates
+from rindices.cohort.cells import Roster, number_block, read_roster, require_column, tidy_table
+from rindices.cohort.columns import MIN_REGIONS, Names, check_constant, choose_features, wanted_names
+from rindices.cohort.covariates import check_covariates, read_categories, read_covariates
+from rindices.cohort.labels import MIN_PEOPLE, Labels, assign_groups, check_group_sizes
+from rindices.cohort.tables import read_table
 from rindices.errors import InputError, counted, listed
-from rindices.labels import MIN_PEOPLE, Labels, assign_groups, check_group_sizes
-from rindices.tables import read_table
 
 __all__ = ["MIN_PEOPLE", "MIN_REGIONS", "Cohort", "make_cohort", "read_cohort"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cells import (
+from rindices.cohort.cells import (
     MOSTLY_NUMBERS,
     Roster,
     has_numbers,
@@ -26,7 +26,6 @@ __all__ = ["CovariateSpec", "check_covariates", "group_separation", "read_catego
 
 # Numbers in these columns are names of places or machines: a slope over them would mean nothing.
 ALWAYS_CATEGORIES = frozenset({"site", "scanner"})
-RARE = 0.05
 SEPARATING_AUC = 0.95
 SEPARATING_ACCURACY = 0.95
 
@@ -70,7 +69,7 @@ def check_covariates(covariates: pd.DataFrame, group: pd.Series) -> tuple[str, .
                 f"Do without {name}, or add controls who differ in it."
             )
         if values.dtype.kind == "f":
-            warnings += _warn_of_zeros(name, values)
+            warnings += _warn_of_tiny(name, values)
             warnings += _warn_of_range(name, values, is_control, is_patient)
         else:
             _refuse_new_levels(name, values, is_control)
@@ -91,14 +90,17 @@ def _refuse_new_levels(name: str, values: NDArray, is_control: NDArray[np.bool_]
         )
 
 
-def _warn_of_zeros(name: str, values: NDArray) -> list[str]:
-    """Warn of a few zeros far below everybody else: a head size of 0 is a gap, not a measurement."""
-    zero = values == 0
-    rest = values[~zero]
-    if not zero.any() or zero.mean() > RARE or rest.min() < 0.2 * np.median(rest):
+def _warn_of_tiny(name: str, values: NDArray) -> list[str]:
+    """Warn of a few values near 0 where nearly everybody has much: a head size of 0 is a gap, not a measurement."""
+    typical = float(np.median(values))
+    tiny = values < 0.1 * typical
+    if not tiny.any() or values.min() < 0 or np.quantile(values, 0.05) < 0.5 * typical:
         return []
-    who = f"{counted(int(zero.sum()), 'person', 'people')} {'has' if zero.sum() == 1 else 'have'}"
-    return [f"{who} {name} 0, everybody else {shown(float(rest.min()))} or more: 0 may stand for a missing value."]
+    who = f"{counted(int(tiny.sum()), 'person', 'people')} {'has' if tiny.sum() == 1 else 'have'}"
+    smallest = shown(float(values.min()))
+    return [
+        f"{who} {name} below a tenth of the median {shown(typical)} (the smallest is {smallest}): a failed measurement?"
+    ]
 
 
 def _warn_of_range(

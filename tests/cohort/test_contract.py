@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rindices.cohort import make_cohort
-from rindices.contract import Contract, CovariateSpec, check_people, read_people
+from rindices.cohort.contract import Contract, CovariateSpec, check_people, read_people
 from rindices.errors import InputError
 
 REGIONS = ["lHip", "rHip", "lAmy", "rAmy", "lEnt"]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cells import MOSTLY_NUMBERS, Roster, has_numbers, refuse_text, share_of_numbers
+from rindices.cohort.cells import MOSTLY_NUMBERS, Roster, has_numbers, refuse_text, share_of_numbers
 from rindices.errors import InputError, counted, did_you_mean, listed, shown
 
 __all__ = [
@@ -70,8 +70,11 @@ def wanted_names(wanted: Names) -> tuple[str, ...]:
 
 
 def _is_file(text: str) -> bool:
+    path = Path(text)
+    if not path.suffix and len(path.parts) < 2:
+        return False  # a file that happens to be called "age" must not hide the column
     try:
-        return Path(text).is_file()
+        return path.is_file()
     except (OSError, ValueError):  # a long list of names is no possible file name
         return False
 
@@ -135,7 +138,7 @@ def choose_features(
     Parameters
     ----------
     frame
-        Table from `rindices.cells.with_numbers`.
+        Table from `rindices.cohort.cells.with_numbers`.
     roster
         Who sits in which row.
     roles
