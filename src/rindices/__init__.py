@@ -1,3 +1,30 @@
 """R-indices: how badly, and in how many ways, a disease changes one person's brain."""
 
+from importlib import import_module
+from typing import Any
+
 __version__ = "0.1.0"
+
+# Loaded when first used: reading and checking a table must not wait for the training engine.
+_HOMES = {
+    "Cohort": "rindices.cohort",
+    "InputError": "rindices.errors",
+    "SurrealGAN": "rindices.estimator",
+    "load_model": "rindices.estimator",
+    "make_cohort": "rindices.cohort",
+    "read_cohort": "rindices.cohort",
+    "simulate_cohort": "rindices.simulate",
+    "write_report": "rindices.report",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rindices' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

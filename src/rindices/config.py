@@ -6,8 +6,8 @@ them trains at once; `Training` holds the formulas that are compiled in. `Schedu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, NamedTuple
 
 
 class LossWeights(NamedTuple):
@@ -151,3 +151,23 @@ def get_preset(preset: str | Preset) -> Preset:
     if preset not in PRESETS:
         raise ValueError(f"Unknown preset {preset!r}: choose one of {', '.join(PRESETS)}.")
     return PRESETS[preset]()
+
+
+def preset_to_json(preset: Preset) -> dict[str, Any]:
+    """Return all choices in plain JSON types."""
+    parts = {"weights": preset.weights._asdict(), "rates": preset.rates._asdict()}
+    return {"name": preset.name} | parts | {"training": asdict(preset.training), "schedule": asdict(preset.schedule)}
+
+
+def preset_from_json(data: dict[str, Any]) -> Preset:
+    """Return the preset that `preset_to_json` described."""
+    training = dict(data["training"])
+    if training["freeze_below"] is not None:
+        training["freeze_below"] = tuple(training["freeze_below"])
+    return Preset(
+        data["name"],
+        LossWeights(**data["weights"]),
+        LearningRates(**data["rates"]),
+        Training(**training),
+        Schedule(**data["schedule"]),
+    )

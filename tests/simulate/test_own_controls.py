@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.simulate import ReferencePopulation, simulate
+from rindices.simulate import ReferencePopulation, simulate_cohort
 
 N = 90
 
@@ -25,11 +25,11 @@ def foreign():
 
 
 def test_a_third_stays_control_and_people_stay_themselves(familiar):
-    cohort = simulate("basic", controls=familiar, seed=1)
+    cohort = simulate_cohort("basic", controls=familiar, seed=1)
     assert cohort.table["diagnosis"].value_counts().to_dict() == {"PT": 60, "CN": 30}
     assert "given table" in cohort.note
     assert "Table 5" in cohort.note
-    assert cohort.patterns == simulate("basic", n_controls=1, n_patients=1).patterns
+    assert cohort.patterns == simulate_cohort("basic", n_controls=1, n_patients=1).patterns
     assert cohort.table["participant_id"].is_unique
     assert cohort.table["participant_id"].tolist() != familiar["participant_id"].tolist()
 
@@ -42,7 +42,7 @@ def test_a_third_stays_control_and_people_stay_themselves(familiar):
 
 
 def test_split_does_not_follow_the_order_of_the_table(familiar):
-    splits = [simulate("basic", controls=familiar, seed=seed).table for seed in (0, 1)]
+    splits = [simulate_cohort("basic", controls=familiar, seed=seed).table for seed in (0, 1)]
     first, second = (set(table.loc[table["diagnosis"] == "CN", "participant_id"]) for table in splits)
     assert first != second
     assert first != set(familiar["participant_id"][:30])
@@ -50,18 +50,18 @@ def test_split_does_not_follow_the_order_of_the_table(familiar):
 
 def test_given_table_is_not_changed(familiar):
     before = familiar.copy(deep=True)
-    simulate("overlap", controls=familiar)
+    simulate_cohort("overlap", controls=familiar)
     pd.testing.assert_frame_equal(familiar, before)
 
 
 def test_diagnosis_of_the_table_is_replaced(familiar):
-    cohort = simulate("basic", controls=familiar.assign(diagnosis="healthy"))
+    cohort = simulate_cohort("basic", controls=familiar.assign(diagnosis="healthy"))
     assert cohort.table.columns.tolist().count("diagnosis") == 1
     assert set(cohort.table["diagnosis"]) == {"CN", "PT"}
 
 
 def test_unknown_regions_get_random_patterns(foreign):
-    first, again, other = (simulate("basic", controls=foreign, seed=seed) for seed in (0, 0, 1))
+    first, again, other = (simulate_cohort("basic", controls=foreign, seed=seed) for seed in (0, 0, 1))
     assert "at random from 40 region columns" in first.note
     assert first.patterns == again.patterns
     assert first.patterns != other.patterns
@@ -75,12 +75,14 @@ def test_unknown_regions_get_random_patterns(foreign):
 
 def test_regions_limit_what_can_change(foreign):
     chosen = [f"region {i}" for i in range(12)]
-    cohort = simulate("scarce", controls=foreign, regions=chosen)
+    cohort = simulate_cohort("scarce", controls=foreign, regions=chosen)
     assert sorted(region for pattern in cohort.patterns.values() for region in pattern) == sorted(chosen)
 
 
 def test_regions_without_those_of_the_paper_mean_random_patterns(familiar):
-    cohort = simulate("scarce", controls=familiar, regions=[name for name in familiar.columns[3:] if name != "lHip"])
+    cohort = simulate_cohort(
+        "scarce", controls=familiar, regions=[name for name in familiar.columns[3:] if name != "lHip"]
+    )
     assert "at random from 127" in cohort.note
 
 
@@ -89,7 +91,7 @@ def test_whole_numbers_and_gaps_are_fine(foreign):
     foreign["region 1"] = foreign["region 1"].astype("Float64")
     foreign.loc[:9, ["region 1", "region 2"]] = pd.NA
     foreign.loc[5, "region 3"] = 0.0
-    cohort = simulate("basic", controls=foreign)
+    cohort = simulate_cohort("basic", controls=foreign)
     assert (cohort.table["region 3"] == 0).sum() == 1
     assert cohort.table["region 2"].isna().sum() == 10
     assert cohort.table["region 1"].isna().sum() == 10
@@ -100,7 +102,7 @@ def test_whole_numbers_and_gaps_are_fine(foreign):
     [({"n_controls": 50}, (50, 40)), ({"n_patients": 80}, (10, 80)), ({"n_controls": 20, "n_patients": 30}, (20, 30))],
 )
 def test_sizes(familiar, asked, expected):
-    counts = simulate("basic", controls=familiar, **asked).table["diagnosis"].value_counts()
+    counts = simulate_cohort("basic", controls=familiar, **asked).table["diagnosis"].value_counts()
     assert (counts["CN"], counts["PT"]) == expected
 
 
@@ -114,29 +116,29 @@ def test_sizes(familiar, asked, expected):
 )
 def test_too_many_people(familiar, asked, found):
     with pytest.raises(ValueError, match=f"90 rows of `controls`, found {found}"):
-        simulate("basic", controls=familiar, **asked)
+        simulate_cohort("basic", controls=familiar, **asked)
 
 
 def test_too_few_regions(foreign):
     with pytest.raises(ValueError, match=r"at least 48 regions .* found 40"):
-        simulate("basic", controls=foreign, n_patterns=4)
+        simulate_cohort("basic", controls=foreign, n_patterns=4)
 
 
 def test_scaled_values_are_refused(foreign):
     foreign.loc[4, "region 7"] = -1.5
     with pytest.raises(ValueError, match=r"no negative .* found -1.5 in column 'region 7', row 5"):
-        simulate("basic", controls=foreign)
+        simulate_cohort("basic", controls=foreign)
 
 
 def test_unknown_and_text_regions_are_refused(foreign):
     with pytest.raises(ValueError, match=r"\['nowhere'\] are not there"):
-        simulate("scarce", controls=foreign, regions=["region 1", "nowhere"])
+        simulate_cohort("scarce", controls=foreign, regions=["region 1", "nowhere"])
     with pytest.raises(ValueError, match=r"numbers .* \['scanner'\]"):
-        simulate("scarce", controls=foreign, regions=["region 1", "scanner"])
+        simulate_cohort("scarce", controls=foreign, regions=["region 1", "scanner"])
 
 
 def test_repeated_people_and_columns_are_refused(familiar):
     with pytest.raises(ValueError, match=r"repeated: \['person 3'\]"):
-        simulate("basic", controls=familiar.replace({"participant_id": {"person 4": "person 3"}}))
+        simulate_cohort("basic", controls=familiar.replace({"participant_id": {"person 4": "person 3"}}))
     with pytest.raises(ValueError, match=r"\['lHip'\] repeated"):
-        simulate("basic", controls=pd.concat([familiar, familiar[["lHip"]]], axis=1))
+        simulate_cohort("basic", controls=pd.concat([familiar, familiar[["lHip"]]], axis=1))

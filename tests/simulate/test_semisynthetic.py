@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from scipy.stats import mannwhitneyu
 
-from rindices.simulate import KINDS, ReferencePopulation, simulate
+from rindices.simulate import KINDS, ReferencePopulation, simulate_cohort
 
 REGIONS = list(ReferencePopulation.load().regions)
 MANY = 12_000
@@ -16,7 +16,7 @@ def groups(cohort):
 
 @pytest.mark.parametrize("kind", ["basic", "overlap", "scarce", "noise", "mild"])
 def test_mean_volumes_shrink_as_written_in_the_paper(kind):
-    cohort = simulate(kind, n_controls=MANY, n_patients=MANY, seed=3)
+    cohort = simulate_cohort(kind, n_controls=MANY, n_patients=MANY, seed=3)
     controls, patients = groups(cohort)
     ratio = patients[REGIONS].mean() / controls[REGIONS].mean()
     half = {"mild": 0.1}.get(kind, 0.15)  # severities have mean one half
@@ -31,8 +31,8 @@ def test_mean_volumes_shrink_as_written_in_the_paper(kind):
 @pytest.mark.parametrize(("kind", "atrophy", "noise"), [("basic", 0.3, 0.05), ("noise", 0.3, 0.2), ("mild", 0.2, 0.05)])
 def test_factor_of_each_person_and_region(kind, atrophy, noise):
     """With the same seed, the null cohort holds the same people without the disease."""
-    sick = simulate(kind, n_controls=5, n_patients=2000, seed=4)
-    _, before = groups(simulate("null", n_controls=5, n_patients=2000, seed=4))
+    sick = simulate_cohort(kind, n_controls=5, n_patients=2000, seed=4)
+    _, before = groups(simulate_cohort("null", n_controls=5, n_patients=2000, seed=4))
     _, after = groups(sick)
     assert (before["participant_id"].to_numpy() == after["participant_id"].to_numpy()).all()
     severity = sick.truth["s1"].to_numpy()[:, None]
@@ -46,8 +46,8 @@ def test_factor_of_each_person_and_region(kind, atrophy, noise):
 
 
 def test_shared_region_is_changed_by_one_pattern_after_the_other():
-    sick = simulate("basic", n_controls=5, n_patients=4000, seed=4)
-    _, before = groups(simulate("null", n_controls=5, n_patients=4000, seed=4))
+    sick = simulate_cohort("basic", n_controls=5, n_patients=4000, seed=4)
+    _, before = groups(simulate_cohort("null", n_controls=5, n_patients=4000, seed=4))
     _, after = groups(sick)
     left = after["lHip"].to_numpy() / before["lHip"].to_numpy()
     expected = (1 - 0.3 * sick.truth["s1"]) * (1 - 0.3 * sick.truth["s2"])
@@ -57,7 +57,7 @@ def test_shared_region_is_changed_by_one_pattern_after_the_other():
 
 
 def test_null_has_no_difference_and_no_severity():
-    cohort = simulate("null", n_controls=2000, n_patients=2000, seed=2)
+    cohort = simulate_cohort("null", n_controls=2000, n_patients=2000, seed=2)
     controls, patients = groups(cohort)
     p_values = np.array([mannwhitneyu(controls[r], patients[r]).pvalue for r in REGIONS])
     assert p_values.min() > 0.01 / len(REGIONS)
@@ -66,7 +66,7 @@ def test_null_has_no_difference_and_no_severity():
 
 
 def test_defaults_are_those_of_the_paper():
-    cohort = simulate()
+    cohort = simulate_cohort()
     assert cohort.table["diagnosis"].value_counts().to_dict() == {"PT": 900, "CN": 492}
     assert cohort.table.columns.tolist() == ["participant_id", "diagnosis", "age", "sex", *REGIONS]
     assert cohort.truth.columns.tolist() == ["participant_id", "s1", "s2", "s3"]
@@ -76,7 +76,7 @@ def test_defaults_are_those_of_the_paper():
 
 
 def test_seed_decides_everything():
-    first, again, other = (simulate("basic", n_controls=30, n_patients=40, seed=seed) for seed in (5, 5, 6))
+    first, again, other = (simulate_cohort("basic", n_controls=30, n_patients=40, seed=seed) for seed in (5, 5, 6))
     pd.testing.assert_frame_equal(first.table, again.table)
     pd.testing.assert_frame_equal(first.truth, again.truth)
     assert not np.allclose(first.table[REGIONS], other.table[REGIONS])
@@ -84,12 +84,12 @@ def test_seed_decides_everything():
 
 
 def test_same_severities_for_every_kind():
-    first, second = simulate("basic", seed=1).truth, simulate("mild", seed=1).truth
+    first, second = simulate_cohort("basic", seed=1).truth, simulate_cohort("mild", seed=1).truth
     pd.testing.assert_frame_equal(first, second)
 
 
 def test_ids_do_not_tell_the_group():
-    cohort = simulate("basic", n_controls=300, n_patients=300)
+    cohort = simulate_cohort("basic", n_controls=300, n_patients=300)
     assert cohort.table["participant_id"].tolist() == [f"sub-{i:04d}" for i in range(1, 601)]
     positions = np.flatnonzero(cohort.table["diagnosis"] == "PT")
     assert mannwhitneyu(positions, np.setdiff1d(np.arange(600), positions)).pvalue > 0.001
@@ -99,14 +99,14 @@ def test_ids_do_not_tell_the_group():
 
 @pytest.mark.parametrize("n_patterns", [1, 2, 5, 8])
 def test_number_of_patterns(n_patterns):
-    cohort = simulate("overlap", n_controls=10, n_patients=20, n_patterns=n_patterns)
+    cohort = simulate_cohort("overlap", n_controls=10, n_patients=20, n_patterns=n_patterns)
     assert list(cohort.patterns) == [f"p{k}" for k in range(1, n_patterns + 1)]
     assert cohort.truth.columns.tolist() == ["participant_id", *(f"s{k}" for k in range(1, n_patterns + 1))]
     assert ("p4" in cohort.note) == (n_patterns > 3)
 
 
 def test_severity_correlation_reaches_the_truth():
-    truth = simulate("basic", n_controls=2, n_patients=5000, severity_correlation=0.6).truth
+    truth = simulate_cohort("basic", n_controls=2, n_patients=5000, severity_correlation=0.6).truth
     found = truth[["s1", "s2", "s3"]].corr().to_numpy()[np.triu_indices(3, 1)]
     np.testing.assert_allclose(found, 6 / np.pi * np.arcsin(0.3), atol=0.04)
 
@@ -126,11 +126,11 @@ def test_severity_correlation_reaches_the_truth():
 )
 def test_errors_say_what_was_found(arguments, message):
     with pytest.raises(ValueError, match=message):
-        simulate(**arguments)
+        simulate_cohort(**arguments)
 
 
 def test_save_writes_both_files_and_nothing_else(tmp_path):
-    cohort = simulate("basic", n_controls=5, n_patients=6)
+    cohort = simulate_cohort("basic", n_controls=5, n_patients=6)
     folder = tmp_path / "new"
     cohort.save(folder / "cohort.csv", folder / "truth.csv")
     assert sorted(path.name for path in folder.iterdir()) == ["cohort.csv", "truth.csv"]
@@ -151,14 +151,14 @@ def test_save_keeps_the_old_file_when_writing_fails(tmp_path, monkeypatch):
 
     monkeypatch.setattr("os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
-        simulate("basic", n_controls=5, n_patients=6).save(path)
+        simulate_cohort("basic", n_controls=5, n_patients=6).save(path)
     assert [file.name for file in tmp_path.iterdir()] == ["cohort.csv"]
     assert path.read_text() == "old"
 
 
 def test_save_refuses_one_name_for_two_files(tmp_path):
     with pytest.raises(ValueError, match="two different files"):
-        simulate("basic", n_controls=5, n_patients=6).save(tmp_path / "a.csv", tmp_path / "a.csv")
+        simulate_cohort("basic", n_controls=5, n_patients=6).save(tmp_path / "a.csv", tmp_path / "a.csv")
 
 
 def test_every_kind_is_described():

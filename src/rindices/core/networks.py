@@ -140,8 +140,12 @@ def decompose(g1: Network, y: Array) -> Array:
 
 def reconstruct(g2: Network, changes: Array) -> Array:
     """g₂: severities told from changes ``(..., regions)`` → ``(..., patterns)``; one network for all patterns."""
-    hidden = _leaky(_linear(g2["layer2"], _leaky(_linear(g2["layer1"], changes))))
-    return _linear(g2["output"], hidden)
+    return finish_reconstruction(g2, _linear(g2["layer1"], changes))
+
+
+def finish_reconstruction(g2: Network, hidden: Array) -> Array:
+    """g₂ from the linear part of its first layer on."""
+    return _linear(g2["output"], _leaky(_linear(g2["layer2"], _leaky(hidden))))
 
 
 def discriminate(d: Network, y: Array) -> Array:

@@ -42,7 +42,7 @@ class Checkpoint(NamedTuple):
     r_indices: np.ndarray  # (models, people, patterns)
     losses: dict[str, np.ndarray]  # means since the last checkpoint, (models,) each
     frozen: np.ndarray  # (models,)
-    parameters: Parameters  # leading axis: models
+    parameters: Parameters  # NumPy copies, leading axis: models
 
 
 class People(NamedTuple):
@@ -97,7 +97,7 @@ def train(
         r_indices = np.asarray(_score(states.parameters, everybody))[:n_members, :n_people]
         first = partial(jax.tree.map, lambda leaf: leaf[:n_members])
         means = {name: np.asarray(value) for name, value in first(losses)._asdict().items()}
-        parameters = networks.unpad(first(states.parameters), real)
+        parameters = jax.tree.map(np.array, networks.unpad(first(states.parameters), real))
         yield Checkpoint(done, r_indices, means, np.asarray(states.frozen[:n_members]), parameters)
         if bool(states.frozen[:n_members].all()):
             return

@@ -2,6 +2,6 @@
 
 from rindices.simulate.patterns import KINDS
 from rindices.simulate.reference import ReferencePopulation
-from rindices.simulate.semisynthetic import SimulatedCohort, simulate
+from rindices.simulate.semisynthetic import SimulatedCohort, simulate_cohort
 
-__all__ = ["KINDS", "ReferencePopulation", "SimulatedCohort", "simulate"]
+__all__ = ["KINDS", "ReferencePopulation", "SimulatedCohort", "simulate_cohort"]

@@ -35,7 +35,7 @@ class SimulatedCohort:
 
     Examples
     --------
-    >>> cohort = simulate("basic", n_controls=50, n_patients=100)
+    >>> cohort = simulate_cohort("basic", n_controls=50, n_patients=100)
     >>> cohort.table["diagnosis"].value_counts().to_dict()
     {'PT': 100, 'CN': 50}
     """
@@ -61,7 +61,7 @@ class SimulatedCohort:
             _write_csv(self.truth, Path(truth_path))
 
 
-def simulate(
+def simulate_cohort(
     kind: str = "basic",
     *,
     n_controls: int | None = None,
@@ -104,7 +104,7 @@ def simulate(
 
     Examples
     --------
-    >>> cohort = simulate("scarce", n_controls=20, n_patients=30, seed=1)
+    >>> cohort = simulate_cohort("scarce", n_controls=20, n_patients=30, seed=1)
     >>> cohort.truth.columns.tolist()
     ['participant_id', 's1', 's2', 's3']
     """

@@ -1,0 +1,127 @@
+"""What trained models say about people: R-indices, decomposed changes, synthesised brains.
+
+Computed in double precision, so that a person's result does not depend on who else is in the table.
+`models` are `Parameters` whose arrays have a leading axis, all with their patterns in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from rindices.core import networks
+from rindices.core.networks import Parameters
+
+_BLOCK = 1024  # people at a time: memory stays small, and one compiled program serves tables of any length
+
+
+def r_indices(models: Parameters, brains: np.ndarray) -> np.ndarray:
+    """R-indices of scaled `brains` ``(people, regions)`` by each model → ``(models, people, patterns)``."""
+    return _by_blocks(partial(_r_indices, models), (brains,), axis=1)
+
+
+def decompose(models: Parameters, brains: np.ndarray) -> np.ndarray:
+    """Each pattern's change in scaled `brains`, averaged over models → ``(people, patterns, regions)``."""
+    return _by_blocks(partial(_decompose, models), (brains,), axis=0)
+
+
+def synthesise(models: Parameters, brains: np.ndarray, z: np.ndarray, composition: str) -> np.ndarray:
+    """Transform scaled `brains` by severities `z` ``(people, patterns)`` → ``(models, people, regions)``."""
+    return _by_blocks(partial(_synthesise, models, composition=composition), (brains, z), axis=1)
+
+
+def pattern_changes(models: Parameters, controls: np.ndarray, composition: str, severity: float = 1.0) -> np.ndarray:
+    """Mean change of scaled `controls` by each pattern alone, relative to f(x, 0) → ``(models, patterns, regions)``."""
+    n_patterns = models.transformation["severity"]["weight"].shape[1]
+
+    def mean_at(z: np.ndarray) -> np.ndarray:
+        return synthesise(models, controls, np.broadcast_to(z, (len(controls), n_patterns)), composition).mean(axis=1)
+
+    untouched = mean_at(np.zeros(n_patterns))
+    return np.stack([mean_at(severity * alone) - untouched for alone in np.eye(n_patterns)], axis=1)
+
+
+def order_by_change(models: Parameters, controls: np.ndarray, composition: str) -> Parameters:
+    """Sort the patterns of aligned models by their mean absolute change, largest first."""
+    sizes = np.abs(pattern_changes(models, controls, composition)).mean(axis=(0, 2))
+    order = np.argsort(-sizes, kind="stable")
+    n_models = len(models.transformation["severity"]["weight"])
+    ordered = [reorder_patterns(jax.tree.map(lambda leaf, k=k: leaf[k], models), order) for k in range(n_models)]
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *ordered)
+
+
+def reorder_patterns(parameters: Parameters, order: np.ndarray) -> Parameters:
+    """Make pattern ``order[i]`` of one model pattern i: in f's severities, g₁'s changes and g₂'s outputs."""
+    f, g1, g2, d = parameters
+
+    def layer(weights: dict[str, Any], axis: int) -> dict[str, Any]:
+        bias = {"bias": np.take(weights["bias"], order, axis - 1)} if "bias" in weights and axis else {}
+        return weights | {"weight": np.take(weights["weight"], order, axis)} | bias
+
+    return Parameters(
+        f | {"severity": layer(f["severity"], 0)},
+        {"patterns": layer(g1["patterns"], 1)},
+        g2 | {"output": layer(g2["output"], 1)},
+        d,
+    )
+
+
+def _by_blocks(function: Callable[..., Array], people: tuple[np.ndarray, ...], axis: int) -> np.ndarray:
+    n_people = len(people[0])
+    size = min(_BLOCK, 1 << max(n_people - 1, 15).bit_length())  # few sizes, few compilations
+    parts = []
+    with jax.enable_x64(True):
+        for start in range(0, n_people, size):
+            block = [np.asarray(rows[start : start + size], float) for rows in people]
+            n_real = len(block[0])
+            block = [np.pad(rows, [(0, size - n_real), (0, 0)]) for rows in block]
+            parts.append(np.take(np.asarray(function(*block)), range(n_real), axis))
+    return np.concatenate(parts, axis)
+
+
+def _double(models: Parameters) -> Parameters:
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), models)
+
+
+@jax.jit
+def _r_indices(models: Parameters, brains: Array) -> Array:
+    def one(model: Parameters) -> Array:
+        # g₁ and g₂'s first layer are both linear: multiplied together first, they halve the work.
+        g1, first = model.decomposer["patterns"], model.reconstructor["layer1"]
+        merged = {
+            "weight": g1["weight"] @ first["weight"],
+            "bias": g1["bias"] @ first["weight"] + first["bias"],
+        }
+        hidden = networks.decompose({"patterns": merged}, brains)
+        return networks.finish_reconstruction(model.reconstructor, hidden).sum(axis=1)
+
+    return jax.lax.map(one, _double(models))
+
+
+@jax.jit
+def _decompose(models: Parameters, brains: Array) -> Array:
+    def add(total: Array, g1: dict) -> tuple[Array, None]:
+        return total + networks.decompose(g1, brains), None
+
+    doubled = _double(models).decomposer
+    n_models, n_regions, n_patterns, _ = doubled["patterns"]["weight"].shape
+    return jax.lax.scan(add, jnp.zeros((len(brains), n_patterns, n_regions)), doubled)[0] / n_models
+
+
+@partial(jax.jit, static_argnames="composition")
+def _synthesise(models: Parameters, brains: Array, z: Array, composition: str) -> Array:
+    alone = z[:, :, None] * jnp.eye(z.shape[1])
+
+    def one(f: dict) -> Array:
+        encoding = networks.encode(f, brains)
+        if composition == "joint":
+            return networks.decode(f, encoding, z[:, None])[:, 0]
+        return brains + networks.decode(f, encoding, alone).sum(axis=1)
+
+    return jax.lax.map(one, _double(models).transformation)

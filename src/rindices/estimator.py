@@ -1,0 +1,337 @@
+"""`SurrealGAN`: the scikit-learn shell around the engine. It validates, delegates and stores."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import ClassifierTags, Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rindices.agreement import Agreement
+from rindices.cohort.contract import Contract, CovariateSpec
+from rindices.config import Preset, get_preset, preset_from_json, preset_to_json
+from rindices.core import devices, inference
+from rindices.core.train import People
+from rindices.inputs import check_groups, covariate_table, is_patient, seed_from
+from rindices.model_file import read_model, write_model
+from rindices.preprocessing import SCALED_SD, Preprocessing, whitening_matrix
+from rindices.selection import Progress, repeat
+
+_STORED = ("members", "step", "seed")  # fitted attributes that the model file keeps as they are
+
+
+class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """R-indices: the severity of each disease pattern in each person, learned from controls and patients.
+
+    Repeated trainings of small networks learn how the disease transforms a healthy brain; those that agree are
+    averaged. Regions are residualised on covariates and scaled by the controls; nothing needs to be done before.
+
+    Parameters
+    ----------
+    n_patterns : int, default=3
+        Number of disease patterns M.
+    n_repetitions : int, default=10
+        Trainings that differ in their random numbers only.
+    preset : {"fast", "paper", "official"} or Preset, default="fast"
+        All other choices; see `rindices.config`.
+    inference : {"consensus", "medoid"}, default="consensus"
+        R-indices are the mean of the agreeing repetitions, or those of the one that agrees best (the paper's choice).
+    orthogonality : float, optional
+        Weight λ of the separation of patterns; by default the preset's.
+    max_steps : int, optional
+        Longest training; by default the preset's.
+    random_state : int, RandomState or None, default=None
+        An int makes the result repeatable to the bit on the same machine.
+
+    Attributes
+    ----------
+    r_indices_ : ndarray of shape (n_samples, n_patterns)
+        R-indices of the people given to `fit`: about 0 like controls, 1 the most severe; not clipped.
+    spread_ : ndarray of shape (n_samples, n_patterns)
+        Standard deviation over repetitions: how much trainings differ. It is no confidence interval of a severity.
+    agreement_ : Agreement
+        Mean agreement of all sound repetitions, over the patients.
+    history_ : DataFrame
+        Agreement and losses at each checkpoint; `chosen` marks the one that was kept.
+    members_ : list of int
+        Repetitions that were used, the medoid first.
+    left_out_ : dict
+        Repetitions that were not, and why.
+    step_ : int
+        Training step of the chosen checkpoint.
+    seed_ : int
+        The seed that repeats this fit.
+    models_ : Parameters
+        Weights of the members, patterns in the same order in all.
+    preprocessing_ : Preprocessing
+        What was estimated in controls.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from rindices import SurrealGAN, simulate_cohort
+    >>> table = simulate_cohort("basic", n_controls=100, n_patients=100, seed=0).table
+    >>> regions = table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
+    >>> model = SurrealGAN(n_patterns=3, n_repetitions=2, max_steps=100, random_state=0)
+    >>> model.fit(regions, table["diagnosis"] == "PT").transform(regions).shape
+    (200, 3)
+    """
+
+    def __init__(
+        self,
+        n_patterns: int = 3,
+        *,
+        n_repetitions: int = 10,
+        preset: str | Preset = "fast",
+        inference: Literal["consensus", "medoid"] = "consensus",
+        orthogonality: float | None = None,
+        max_steps: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_patterns = n_patterns
+        self.n_repetitions = n_repetitions
+        self.preset = preset
+        self.inference = inference
+        self.orthogonality = orthogonality
+        self.max_steps = max_steps
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        covariates: Any = None,
+        *,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Self:
+        """Learn the patterns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Regional measures of controls and patients.
+        y : array-like of shape (n_samples,)
+            0 for controls, 1 for patients. Of two other numbers the lower marks controls, with a warning.
+        covariates : array-like of shape (n_samples, n_covariates), optional
+            Numbers or categories whose linear effects, estimated in controls, are removed.
+        progress : callable, optional
+            Called with a `Progress` after each checkpoint.
+        """
+        preset = self._preset()
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        patient = is_patient(y)
+        table = covariate_table(covariates, len(X))
+        self.contract_ = _contract(X, table, getattr(self, "feature_names_in_", None))
+        batch_size = preset.schedule.batch_size or max(1, int(patient.sum()) // 8)
+        check_groups(X[~patient], int(patient.sum()), batch_size, list(self.contract_.features))
+        self.preprocessing_ = Preprocessing.fit(X[~patient], None if table is None else table[~patient])
+        scaled = self.preprocessing_.transform(X, table)
+        controls, patients = scaled[~patient], scaled[patient]
+        self.seed_ = seed_from(self.random_state)
+        devices.prepare()
+        selected = repeat(
+            People(controls, patients, whitening_matrix(controls, preset.schedule.whitening)),
+            n_patterns=self.n_patterns,
+            n_repetitions=self.n_repetitions,
+            preset=preset,
+            batch_size=batch_size,
+            seed=self.seed_,
+            progress=progress,
+        )
+        chosen = selected.looks[selected.chosen]
+        self.step_, self.agreement_ = chosen.step, chosen.agreement
+        self.members_, self.left_out_ = selected.members, selected.left_out
+        self.history_ = pd.DataFrame(
+            {"step": look.step, "n_models": look.n_models} | look.agreement._asdict() | look.losses
+            for look in selected.looks
+        ).assign(chosen=[position == selected.chosen for position in range(len(selected.looks))])
+        self.models_ = inference.order_by_change(selected.models, controls, preset.training.composition)
+        self.r_indices_, self.spread_ = self._score(scaled)
+        if self.left_out_:
+            reasons = ", ".join(f"{member} {why}" for member, why in self.left_out_.items())
+            warnings.warn(f"Repetitions left out: {reasons}.", UserWarning, stacklevel=2)
+        return self
+
+    def fit_transform(self, X: Any, y: Any, covariates: Any = None) -> Any:
+        """Fit, then return the R-indices of the same people."""
+        return self.fit(X, y, covariates).transform(X, covariates)
+
+    def transform(self, X: Any, covariates: Any = None) -> Any:
+        """Return the R-indices of people, who need not have been in `fit`; columns are matched by name."""
+        return self._score(self._scaled(X, covariates)[0])[0]
+
+    def spread(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Return the standard deviation over repetitions of each R-index (NaN with a single one)."""
+        return self._score(self._scaled(X, covariates)[0])[1]
+
+    def decompose(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Return the change that each pattern made to each person's regions, as g₁ sees it, in the units of `X`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_patterns, n_features)
+        """
+        scaled, _ = self._scaled(X, covariates)
+        return inference.decompose(self.models_, scaled) * self.preprocessing_.scaler.sd / SCALED_SD
+
+    def synthesize(self, X: Any, z: ArrayLike, covariates: Any = None) -> np.ndarray:
+        """Return controls as f transforms them by severities `z`, in the units of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Regional measures of controls.
+        z : array-like of shape (n_patterns,) or (n_samples, n_patterns)
+            Severities from 0 to 1, the same for everybody or one row a person.
+        covariates : array-like, optional
+            As in `fit`.
+        """
+        scaled, table = self._scaled(X, covariates)
+        shape = (len(scaled), self._n_features_out)
+        z = np.asarray(z, float)
+        if z.shape not in {shape, shape[1:]} or not np.isfinite(z).all():
+            raise ValueError(
+                f"z should hold {shape[1]} finite severities, for all or for each of {shape[0]} people; "
+                f"found shape {z.shape}."
+            )
+        made = inference.synthesise(self.models_, scaled, np.broadcast_to(z, shape), self._composition)
+        return self.preprocessing_.inverse_transform(made.mean(axis=0), table)
+
+    def pattern_maps(self, X: Any, covariates: Any = None, severity: float = 1.0) -> pd.DataFrame:
+        """Return how each pattern at a `severity` changes each region of controls `X`, relative to severity 0.
+
+        Returns
+        -------
+        DataFrame
+            Columns region, pattern, change_sd (in sd of controls), change_percent (of the controls' mean) and
+            spread_sd (sd of change_sd over repetitions).
+        """
+        scaled, _ = self._scaled(X, covariates)
+        changes = inference.pattern_changes(self.models_, scaled, self._composition, severity) / SCALED_SD
+        scaler = self.preprocessing_.scaler
+        percent = 100 * changes.mean(axis=0) * scaler.sd / np.abs(scaler.mean)
+        names = list(self.contract_.features)
+        return pd.DataFrame(
+            {
+                "region": names * self._n_features_out,
+                "pattern": np.repeat(np.arange(self._n_features_out) + 1, len(names)),
+                "change_sd": changes.mean(axis=0).ravel(),
+                "change_percent": percent.ravel(),
+                "spread_sd": _spread(changes).ravel(),
+            }
+        )
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
+        """Return the names r1, r2, ... of the R-indices."""
+        super().get_feature_names_out(input_features)
+        return np.array([f"r{i + 1}" for i in range(self._n_features_out)], dtype=object)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the fitted model to one safetensors file, which holds numbers and text but no code."""
+        check_is_fitted(self)
+        parameters = self.get_params() | {"preset": preset_to_json(get_preset(self.preset)), "random_state": self.seed_}
+        header = {"parameters": parameters, "contract": self.contract_.to_json()}
+        header |= {name: getattr(self, f"{name}_") for name in _STORED}
+        header["agreement"] = {
+            name: None if np.isnan(value) else value for name, value in self.agreement_._asdict().items()
+        }
+        header["left_out"] = [[member, why] for member, why in self.left_out_.items()]
+        header["named"] = hasattr(self, "feature_names_in_")
+        return write_model(path, header, self.models_, self.preprocessing_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.models_.transformation["severity"]["weight"].shape[1]
+
+    @property
+    def _composition(self) -> str:
+        return self._preset().training.composition
+
+    def _preset(self) -> Preset:
+        """Return the preset with what was overridden; settings are checked here."""
+        for name, value in (("n_patterns", self.n_patterns), ("n_repetitions", self.n_repetitions)):
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} should be a whole number from 1 on, found {value!r}.")
+        if self.inference not in ("consensus", "medoid"):
+            raise ValueError(f"inference should be 'consensus' or 'medoid', found {self.inference!r}.")
+        preset = get_preset(self.preset)
+        if self.orthogonality is not None:
+            if not self.orthogonality >= 0:
+                raise ValueError(f"orthogonality should be 0 or more, found {self.orthogonality!r}.")
+            preset = replace(preset, weights=preset.weights._replace(orthogonality=float(self.orthogonality)))
+        if self.max_steps is not None:
+            if not self.max_steps >= 1:
+                raise ValueError(f"max_steps should be 1 or more, found {self.max_steps!r}.")
+            schedule = preset.schedule
+            least = min(schedule.min_steps, int(self.max_steps))
+            preset = replace(preset, schedule=replace(schedule, max_steps=int(self.max_steps), min_steps=least))
+        return preset
+
+    def _scaled(self, X: Any, covariates: Any) -> tuple[np.ndarray, pd.DataFrame | None]:
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and isinstance(X, pd.DataFrame) and set(X.columns) == set(names):
+            X = X[list(names)]
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        table = covariate_table(covariates, len(X))
+        return self.preprocessing_.transform(X, table), table
+
+    def _score(self, scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        members = inference.r_indices(self.models_, scaled)
+        return members[0] if self.inference == "medoid" else members.mean(axis=0), _spread(members)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        # Not a classifier; this only says that y has two values.
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
+
+
+def load_model(path: str | Path) -> SurrealGAN:
+    """Read a fitted model from a file that `SurrealGAN.save` wrote; no code is run from it.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is truncated, altered, foreign, of a newer format or not finite.
+    """
+    header, models, preprocessing = read_model(path)
+    parameters = header["parameters"]
+    model = SurrealGAN(**(parameters | {"preset": preset_from_json(parameters["preset"])}))
+    model.models_, model.preprocessing_ = models, preprocessing
+    model.contract_ = Contract.from_json(header["contract"])
+    model.agreement_ = Agreement(*(np.nan if value is None else value for value in header["agreement"]))
+    model.left_out_ = {int(member): str(why) for member, why in header["left_out"]}
+    for name in _STORED:
+        setattr(model, f"{name}_", header[name])
+    model.n_features_in_ = len(model.contract_.features)
+    if header["named"]:
+        model.feature_names_in_ = np.array(model.contract_.features, dtype=object)
+    return model
+
+
+def _spread(members: np.ndarray) -> np.ndarray:
+    return members.std(axis=0, ddof=1) if len(members) > 1 else np.full(members.shape[1:], np.nan)
+
+
+def _contract(X: np.ndarray, covariates: pd.DataFrame | None, names: np.ndarray | None) -> Contract:
+    table = pd.DataFrame() if covariates is None else covariates
+    specs = [CovariateSpec.from_values(str(name), table[name].to_numpy()) for name in table]
+    return Contract(
+        features=tuple(names if names is not None else (f"x{i}" for i in range(X.shape[1]))),
+        feature_minimum=tuple(X.min(axis=0).tolist()),
+        feature_median=tuple(np.median(X, axis=0).tolist()),
+        feature_maximum=tuple(X.max(axis=0).tolist()),
+        covariates=tuple(specs),
+    )

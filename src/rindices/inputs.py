@@ -1,0 +1,82 @@
+"""What is given to the estimator, brought into one form: labels, covariates, seeds."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+FEW_PEOPLE = 20  # in a group; with fewer, results are not to be trusted
+
+
+def is_patient(y: np.ndarray) -> np.ndarray:
+    """Return True for patients: 1 where controls are 0; of two other numbers the higher, with a warning."""
+    labels = np.unique(y)
+    if len(labels) != 2 or labels.dtype.kind not in "biuf":
+        found = ", ".join(map(repr, labels[:5].tolist())) + (", ..." if len(labels) > 5 else "")
+        raise ValueError(
+            f"y should hold 0 for controls and 1 for patients, found {len(labels)} class(es): {found}. "
+            "Give a True/False column such as diagnosis == 'AD'."
+        )
+    low, high = labels.tolist()
+    if (low, high) != (0, 1):
+        warnings.warn(
+            f"y holds {low} and {high}, not 0 and 1: {low} is taken for controls and {high} for patients.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return y == high
+
+
+def covariate_table(covariates: ArrayLike | None, n_people: int) -> pd.DataFrame | None:
+    """Return covariates as a table with text names; None where there are none."""
+    if covariates is None:
+        return None
+    table = covariates.to_frame() if isinstance(covariates, pd.Series) else covariates
+    if not isinstance(table, pd.DataFrame):
+        array = np.asarray(table)
+        array = array[:, None] if array.ndim == 1 else array
+        table = pd.DataFrame(array, columns=[f"covariate{i}" for i in range(array.shape[1])])
+    if len(table) != n_people:
+        raise ValueError(f"covariates should have {n_people} rows like X, found {len(table)}.")
+    if table.shape[1] == 0:
+        return None
+    missing = table.isna().to_numpy()
+    if missing.any():
+        row, column = (int(place[0]) for place in np.nonzero(missing))
+        raise ValueError(f"Covariate {table.columns[column]!r} is missing in row {row}: fill it in, or drop the row.")
+    table = table.rename(columns=str).reset_index(drop=True)
+    return table.astype({name: float for name in table if pd.api.types.is_numeric_dtype(table[name])})
+
+
+def seed_from(random_state: Any) -> int:
+    """Return a seed that repeats the fit; a fresh one for None."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def check_groups(controls: np.ndarray, n_patients: int, batch_size: int, names: list[str]) -> None:
+    """Refuse groups that cannot be learned from, and warn of small ones."""
+    constant = np.flatnonzero(np.ptp(controls, axis=0) == 0)
+    if len(constant):
+        raise ValueError(
+            f"Region {names[constant[0]]!r} has the same value in all {len(controls)} controls "
+            f"({len(constant)} such region(s)): leave it out."
+        )
+    smallest = min(len(controls), n_patients)
+    if smallest < FEW_PEOPLE:
+        warnings.warn(
+            f"Only {len(controls)} controls and {n_patients} patients: below {FEW_PEOPLE} in a group, "
+            "R-indices are not to be trusted.",
+            UserWarning,
+            stacklevel=3,
+        )
+    if smallest < batch_size:
+        warnings.warn(
+            f"Batches of {batch_size} are drawn with replacement from a group of {smallest}.", UserWarning, stacklevel=3
+        )

@@ -1,0 +1,145 @@
+"""One safetensors file per model: arrays, and a header in JSON. Reading it never runs code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+import rindices
+from rindices.core import networks
+from rindices.core.networks import Parameters
+from rindices.errors import InputError
+from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
+
+FORMAT = "rindices-model"
+FORMAT_VERSION = 1
+
+_SCALER = ("scaler.mean", "scaler.sd")
+_RESIDUALIZER = ("residualizer.centre", "residualizer.effects")
+
+
+class ModelFileError(InputError):
+    """A model file that cannot be used; the message says why and what to do."""
+
+
+def write_model(path: str | Path, header: dict[str, Any], models: Parameters, preprocessing: Preprocessing) -> Path:
+    """Write a model beside `path`, then rename, so that no half-written file is ever seen there."""
+    path = Path(path)
+    residualizer = preprocessing.residualizer
+    covariates = [] if residualizer is None else [[c.name, c.categories] for c in residualizer.covariates]
+    header = header | {"package_version": rindices.__version__, "residualized": covariates}
+    arrays = {name: np.ascontiguousarray(array) for name, array in _flatten(models, preprocessing).items()}
+    text = json.dumps(header, ensure_ascii=False, allow_nan=False)
+    metadata = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
+    content = save(arrays, metadata | {"sha256": _digest(text, arrays)})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    beside.write_bytes(content)
+    beside.replace(path)
+    return path
+
+
+def read_model(path: str | Path) -> tuple[dict[str, Any], Parameters, Preprocessing]:
+    """Read and check a model file."""
+    path = Path(path)
+    if not path.is_file():
+        raise ModelFileError(f"There is no model file {path}.\nGive the model.safetensors of a finished run.")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            _check_format(path, metadata)
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(
+            f"{path} cannot be read as a model: it is truncated, damaged or of another kind ({error}).\n"
+            "Copy it again, or fit the model again."
+        ) from error
+    if metadata.get("sha256") != _digest(metadata["header"], arrays):
+        raise ModelFileError(
+            f"{path} was altered or damaged: its contents do not match its checksum.\n"
+            "Copy it again from where it was made, or fit the model again."
+        )
+    header = json.loads(metadata["header"])
+    models, preprocessing = _unflatten(path, arrays, header)
+    return header, models, preprocessing
+
+
+def _check_format(path: Path, metadata: dict[str, str]) -> None:
+    if metadata.get("format") != FORMAT or "header" not in metadata:
+        raise ModelFileError(
+            f"{path} is a safetensors file, but not a model of rindices.\nGive the model.safetensors of a finished run."
+        )
+    version = metadata.get("format_version", "")
+    if not version.isdigit() or int(version) > FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} has format version {version or 'unknown'}; this rindices {rindices.__version__} "
+            f"reads versions up to {FORMAT_VERSION}.\nInstall a newer rindices."
+        )
+
+
+def _digest(header: str, arrays: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(header.encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _flatten(models: Parameters, preprocessing: Preprocessing) -> dict[str, np.ndarray]:
+    arrays = {
+        f"{network}.{layer}.{kind}": np.asarray(array, np.float32)
+        for network, layers in models._asdict().items()
+        for layer, weights in layers.items()
+        for kind, array in weights.items()
+    }
+    arrays |= dict(zip(_SCALER, (preprocessing.scaler.mean, preprocessing.scaler.sd), strict=True))
+    if preprocessing.residualizer is not None:
+        fitted = preprocessing.residualizer
+        arrays |= dict(zip(_RESIDUALIZER, (fitted.centre, fitted.effects), strict=True))
+    return arrays
+
+
+def _unflatten(path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> tuple[Parameters, Preprocessing]:
+    try:
+        n_models, n_patterns, _ = arrays["transformation.severity.weight"].shape
+        sizes = networks.sizes(len(arrays["scaler.mean"]), n_patterns)
+        read = {
+            network: {layer: _read_layer(arrays, f"{network}.{layer}", n_models, of) for layer, of in layers.items()}
+            for network, layers in networks.shapes(sizes)._asdict().items()
+        }
+        scaler = ControlScaler(*(_checked(arrays, name, (sizes.regions,)) for name in _SCALER))
+        residualizer = None
+        if header["residualized"]:
+            known = tuple(Covariate(name, tuple(of) if of else None) for name, of in header["residualized"])
+            n_columns = sum(1 if c.categories is None else len(c.categories) - 1 for c in known)
+            shapes = ((n_columns,), (n_columns, sizes.regions))
+            fitted = [_checked(arrays, name, shape) for name, shape in zip(_RESIDUALIZER, shapes, strict=True)]
+            residualizer = CovariateResidualizer(known, *fitted)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path} is not a complete model: {error}.\nFit the model again.") from error
+    return Parameters(**read), Preprocessing(residualizer, scaler)
+
+
+def _read_layer(
+    arrays: dict[str, np.ndarray], name: str, n_models: int, shapes: dict[str, tuple[int, ...]]
+) -> dict[str, np.ndarray]:
+    return {kind: _checked(arrays, f"{name}.{kind}", (n_models, *shape)) for kind, shape in shapes.items()}
+
+
+def _checked(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
+    array = arrays[name]
+    if array.shape != shape:
+        raise ValueError(f"array {name} should have shape {shape}, found {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"array {name} holds values that are not finite")
+    return array
