@@ -70,6 +70,8 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Training step of the chosen checkpoint.
     seed_ : int
         The seed that repeats this fit.
+    preset_ : Preset
+        All choices, with `orthogonality` and `max_steps` put in.
     models_ : Parameters
         Weights of the members, patterns in the same order in all.
     preprocessing_ : Preprocessing
@@ -127,7 +129,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         progress : callable, optional
             Called with a `Progress` after each checkpoint.
         """
-        preset = self._preset()
+        self.preset_ = preset = self._preset()
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         patient = is_patient(y)
         table = covariate_table(covariates, len(X))
@@ -255,7 +257,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @property
     def _composition(self) -> str:
-        return self._preset().training.composition
+        return self.preset_.training.composition
 
     def _preset(self) -> Preset:
         """Return the preset with what was overridden; settings are checked here."""
@@ -310,6 +312,7 @@ def load_model(path: str | Path) -> SurrealGAN:
     parameters = header["parameters"]
     model = SurrealGAN(**(parameters | {"preset": preset_from_json(parameters["preset"])}))
     model.models_, model.preprocessing_ = models, preprocessing
+    model.preset_ = model._preset()
     model.contract_ = Contract.from_json(header["contract"])
     model.agreement_ = Agreement(*(np.nan if value is None else value for value in header["agreement"]))
     model.left_out_ = {int(member): str(why) for member, why in header["left_out"]}

@@ -6,17 +6,18 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 import rindices
-from rindices.core import networks
-from rindices.core.networks import Parameters
 from rindices.errors import InputError
-from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
+
+if TYPE_CHECKING:
+    from rindices.core.networks import Parameters
+    from rindices.preprocessing import Preprocessing
 
 FORMAT = "rindices-model"
 FORMAT_VERSION = 1
@@ -48,7 +49,17 @@ def write_model(path: str | Path, header: dict[str, Any], models: Parameters, pr
 
 def read_model(path: str | Path) -> tuple[dict[str, Any], Parameters, Preprocessing]:
     """Read and check a model file."""
-    path = Path(path)
+    header, arrays = _read(Path(path))
+    models, preprocessing = _unflatten(Path(path), arrays, header)
+    return header, models, preprocessing
+
+
+def read_header(path: str | Path) -> dict[str, Any]:
+    """Read and check a model file, but return only what it says about itself; this does not load JAX."""
+    return _read(Path(path))[0]
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if not path.is_file():
         raise ModelFileError(f"There is no model file {path}.\nGive the model.safetensors of a finished run.")
     try:
@@ -68,9 +79,7 @@ def read_model(path: str | Path) -> tuple[dict[str, Any], Parameters, Preprocess
             f"{path} was altered or damaged: its contents do not match its checksum.\n"
             "Copy it again from where it was made, or fit the model again."
         )
-    header = json.loads(metadata["header"])
-    models, preprocessing = _unflatten(path, arrays, header)
-    return header, models, preprocessing
+    return json.loads(metadata["header"]), arrays
 
 
 def _check_format(path: Path, metadata: dict[str, str]) -> None:
@@ -110,6 +119,10 @@ def _flatten(models: Parameters, preprocessing: Preprocessing) -> dict[str, np.n
 
 
 def _unflatten(path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> tuple[Parameters, Preprocessing]:
+    # Here and not above, so that what a model says about itself can be read without loading JAX.
+    from rindices.core import networks
+    from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
+
     try:
         n_models, n_patterns, _ = arrays["transformation.severity.weight"].shape
         sizes = networks.sizes(len(arrays["scaler.mean"]), n_patterns)
@@ -127,7 +140,7 @@ def _unflatten(path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]
             residualizer = CovariateResidualizer(known, *fitted)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is not a complete model: {error}.\nFit the model again.") from error
-    return Parameters(**read), Preprocessing(residualizer, scaler)
+    return networks.Parameters(**read), Preprocessing(residualizer, scaler)
 
 
 def _read_layer(
