@@ -1,7 +1,7 @@
 """Models' steps per second, all models together, on whatever device JAX finds.
 
-    python benchmarks/throughput.py                    # the two sizes of the README's table
-    python benchmarks/throughput.py --regions 139 --batch 112 --models 150
+python benchmarks/throughput.py                    # the two sizes of the README's table
+python benchmarks/throughput.py --regions 139 --batch 112 --models 150
 """
 
 from __future__ import annotations
@@ -43,12 +43,14 @@ def main() -> None:
     parser.add_argument("--patterns", type=int, default=3)
     parser.add_argument("--batch", type=int, nargs="*", default=[112, 32])
     parser.add_argument("--models", type=int, nargs="*", default=[150, 240])
-    parser.add_argument("--steps", type=int, default=500, help="steps per timing, three timings, the median counts")
+    parser.add_argument("--steps", type=int, default=1000, help="steps per timing, three timings, the median counts")
     options = parser.parse_args()
     devices.prepare()
     import jax
 
-    print(f"{jax.device_count()} x {jax.devices()[0].device_kind}, {options.regions} regions, {options.patterns} patterns")
+    print(
+        f"{jax.device_count()} x {jax.devices()[0].device_kind}, {options.regions} regions, {options.patterns} patterns"
+    )
     for batch, models in zip(options.batch, options.models, strict=True):
         rate = measure(options.regions, options.patterns, batch, models, options.steps)
         print(f"batch {batch:4d}, {models:4d} models: {rate:10,.0f} models' steps per second")

@@ -21,8 +21,8 @@ from rindices.cohort.contract import Contract, CovariateSpec
 from rindices.config import Preset, get_preset, preset_from_json, preset_to_json
 from rindices.core import devices, inference
 from rindices.core.train import People
-from rindices.inputs import check_groups, covariate_table, is_patient, seed_from
-from rindices.model_file import read_model, write_model
+from rindices.inputs import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
+from rindices.model_file import complete, read_model, write_model
 from rindices.preprocessing import SCALED_SD, Preprocessing, whitening_matrix
 from rindices.selection import Progress, repeat
 
@@ -129,17 +129,19 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         progress : callable, optional
             Called with a `Progress` after each checkpoint.
         """
-        self.preset_ = preset = self._preset()
+        preset = self._preset()
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         patient = is_patient(y)
         table = covariate_table(covariates, len(X))
-        self.contract_ = _contract(X, table, getattr(self, "feature_names_in_", None))
+        contract = _contract(X, table, getattr(self, "feature_names_in_", None))
+        regions = list(contract.features)
         batch_size = preset.schedule.batch_size or max(1, int(patient.sum()) // 8)
-        check_groups(X[~patient], int(patient.sum()), batch_size, list(self.contract_.features))
-        self.preprocessing_ = Preprocessing.fit(X[~patient], None if table is None else table[~patient])
-        scaled = self.preprocessing_.transform(X, table)
+        check_groups(X[~patient], int(patient.sum()), batch_size, regions)
+        preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient])
+        check_residuals(X[~patient].std(axis=0), preprocessing.scaler.sd, regions)
+        scaled = preprocessing.transform(X, table)
         controls, patients = scaled[~patient], scaled[patient]
-        self.seed_ = seed_from(self.random_state)
+        seed = seed_from(self.random_state)
         devices.prepare()
         selected = repeat(
             People(controls, patients, whitening_matrix(controls, preset.schedule.whitening)),
@@ -147,9 +149,11 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             n_repetitions=self.n_repetitions,
             preset=preset,
             batch_size=batch_size,
-            seed=self.seed_,
+            seed=seed,
             progress=progress,
         )
+        self.preset_, self.seed_ = preset, seed
+        self.contract_, self.preprocessing_ = contract, preprocessing
         chosen = selected.looks[selected.chosen]
         self.step_, self.agreement_ = chosen.step, chosen.agreement
         self.members_, self.left_out_ = selected.members, selected.left_out
@@ -240,7 +244,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def save(self, path: str | Path) -> Path:
         """Write the fitted model to one safetensors file, which holds numbers and text but no code."""
-        check_is_fitted(self)
+        check_is_fitted(self, "models_")
         parameters = self.get_params() | {"preset": preset_to_json(get_preset(self.preset)), "random_state": self.seed_}
         header = {"parameters": parameters, "contract": self.contract_.to_json()}
         header |= {name: getattr(self, f"{name}_") for name in _STORED}
@@ -280,7 +284,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return preset
 
     def _scaled(self, X: Any, covariates: Any) -> tuple[np.ndarray, pd.DataFrame | None]:
-        check_is_fitted(self)
+        check_is_fitted(self, "models_")
         names = getattr(self, "feature_names_in_", None)
         if names is not None and isinstance(X, pd.DataFrame) and set(X.columns) == set(names):
             X = X[list(names)]
@@ -309,12 +313,21 @@ def load_model(path: str | Path) -> SurrealGAN:
         If the file is truncated, altered, foreign, of a newer format or not finite.
     """
     header, models, preprocessing = read_model(path)
+    with complete(path):
+        model = _from_header(header)
+        if len(model.contract_.features) != len(preprocessing.scaler.mean):
+            raise ValueError(f"{len(model.contract_.features)} names for {len(preprocessing.scaler.mean)} regions")
+    model.models_, model.preprocessing_ = models, preprocessing
+    return model
+
+
+def _from_header(header: dict[str, Any]) -> SurrealGAN:
     parameters = header["parameters"]
     model = SurrealGAN(**(parameters | {"preset": preset_from_json(parameters["preset"])}))
-    model.models_, model.preprocessing_ = models, preprocessing
     model.preset_ = model._preset()
     model.contract_ = Contract.from_json(header["contract"])
-    model.agreement_ = Agreement(*(np.nan if value is None else value for value in header["agreement"]))
+    agreement = {name: np.nan if value is None else float(value) for name, value in header["agreement"].items()}
+    model.agreement_ = Agreement(**agreement)
     model.left_out_ = {int(member): str(why) for member, why in header["left_out"]}
     for name in _STORED:
         setattr(model, f"{name}_", header[name])
@@ -331,8 +344,10 @@ def _spread(members: np.ndarray) -> np.ndarray:
 def _contract(X: np.ndarray, covariates: pd.DataFrame | None, names: np.ndarray | None) -> Contract:
     table = pd.DataFrame() if covariates is None else covariates
     specs = [CovariateSpec.from_values(str(name), table[name].to_numpy()) for name in table]
+    regions = tuple(names if names is not None else (f"x{i}" for i in range(X.shape[1])))
+    check_roles(regions, [*table, Contract.id_column, Contract.diagnosis_column])
     return Contract(
-        features=tuple(names if names is not None else (f"x{i}" for i in range(X.shape[1]))),
+        features=regions,
         feature_minimum=tuple(X.min(axis=0).tolist()),
         feature_median=tuple(np.median(X, axis=0).tolist()),
         feature_maximum=tuple(X.max(axis=0).tolist()),

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 FEW_PEOPLE = 20  # in a group; with fewer, results are not to be trusted
+_NOTHING_LEFT = 1e-6  # of the sd: rounding, not people
 
 
 def is_patient(y: np.ndarray) -> np.ndarray:
     """Return True for patients: 1 where controls are 0; of two other numbers the higher, with a warning."""
-    labels = np.unique(y)
+    y = pd.Series(y).infer_objects().to_numpy()  # 0 and 1 may come as objects
+    labels = pd.unique(y)
     if len(labels) != 2 or labels.dtype.kind not in "biuf":
         found = ", ".join(map(repr, labels[:5].tolist())) + (", ..." if len(labels) > 5 else "")
         raise ValueError(
             f"y should hold 0 for controls and 1 for patients, found {len(labels)} class(es): {found}. "
             "Give a True/False column such as diagnosis == 'AD'."
         )
-    low, high = labels.tolist()
+    low, high = sorted(labels.tolist())
     if (low, high) != (0, 1):
         warnings.warn(
             f"y holds {low} and {high}, not 0 and 1: {low} is taken for controls and {high} for patients.",
@@ -32,15 +35,13 @@ def is_patient(y: np.ndarray) -> np.ndarray:
     return y == high
 
 
-def covariate_table(covariates: ArrayLike | None, n_people: int) -> pd.DataFrame | None:
+def covariate_table(covariates: Any, n_people: int) -> pd.DataFrame | None:
     """Return covariates as a table with text names; None where there are none."""
     if covariates is None:
         return None
     table = covariates.to_frame() if isinstance(covariates, pd.Series) else covariates
     if not isinstance(table, pd.DataFrame):
-        array = np.asarray(table)
-        array = array[:, None] if array.ndim == 1 else array
-        table = pd.DataFrame(array, columns=[f"covariate{i}" for i in range(array.shape[1])])
+        table = pd.DataFrame(table).add_prefix("covariate")
     if len(table) != n_people:
         raise ValueError(f"covariates should have {n_people} rows like X, found {len(table)}.")
     if table.shape[1] == 0:
@@ -49,7 +50,10 @@ def covariate_table(covariates: ArrayLike | None, n_people: int) -> pd.DataFrame
     if missing.any():
         row, column = (int(place[0]) for place in np.nonzero(missing))
         raise ValueError(f"Covariate {table.columns[column]!r} is missing in row {row}: fill it in, or drop the row.")
-    table = table.rename(columns=str).reset_index(drop=True)
+    table = table.rename(columns=str).reset_index(drop=True).infer_objects()  # numbers may come as objects
+    twice = table.columns[table.columns.duplicated()]
+    if len(twice):
+        raise ValueError(f"Covariate {twice[0]!r} is given twice: give each its own name.")
     return table.astype({name: float for name in table if pd.api.types.is_numeric_dtype(table[name])})
 
 
@@ -58,6 +62,26 @@ def seed_from(random_state: Any) -> int:
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def check_roles(regions: Sequence[str], others: Sequence[str]) -> None:
+    """Refuse a name for two things: with it, new people could not be matched to the model."""
+    twice = [name for name, number in Counter([*regions, *others]).items() if number > 1]
+    if twice:
+        raise ValueError(
+            f"The name {twice[0]!r} is used twice among regions, covariates, participant_id and diagnosis: "
+            "each column should have one role."
+        )
+
+
+def check_residuals(before: np.ndarray, after: np.ndarray, names: list[str]) -> None:
+    """Refuse regions of which the covariates leave nothing, given the sd of controls before and after."""
+    gone = np.flatnonzero(after < _NOTHING_LEFT * before)
+    if len(gone):
+        raise ValueError(
+            f"The covariates explain region {names[gone[0]]!r} completely in controls ({len(gone)} such region(s)): "
+            "leave out the region or the covariate, or add controls."
+        )
 
 
 def check_groups(controls: np.ndarray, n_patients: int, batch_size: int, names: list[str]) -> None:

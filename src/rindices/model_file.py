@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,26 +39,39 @@ def write_model(path: str | Path, header: dict[str, Any], models: Parameters, pr
     covariates = [] if residualizer is None else [[c.name, c.categories] for c in residualizer.covariates]
     header = header | {"package_version": rindices.__version__, "residualized": covariates}
     arrays = {name: np.ascontiguousarray(array) for name, array in _flatten(models, preprocessing).items()}
-    text = json.dumps(header, ensure_ascii=False, allow_nan=False)
+    # NumPy's numbers may come in settings.
+    text = json.dumps(header, ensure_ascii=False, allow_nan=False, default=lambda number: number.item())
     metadata = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
     content = save(arrays, metadata | {"sha256": _digest(text, arrays)})
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    beside.write_bytes(content)
-    beside.replace(path)
+    try:
+        beside.write_bytes(content)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
     return path
 
 
 def read_model(path: str | Path) -> tuple[dict[str, Any], Parameters, Preprocessing]:
     """Read and check a model file."""
     header, arrays = _read(Path(path))
-    models, preprocessing = _unflatten(Path(path), arrays, header)
-    return header, models, preprocessing
+    with complete(path):
+        return header, *_unflatten(arrays, header)
 
 
 def read_header(path: str | Path) -> dict[str, Any]:
     """Read and check a model file, but return only what it says about itself; this does not load JAX."""
     return _read(Path(path))[0]
+
+
+@contextmanager
+def complete(path: str | Path) -> Iterator[None]:
+    """Turn what goes wrong with the contents of a file into a `ModelFileError`."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path} is not a complete model: {error}.\nFit the model again.") from error
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -79,7 +94,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             f"{path} was altered or damaged: its contents do not match its checksum.\n"
             "Copy it again from where it was made, or fit the model again."
         )
-    return json.loads(metadata["header"]), arrays
+    with complete(path):
+        return dict(json.loads(metadata["header"])), arrays
 
 
 def _check_format(path: Path, metadata: dict[str, str]) -> None:
@@ -88,7 +104,7 @@ def _check_format(path: Path, metadata: dict[str, str]) -> None:
             f"{path} is a safetensors file, but not a model of rindices.\nGive the model.safetensors of a finished run."
         )
     version = metadata.get("format_version", "")
-    if not version.isdigit() or int(version) > FORMAT_VERSION:
+    if not version.isdigit() or not 1 <= int(version) <= FORMAT_VERSION:
         raise ModelFileError(
             f"{path} has format version {version or 'unknown'}; this rindices {rindices.__version__} "
             f"reads versions up to {FORMAT_VERSION}.\nInstall a newer rindices."
@@ -118,28 +134,27 @@ def _flatten(models: Parameters, preprocessing: Preprocessing) -> dict[str, np.n
     return arrays
 
 
-def _unflatten(path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> tuple[Parameters, Preprocessing]:
+def _unflatten(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> tuple[Parameters, Preprocessing]:
     # Here and not above, so that what a model says about itself can be read without loading JAX.
     from rindices.core import networks
     from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
 
-    try:
-        n_models, n_patterns, _ = arrays["transformation.severity.weight"].shape
-        sizes = networks.sizes(len(arrays["scaler.mean"]), n_patterns)
-        read = {
-            network: {layer: _read_layer(arrays, f"{network}.{layer}", n_models, of) for layer, of in layers.items()}
-            for network, layers in networks.shapes(sizes)._asdict().items()
-        }
-        scaler = ControlScaler(*(_checked(arrays, name, (sizes.regions,)) for name in _SCALER))
-        residualizer = None
-        if header["residualized"]:
-            known = tuple(Covariate(name, tuple(of) if of else None) for name, of in header["residualized"])
-            n_columns = sum(1 if c.categories is None else len(c.categories) - 1 for c in known)
-            shapes = ((n_columns,), (n_columns, sizes.regions))
-            fitted = [_checked(arrays, name, shape) for name, shape in zip(_RESIDUALIZER, shapes, strict=True)]
-            residualizer = CovariateResidualizer(known, *fitted)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{path} is not a complete model: {error}.\nFit the model again.") from error
+    n_models, n_patterns, _ = arrays["transformation.severity.weight"].shape
+    sizes = networks.sizes(len(arrays["scaler.mean"]), n_patterns)
+    if not n_models or not n_patterns:
+        raise ValueError(f"it holds {n_models} models of {n_patterns} patterns")
+    read = {
+        network: {layer: _read_layer(arrays, f"{network}.{layer}", n_models, of) for layer, of in layers.items()}
+        for network, layers in networks.shapes(sizes)._asdict().items()
+    }
+    scaler = ControlScaler(*(_checked(arrays, name, (sizes.regions,)) for name in _SCALER))
+    residualizer = None
+    if header["residualized"]:
+        known = tuple(Covariate(name, tuple(of) if of else None) for name, of in header["residualized"])
+        n_columns = sum(1 if c.categories is None else len(c.categories) - 1 for c in known)
+        shapes = ((n_columns,), (n_columns, sizes.regions))
+        fitted = [_checked(arrays, name, shape) for name, shape in zip(_RESIDUALIZER, shapes, strict=True)]
+        residualizer = CovariateResidualizer(known, *fitted)
     return networks.Parameters(**read), Preprocessing(residualizer, scaler)
 
 

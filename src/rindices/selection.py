@@ -140,7 +140,8 @@ def _consensus(
     orders = {int(usable[k]): order for k, order in zip(consensus.kept, consensus.orders, strict=True)}
     medoid = int(usable[consensus.medoid])
     members = [medoid, *(member for member in orders if member != medoid)]
-    aligned = [reorder_patterns(_member(checkpoint.parameters, k), orders[k]) for k in members]
+    weights = checkpoint.parameters()
+    aligned = [reorder_patterns(_member(weights, k), orders[k]) for k in members]
     return jax.tree.map(lambda *leaves: np.stack(leaves), *aligned), members, dict(sorted(left_out.items()))
 
 

@@ -42,7 +42,13 @@ class Checkpoint(NamedTuple):
     r_indices: np.ndarray  # (models, people, patterns)
     losses: dict[str, np.ndarray]  # means since the last checkpoint, (models,) each
     frozen: np.ndarray  # (models,)
-    parameters: Parameters  # NumPy copies, leading axis: models
+    states: TrainState  # on the device, padded
+    sizes: Sizes  # without padding
+
+    def parameters(self) -> Parameters:
+        """Return the weights of all models as NumPy arrays, leading axis: models."""
+        real = networks.unpad(self.states.parameters, self.sizes)
+        return jax.tree.map(lambda leaf: np.array(leaf[: len(self.frozen)]), real)
 
 
 class People(NamedTuple):
@@ -95,11 +101,10 @@ def train(
         states, losses = _advance(states, members, data, n_steps, batch_size=batch_size, **program)
         done += n_steps
         r_indices = np.asarray(_score(states.parameters, everybody))[:n_members, :n_people]
-        first = partial(jax.tree.map, lambda leaf: leaf[:n_members])
-        means = {name: np.asarray(value) for name, value in first(losses)._asdict().items()}
-        parameters = jax.tree.map(np.array, networks.unpad(first(states.parameters), real))
-        yield Checkpoint(done, r_indices, means, np.asarray(states.frozen[:n_members]), parameters)
-        if bool(states.frozen[:n_members].all()):
+        means = {name: np.asarray(value)[:n_members] for name, value in losses._asdict().items()}
+        frozen = np.asarray(states.frozen)[:n_members]
+        yield Checkpoint(done, r_indices, means, frozen, states, real)
+        if frozen.all():
             return
 
 
@@ -141,7 +146,7 @@ def _start(keys: Array, *, real: Sizes, with_padding: Sizes, training: Training)
     return jax.vmap(partial(initial_state, real=real, with_padding=with_padding, training=training))(keys)
 
 
-@partial(jax.jit, static_argnames=("training", "batch_size", "mesh", "width"), donate_argnames="states")
+@partial(jax.jit, static_argnames=("training", "batch_size", "mesh", "width"))
 def _advance(
     states: TrainState,
     members: Members,

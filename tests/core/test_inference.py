@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+
+from rindices.core import inference
+from rindices.core.networks import predict_r_indices
+from tests.core import plain
+
+N_REGIONS, N_PATTERNS = 12, 3
+ORDER = np.array([2, 0, 1])
+MODELS = [plain.random_parameters(N_REGIONS, N_PATTERNS, seed) for seed in (0, 1)]
+BOTH = plain.stacked(MODELS)
+
+
+@pytest.fixture(scope="module")
+def brains():
+    """More people than go into one block."""
+    return np.random.default_rng(3).normal(1, 0.5, (inference._BLOCK + 76, N_REGIONS))
+
+
+@pytest.fixture(scope="module")
+def severities(brains):
+    return np.random.default_rng(4).uniform(size=(len(brains), N_PATTERNS))
+
+
+@pytest.fixture(scope="module")
+def scores(brains):
+    return inference.r_indices(BOTH, brains)
+
+
+def close(actual, desired, rtol=1e-10):
+    np.testing.assert_allclose(actual, desired, rtol=rtol, atol=1e-12)
+
+
+def test_r_indices_are_those_of_the_networks_in_double_precision(brains, scores):
+    assert scores.dtype == np.float64
+    for model, score in zip(MODELS, scores, strict=True):
+        close(score, plain.r_indices(model, brains))
+
+
+def test_training_and_inference_score_alike(brains, scores):
+    for model, score in zip(MODELS, scores, strict=True):
+        np.testing.assert_allclose(predict_r_indices(model, brains), score, rtol=1e-3, atol=1e-4)
+
+
+def test_score_does_not_depend_on_who_else_is_in_the_table(brains, scores):
+    for people in ([0], [1099], [5, 1030, 7], range(40), range(1024), range(1000, 1100)):
+        np.testing.assert_allclose(inference.r_indices(BOTH, brains[people]), scores[:, people], rtol=0, atol=1e-12)
+
+
+def test_changes_are_averaged_over_models(brains):
+    expected = np.mean([plain.g1(model.decomposer, brains) for model in MODELS], axis=0)
+    close(inference.decompose(BOTH, brains), expected)
+
+
+@pytest.mark.parametrize("composition", ["additive", "joint"])
+def test_synthesis_follows_the_composition(brains, severities, composition):
+    made = inference.synthesise(BOTH, brains, severities, composition)
+    for model, one in zip(MODELS, made, strict=True):
+        close(one, plain.transformed(model.transformation, brains, severities, composition))
+
+
+@pytest.mark.parametrize("composition", ["additive", "joint"])
+@pytest.mark.parametrize("severity", [1.0, 0.4])
+def test_pattern_changes_are_relative_to_severity_zero(brains, composition, severity):
+    controls = brains[:20]
+    found = inference.pattern_changes(BOTH, controls, composition, severity)
+    assert found.shape == (2, N_PATTERNS, N_REGIONS)
+    for model, changes in zip(MODELS, found, strict=True):
+        zero = plain.transformed(model.transformation, controls, np.zeros((20, N_PATTERNS)), composition)
+        for alone, change in zip(np.eye(N_PATTERNS), changes, strict=True):
+            z = np.tile(severity * alone, (20, 1))
+            made = plain.transformed(model.transformation, controls, z, composition)
+            close(change, (made - zero).mean(axis=0))
+
+
+def test_reordered_patterns_permute_everything_that_is_said_of_people(brains, severities, scores):
+    reordered = plain.stacked([inference.reorder_patterns(model, ORDER) for model in MODELS])
+    close(inference.r_indices(reordered, brains), scores[:, :, ORDER])
+    close(inference.decompose(reordered, brains), inference.decompose(BOTH, brains)[:, ORDER])
+    for composition in ("additive", "joint"):
+        made = inference.synthesise(reordered, brains, severities[:, ORDER], composition)
+        close(made, inference.synthesise(BOTH, brains, severities, composition))
+
+
+def test_reordering_leaves_the_given_model_and_its_discriminator_alone():
+    before = plain.random_parameters(N_REGIONS, N_PATTERNS, seed=0)
+    assert inference.reorder_patterns(MODELS[0], ORDER).discriminator is MODELS[0].discriminator
+    np.testing.assert_array_equal(MODELS[0].decomposer["patterns"]["weight"], before.decomposer["patterns"]["weight"])
+
+
+@pytest.mark.parametrize("composition", ["additive", "joint"])
+def test_patterns_are_ordered_by_mean_change_largest_first(brains, scores, composition):
+    controls = brains[:20]
+    sizes = np.abs(inference.pattern_changes(BOTH, controls, composition)).mean(axis=(0, 2))
+    by_size = sorted(range(N_PATTERNS), key=lambda i: -sizes[i])
+    worst = plain.stacked([inference.reorder_patterns(model, by_size[::-1]) for model in MODELS])
+    ordered = inference.order_by_change(worst, controls, composition)
+    close(inference.r_indices(ordered, brains), scores[:, :, by_size])

@@ -1,0 +1,121 @@
+import jax
+import numpy as np
+import pytest
+
+from rindices.config import Training
+from rindices.core import networks, step
+from rindices.core.latent import Draw
+from tests.core import plain
+
+N_REGIONS, N_PATTERNS, N_PEOPLE = 12, 3, 7
+
+
+@pytest.fixture(scope="module")
+def model():
+    return plain.random_parameters(N_REGIONS, N_PATTERNS, seed=0)
+
+
+@pytest.fixture(scope="module")
+def brains():
+    return np.random.default_rng(1).normal(0.3, 1, (N_PEOPLE, N_REGIONS))
+
+
+@pytest.fixture(scope="module")
+def draws():
+    rng = np.random.default_rng(2)
+    z = rng.uniform(size=(3, N_PEOPLE, N_PATTERNS)).astype(np.float32)
+    return Draw(None, None, *z)
+
+
+def close(actual, desired):
+    np.testing.assert_allclose(actual, desired, rtol=1e-4, atol=1e-5)
+
+
+def test_layers_have_the_sizes_and_biases_of_tables_3_and_4():
+    f, g1, g2, d = networks.shapes(networks.sizes(139, 3))
+    assert f == {
+        "encode1": {"weight": (139, 69)},
+        "encode2": {"weight": (69, 34)},
+        "severity": {"weight": (3, 34), "bias": (34,)},
+        "decode1": {"weight": (34, 69)},
+        "decode2": {"weight": (69, 139)},
+    }
+    assert g1 == {"patterns": {"weight": (139, 3, 139), "bias": (3, 139)}}
+    hidden = {"layer1": {"weight": (139, 69), "bias": (69,)}, "layer2": {"weight": (69, 34), "bias": (34,)}}
+    assert g2 == hidden | {"output": {"weight": (34, 3), "bias": (3,)}}
+    assert d == hidden | {"output": {"weight": (34, 2), "bias": (2,)}}
+
+
+@pytest.mark.parametrize(("n_regions", "wide", "narrow"), [(2, 1, 1), (3, 1, 1), (5, 2, 1), (12, 6, 3), (139, 69, 34)])
+def test_hidden_layers_are_never_empty(n_regions, wide, narrow):
+    assert networks.sizes(n_regions, 4) == (n_regions, wide, narrow, 4, 2)
+
+
+@pytest.mark.parametrize("n_regions", [2, 3, 5])
+def test_few_regions_are_enough(n_regions):
+    model = plain.random_parameters(n_regions, 2, seed=0)
+    brains = np.random.default_rng(0).normal(1, 0.1, (4, n_regions))
+    close(networks.predict_r_indices(model, brains), plain.r_indices(model, brains))
+
+
+def test_encoding_and_decoding_follow_table_3(model, brains, draws):
+    f = model.transformation
+    out = networks.decode(f, networks.encode(f, brains), np.stack([draws.earlier, draws.later], axis=1))
+    close(out[:, 0], plain.f_pass(f, brains, draws.earlier))
+    close(out[:, 1], plain.f_pass(f, brains, draws.later))
+
+
+@pytest.mark.parametrize("composition", ["additive", "joint"])
+def test_synthesis_composes_patterns(model, brains, draws, composition):
+    f = model.transformation
+    made = step.synthesise(f, brains, draws, Training(composition=composition))
+    close(made.patients, plain.transformed(f, brains, draws.earlier, composition))
+    close(made.later_patients, plain.transformed(f, brains, draws.later, composition))
+    near = plain.f_pass(f, brains, draws.near_control)
+    close(made.near_controls, near if composition == "joint" else brains + near)
+    for i in range(N_PATTERNS):
+        close(made.changes[:, i], plain.change_of(f, brains, draws.earlier, i, composition))
+        if composition == "additive":
+            close(made.later_changes[:, i], plain.change_of(f, brains, draws.later, i, composition))
+    assert composition == "additive" or made.later_changes is None
+
+
+def test_decomposer_reconstructor_and_discriminator_follow_table_4(model, brains):
+    changes = networks.decompose(model.decomposer, brains)
+    close(changes, plain.g1(model.decomposer, brains))
+    close(networks.reconstruct(model.reconstructor, brains), plain.three_layers(model.reconstructor, brains))
+    close(networks.discriminate(model.discriminator, brains), plain.three_layers(model.discriminator, brains))
+
+
+def test_r_indices_add_what_is_told_from_every_pattern(model, brains):
+    close(networks.predict_r_indices(model, brains), plain.r_indices(model, brains))
+
+
+def test_padded_sizes_are_multiples():
+    real = networks.sizes(139, 3)
+    assert networks.padded(real, 8) == (144, 72, 40, 3, 2)
+    assert networks.padded(real, 1) == real
+
+
+def test_unpadding_takes_away_what_padding_added(model):
+    real = networks.sizes(N_REGIONS, N_PATTERNS)
+    back = networks.unpad(networks.pad(model, networks.padded(real, 8)), real)
+    jax.tree.map(close, back, model)
+
+
+def test_unpadding_keeps_leading_axes(model):
+    real = networks.sizes(N_REGIONS, N_PATTERNS)
+    padded = networks.pad(model, networks.padded(real, 8))
+    two = jax.tree.map(lambda leaf: np.stack([leaf, 2 * leaf]), padded)
+    jax.tree.map(lambda cut, leaf: close(cut[1], 2 * leaf), networks.unpad(two, real), model)
+
+
+def test_padding_changes_no_output(model, brains, draws):
+    padded = networks.pad(model, networks.padded(networks.sizes(N_REGIONS, N_PATTERNS), 8))
+    wider = np.pad(brains, [(0, 0), (0, 4)])
+    close(networks.predict_r_indices(padded, wider), plain.r_indices(model, brains))
+    close(networks.discriminate(padded.discriminator, wider), plain.three_layers(model.discriminator, brains))
+    f = padded.transformation
+    out = networks.decode(f, networks.encode(f, wider), draws.earlier[:, None])[:, 0]
+    close(out[:, :N_REGIONS], plain.f_pass(model.transformation, brains, draws.earlier))
+    np.testing.assert_array_equal(out[:, N_REGIONS:], 0)

@@ -1,0 +1,214 @@
+"""One update against plain NumPy: gradients by central differences in double precision, Adam by its formula."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from rindices.config import LearningRates, LossWeights, Training
+from rindices.core import latent, step
+from rindices.core.losses import Losses
+from rindices.core.networks import Parameters
+from tests.core import plain
+
+N_REGIONS, N_PATTERNS, BATCH_SIZE, N_BEFORE = 9, 3, 5, 10
+WEIGHTS = LossWeights(2.0, 3.0, 5.0, 0.7, 11.0, 1.3)
+RATES = LearningRates(generator=0.02, discriminator=0.05)
+# Numbers so large that every clip and the decay make a difference.
+COMMON = {"weight_decay": 0.1, "gradient_clip": 0.05, "weight_clip": 0.6}
+ADDITIVE = Training("additive", "joint", "batch", **COMMON)
+JOINT = Training("joint", "separate", "person", **COMMON)
+
+
+class Case(NamedTuple):
+    training: Training
+    data: step.Data
+    before: step.TrainState
+    after: step.TrainState
+    losses: Any
+    draws: latent.Draw
+
+
+def warm_state(seed=0):
+    """Make a state in the midst of training: Adam's moments are not zero, so that sizes of gradients matter."""
+    rng = np.random.default_rng(seed)
+    parameters = plain.random_parameters(N_REGIONS, N_PATTERNS, seed)
+
+    def moments(optimiser, weights):
+        def warm(part):
+            if not isinstance(part, optax.ScaleByAdamState):
+                return part
+            first = jax.tree.map(lambda w: rng.normal(0, 0.01, w.shape), weights)
+            second = jax.tree.map(lambda w: rng.uniform(1e-5, 1e-4, w.shape), weights)
+            return optax.ScaleByAdamState(jnp.asarray(N_BEFORE, jnp.int32), first, second)
+
+        state = optimiser.init(weights)
+        return jax.tree.map(warm, state, is_leaf=lambda part: isinstance(part, optax.ScaleByAdamState))
+
+    optimisers = Parameters(*map(moments, step.optimisers(ADDITIVE), parameters))
+    return step.TrainState(
+        parameters, optimisers, jax.random.key(3), jnp.asarray(N_BEFORE, jnp.int32), jnp.asarray(False)
+    )
+
+
+def run(training, whitening):
+    rng = np.random.default_rng(5)
+    controls, patients = 1 + 0.3 * rng.standard_normal((2, 6, N_REGIONS))
+    if whitening is not None:
+        patients = 1 + (patients - 1) @ whitening
+    data = step.Data(controls, patients, whitening, 6, 4, 0, 1.0)
+    with jax.enable_x64(True):
+        before = warm_state()
+        draws = latent.draw(jax.random.fold_in(before.key, N_BEFORE), BATCH_SIZE, N_PATTERNS, 6, 4)
+        one = jax.jit(step.step, static_argnames=("training", "batch_size"))
+        after, losses = one(before, data, WEIGHTS, RATES, training, BATCH_SIZE)
+    after = after._replace(parameters=jax.tree.map(np.asarray, after.parameters))
+    return Case(training, data, before, after, losses._asdict(), jax.tree.map(np.asarray, draws))
+
+
+@pytest.fixture(scope="module")
+def additive():
+    return run(ADDITIVE, np.random.default_rng(6).normal(0, 0.5, (N_REGIONS, N_REGIONS)))
+
+
+@pytest.fixture(scope="module")
+def joint():
+    return run(JOINT, None)
+
+
+@pytest.fixture(params=["additive", "joint"])
+def case(request):
+    return request.getfixturevalue(request.param)
+
+
+def whiten(case):
+    matrix = case.data.whitening
+    return lambda y: y if matrix is None else 1 + (y - 1) @ matrix
+
+
+def batch(case):
+    return case.data.controls[case.draws.controls], case.data.seen_patients[case.draws.patients]
+
+
+def moved(case, name, gradient, rate, decay):
+    """Move one network by Adam."""
+    adam = next(part for part in getattr(case.before.optimisers, name) if isinstance(part, optax.ScaleByAdamState))
+    weights = getattr(case.before.parameters, name)
+    return jax.tree.map(
+        lambda *of: plain.adam(*of, n_before=N_BEFORE, rate=rate, decay=decay), weights, gradient, adam.mu, adam.nu
+    )
+
+
+def clipped(gradient, largest):
+    size = plain.norm(gradient)
+    assert size > largest  # or the test would not see the clipping
+    return jax.tree.map(lambda array: array * largest / size, gradient)
+
+
+def updated_discriminator(case):
+    x, real = batch(case)
+    before = case.before.parameters
+    fake = whiten(case)(plain.transformed(before.transformation, x, case.draws.earlier, case.training.composition))
+    d = before.discriminator
+    gradient = plain.numerical_gradient(lambda: plain.discriminator_loss(d, real, fake), d)
+    value = plain.discriminator_loss(d, real, fake)
+    return value, moved(case, "discriminator", clipped(gradient, 0.05), RATES.discriminator, decay=0.0)
+
+
+def generator_losses(case):
+    _, d = updated_discriminator(case)
+    x, _ = batch(case)
+    parameters = case.before.parameters
+    return lambda: plain.generator_losses(parameters, x, case.draws, d, whiten(case), case.training)
+
+
+def weighted(losses):
+    return losses["adversarial"] + sum(getattr(WEIGHTS, name) * losses[name] for name in LossWeights._fields)
+
+
+def same(actual, expected, rtol=1e-5):
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-7), actual, expected)
+
+
+def test_discriminator_learns_from_this_batch_of_patients_and_fakes(case):
+    value, expected = updated_discriminator(case)
+    assert case.losses["discriminator"] == pytest.approx(value, rel=1e-6)
+    same(case.after.parameters.discriminator, expected)
+
+
+def test_losses_are_those_of_the_paper_against_the_updated_discriminator(case):
+    expected = generator_losses(case)()
+    assert {name: float(case.losses[name]) for name in expected} == pytest.approx(expected, rel=1e-6)
+
+
+def test_transformation_follows_the_whole_objective(case):
+    losses = generator_losses(case)
+    gradient = plain.numerical_gradient(lambda: weighted(losses()), case.before.parameters.transformation)
+    expected = moved(case, "transformation", clipped(gradient, 0.05), RATES.generator, decay=0.1)
+    expected = jax.tree.map(lambda w: np.clip(w, -0.6, 0.6), expected)
+    same(case.after.parameters.transformation, expected)
+
+
+@pytest.mark.parametrize(("name", "own"), [("decomposer", "decomposition"), ("reconstructor", "reconstruction")])
+def test_inverse_networks_follow_their_own_or_the_whole_objective(case, name, own):
+    losses = generator_losses(case)
+
+    def target():
+        return weighted(losses()) if case.training.updates == "joint" else losses()[own]
+
+    gradient = plain.numerical_gradient(target, getattr(case.before.parameters, name))
+    expected = jax.tree.map(lambda w: np.clip(w, -0.6, 0.6), moved(case, name, gradient, RATES.generator, decay=0.1))
+    same(getattr(case.after.parameters, name), expected, rtol=1e-4)
+
+
+def test_weights_stay_within_the_clip_but_for_the_discriminator(case):
+    networks = case.after.parameters._asdict().items()
+    largest = {name: max(np.abs(leaf).max() for leaf in jax.tree.leaves(network)) for name, network in networks}
+    assert largest.pop("discriminator") > 0.6
+    assert max(largest.values()) == 0.6
+
+
+def test_state_counts_its_steps_and_keeps_its_key(case):
+    assert case.after.step == N_BEFORE + 1
+    assert case.after.key == case.before.key
+    assert not case.after.frozen
+
+
+def test_discriminator_sees_regions_as_they_are_or_whitened_about_one():
+    y = np.array([[1.0, 1.0], [1.2, 0.9]])
+    assert step.seen_by_discriminator(y, None) is y
+    seen = step.seen_by_discriminator(y, np.array([[2.0, 0.0], [1.0, 3.0]]))
+    np.testing.assert_allclose(seen, [[1.0, 1.0], [1 + 0.2 * 2 - 0.1 * 1, 1 - 0.1 * 3]], rtol=1e-6)
+
+
+def test_default_optimisers_neither_clip_g_nor_decay_the_discriminator():
+    weights, gradient = {"w": jnp.full(3, 2.0)}, {"w": jnp.array([300.0, 0.0, 400.0])}
+    parts = step.optimisers(Training(weight_decay=0.0, gradient_clip=None))
+    assert [len(optimiser.init(weights)) for optimiser in parts] == [1, 1, 1, 1]
+    states = [
+        optimiser.update(gradient, optimiser.init(weights), weights)[1] for optimiser in step.optimisers(Training())
+    ]
+    f, g1, g2, d = (state[-1].nu["w"] / 1e-3 for state in states)  # squares of what Adam was given
+    decay = 2.5e-3 * 2
+    np.testing.assert_allclose(f, np.square([60 + decay, decay, 80 + decay]), rtol=1e-4)
+    for g in (g1, g2):
+        np.testing.assert_allclose(g, np.square([300 + decay, decay, 400 + decay]), rtol=1e-4)
+    np.testing.assert_allclose(d, np.square([60.0, 0.0, 80.0]), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("reconstruction", "monotonicity", "n_steps", "expected"),
+    [(0.1, 0.01, 50, True), (0.3, 0.01, 50, False), (0.1, 0.03, 50, False), (0.1, 0.01, 49, False)],
+)
+def test_freezing_needs_both_losses_low_and_the_least_steps(reconstruction, monotonicity, n_steps, expected):
+    before = step.TrainState({"w": 1.0}, {}, None, jnp.asarray(n_steps - 1), jnp.asarray(False))
+    after = before._replace(parameters={"w": 2.0}, step=jnp.asarray(n_steps))
+    losses = Losses(*[0.0] * 8)._replace(reconstruction=reconstruction, monotonicity=monotonicity)
+    judged = step._freeze(before, after, losses, 50, (0.2, 0.02))
+    assert bool(judged.frozen) is expected
+    assert judged.parameters["w"] == 2.0
+    again = step._freeze(judged, after._replace(parameters={"w": 3.0}), losses, 50, (0.2, 0.02))
+    assert again.parameters["w"] == (2.0 if expected else 3.0)

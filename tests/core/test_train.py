@@ -1,0 +1,283 @@
+import os
+import subprocess
+import sys
+from itertools import pairwise
+
+import jax
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from rindices.config import LearningRates, LossWeights, Training
+from rindices.core import networks, train
+from rindices.core.networks import Parameters
+from rindices.core.step import seen_by_discriminator
+from rindices.core.train import Members, People, make_members
+from tests.core import plain
+
+N_PATTERNS, BATCH_SIZE, N_MEMBERS = 3, 6, 4
+GRID = [LossWeights(change=change, orthogonality=value) for change in (6.0, 2.0) for value in (0.8, 0.2)]
+RATES = [LearningRates()] * N_MEMBERS
+
+
+def run(people, members, training=None, **schedule):
+    """Train `members`, 20 steps with a look every 10 unless told otherwise, all with the same shapes."""
+    schedule = {"checkpoint_every": 10, "min_steps": 0, "max_steps": 20} | schedule
+    training = training or Training()
+    return list(train.train(people, members, training, n_patterns=N_PATTERNS, batch_size=BATCH_SIZE, **schedule))
+
+
+def take(members, which):
+    return jax.tree.map(lambda leaf: leaf[which], members)
+
+
+def same_bits(first, second):
+    jax.tree.map(np.testing.assert_array_equal, first, second)
+
+
+def close(first, second, rtol=1e-3, atol=1e-6):
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=atol), first, second)
+
+
+class Compilations:
+    """Counts the compilations of the training program, whether or not a cache on disk has it."""
+
+    def __init__(self, caplog):
+        self.caplog = caplog
+
+    def __enter__(self):
+        self.caplog.clear()
+        self.context = jax.log_compiles()
+        self.context.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        self.context.__exit__(*error)
+        self.n = sum(message.startswith("Compiling jit(_advance)") for message in self.caplog.messages)
+
+
+@pytest.fixture(scope="module")
+def members():
+    return make_members(5, GRID, RATES)
+
+
+@pytest.fixture(scope="module")
+def together(small_people, members):
+    return run(small_people, members)
+
+
+def test_grids_schedules_and_cohorts_share_one_program(small_people, caplog):
+    """Comes first in this file, so that the program is not there yet."""
+    rng = np.random.default_rng(0)
+    smaller = People(*(1 + 0.1 * rng.standard_normal((2, 23, small_people.controls.shape[1]))))
+    with Compilations(caplog) as first:
+        run(small_people, make_members(0, [LossWeights()] * N_MEMBERS, RATES), max_steps=1)
+    assert first.n == 1
+    with Compilations(caplog) as later:
+        for seed in (1, 2):
+            run(small_people, make_members(seed, GRID, [LearningRates(1e-4, seed * 1e-3)] * N_MEMBERS))
+        run(small_people, make_members(0, GRID, RATES), checkpoint_every=3, max_steps=7, min_steps=5)
+        run(smaller, make_members(0, GRID, RATES), max_steps=2)
+        run(small_people, make_members(0, GRID[:3], RATES[:3]), max_steps=2)
+    assert later.n == 0
+
+
+def test_checkpoints_come_at_regular_steps_and_at_the_end(small_people, members):
+    checkpoints = run(small_people, members, checkpoint_every=8, max_steps=20)
+    assert [checkpoint.step for checkpoint in checkpoints] == [8, 16, 20]
+
+
+def test_checkpoint_describes_all_models_and_people(small_people, together):
+    last = together[-1]
+    assert last.r_indices.shape == (N_MEMBERS, 80, N_PATTERNS)
+    assert {values.shape for values in last.losses.values()} == {(N_MEMBERS,)}
+    assert last.frozen.tolist() == [False] * N_MEMBERS
+    shapes = jax.tree.map(lambda leaf: leaf.shape[1:], last.parameters())
+    assert shapes == networks.shapes(networks.sizes(12, N_PATTERNS))
+    everybody = np.concatenate([small_people.controls, small_people.patients])
+    for model in range(N_MEMBERS):
+        expected = plain.r_indices(take(last.parameters(), model), everybody)
+        np.testing.assert_allclose(last.r_indices[model], expected, atol=1e-5)
+
+
+def test_checkpoints_stay_as_they_were(small_people, members, together):
+    """Later steps reuse the memory of earlier ones; what was handed out must be a copy."""
+    same_bits(run(small_people, members, max_steps=10)[0].parameters(), together[0].parameters())
+
+
+def test_losses_are_means_since_the_last_checkpoint(small_people, members, together):
+    each = run(small_people, members, checkpoint_every=1)
+    for checkpoint, steps in zip(together, (each[:10], each[10:]), strict=True):
+        for name, values in checkpoint.losses.items():
+            np.testing.assert_allclose(values, np.mean([step.losses[name] for step in steps], axis=0), rtol=1e-5)
+
+
+def test_initial_weights_are_normal_and_biases_zero(small_people):
+    still = make_members(8, GRID, [LearningRates(0.0, 0.0)] * N_MEMBERS)
+    model = run(small_people, still, max_steps=1)[0].parameters()
+    layers = [layer for network in model for layer in network.values()]
+    weights = np.concatenate([layer["weight"].ravel() for layer in layers])
+    assert kstest(weights / 0.1, "norm").pvalue > 1e-3
+    assert len(np.unique(weights)) > 0.99 * len(weights)
+    assert not any(layer["bias"].any() for layer in layers if "bias" in layer)
+
+
+def test_same_seed_gives_the_same_bits(small_people, together):
+    for again, before in zip(run(small_people, make_members(5, GRID, RATES)), together, strict=True):
+        same_bits(again.r_indices, before.r_indices)
+        same_bits(again.losses, before.losses)
+        same_bits(again.parameters(), before.parameters())
+
+
+def test_other_seed_gives_other_models(small_people, together):
+    other = run(small_people, make_members(6, GRID, RATES))
+    assert np.abs(other[-1].r_indices - together[-1].r_indices).min(axis=(1, 2)).max() > 0
+
+
+def test_members_numbers_decide_their_keys(members):
+    tail = make_members(5, GRID[2:], RATES[2:], first=2)
+    same_bits(jax.random.key_data(tail.keys), jax.random.key_data(members.keys[2:]))
+    assert len(np.unique(jax.random.key_data(members.keys), axis=0)) == N_MEMBERS
+
+
+def test_order_of_members_does_not_matter(small_people, members, together):
+    backwards = run(small_people, take(members, slice(None, None, -1)))
+    same_bits(take(backwards[-1].parameters(), slice(None, None, -1)), together[-1].parameters())
+
+
+@pytest.mark.parametrize("part", [slice(0, 3), slice(1, 4), slice(1, 2)])
+def test_company_does_not_matter(small_people, members, together, part):
+    """Ten steps: later, rounding that differs between programs has grown too large to tell it from a fault."""
+    found, expected = run(small_people, take(members, part), max_steps=10)[0], together[0]
+    close(found.losses, take(expected.losses, part))
+    close(found.r_indices, expected.r_indices[part])
+
+
+def test_members_that_diverge_do_not_spoil_others(small_people, members, together):
+    weights = [GRID[0], LossWeights(change=float("nan")), GRID[2], GRID[3]]
+    rates = [LearningRates(), LearningRates(), LearningRates(1e6, 1e6), LearningRates()]
+    mixed = run(small_people, make_members(5, weights, rates))
+    assert np.isnan(mixed[-1].r_indices[1]).all()
+    for healthy in (0, 3):
+        same_bits(mixed[-1].r_indices[healthy], together[-1].r_indices[healthy])
+        same_bits(take(mixed[-1].parameters(), healthy), take(together[-1].parameters(), healthy))
+
+
+def test_groups_may_be_smaller_than_the_batch(small_people, members):
+    few = People(small_people.controls[:2], small_people.patients[:1])
+    last = run(few, members)[-1]
+    assert last.r_indices.shape == (N_MEMBERS, 3, N_PATTERNS)
+    assert all(np.isfinite(values).all() for values in last.losses.values())
+
+
+def test_only_rows_within_a_group_are_used(small_people, members, monkeypatch):
+    """Rows are padded; with padding that is not a number, a single drawn row of it would spoil everything."""
+    pad = train._pad
+    monkeypatch.setattr(
+        train, "_pad", lambda rows, n: np.where(np.arange(128)[:, None] < len(rows), pad(rows, n), np.nan)
+    )
+    last = run(small_people, members)[-1]
+    assert all(np.isfinite(values).all() for values in last.losses.values())
+    assert np.isfinite(last.r_indices).all()
+
+
+def test_weights_but_for_the_discriminator_stay_within_the_clip(small_people):
+    fast_learners = make_members(0, GRID, [LearningRates(0.3, 0.3)] * N_MEMBERS)
+    model = run(small_people, fast_learners)[-1].parameters()
+    largest = [max(np.abs(leaf).max() for leaf in jax.tree.leaves(network)) for network in model]
+    assert max(largest[:3]) == 0.5
+    assert largest[3] > 0.5
+
+
+def test_padding_of_regions_changes_nothing_and_stays_zero(small_people, members, together, monkeypatch):
+    """As on an accelerator."""
+    padded = networks.padded
+    monkeypatch.setattr(networks, "padded", lambda sizes, multiple: padded(sizes, 8))
+    first, last = run(small_people, members, max_steps=30, checkpoint_every=10)[::2]
+    close(first.losses, together[0].losses, rtol=5e-3, atol=0)  # changes are still tiny differences of numbers near 1
+    close(first.r_indices, together[0].r_indices)
+    assert last.states.parameters.transformation["encode1"]["weight"].shape == (N_MEMBERS, 16, 8)
+    moments = [states[-1] for states in last.states.optimisers]  # Adam's, the last of each chain
+    for tree in (last.states.parameters, Parameters(*(m.mu for m in moments)), Parameters(*(m.nu for m in moments))):
+        for array, inside in zip(jax.tree.leaves(tree), jax.tree.leaves(last.parameters()), strict=True):
+            outside = np.array(array)
+            outside[tuple(map(slice, inside.shape))] = 0
+            assert not outside.any()
+
+
+def test_discriminator_sees_padded_people_whitened_and_padded(small_people):
+    whitening = np.eye(12) + 0.3 * np.random.default_rng(0).normal(size=(12, 12))
+    data, everybody = train._data(small_people._replace(whitening=whitening), 16, min_steps=3)
+    expected = np.zeros((128, 16))
+    expected[:40, :12] = 1 + (small_people.patients - 1) @ whitening
+    np.testing.assert_allclose(data.seen_patients, expected, atol=1e-6)
+    seen = seen_by_discriminator(everybody[40:80], data.whitening)
+    np.testing.assert_allclose(seen, expected[:40], atol=1e-5)
+    assert not np.asarray(seen)[:, 12:].any()
+    assert (data.n_controls, data.n_patients, data.min_steps, data.region_share) == (40, 40, 3, 0.75)
+
+
+FREEZING = Training("joint", "separate", "person", 0.0, None, freeze_below=(1.0, 1e-7))
+FREEZE = {"checkpoint_every": 10, "min_steps": 20, "max_steps": 40}
+
+
+def test_model_below_the_thresholds_is_frozen_after_the_least_steps(small_people):
+    """The second learns so fast that its patterns recede, and goes on."""
+    both = make_members(0, [LossWeights()] * 2, [LearningRates(1e-5, 1e-5), LearningRates(5e-3, 1e-3)])
+    looks = run(small_people, both, FREEZING, **FREEZE)
+    assert [look.frozen.tolist() for look in looks] == [[False, False]] + 3 * [[True, False]]
+    assert looks[-1].losses["monotonicity"][1] > 1e-6
+    weights = [look.parameters().decomposer["patterns"]["weight"] for look in looks]
+    same_bits(take(looks[1].parameters(), 0), take(looks[-1].parameters(), 0))
+    assert not np.array_equal(weights[0][0], weights[1][0])
+    assert not any(np.array_equal(a[1], b[1]) for a, b in pairwise(weights))
+
+
+def test_training_ends_when_all_are_frozen(small_people):
+    both = make_members(0, [LossWeights()] * 2, [LearningRates(1e-5, 1e-5)] * 2)
+    looks = run(small_people, both, FREEZING, **FREEZE)
+    assert [look.step for look in looks] == [10, 20]
+    assert looks[-1].frozen.all()
+
+
+FOUR_DEVICES = """
+import sys
+import jax, numpy as np
+from rindices.config import LearningRates, LossWeights, Training
+from rindices.core import devices, train
+devices.prepare()
+assert jax.device_count() == 4
+controls, patients = np.load(sys.argv[1])
+weights = [LossWeights(change=change, orthogonality=value) for change in (6.0, 2.0) for value in (0.8, 0.2)]
+members = train.make_members(5, weights, [LearningRates()] * 4)
+schedule = dict(n_patterns=3, batch_size=6, checkpoint_every=20, min_steps=0, max_steps=20)
+np.save(sys.argv[2], next(train.train(train.People(controls, patients), members, Training(), **schedule)).r_indices)
+"""
+
+
+def test_four_devices_give_the_same_r_indices(small_people, together, tmp_path):
+    given, found = tmp_path / "people.npy", tmp_path / "r_indices.npy"
+    np.save(given, np.stack(small_people[:2]))
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", FOUR_DEVICES, given, found], env=os.environ | flags, check=True)
+    np.testing.assert_allclose(np.load(found), together[-1].r_indices, atol=1e-5)
+
+
+def test_plan_uses_as_many_devices_as_finish_soonest(monkeypatch):
+    class Device:
+        def __init__(self, platform):
+            self.platform = platform
+
+    def planned(platform, n_devices, n_members):
+        devices = [Device(platform) for _ in range(n_devices)]
+        monkeypatch.setattr(train.jax, "devices", lambda: devices)
+        monkeypatch.setattr(train, "Mesh", lambda used, names: used)
+        used, width = train.plan(n_members)
+        return len(used), width
+
+    assert planned("cpu", 4, 1) == (1, 1)
+    assert planned("cpu", 4, 5) == (3, 1)
+    assert planned("cpu", 4, 8) == (4, 1)
+    assert planned("gpu", 1, 10) == (1, 10)
+    assert planned("gpu", 4, 10) == (4, 3)
+    assert isinstance(make_members(0, GRID, RATES), Members)

@@ -1,0 +1,183 @@
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+
+from rindices import agreement
+
+
+def brute_concordance(truth, score):
+    """Count the pairs, one by one."""
+    points = []
+    for i, j in combinations(range(len(truth)), 2):
+        if truth[i] != truth[j]:
+            same_order = (truth[i] - truth[j]) * (score[i] - score[j])
+            points.append(0.5 if same_order == 0 else float(same_order > 0))
+    return np.mean(points)
+
+
+def severities(n_people=60, n_patterns=3, seed=0):
+    return np.random.default_rng(seed).uniform(size=(n_people, n_patterns))
+
+
+def noisy(members, sd, seed=0):
+    return members + sd * np.random.default_rng(seed).standard_normal(members.shape)
+
+
+@pytest.mark.parametrize("levels", [(None, None), (5, None), (None, 5), (5, 5), (2, 2), (2, 50)])
+def test_concordance_counts_pairs_also_with_ties(levels):
+    for seed in range(3):
+        values = np.random.default_rng(seed).uniform(size=(2, 40))
+        values[1] += values[0]
+        truth, score = (v if n is None else np.floor(n * v) for v, n in zip(values, levels, strict=True))
+        assert agreement.concordance(truth, score) == pytest.approx(brute_concordance(truth, score), abs=1e-12)
+
+
+def test_concordance_of_order_reverse_and_constants():
+    truth = np.arange(10)
+    assert agreement.concordance(truth, np.exp(truth)) == pytest.approx(1)
+    assert agreement.concordance(truth, -truth) == pytest.approx(0)
+    assert agreement.concordance(truth, np.ones(10)) == 0.5
+    with pytest.raises(ValueError, match="all values to compare with are equal"):
+        agreement.concordance(np.ones(10), truth)
+
+
+def test_concordance_of_many_people_does_not_overflow():
+    truth = np.arange(100_000)
+    assert agreement.concordance(truth, truth) == pytest.approx(1)
+
+
+def test_matching_recovers_a_permutation():
+    truth, order = severities(n_patterns=5), np.array([3, 0, 4, 1, 2])
+    found, concordances = agreement.match_patterns(truth, truth[:, np.argsort(order)])
+    np.testing.assert_array_equal(found, order)
+    np.testing.assert_allclose(concordances, 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_matching_is_the_best_of_all_permutations(seed):
+    reference, other = severities(30, 4, seed), severities(30, 4, seed + 10)
+    best = max(
+        np.mean([brute_concordance(reference[:, i], other[:, k]) for i, k in enumerate(order)])
+        for order in permutations(range(4))
+    )
+    _, concordances = agreement.match_patterns(reference, other)
+    assert concordances.mean() == pytest.approx(best)
+    assert agreement.pattern_concordance(reference, other) == pytest.approx(best)
+
+
+def test_more_components_than_truths_are_matched_to_the_best():
+    truth = severities(40, 2)
+    components = np.column_stack([severities(40, 2, seed=9), noisy(truth[:, 1], 0.05), noisy(truth[:, 0], 0.05)])
+    order, concordances = agreement.match_patterns(truth, components)
+    assert order.tolist() == [3, 2]
+    expected = [brute_concordance(truth[:, 0], components[:, 3]), brute_concordance(truth[:, 1], components[:, 2])]
+    np.testing.assert_allclose(concordances, expected)
+    assert agreement.pattern_concordance(truth, components) == pytest.approx(np.mean(expected))
+
+
+def test_correlations_are_those_of_matched_patterns_and_of_their_differences():
+    first, order = severities(), [1, 2, 0]
+    matched = noisy(first, 0.1)
+    found = agreement.compare(first, matched[:, order])
+    same = [np.corrcoef(first[:, i], matched[:, i])[0, 1] for i in range(3)]
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    differences = [np.corrcoef(first[:, i] - first[:, j], matched[:, i] - matched[:, j])[0, 1] for i, j in pairs]
+    concordances = [brute_concordance(first[:, i], matched[:, i]) for i in range(3)]
+    assert found == pytest.approx((np.mean(concordances), np.mean(same), np.mean(differences)))
+
+
+def test_identical_models_agree_perfectly_in_any_order():
+    first = severities()
+    assert agreement.compare(first, first[:, [2, 0, 1]]) == pytest.approx((1, 1, 1))
+
+
+def test_unrelated_models_agree_by_chance():
+    found = agreement.compare(severities(2000), severities(2000, seed=1))
+    assert found.pattern_agreement == pytest.approx(0.5, abs=0.03)
+    assert np.abs(found[1:]).max() < 0.1
+
+
+def test_one_pattern_has_no_differences():
+    found = agreement.compare(severities(n_patterns=1), noisy(severities(n_patterns=1), 0.1))
+    assert np.isnan(found.difference_correlation)
+    assert 0.5 < found.pattern_agreement < 1
+
+
+def test_constant_r_index_correlates_with_nothing():
+    flat = severities()
+    flat[:, 1] = 0.3
+    found = agreement.compare(severities(), flat)
+    assert np.isfinite(found).all()
+    assert found.dimension_correlation == pytest.approx(2 / 3)
+
+
+def test_pairwise_is_symmetric_within_range_and_empty_on_the_diagonal():
+    members = np.stack([noisy(severities(), sd, seed) for seed, sd in enumerate([0.1, 0.3, 0.5, 2.0])])
+    pairs = agreement.pairwise(members)
+    off = ~np.eye(4, dtype=bool)
+    np.testing.assert_array_equal(pairs, pairs.transpose(1, 0, 2))
+    assert np.isnan(pairs[~off]).all()
+    assert ((pairs[off][:, 0] >= 0) & (pairs[off][:, 0] <= 1)).all()
+    assert (np.abs(pairs[off]) <= 1).all()
+    swapped = [agreement.compare(members[j], members[i]) for i, j in combinations(range(4), 2)]
+    np.testing.assert_allclose(pairs[np.triu_indices(4, 1)], swapped)
+
+
+def test_mean_agreement_is_over_pairs_and_undefined_for_one_model():
+    members = np.stack([noisy(severities(), 0.2, seed) for seed in range(3)])
+    pairs = [agreement.compare(members[i], members[j]) for i, j in [(0, 1), (0, 2), (1, 2)]]
+    assert agreement.mean_agreement(agreement.pairwise(members)) == pytest.approx(tuple(np.mean(pairs, axis=0)))
+    assert np.isnan(agreement.mean_agreement(agreement.pairwise(members[:1]))).all()
+    assert np.isnan(agreement.mean_agreement(agreement.pairwise(members[:0]))).all()
+
+
+def test_faults_are_named():
+    good, flat, nan, infinite = (severities() for _ in range(4))
+    flat[:, 2] = 0.5 + 0.01 * flat[:, 2]
+    nan[3, 1], infinite[0, 0] = np.nan, np.inf
+    assert agreement.faults(np.stack([good, flat, nan, infinite])) == ["", "collapsed", "diverged", "diverged"]
+
+
+def test_medoid_agrees_best_with_the_others():
+    members = np.stack([noisy(severities(), sd, seed) for seed, sd in enumerate([0.2, 0.3, 0.05, 0.3])])
+    agreements = np.array([[agreement.compare(a, b)[0] for b in members] for a in members])
+    means = (agreements.sum(axis=1) - 1) / 3
+    found = agreement.find_consensus(members)
+    assert found.medoid == means.argmax() == 2
+    np.testing.assert_allclose(found.agreement_with_medoid, agreements[2])
+
+
+def test_outlier_is_left_out_and_the_rest_is_brought_to_one_order():
+    orders = np.array([[0, 1, 2], [2, 0, 1], [1, 0, 2], [0, 2, 1]])
+    members = np.stack([noisy(severities(), 0.02, seed)[:, order] for seed, order in enumerate(orders)])
+    members[1] = severities(seed=7)
+    found = agreement.find_consensus(members)
+    assert found.kept.tolist() == [0, 2, 3]
+    assert found.agreement_with_medoid[1] < 0.7
+    aligned = agreement.aligned(members, found)
+    assert aligned.shape == (3, 60, 3)
+    for member in aligned:
+        assert np.abs(member - members[found.medoid]).max() < 0.2
+
+
+def test_members_that_all_agree_a_little_are_all_kept():
+    members = np.stack([noisy(severities(200), 0.5, seed) for seed in range(5)])
+    assert agreement.find_consensus(members).kept.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_consensus_of_one_and_of_two_members():
+    one = agreement.find_consensus(severities()[None])
+    assert (one.medoid, one.kept.tolist(), one.orders.tolist()) == (0, [0], [[0, 1, 2]])
+    two = agreement.find_consensus(np.stack([severities(), severities()[:, [1, 2, 0]]]))
+    assert (two.medoid, two.kept.tolist()) == (0, [0, 1])
+    assert two.orders.tolist() == [[0, 1, 2], [2, 0, 1]]
+    unrelated = agreement.find_consensus(np.stack([severities(), severities(seed=1)]))
+    assert unrelated.kept.tolist() == [0, 1]
+
+
+def test_consensus_takes_pairs_that_are_already_known():
+    members = np.stack([noisy(severities(), 0.2, seed) for seed in range(3)])
+    pairs = agreement.pairwise(members)
+    pairs[..., 0] = [[np.nan, 0.6, 0.7], [0.6, np.nan, 0.9], [0.7, 0.9, np.nan]]
+    assert agreement.find_consensus(members, pairs).medoid == 2

@@ -1,0 +1,424 @@
+from copy import deepcopy
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from rindices import SurrealGAN
+from rindices.config import paper
+
+# Trainings of forty steps seldom agree.
+pytestmark = pytest.mark.filterwarnings("ignore:Repetitions left out:UserWarning")
+
+
+@pytest.fixture(scope="module")
+def covariates(small_table):
+    rng = np.random.default_rng(2)
+    people = len(small_table)
+    return pd.DataFrame({"age": rng.uniform(50, 80, people), "sex": rng.choice(["F", "M"], people)})
+
+
+@pytest.fixture(scope="module")
+def regions(small_table, covariates):
+    effect = -20 * (covariates["age"] - 65) + 300 * (covariates["sex"] == "M")
+    table = small_table.add(effect, axis=0)
+    return table.set_index("p" + table.index.astype(str))
+
+
+@pytest.fixture(scope="module")
+def unfitted(quick_preset):
+    return SurrealGAN(3, n_repetitions=3, preset=quick_preset, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(unfitted, regions, small_labels, covariates):
+    return clone(unfitted).fit(regions, small_labels, covariates)
+
+
+def leaky(values):
+    return np.where(values > 0, values, 0.2 * values)
+
+
+def member(model, number):
+    """All four networks of one repetition, in double precision."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf[number], float), model.models_)
+
+
+def decomposed(networks, brains):
+    g1 = networks.decomposer["patterns"]
+    return np.einsum("pr,rms->pms", leaky(brains), g1["weight"]) + g1["bias"]
+
+
+def scored(networks, brains):
+    g2, hidden = networks.reconstructor, decomposed(networks, brains)
+    for name in ("layer1", "layer2"):
+        hidden = leaky(hidden @ g2[name]["weight"] + g2[name]["bias"])
+    return (hidden @ g2["output"]["weight"] + g2["output"]["bias"]).sum(axis=1)
+
+
+def transformed(networks, brains, z):
+    """y' = x + Σᵢ change(x, zᵢ eᵢ), the additive composition."""
+    f = networks.transformation
+    encoding = leaky(leaky(brains @ f["encode1"]["weight"]) @ f["encode2"]["weight"])
+    changed = brains.copy()
+    for i in range(z.shape[1]):
+        gate = 1 / (1 + np.exp(-(z[:, [i]] * f["severity"]["weight"][i] + f["severity"]["bias"])))
+        changed += leaky(leaky((encoding * gate) @ f["decode1"]["weight"]) @ f["decode2"]["weight"])
+    return changed
+
+
+def averaged(model, function, *arguments):
+    return np.mean([function(member(model, k), *arguments) for k in range(len(model.members_))], axis=0)
+
+
+def residuals(regions, covariates, is_control):
+    """Regions without the covariates' effects, and those effects, by ordinary least squares in controls."""
+    design = np.column_stack([covariates["age"], covariates["sex"] == "M"]).astype(float)
+    with_one = np.column_stack([np.ones(is_control.sum()), design[is_control]])
+    slopes = np.linalg.lstsq(with_one, regions.to_numpy()[is_control], rcond=None)[0][1:]
+    effects = (design - design[is_control].mean(axis=0)) @ slopes
+    return regions.to_numpy() - effects, effects, slopes
+
+
+@pytest.fixture(scope="module")
+def by_hand(regions, covariates, small_labels):
+    """Scaled brains, and mean, sd and covariates' effects that they were made with."""
+    is_control = small_labels == 0
+    left, effects, _ = residuals(regions, covariates, is_control)
+    mean, sd = left[is_control].mean(axis=0), left[is_control].std(axis=0)
+    return 1 + 0.1 * (left - mean) / sd, mean, sd, effects
+
+
+# Scores
+
+
+def test_training_scores_are_those_of_transform(fitted, regions, covariates):
+    np.testing.assert_array_equal(fitted.transform(regions, covariates), fitted.r_indices_)
+    np.testing.assert_array_equal(fitted.spread(regions, covariates), fitted.spread_)
+    assert fitted.r_indices_.shape == fitted.spread_.shape == (80, 3)
+
+
+def test_scores_are_the_mean_over_members(fitted, by_hand):
+    members = [scored(member(fitted, k), by_hand[0]) for k in range(len(fitted.members_))]
+    assert len(members) > 1
+    np.testing.assert_allclose(fitted.r_indices_, np.mean(members, axis=0), atol=1e-12)
+    np.testing.assert_allclose(fitted.spread_, np.std(members, axis=0, ddof=1), atol=1e-12)
+
+
+def test_medoid_is_the_first_member(unfitted, fitted, regions, small_labels, covariates, by_hand):
+    medoid = clone(unfitted).set_params(inference="medoid").fit(regions, small_labels, covariates)
+    np.testing.assert_allclose(medoid.r_indices_, scored(member(fitted, 0), by_hand[0]), atol=1e-12)
+    np.testing.assert_array_equal(medoid.spread_, fitted.spread_)
+
+
+def test_fit_transform_passes_covariates_on(unfitted, fitted, regions, small_labels, covariates):
+    scores = clone(unfitted).fit_transform(regions, small_labels, covariates)
+    np.testing.assert_array_equal(scores, fitted.r_indices_)
+    without = clone(unfitted).fit_transform(regions, small_labels)
+    assert np.abs(without - scores).max() > 1e-5
+
+
+def test_a_score_does_not_depend_on_company(fitted, regions, covariates):
+    alone = [fitted.transform(regions[i : i + 1], covariates[i : i + 1])[0] for i in (0, 41, 79)]
+    np.testing.assert_allclose(alone, fitted.r_indices_[[0, 41, 79]], atol=1e-12)
+
+
+def test_columns_are_matched_by_name(fitted, regions, covariates):
+    scores = fitted.transform(regions[regions.columns[::-1]], covariates[["sex", "age"]])
+    np.testing.assert_array_equal(scores, fitted.r_indices_)
+
+
+def test_missing_and_unseen_columns_are_named(fitted, regions, covariates):
+    with pytest.raises(ValueError, match="yet now missing:\n- region3\n"):
+        fitted.transform(regions.drop(columns="region3"), covariates)
+    with pytest.raises(ValueError, match="unseen at fit time:\n- region99\n"):
+        fitted.transform(regions.rename(columns={"region3": "region99"}), covariates)
+    with pytest.raises(ValueError, match="unseen at fit time:\n- another\n"):
+        fitted.transform(regions.assign(another=1.0), covariates)
+
+
+def test_pandas_output_has_names_and_keeps_the_index(fitted, regions, covariates):
+    model = deepcopy(fitted).set_output(transform="pandas")
+    scores = model.transform(regions, covariates)
+    assert list(scores.columns) == ["r1", "r2", "r3"]
+    pd.testing.assert_index_equal(scores.index, regions.index)
+    np.testing.assert_array_equal(scores.to_numpy(), fitted.r_indices_)
+
+
+# What is learned
+
+
+def test_history_marks_the_checkpoint_that_agrees_best(fitted):
+    history = fitted.history_
+    assert history["step"].tolist() == [20, 40]
+    assert history["chosen"].sum() == 1
+    chosen = history[history["chosen"]].iloc[0]
+    assert chosen["step"] == fitted.step_
+    assert chosen["pattern_agreement"] == history["pattern_agreement"].max() == fitted.agreement_.pattern_agreement
+    assert sorted([*fitted.members_, *fitted.left_out_]) == [0, 1, 2]
+
+
+def test_one_pattern_has_no_differences(unfitted, small_table, small_labels):
+    model = clone(unfitted).set_params(n_patterns=1).fit(small_table, small_labels)
+    assert model.r_indices_.shape == (80, 1)
+    assert np.isnan(model.agreement_.difference_correlation)
+    assert np.isfinite(model.agreement_[:2]).all()
+
+
+@pytest.fixture(scope="module")
+def as_in_the_paper(small_table, small_labels):
+    preset = paper()
+    schedule = replace(preset.schedule, min_steps=5, max_steps=10, checkpoint_every=5)
+    model = SurrealGAN(3, n_repetitions=1, preset=replace(preset, schedule=schedule), random_state=0)
+    return model.fit(small_table, small_labels)
+
+
+def test_one_repetition_has_no_spread(as_in_the_paper):
+    assert np.isfinite(as_in_the_paper.r_indices_).all()
+    assert np.isnan(as_in_the_paper.spread_).all()
+    assert np.isnan(as_in_the_paper.agreement_).all()
+    assert as_in_the_paper.members_ == [0]
+
+
+def test_the_joint_composition_is_one_pass_of_f(as_in_the_paper, small_table):
+    z = np.random.default_rng(3).uniform(size=(80, 3))
+    f = member(as_in_the_paper, 0).transformation
+    scaler = as_in_the_paper.preprocessing_.scaler
+    brains = scaler.transform(small_table.to_numpy())
+    encoding = leaky(leaky(brains @ f["encode1"]["weight"]) @ f["encode2"]["weight"])
+    gate = 1 / (1 + np.exp(-(z @ f["severity"]["weight"] + f["severity"]["bias"])))
+    made = leaky(leaky((encoding * gate) @ f["decode1"]["weight"]) @ f["decode2"]["weight"])
+    expected = scaler.mean + 10 * (made - 1) * scaler.sd
+    np.testing.assert_allclose(as_in_the_paper.synthesize(small_table, z), expected, rtol=1e-9)
+
+
+# Synthesis and maps
+
+
+@pytest.mark.parametrize("z", [np.zeros(3), np.array([0.2, 0.0, 0.9])])
+def test_synthesis_returns_the_units_of_the_table(fitted, regions, covariates, by_hand, z):
+    scaled, mean, sd, effects = by_hand
+    made = averaged(fitted, transformed, scaled, np.tile(z, (80, 1)))
+    expected = mean + 10 * (made - 1) * sd + effects
+    np.testing.assert_allclose(fitted.synthesize(regions, z, covariates), expected, rtol=1e-9)
+
+
+def test_each_person_may_have_own_severities(fitted, regions, covariates):
+    z = np.random.default_rng(3).uniform(size=(80, 3))
+    made = fitted.synthesize(regions, z, covariates)
+    np.testing.assert_allclose(made[7:8], fitted.synthesize(regions[7:8], z[7], covariates[7:8]))
+
+
+def test_synthesis_puts_the_effects_of_covariates_back(fitted, regions, covariates, small_labels):
+    slope = residuals(regions, covariates, small_labels == 0)[2][0]
+    older = fitted.synthesize(regions + 10 * slope, np.full(3, 0.5), covariates.assign(age=covariates["age"] + 10))
+    now = fitted.synthesize(regions, np.full(3, 0.5), covariates)
+    np.testing.assert_allclose(older - now, np.tile(10 * slope, (80, 1)), rtol=1e-6)
+
+
+def test_decomposition_is_in_units_of_the_table(fitted, regions, covariates, by_hand):
+    expected = averaged(fitted, decomposed, by_hand[0]) * 10 * by_hand[2]
+    changes = fitted.decompose(regions, covariates)
+    assert changes.shape == (80, 3, 12)
+    np.testing.assert_allclose(changes, expected, rtol=1e-9, atol=1e-6)
+
+
+def test_pattern_maps_compare_synthesised_with_untouched_controls(fitted, regions, covariates, by_hand):
+    _, mean, sd, _ = by_hand
+    controls, ages = regions[:40], covariates[:40]
+    maps = fitted.pattern_maps(controls, ages, severity=0.7)
+    assert list(maps.columns) == ["region", "pattern", "change_sd", "change_percent", "spread_sd"]
+    untouched = fitted.synthesize(controls, np.zeros(3), ages)
+    for pattern in (1, 2, 3):
+        change = (fitted.synthesize(controls, 0.7 * np.eye(3)[pattern - 1], ages) - untouched).mean(axis=0)
+        rows = maps[maps["pattern"] == pattern]
+        assert rows["region"].tolist() == list(regions.columns)
+        np.testing.assert_allclose(rows["change_sd"], change / sd, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(rows["change_percent"], 100 * change / mean, rtol=1e-6, atol=1e-9)
+
+
+def test_patterns_are_numbered_by_size_of_change(fitted, regions, covariates, by_hand):
+    controls = by_hand[0][:40]
+
+    def means(number, z):
+        return transformed(member(fitted, number), controls, np.tile(z, (40, 1))).mean(axis=0)
+
+    members = range(len(fitted.members_))
+    changes = np.array([[means(k, alone) - means(k, np.zeros(3)) for alone in np.eye(3)] for k in members])
+    sizes = np.abs(changes).mean(axis=(0, 2))
+    assert (np.diff(sizes) <= 0).all()
+    spread = fitted.pattern_maps(regions[:40], covariates[:40])["spread_sd"]
+    np.testing.assert_allclose(spread, 10 * changes.std(axis=0, ddof=1).ravel(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("z", [np.zeros(2), np.zeros((79, 3)), 0.5, [0.1, np.nan, 0.1]])
+def test_severities_of_another_shape_are_refused(fitted, regions, covariates, z):
+    with pytest.raises(ValueError, match="z should hold 3 finite severities"):
+        fitted.synthesize(regions, z, covariates)
+
+
+# Settings
+
+
+def test_settings_override_the_preset(unfitted, fitted, regions, small_labels, covariates):
+    model = clone(unfitted).set_params(orthogonality=5.0, max_steps=np.int64(30))
+    model.fit(regions, small_labels, covariates)
+    assert model.preset_.weights == fitted.preset_.weights._replace(orthogonality=5.0)
+    assert model.history_["step"].tolist() == [20, 30]
+    assert model.history_["orthogonality"][0] != fitted.history_["orthogonality"][0]
+
+
+def test_another_seed_gives_another_model(unfitted, fitted, regions, small_labels, covariates):
+    other = clone(unfitted).set_params(random_state=1).fit(regions, small_labels, covariates)
+    assert fitted.seed_ == 0
+    assert np.abs(other.r_indices_ - fitted.r_indices_).max() > 1e-5
+
+
+@pytest.mark.parametrize("random_state", [None, np.random.RandomState(3)])
+def test_seed_repeats_any_fit(unfitted, small_table, small_labels, random_state):
+    model = clone(unfitted).set_params(random_state=random_state).fit(small_table, small_labels)
+    again = clone(unfitted).set_params(random_state=model.seed_).fit(small_table, small_labels)
+    np.testing.assert_array_equal(again.r_indices_, model.r_indices_)
+
+
+def test_progress_is_reported_at_each_checkpoint(unfitted, small_table, small_labels):
+    reports = []
+    model = clone(unfitted).fit(small_table, small_labels, progress=reports.append)
+    assert [(report.step, report.max_steps) for report in reports] == [(20, 40), (40, 40)]
+    agreement = [report.pattern_agreement for report in reports]
+    assert agreement == model.history_["pattern_agreement"].tolist()
+
+
+def test_fitting_leaves_the_settings_alone(unfitted, fitted):
+    assert fitted.get_params() == unfitted.get_params()
+    assert not hasattr(clone(fitted), "models_")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"n_patterns": 0}, "n_patterns should be a whole number from 1 on, found 0"),
+        ({"n_patterns": 2.0}, "n_patterns should be a whole number"),
+        ({"n_repetitions": -1}, "n_repetitions should be a whole number"),
+        ({"preset": "fats"}, "Unknown preset 'fats': choose one of fast, paper, official"),
+        ({"inference": "mean"}, "inference should be 'consensus' or 'medoid', found 'mean'"),
+        ({"orthogonality": -0.1}, "orthogonality should be 0 or more"),
+        ({"orthogonality": np.nan}, "orthogonality should be 0 or more"),
+        ({"max_steps": 0}, "max_steps should be 1 or more"),
+    ],
+)
+def test_a_bad_setting_is_named(unfitted, small_table, small_labels, setting, message):
+    with pytest.raises(ValueError, match=message):
+        clone(unfitted).set_params(**setting).fit(small_table, small_labels)
+
+
+# People
+
+
+@pytest.mark.parametrize(
+    ("labels", "found"),
+    [
+        (np.repeat(["CN", "AD"], 40), "2 class"),
+        (np.repeat([0, 1, 2], [40, 20, 20]), "3 class.*0, 1, 2"),
+        (np.zeros(80), "1 class"),
+    ],
+)
+def test_labels_must_be_two_numbers(unfitted, small_table, labels, found):
+    with pytest.raises(ValueError, match=f"y should hold 0 for controls and 1 for patients, found {found}"):
+        clone(unfitted).fit(small_table, labels)
+
+
+def test_labels_may_be_true_and_false(unfitted, fitted, regions, small_labels, covariates):
+    for labels in (small_labels == 1, pd.Series(small_labels == 1, dtype=object)):
+        model = clone(unfitted).fit(regions, labels, covariates)
+        np.testing.assert_array_equal(model.r_indices_, fitted.r_indices_)
+
+
+def test_a_region_constant_in_controls_is_named(unfitted, small_table, small_labels):
+    table = small_table.assign(region5=small_labels * small_table["region5"])
+    with pytest.raises(ValueError, match="Region 'region5' has the same value in all 40 controls"):
+        clone(unfitted).fit(table, small_labels)
+
+
+def test_a_region_that_covariates_explain_is_named(unfitted, small_table, small_labels):
+    size = pd.DataFrame({"size": 3 * small_table["region4"] + 7})
+    with pytest.raises(ValueError, match="The covariates explain region 'region4' completely in controls"):
+        clone(unfitted).fit(small_table, small_labels, size)
+
+
+@pytest.mark.parametrize("name", ["age", "participant_id", "diagnosis"])
+def test_a_name_has_one_role(unfitted, regions, small_labels, covariates, name):
+    table = regions.rename(columns={"region2": name})
+    with pytest.raises(ValueError, match=f"The name '{name}' is used twice"):
+        clone(unfitted).fit(table, small_labels, covariates)
+
+
+def test_missing_and_forgotten_covariates_are_named(fitted, unfitted, regions, small_labels, covariates):
+    gap = covariates.assign(age=covariates["age"].where(covariates.index != 4))
+    with pytest.raises(ValueError, match="Covariate 'age' is missing in row 4"):
+        clone(unfitted).fit(regions, small_labels, gap)
+    with pytest.raises(ValueError, match="trained with the covariates age, sex, but got none"):
+        fitted.transform(regions)
+    with pytest.raises(ValueError, match="Covariate 'sex' is missing: the model was trained with it"):
+        fitted.transform(regions, covariates[["age"]])
+    with pytest.raises(ValueError, match="covariates should have 80 rows like X, found 79"):
+        fitted.transform(regions, covariates[1:])
+
+
+def test_few_people_are_warned_of(unfitted, small_table, small_labels):
+    few = np.r_[0:30, 40:46]
+    with (
+        pytest.warns(UserWarning, match="Only 30 controls and 6 patients"),
+        pytest.warns(UserWarning, match="Batches of 8 are drawn with replacement from a group of 6"),
+    ):
+        clone(unfitted).fit(small_table.iloc[few], small_labels[few])
+
+
+# No leakage, no half-fitted models
+
+
+def test_scoring_people_does_not_change_the_model(fitted, regions, covariates):
+    before = jax.tree.map(np.copy, fitted.models_)
+    fitted.transform(100 * regions, covariates.assign(age=120.0))
+    fitted.decompose(-regions, covariates)
+    jax.tree.map(np.testing.assert_array_equal, before, fitted.models_)
+    np.testing.assert_array_equal(fitted.transform(regions, covariates), fitted.r_indices_)
+
+
+def test_only_controls_shape_the_preprocessing(unfitted, fitted, regions, small_labels, covariates):
+    def numbers(values, ages):
+        model = clone(unfitted).set_params(max_steps=1).fit(values, small_labels, ages)
+        scaler, residualizer = model.preprocessing_.scaler, model.preprocessing_.residualizer
+        return np.concatenate([scaler.mean, scaler.sd, residualizer.centre, residualizer.effects.ravel()])
+
+    expected = numbers(regions, covariates)
+    for group, changes in ((1, False), (0, True)):
+        here = small_labels == group
+        other_values = regions.where(np.tile(~here, (12, 1)).T, regions**1.1)
+        other_ages = covariates.assign(age=covariates["age"] + 9 * here * np.arange(80))
+        found = numbers(other_values, other_ages)
+        assert (not np.array_equal(found, expected)) == changes
+
+
+def test_an_interrupted_fit_leaves_the_old_model(fitted, regions, small_labels, covariates):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    model = deepcopy(fitted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(2 * regions, small_labels, covariates, progress=interrupt)
+    np.testing.assert_array_equal(model.transform(regions, covariates), fitted.r_indices_)
+
+
+def test_a_failed_fit_is_no_fit(unfitted, small_table, small_labels, tmp_path):
+    model = clone(unfitted)
+    with pytest.raises(ValueError, match="same value"):
+        model.fit(small_table.assign(region0=1.0), small_labels)
+    with pytest.raises(NotFittedError):
+        model.transform(small_table)
+    with pytest.raises(NotFittedError):
+        model.save(tmp_path / "model.safetensors")

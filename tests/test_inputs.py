@@ -1,0 +1,133 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from rindices.inputs import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([0, 1, 1, 0]),
+        np.array([0.0, 1.0, 1.0, 0.0]),
+        np.array([False, True, True, False]),
+        np.array([0, 1, 1, 0], dtype=object),
+        np.array([False, True, True, False], dtype=object),
+    ],
+)
+def test_patients_are_1(labels):
+    found = is_patient(labels)
+    assert found.dtype == bool
+    assert found.tolist() == [False, True, True, False]
+
+
+@pytest.mark.parametrize(("low", "high"), [(1, 2), (-1, 1), (0, 2), (0.5, 1.0)])
+def test_of_other_numbers_the_higher_marks_patients(low, high):
+    with pytest.warns(UserWarning, match=f"y holds {low} and {high}.*{high} for patients"):
+        assert is_patient(np.array([high, low, low])).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("labels", "found"),
+    [
+        (np.array(["CN", "AD"]), "2 class.*'CN', 'AD'"),
+        (np.array(["0", "1"], dtype=object), "2 class.*'0', '1'"),
+        (np.array([0, "AD"], dtype=object), "2 class.*0, 'AD'"),
+        (np.array([0, 1, None], dtype=object), "3 class"),
+        (np.array([0, 1, 2]), "3 class.*0, 1, 2"),
+        (np.arange(9), "9 class.*4, [.]{3}[.]"),
+        (np.ones(4), "1 class.*: 1.0"),
+    ],
+)
+def test_other_labels_are_refused_and_shown(labels, found):
+    with pytest.raises(ValueError, match=f"found {found}"):
+        is_patient(labels)
+
+
+def test_no_covariates_is_none():
+    assert covariate_table(None, 3) is None
+    assert covariate_table(pd.DataFrame(index=range(3)), 3) is None
+
+
+@pytest.mark.parametrize(
+    "ages", [[60, 70], (60.0, 70.0), np.array([60, 70]), np.array([[60.0], [70.0]]), np.array([60, 70], dtype=object)]
+)
+def test_numbers_become_a_table_of_floats(ages):
+    table = covariate_table(ages, 2)
+    pd.testing.assert_frame_equal(table, pd.DataFrame({"covariate0": [60.0, 70.0]}))
+
+
+@pytest.mark.parametrize(
+    "mixed",
+    [
+        [[60, "F"], [70, "M"]],
+        np.array([[60, "F"], [70, "M"]], dtype=object),
+        pd.DataFrame({0: [60, 70], 1: ["F", "M"]}, dtype=object),
+    ],
+)
+def test_a_number_beside_text_stays_a_number(mixed):
+    number, text = covariate_table(mixed, 2).items()
+    assert number[1].dtype == float
+    assert text[1].tolist() == ["F", "M"]
+
+
+def test_a_table_keeps_its_names_and_loses_its_index():
+    given = pd.DataFrame({"age": [60, 70], 7: [True, False], "site": pd.Categorical(["A", "B"])}, index=["p1", "p2"])
+    table = covariate_table(given, 2)
+    assert list(table.columns) == ["age", "7", "site"]
+    assert list(table.index) == [0, 1]
+    assert table["7"].tolist() == [1.0, 0.0]
+    assert list(given.index) == ["p1", "p2"]
+    assert list(covariate_table(given["age"], 2).columns) == ["age"]
+
+
+@pytest.mark.parametrize(
+    ("covariates", "message"),
+    [
+        ([1.0, 2.0, 3.0], "covariates should have 2 rows like X, found 3"),
+        (pd.DataFrame({"age": [60.0, 61.0], "sex": ["F", None]}), "Covariate 'sex' is missing in row 1"),
+        ([60.0, np.nan], "Covariate 'covariate0' is missing in row 1"),
+        (pd.DataFrame([[1, 2], [3, 4]], columns=[1, "1"]), "Covariate '1' is given twice"),
+    ],
+)
+def test_covariates_that_cannot_be_used_are_named(covariates, message):
+    with pytest.raises(ValueError, match=message):
+        covariate_table(covariates, 2)
+
+
+def test_an_integer_is_its_own_seed():
+    assert seed_from(5) == 5
+    assert type(seed_from(np.int64(5))) is int
+
+
+def test_a_random_state_gives_seeds_in_turn():
+    state, twin = np.random.RandomState(0), np.random.RandomState(0)
+    seeds = [seed_from(state) for _ in range(5)]
+    assert len(set(seeds)) == 5
+    assert seeds == [seed_from(twin) for _ in range(5)]
+
+
+def test_no_seed_is_a_fresh_one():
+    assert len({seed_from(None) for _ in range(5)}) > 1
+
+
+def test_a_name_used_twice_is_named():
+    check_roles(["a", "b"], ["age"])
+    with pytest.raises(ValueError, match="The name 'b' is used twice"):
+        check_roles(["a", "b"], ["age", "b"])
+
+
+def test_regions_without_residuals_are_named():
+    check_residuals(np.array([1.0, 5.0]), np.array([0.01, 5.0]), ["a", "b"])
+    with pytest.raises(ValueError, match=r"region 'b' completely in controls \(1 such"):
+        check_residuals(np.array([1.0, 5.0]), np.array([0.01, 1e-13]), ["a", "b"])
+
+
+def test_constant_regions_are_counted_and_the_first_named():
+    controls = np.array([[1.0, 2.0, 3.0], [5.0, 2.0, 3.0]])
+    with pytest.raises(ValueError, match=r"Region 'b' has the same value in all 2 controls \(2 such"):
+        check_groups(controls, 30, 8, ["a", "b", "c"])
+
+
+def test_groups_that_are_large_enough_are_silent():
+    check_groups(np.random.default_rng(0).normal(size=(20, 3)), 20, 20, ["a", "b", "c"])

@@ -1,0 +1,124 @@
+"""Imports go downwards only, and the light parts do not load the heavy libraries."""
+
+import ast
+import subprocess
+import sys
+from graphlib import TopologicalSorter
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import rindices
+
+SRC = Path(rindices.__file__).parent
+
+# What each module or package may import of ours besides itself and what these import in turn.
+MAY_IMPORT = {
+    "rindices": [],  # loads everything else when it is first used
+    "errors": [],
+    "config": ["errors"],
+    "plots": [],
+    "report": ["plots", "errors"],
+    "cohort": ["config"],
+    "simulate": ["errors"],
+    "baselines": ["errors"],
+    "analysis": ["errors"],
+    "core": [],
+    "core.devices": [],
+    "core.networks": ["config"],
+    "core.latent": ["config"],
+    "core.losses": ["core.networks", "core.latent"],
+    "core.step": ["core.losses"],
+    "core.train": ["core.step"],
+    "core.inference": ["core.networks"],
+    "agreement": ["errors"],
+    "preprocessing": ["cohort"],
+    "selection": ["agreement", "preprocessing", "core.train", "core.inference"],
+    "model_file": ["rindices", "agreement", "preprocessing", "core.networks"],
+    "journal": ["selection"],
+    "null": ["selection"],
+    "inputs": ["cohort"],
+    "estimator": ["selection", "model_file", "inputs", "core.devices", "journal", "null"],
+    "search": ["estimator"],
+    "interop": ["estimator"],
+    "run_folder": ["errors"],
+    "workflow": ["search", "interop", "run_folder", "analysis", "report"],
+    "console": ["workflow"],
+    "cli": ["console", "simulate", "baselines"],
+}
+
+ENGINE_LIBRARIES = {"jax", "optax", "numpy"}
+MODULES = sorted(SRC.rglob("*.py"))
+
+
+def dotted(path):
+    """Return the name below `rindices`: ``core.step``, ``cohort.labels``, ``rindices`` for the package itself."""
+    parts = path.relative_to(SRC).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__") or "rindices"
+
+
+def layer(name):
+    """Return the entry of the table that a module belongs to, its package's where it has none of its own."""
+    while name not in MAY_IMPORT and "." in name:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def imported(path):
+    """Return all that a module imports, as full dotted names, also within functions and for types only."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports should be absolute"
+            names |= {_resolved(node.module, alias.name) for alias in node.names}
+    return names
+
+
+def _resolved(module, name):
+    """Return ``module.name`` where that is a module of ours, else ``module``."""
+    below = SRC.parent.joinpath(*module.split("."), name)
+    return f"{module}.{name}" if below.is_dir() or below.with_suffix(".py").is_file() else module
+
+
+def ours(path):
+    names = {name for name in imported(path) if name.split(".")[0] == "rindices"}
+    return {layer(name.removeprefix("rindices.")) for name in names}
+
+
+def below(name):
+    """Return all layers that a layer may import, directly or through others."""
+    reached, waiting = set(), [name]
+    while waiting:
+        new = set(MAY_IMPORT[waiting.pop()]) - reached
+        reached |= new
+        waiting += new
+    return reached
+
+
+def test_the_table_of_layers_has_no_circle():
+    assert set(TopologicalSorter(MAY_IMPORT).static_order()) == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_module_imports_only_what_is_below_it(path):
+    name = layer(dotted(path))
+    assert name in MAY_IMPORT, f"{name} is new: give it a place in the table of layers"
+    assert ours(path) <= below(name) | {name}
+
+
+@pytest.mark.parametrize("path", sorted((SRC / "core").glob("*.py")), ids=dotted)
+def test_engine_knows_jax_optax_and_numpy_only(path):
+    roots = {name.split(".")[0] for name in imported(path)}
+    assert roots - sys.stdlib_module_names - {"rindices"} <= ENGINE_LIBRARIES
+
+
+@pytest.mark.parametrize("module", ["rindices", "rindices.cohort", "rindices.config", "rindices.cli"])
+def test_light_modules_load_neither_jax_nor_scikit_learn(module):
+    if find_spec(module) is None:
+        pytest.skip(f"there is no {module}")
+    code = f"import sys, {module}; sys.exit(', '.join({{'jax', 'sklearn', 'optax'}} & set(sys.modules)) or 0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,341 @@
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
+from sklearn.base import clone
+
+from rindices import InputError, SurrealGAN, load_model
+from rindices.model_file import ModelFileError, read_header
+
+# Trainings of forty steps seldom agree.
+pytestmark = pytest.mark.filterwarnings("ignore:Repetitions left out:UserWarning")
+
+ODD_NAMES = [
+    "Größe",
+    "海马体",
+    'say "hi"',
+    "back\\slash",
+    "a, b",
+    " space ",
+    "tab\t",
+    "line\nbreak",
+    "null",
+    "🧠",
+    "",
+    "é",
+]
+
+
+@pytest.fixture(scope="module")
+def table(small_table):
+    return small_table.set_axis(ODD_NAMES, axis=1)
+
+
+@pytest.fixture(scope="module")
+def covariates(table):
+    rng = np.random.default_rng(5)
+    return pd.DataFrame({"âge": rng.uniform(50, 80, len(table)), "site": rng.choice(["A", "北京"], len(table))})
+
+
+@pytest.fixture(scope="module")
+def fitted(quick_preset, table, small_labels, covariates):
+    model = SurrealGAN(np.int64(3), n_repetitions=3, preset=quick_preset, orthogonality=np.float32(0.5), random_state=0)
+    return model.fit(table, small_labels, covariates)
+
+
+@pytest.fixture(scope="module")
+def saved(fitted, tmp_path_factory):
+    return fitted.save(tmp_path_factory.mktemp("run") / "model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def loaded(saved):
+    return load_model(saved)
+
+
+def refused(path, message=None):
+    """The file is refused, its name is said, and the message says what to do."""
+    with pytest.raises(ModelFileError, match=message) as caught:
+        load_model(path)
+    assert isinstance(caught.value, InputError)
+    assert str(path) in str(caught.value)
+    assert "\n" in str(caught.value)
+
+
+def contents(path):
+    with safe_open(path, framework="numpy") as file:
+        return file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+def digest(header, arrays):
+    """The checksum as the format defines it: the header, then each array's name, type, shape and bytes."""
+    whole = header.encode()
+    for name, array in sorted(arrays.items()):
+        whole += f"\n{name} {array.dtype.str} {array.shape}\n".encode() + array.tobytes()
+    return hashlib.sha256(whole).hexdigest()
+
+
+@pytest.fixture
+def forge(saved, tmp_path):
+    """Write the model with altered arrays, header or metadata, under a matching checksum."""
+
+    def write(arrays=None, header=None, **metadata):
+        kept, weights = contents(saved)
+        weights = {name: array for name, array in (weights | (arrays or {})).items() if array is not None}
+        text = kept["header"] if header is None else header
+        path = tmp_path / "forged.safetensors"
+        save_file(weights, path, kept | {"header": text, "sha256": digest(text, weights)} | metadata)
+        return path
+
+    return write
+
+
+def changed_header(path, **changes):
+    header = json.loads(contents(path)[0]["header"]) | changes
+    return json.dumps({name: value for name, value in header.items() if value != "gone"}, ensure_ascii=False)
+
+
+# There and back
+
+
+def test_a_loaded_model_says_the_same_to_the_bit(fitted, loaded, table, covariates):
+    z = np.array([0.3, 0.0, 0.8])
+    for method in ("transform", "spread", "decompose", "pattern_maps"):
+        before, after = (getattr(model, method)(table, covariates) for model in (fitted, loaded))
+        np.testing.assert_array_equal(np.asarray(after, object), np.asarray(before, object))
+    after, before = (model.synthesize(table, z, covariates) for model in (loaded, fitted))
+    np.testing.assert_array_equal(after, before)
+    jax.tree.map(np.testing.assert_array_equal, loaded.models_, fitted.models_)
+
+
+def test_fitted_attributes_are_kept(fitted, loaded):
+    for name in ("agreement_", "members_", "left_out_", "step_", "seed_", "preset_", "contract_", "n_features_in_"):
+        assert getattr(loaded, name) == getattr(fitted, name), name
+    assert type(loaded.agreement_) is type(fitted.agreement_)
+
+
+def test_odd_names_survive(loaded):
+    assert loaded.feature_names_in_.tolist() == ODD_NAMES
+    assert loaded.feature_names_in_.dtype == object
+    assert [spec.name for spec in loaded.contract_.covariates] == ["âge", "site"]
+    assert loaded.preprocessing_.residualizer.covariates[1].categories == ("A", "北京")
+
+
+def test_settings_are_kept(fitted, loaded):
+    assert loaded.get_params() == fitted.get_params() | {"random_state": 0}
+
+
+def test_a_loaded_model_is_saved_with_the_same_contents(loaded, saved, tmp_path):
+    (metadata, arrays), (kept, expected) = contents(loaded.save(tmp_path / "again.safetensors")), contents(saved)
+    assert metadata == kept
+    assert {name: array.tobytes() for name, array in arrays.items()} == {
+        name: array.tobytes() for name, array in expected.items()
+    }
+
+
+def test_a_loaded_model_can_be_fitted_again(fitted, loaded, table, small_labels, covariates):
+    again = clone(loaded).fit(table, small_labels, covariates)
+    np.testing.assert_array_equal(again.r_indices_, fitted.r_indices_)
+
+
+def test_a_model_without_names_covariates_or_agreement_survives(quick_preset, small_table, small_labels, tmp_path):
+    X = small_table.to_numpy()
+    model = SurrealGAN(1, n_repetitions=3, preset=quick_preset, random_state=0).fit(X, small_labels)
+    loaded = load_model(model.save(tmp_path / "model.safetensors"))
+    assert not hasattr(loaded, "feature_names_in_")
+    assert np.isnan(loaded.agreement_.difference_correlation)
+    np.testing.assert_array_equal(loaded.agreement_, model.agreement_)
+    np.testing.assert_array_equal(loaded.transform(X), model.r_indices_)
+
+
+def test_saving_makes_folders(fitted, tmp_path):
+    path = fitted.save(str(tmp_path / "a" / "b" / "model.safetensors"))
+    assert path == tmp_path / "a" / "b" / "model.safetensors"
+    assert [file.name for file in path.parent.iterdir()] == ["model.safetensors"]
+
+
+# What is in the file
+
+
+def test_the_file_holds_arrays_and_text_only(saved):
+    metadata, arrays = contents(saved)
+    assert sorted(metadata) == ["format", "format_version", "header", "sha256"]
+    assert metadata["format"] == "rindices-model"
+    assert {array.dtype.str for array in arrays.values()} == {"<f4", "<f8"}
+    assert metadata["sha256"] == digest(metadata["header"], arrays)
+
+
+def test_the_header_is_read_without_loading_the_engine(saved, loaded):
+    code = (
+        "import sys; from rindices.model_file import read_header; "
+        f"print(read_header({str(saved)!r})['step'], 'jax' in sys.modules)"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.split() == [str(loaded.step_), "False"]
+
+
+# Files that are no models
+
+
+@pytest.mark.parametrize("share", [0.0, 0.0001, 0.001, 0.1, 0.5, 0.9, 0.9999])
+def test_a_truncated_file_is_refused(saved, tmp_path, share):
+    content = saved.read_bytes()
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(content[: int(share * len(content))])
+    refused(path, "truncated, damaged or of another kind")
+
+
+def test_any_flipped_bit_is_noticed(saved, tmp_path):
+    content = saved.read_bytes()
+    header_end = 8 + int.from_bytes(content[:8], "little")
+    rng = np.random.default_rng(6)
+    places = [*range(header_end), *rng.integers(header_end, len(content), 500)]
+    path = tmp_path / "model.safetensors"
+    for place in places:
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << rng.integers(8)
+        path.write_bytes(damaged)
+        refused(path)
+
+
+def test_a_changed_checksum_is_noticed(forge):
+    refused(forge(sha256="0" * 64), "was altered or damaged")
+
+
+def test_a_changed_array_is_noticed(saved, forge):
+    metadata, arrays = contents(saved)
+    refused(forge({"scaler.mean": arrays["scaler.mean"] + 1e-9}, sha256=metadata["sha256"]), "was altered or damaged")
+
+
+def test_a_changed_header_is_noticed(saved, forge):
+    metadata, _ = contents(saved)
+    refused(forge(header=metadata["header"].replace("北京", "南京"), sha256=metadata["sha256"]), "was altered")
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\x80\x04\x95cposix\nsystem\n", b"PK\x03\x04" + bytes(200)])
+def test_files_of_other_kinds_are_refused(tmp_path, content):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(content)
+    refused(path, "truncated, damaged or of another kind")
+
+
+@pytest.mark.parametrize("metadata", [None, {}, {"format": "pt"}, {"format": "rindices-model", "format_version": "1"}])
+def test_foreign_safetensors_files_are_refused(tmp_path, metadata):
+    path = tmp_path / "foreign.safetensors"
+    save_file({"weight": np.zeros(3)}, path, metadata)
+    refused(path, "is a safetensors file, but not a model of rindices")
+
+
+def test_missing_files_and_folders_are_refused(tmp_path):
+    refused(tmp_path / "nothing.safetensors", "There is no model file")
+    refused(tmp_path, "There is no model file")
+
+
+@pytest.mark.parametrize("version", ["2", "99", "0", "-1", "", "1.5", "one", "²"])
+def test_unknown_versions_are_refused(forge, version):
+    refused(forge(format_version=version))
+
+
+def test_a_forgery_without_changes_is_accepted(forge, fitted, table, covariates):
+    np.testing.assert_array_equal(load_model(forge()).transform(table, covariates), fitted.r_indices_)
+
+
+def test_a_newer_version_says_so(forge):
+    refused(forge(format_version="2"), "format version 2.*reads versions up to 1")
+
+
+# Forged models: the checksum matches, the contents do not
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["transformation.encode1.weight", "scaler.sd", "residualizer.effects"])
+def test_values_that_are_not_finite_are_refused(saved, forge, name, value):
+    array = contents(saved)[1][name].copy()
+    array.flat[-1] = value
+    refused(forge({name: array}), f"array {name} holds values that are not finite")
+
+
+def test_any_missing_array_is_refused(saved, forge):
+    for name in contents(saved)[1]:
+        refused(forge({name: None}), f"is not a complete model.*{name}")
+
+
+def test_any_array_of_another_shape_is_refused(saved, forge):
+    for name, array in contents(saved)[1].items():
+        for other in (array[..., :-1].copy(), array[None]):
+            refused(forge({name: other}), "is not a complete model")
+
+
+def test_a_file_without_models_is_refused(saved, forge):
+    networks = ("transformation", "decomposer", "reconstructor", "discriminator")
+    arrays = contents(saved)[1]
+    refused(forge({name: array[:0] for name, array in arrays.items() if name.startswith(networks)}), "0 models")
+
+
+@pytest.mark.parametrize(
+    "header", ["", "{", "null", "[]", "3", '"text"', "{}", '{"residualized": []}', '{"residualized": 3}']
+)
+def test_headers_that_are_no_descriptions_are_refused(forge, header):
+    refused(forge(header=header), "is not a complete model")
+
+
+@pytest.mark.parametrize(
+    "name", ["parameters", "contract", "members", "step", "seed", "agreement", "left_out", "named", "residualized"]
+)
+def test_a_missing_entry_is_refused(saved, forge, name):
+    refused(forge(header=changed_header(saved, **{name: "gone"})), f"is not a complete model: '{name}'")
+
+
+@pytest.mark.parametrize("name", ["parameters", "contract", "agreement", "left_out", "residualized"])
+@pytest.mark.parametrize("value", [3, "text", {"a": 1}])
+def test_an_entry_of_another_kind_is_refused(saved, forge, name, value):
+    refused(forge(header=changed_header(saved, **{name: value})), "is not a complete model")
+
+
+def test_unknown_settings_are_refused(saved, forge):
+    parameters = json.loads(contents(saved)[0]["header"])["parameters"]
+    for change in ({"n_layers": 3}, {"inference": "mean"}, {"n_patterns": 0}, {"preset": {"name": "fast"}}):
+        refused(forge(header=changed_header(saved, parameters=parameters | change)), "is not a complete model")
+
+
+def test_names_must_fit_the_regions(saved, forge):
+    contract = json.loads(contents(saved)[0]["header"])["contract"]
+    shorter = {name: contract[name][:-1] for name in contract if name.startswith("feature")}
+    refused(forge(header=changed_header(saved, contract=contract | shorter)), "11 names for 12 regions")
+
+
+# Failures while saving
+
+
+@pytest.mark.parametrize("action", ["write_bytes", "replace"])
+def test_a_failed_save_leaves_the_old_file(fitted, saved, tmp_path, monkeypatch, action):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(saved.read_bytes())
+
+    def half_done(self, argument):
+        if action == "write_bytes":
+            with self.open("wb") as file:
+                file.write(argument[:100])
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(Path, action, half_done)
+    with pytest.raises(OSError, match="No space left"):
+        fitted.save(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["model.safetensors"]
+    assert path.read_bytes() == saved.read_bytes()
+
+
+def test_read_header_checks_as_loading_does(saved, tmp_path):
+    assert read_header(saved)["contract"]["features"] == ODD_NAMES
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(saved.read_bytes()[:-1])
+    with pytest.raises(ModelFileError, match="truncated"):
+        read_header(path)
