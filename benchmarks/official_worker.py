@@ -1,4 +1,4 @@
-"""Count the training steps per second of the authors' package; run by `versus_official.py` in that package's environment.
+"""Count the training steps per second of the authors' package, in that package's own environment.
 
     python official_worker.py TABLE.csv BATCH_SIZE SECONDS
 
@@ -8,7 +8,7 @@ The package is used through its public function; only the counting of its steps 
 from __future__ import annotations
 
 import contextlib
-import os
+import io
 import sys
 import tempfile
 import time
@@ -40,9 +40,9 @@ def main() -> None:
         return train_one_batch(self, *arguments)
 
     SurrealGAN.train_instance = counted
-    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
-        with contextlib.redirect_stdout(nowhere), contextlib.suppress(TimeIsUpError):
-            repetitive_representation_learning(table, 3, 1, 1.0, 100_000, folder, batchsize=batch_size)
+    quietly = contextlib.redirect_stdout(io.StringIO())
+    with tempfile.TemporaryDirectory() as folder, quietly, contextlib.suppress(TimeIsUpError):
+        repetitive_representation_learning(table, 3, 1, 1.0, 100_000, folder, batchsize=batch_size)
     print((count - WARM_UP) / (time.perf_counter() - start))
 
 

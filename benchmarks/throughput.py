@@ -16,7 +16,7 @@ from rindices.core import devices
 
 
 def measure(n_regions: int, n_patterns: int, batch_size: int, n_models: int, n_steps: int) -> float:
-    """Steps per second of `n_models` together, compilation and first steps left out."""
+    """Return the steps per second of `n_models` together, compilation and first steps left out."""
     from rindices.core.train import People, make_members, train
 
     rng = np.random.default_rng(0)

@@ -73,9 +73,10 @@ def test_units_of_regions_do_not_matter(volumes, covariates):
     np.testing.assert_allclose(scaled(1000 * volumes, covariates), scaled(volumes, covariates), rtol=1e-9)
 
 
-def test_units_of_covariates_do_not_matter(volumes, covariates):
-    in_mm3 = covariates.assign(head=1e6 * covariates["head"])
-    np.testing.assert_allclose(scaled(volumes, in_mm3), scaled(volumes, covariates), rtol=1e-7)
+@pytest.mark.parametrize("factor", [1e-6, 1e3, 1e14])
+def test_units_of_covariates_do_not_matter(volumes, covariates, factor):
+    other_unit = covariates.assign(head=factor * covariates["head"])
+    np.testing.assert_allclose(scaled(volumes, other_unit), scaled(volumes, covariates), rtol=1e-7)
 
 
 def test_collinear_covariates_do_not_blow_up(volumes, covariates):

@@ -166,7 +166,7 @@ def describe(model: Model) -> None:
     header = read_header(model)
     contract = Contract.from_json(header["contract"])
     parameters = header["parameters"]
-    agreement = header["agreement"][0]
+    agreement = header["agreement"]["pattern_agreement"]
     spans = [
         f"{spec.name} ({', '.join(spec.categories)})"
         if spec.categories

@@ -1,0 +1,271 @@
+import json
+import subprocess
+import sys
+import tomllib
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from rindices import console
+from rindices.cli import app
+from rindices.simulate import simulate_cohort
+
+TINY = ["--repetitions", "2", "--steps", "10", "--patterns", "2"]
+FILES = {
+    "model.safetensors",
+    "r_indices.csv",
+    "r_indices.png",
+    "patterns.csv",
+    "selection.csv",
+    "summary.json",
+    "run.toml",
+    "report.html",
+}
+SUMMARY = """
+    status n_controls n_patients n_features n_patterns patterns_chosen_from_data weights preset repetitions members_used
+    step agreement reliable reliable_reason warnings seed versions device seconds input_sha256
+"""
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def small_table(n_controls=40, n_patients=40, n_regions=12):
+    table = simulate_cohort("basic", n_controls=n_controls, n_patients=n_patients, seed=0).table
+    table["sex"] = table["sex"].map({0: "F", 1: "M"})
+    return table.iloc[:, : 4 + n_regions]
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fit")
+    table = small_table()
+    table.loc[3, "diagnosis"] = "SCD"
+    table.to_csv(folder / "cohort.csv", index=False)
+    out = folder / "run"
+    options = ["--patients", "PT", "--covariates", "age,sex", "--unit", "mL", *TINY]
+    return run("fit", folder / "cohort.csv", "--out", out, *options), out, table
+
+
+def test_simulate_writes_the_cohort_and_the_truth(tmp_path):
+    result = run("simulate", "mild", "--out", tmp_path / "c.csv", "--truth", tmp_path / "t.csv", "--seed", 5)
+    assert result.exit_code == 0, result.output
+    expected = simulate_cohort("mild", seed=5)
+    table, truth = pd.read_csv(tmp_path / "c.csv"), pd.read_csv(tmp_path / "t.csv")
+    assert (len(table), len(truth)) == (1392, 900)
+    np.testing.assert_allclose(table["lHip"], expected.table["lHip"], rtol=1e-5)
+    assert str(tmp_path / "c.csv") in result.output
+
+
+def test_simulate_builds_on_the_users_own_controls(tmp_path):
+    people = small_table(60, 40, 40).drop(columns=["diagnosis"])
+    people.to_csv(tmp_path / "own.csv", index=False)
+    result = run("simulate", "null", "--own-controls", tmp_path / "own.csv", "--out", tmp_path / "c.csv")
+    assert result.exit_code == 0, result.output
+    assert set(pd.read_csv(tmp_path / "c.csv")["participant_id"]) == set(people["participant_id"])
+
+
+def test_fit_writes_the_whole_run_folder(fitted):
+    result, out, _ = fitted
+    assert result.exit_code == 0, result.output
+    assert {path.name for path in out.iterdir()} == FILES
+    assert not list(out.parent.glob(".*")), "something half-written was left"
+    last = result.output.strip().splitlines()[-1]
+    assert last.startswith("Done in")
+    assert "was given, not chosen from data" in " ".join(result.output.split())
+    assert str(out / "report.html") in result.output
+
+
+def test_fit_scores_everybody_and_says_who_they_are(fitted):
+    _, out, table = fitted
+    scores = pd.read_csv(out / "r_indices.csv")
+    assert list(scores) == ["participant_id", "diagnosis", "group", "r1", "r2", "r1_sd", "r2_sd"]
+    assert scores["participant_id"].tolist() == table["participant_id"].tolist()
+    assert scores["group"].value_counts().to_dict().keys() == {"control", "patient", "other"}
+    assert scores.loc[3, "group"] == "other"
+    assert np.isfinite(scores[["r1", "r2", "r1_sd", "r2_sd"]].to_numpy()).all()
+
+
+def test_summary_says_what_was_done(fitted):
+    _, out, table = fitted
+    summary = json.loads((out / "summary.json").read_text())
+    assert set(summary) >= set(SUMMARY.split())
+    assert summary["status"] == "done"
+    assert summary["n_other"] == 1
+    assert summary["n_controls"] + summary["n_patients"] + 1 == len(table)
+    assert summary["patterns_chosen_from_data"] is False
+    assert any("SCD" in warning for warning in summary["warnings"])
+    patterns = pd.read_csv(out / "patterns.csv")
+    assert list(patterns) == ["region", "pattern", "change_sd", "change_percent", "spread_sd"]
+    assert len(patterns) == 2 * 12
+    selection = pd.read_csv(out / "selection.csv")
+    assert selection["chosen"].sum() == 1
+    assert selection.loc[selection["chosen"], "step"].item() == summary["step"]
+
+
+def test_run_toml_is_enough_to_run_again(fitted, tmp_path):
+    _, out, table = fitted
+    settings = tomllib.loads((out / "run.toml").read_text())
+    table.to_csv(tmp_path / "cohort.csv", index=False)
+    source, training = settings["table"], settings["training"]
+    again = run(
+        *("fit", tmp_path / "cohort.csv", "--out", tmp_path / "again", "--no-report", "--patients", source["patients"]),
+        *("--covariates", ",".join(source["covariates"]), "--features", ",".join(source["features"])),
+        *("--patterns", training["n_patterns"], "--repetitions", training["n_repetitions"]),
+        *("--steps", training["max_steps"], "--seed", training["random_state"], "--preset", training["preset"]),
+    )
+    assert again.exit_code == 0, again.output
+    assert (tmp_path / "again" / "r_indices.csv").read_bytes() == (out / "r_indices.csv").read_bytes()
+    assert not (tmp_path / "again" / "report.html").exists()
+
+
+def test_apply_gives_the_same_people_the_same_scores_whatever_the_order(fitted, tmp_path):
+    _, out, table = fitted
+    shuffled = table.sample(frac=1, random_state=0)[table.columns[::-1]].drop(columns="diagnosis")
+    shuffled.to_csv(tmp_path / "new.tsv", sep="\t", index=False)
+    result = run("apply", out / "model.safetensors", tmp_path / "new.tsv", "--out", tmp_path / "scores.csv")
+    assert result.exit_code == 0, result.output
+    new = pd.read_csv(tmp_path / "scores.csv").set_index("participant_id").loc[table["participant_id"]]
+    old = pd.read_csv(out / "r_indices.csv").set_index("participant_id")
+    np.testing.assert_allclose(new[["r1", "r2", "r1_sd"]], old[["r1", "r2", "r1_sd"]], rtol=1e-4, atol=1e-6)
+    assert "Scored 80 people" in result.output
+
+
+def test_apply_flags_people_outside_the_training_range(fitted, tmp_path):
+    _, out, table = fitted
+    odd = table.copy()
+    odd.loc[0, "age"] = 120
+    odd.to_csv(tmp_path / "new.csv", index=False)
+    result = run("apply", out / "model.safetensors", tmp_path / "new.csv", "--out", tmp_path / "scores.csv")
+    assert result.exit_code == 0, result.output
+    assert "1 of them" in result.output
+    assert "age 120 above" in pd.read_csv(tmp_path / "scores.csv")["flags"][0]
+
+
+def test_describe_prints_the_contract(fitted):
+    _, out, _ = fitted
+    result = run("describe", out / "model.safetensors")
+    assert result.exit_code == 0, result.output
+    for word in ("mL", "CN", "PT", "age (", "sex (F, M)", "lAcc", "12, with their range"):
+        assert word in result.output
+
+
+def test_report_can_be_written_again(fitted, tmp_path):
+    _, out, _ = fitted
+    result = run("report", out, "--out", tmp_path / "again.html")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "again.html").read_bytes() == (out / "report.html").read_bytes()
+
+
+def test_demo_compares_with_the_truth(tmp_path):
+    result = run("demo", "--out", tmp_path / "demo", "--repetitions", 2, "--steps", 10)
+    assert result.exit_code == 0, result.output
+    assert "Concordance of the R-indices with the known truth: 0." in result.output
+    folder = tmp_path / "demo" / "run"
+    assert {path.name for path in folder.iterdir()} == FILES | {"truth.csv"}
+    recovery = json.loads((folder / "summary.json").read_text())["recovery"]
+    assert sorted(recovery["matched_truth"]) == ["s1", "s2", "s3"]
+    again = run("demo", "--out", tmp_path / "demo", "--repetitions", 2, "--steps", 10)
+    assert again.exit_code == 0, "a second demonstration replaces the first"
+
+
+def wrong_unit(table):
+    return table.assign(**{name: table[name] * 1000 for name in table.columns[4:]})
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda table: table.drop(columns="lAcc"), "lAcc"),
+        (lambda table: table.drop(columns="age"), "age"),
+        (lambda table: table.assign(sex=(table["sex"] == "M").astype(int)), "sex"),
+        (lambda table: table.assign(lNew=1.5), "lNew"),
+        (wrong_unit, "1000 times larger"),
+    ],
+)
+def test_apply_refuses_what_breaks_the_contract(fitted, tmp_path, change, expected):
+    _, out, table = fitted
+    change(table).to_csv(tmp_path / "new.csv", index=False)
+    result = run("apply", out / "model.safetensors", tmp_path / "new.csv", "--out", tmp_path / "scores.csv")
+    assert result.exit_code == 2
+    assert expected in result.output
+    assert "Traceback" not in result.output
+    assert not (tmp_path / "scores.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["fit", "missing.csv", "--out", "run"], "missing.csv"),
+        (["fit", "table.csv", "--out", "run", "--diagnosis", "dx"], "'dx'"),
+        (["fit", "table.csv", "--out", "run", "--covariates", "agee"], "Did you mean 'age'"),
+        (["fit", "table.csv", "--out", "run", "--preset", "quick"], "fast, paper, official"),
+        (["fit", "table.csv", "--out", "table.csv"], "is a file"),
+        (["fit", "table.csv", "--out", "."], "already holds other files"),
+        (["fit", "table.csv", "--out", "run", "--patterns", "0"], "--patterns"),
+        (["simulate", "easy", "--out", "c.csv"], "basic"),
+        (["simulate", "basic", "--out", "c.csv", "--patterns", "90"], "90"),
+        (["apply", "missing.safetensors", "table.csv", "--out", "s.csv"], "no model file"),
+        (["apply", "table.csv", "table.csv", "--out", "s.csv"], "cannot be read as a model"),
+        (["describe", "table.csv"], "cannot be read as a model"),
+        (["report", "nowhere"], "nowhere"),
+    ],
+)
+def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, monkeypatch, arguments, expected):
+    monkeypatch.chdir(tmp_path)
+    small_table().to_csv("table.csv", index=False)
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert expected in result.output
+    assert "Traceback" not in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_an_earlier_run_is_replaced_only_when_told(fitted):
+    _, out, _ = fitted
+    before = (out / "summary.json").read_bytes()
+    result = run("fit", out.parent / "cohort.csv", "--out", out, "--patients", "PT", *TINY)
+    assert result.exit_code == 2
+    assert "--overwrite" in result.output
+    assert (out / "summary.json").read_bytes() == before
+
+
+def test_trouble_inside_ends_with_3_and_without_files(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("the device went away")
+
+    small_table().to_csv(tmp_path / "table.csv", index=False)
+    monkeypatch.setattr("rindices.workflow.write_report", fail)
+    result = run("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *TINY)
+    assert result.exit_code == console.INNER_ERROR == 3
+    assert "the device went away" in result.output
+    assert "Traceback" not in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+
+
+def test_a_bad_table_is_refused_without_loading_the_engine(tmp_path):
+    small_table().drop(columns="diagnosis").to_csv(tmp_path / "table.csv", index=False)
+    script = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom rindices.cli import app\n"
+        "result = CliRunner().invoke(app, ['fit', sys.argv[1], '--out', 'run'])\n"
+        "print(result.exit_code, [name for name in ('jax', 'sklearn', 'matplotlib') if name in sys.modules])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "table.csv")],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=True,
+    )
+    assert done.stdout.split("\n")[0] == "2 []"
+
+
+@pytest.mark.parametrize("command", ["simulate", "fit", "apply", "describe", "report", "demo"])
+def test_every_command_and_option_is_explained(command):
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    options = [line for line in result.output.splitlines() if line.strip().startswith("--")]
+    assert all(len(line.split(maxsplit=2)) == 3 for line in options if "--help" not in line)
