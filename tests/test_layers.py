@@ -68,7 +68,7 @@ def layer(name):
 def imported(path):
     """Return all that a module imports, as full dotted names, also within functions and for types only."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -9,7 +9,7 @@ import optax
 import pytest
 
 from rindices.config import LearningRates, LossWeights, Training
-from rindices.core import latent, step
+from rindices.core import latent, networks, step
 from rindices.core.losses import Losses
 from rindices.core.networks import Parameters
 from tests.core import plain
@@ -165,8 +165,8 @@ def test_inverse_networks_follow_their_own_or_the_whole_objective(case, name, ow
 
 
 def test_weights_stay_within_the_clip_but_for_the_discriminator(case):
-    networks = case.after.parameters._asdict().items()
-    largest = {name: max(np.abs(leaf).max() for leaf in jax.tree.leaves(network)) for name, network in networks}
+    after = case.after.parameters._asdict()
+    largest = {name: max(np.abs(leaf).max() for leaf in jax.tree.leaves(network)) for name, network in after.items()}
     assert largest.pop("discriminator") > 0.6
     assert max(largest.values()) == 0.6
 
@@ -197,6 +197,22 @@ def test_default_optimisers_neither_clip_g_nor_decay_the_discriminator():
     for g in (g1, g2):
         np.testing.assert_allclose(g, np.square([300 + decay, decay, 400 + decay]), rtol=1e-4)
     np.testing.assert_allclose(d, np.square([60.0, 0.0, 80.0]), rtol=1e-4)
+
+
+@pytest.mark.parametrize("training", [ADDITIVE, JOINT], ids=["additive", "joint"])
+def test_regions_that_are_padding_do_not_count(training):
+    real = networks.sizes(N_REGIONS, N_PATTERNS)
+    parameters = plain.random_parameters(N_REGIONS, N_PATTERNS, seed=1)
+    x = 1 + 0.3 * np.random.default_rng(1).standard_normal((BATCH_SIZE, N_REGIONS))
+    draws = latent.draw(jax.random.key(0), BATCH_SIZE, N_PATTERNS, 6, 4)
+
+    @jax.jit
+    def losses(parameters, x, share):
+        made = step.synthesise(parameters.transformation, x, draws, training)
+        return step.regularisers(parameters, x, draws, made, share, training)
+
+    padded = losses(networks.pad(parameters, networks.padded(real, 8)), np.pad(x, [(0, 0), (0, 7)]), N_REGIONS / 16)
+    assert jax.tree.map(float, padded) == pytest.approx(jax.tree.map(float, losses(parameters, x, 1.0)), rel=1e-4)
 
 
 @pytest.mark.parametrize(

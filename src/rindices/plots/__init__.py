@@ -1,0 +1,16 @@
+"""Figures of a run: tables in, a matplotlib ``Figure`` out; no pyplot, no state that outlives a call."""
+
+from rindices.plots.patterns import strongest_regions
+from rindices.plots.scores import r_index_distributions, r_index_pairs, recovery
+from rindices.plots.style import figure_png, figure_svg
+from rindices.plots.training import agreement_over_training
+
+__all__ = [
+    "agreement_over_training",
+    "figure_png",
+    "figure_svg",
+    "r_index_distributions",
+    "r_index_pairs",
+    "recovery",
+    "strongest_regions",
+]

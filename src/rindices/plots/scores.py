@@ -1,0 +1,147 @@
+"""Figures of people's R-indices."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rindices.plots.style import (
+    GREY,
+    GROUPS,
+    MANY_POINTS,
+    MOST_PAIRED_PATTERNS,
+    STYLE,
+    VERMILLION,
+    Group,
+    draw_points,
+    make_panels,
+    r_columns,
+    safe_label,
+)
+
+
+@matplotlib.rc_context(STYLE)
+def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
+    """Draw the R-indices of each group, one panel per pattern: every person, quartiles, density.
+
+    Parameters
+    ----------
+    r_indices
+        Columns ``group`` (control, patient or other) and ``r1`` ... ``rM``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"group": ["control"] * 3 + ["patient"] * 3, "r1": [0.0, 0.1, 0.05, 0.3, 0.9, 0.5]})
+    >>> r_index_distributions(table).axes[0].get_title()
+    'Pattern 1'
+    """
+    columns = r_columns(r_indices)
+    present = [group for group in GROUPS if (r_indices["group"] == group.key).any()]
+    figure, panels = make_panels(len(columns), 2.4, 2.7, sharey=True)
+    for axes, column in zip(panels, columns, strict=True):
+        labels = []
+        for position, group in enumerate(present):
+            values = r_indices.loc[r_indices["group"] == group.key, column].dropna().to_numpy(dtype=float)
+            labels.append(f"{group.label}\nn = {len(values):,}")
+            if len(values):
+                _draw_group(axes, position, values, group)
+        for reference in (0, 1):
+            axes.axhline(reference, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
+        axes.set_xlim(-0.5, len(present) - 0.4)
+        axes.set_xticks(range(len(present)), labels, fontsize=8)
+        axes.set_title(f"Pattern {column[1:]}")
+        if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
+            axes.set_ylabel("R-index (0 = like controls)")
+    return figure
+
+
+def _draw_group(axes: Axes, position: int, values: np.ndarray, group: Group) -> None:
+    centre = position + 0.05
+    violin: Any = axes.violinplot([values], positions=[centre], side="high", widths=0.75, showextrema=False)
+    for body in violin["bodies"]:
+        body.set(facecolor=group.colour, alpha=0.35, edgecolor=group.colour)
+    line = {"color": "black", "linewidth": 1}
+    lines: Any = {"boxprops": line, "whiskerprops": line, "capprops": line, "medianprops": {**line, "linewidth": 2}}
+    axes.boxplot(values, positions=[centre], widths=0.1, showfliers=False, manage_ticks=False, **lines)
+    jitter = np.random.default_rng(0).uniform(0.1, 0.38, len(values))
+    size, opacity = (3, 0.35) if len(values) > MANY_POINTS else (5, 0.5)
+    look = {"s": size, "alpha": opacity, "marker": group.marker, "color": group.colour, "linewidths": 0}
+    draw_points(axes, centre - jitter, values, **look)
+
+
+@matplotlib.rc_context(STYLE)
+def r_index_pairs(r_indices: pd.DataFrame) -> Figure:
+    """Draw each pair of R-indices against each other, patients before faint controls; the first four patterns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"group": ["control", "patient"], "r1": [0.0, 0.4], "r2": [0.1, 0.8]})
+    >>> r_index_pairs(table).axes[0].get_xlabel()
+    'R1'
+    """
+    every = r_columns(r_indices)
+    columns = every[:MOST_PAIRED_PATTERNS]
+    if len(columns) < 2:
+        raise ValueError("Expected at least two patterns to draw pairs, found one. Leave this figure out.")
+    pairs = [(first, second) for place, first in enumerate(columns) for second in columns[place + 1 :]]
+    figure, panels = make_panels(len(pairs), 2.4, 2.5)
+    controls = r_indices[r_indices["group"] == "control"]
+    patients = r_indices[r_indices["group"] == "patient"]
+    values = pd.concat([controls, patients])[columns].to_numpy(dtype=float)
+    limits = (min(0.0, float(np.nanmin(values))) - 0.05, max(1.0, float(np.nanmax(values))) + 0.05)
+    for axes, (across, up) in zip(panels, pairs, strict=True):
+        for people, style in (
+            (controls, {"marker": "+", "s": 12, "color": GREY, "alpha": 0.4, "linewidths": 0.7, "label": "controls"}),
+            (
+                patients,
+                {"marker": "o", "s": 9, "color": VERMILLION, "alpha": 0.5, "linewidths": 0, "label": "patients"},
+            ),
+        ):
+            draw_points(axes, people[across], people[up], **style)
+        axes.set(xlim=limits, ylim=limits, xlabel=f"R{across[1:]}", ylabel=f"R{up[1:]}", aspect="equal")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=2, markerscale=1.5)
+    if len(every) > len(columns):
+        figure.supxlabel(f"The first {len(columns)} of {len(every)} patterns", fontsize=9)
+    return figure
+
+
+@matplotlib.rc_context(STYLE)
+def recovery(truth: pd.DataFrame, r_indices: pd.DataFrame, concordance: Sequence[float]) -> Figure:
+    """Draw known severity against R-index, one panel per pattern.
+
+    Parameters
+    ----------
+    truth
+        Known severities, one row per person, one column per pattern in the order of the R-indices.
+    r_indices
+        R-indices of the same people in the same order, one column per pattern.
+    concordance
+        The concordance to write above each panel.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> known = pd.DataFrame({"s2": [0.1, 0.9]})
+    >>> recovery(known, pd.DataFrame({"r1": [0.2, 0.8]}), [1.0]).axes[0].get_xlabel()
+    'Known severity s2'
+    """
+    if truth.shape != r_indices.shape or truth.shape[1] != len(concordance):
+        raise ValueError(
+            f"Expected truth and R-indices of one shape and a concordance per pattern; found {truth.shape}, "
+            f"{r_indices.shape} and {len(concordance)} concordances. Match people and patterns first."
+        )
+    figure, panels = make_panels(truth.shape[1], 2.4, 2.8)
+    for place, (axes, value) in enumerate(zip(panels, concordance, strict=True)):
+        look = {"s": 6, "color": VERMILLION, "alpha": 0.5, "linewidths": 0}
+        draw_points(axes, truth.iloc[:, place], r_indices.iloc[:, place], **look)
+        axes.axline((0, 0), slope=1, color="black", linewidth=1, linestyle="--")
+        axes.set_title(f"Pattern {place + 1}\nconcordance {value:.3f}")
+        axes.set(xlabel=f"Known severity {safe_label(truth.columns[place])}", ylabel=f"R-index R{place + 1}")
+    return figure

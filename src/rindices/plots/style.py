@@ -1,0 +1,129 @@
+"""What all figures share: colours, fonts, panels, safe labels, and the way to a file."""
+
+import io
+import os
+import re
+import unicodedata
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+BLUE, ORANGE, GREEN, VERMILLION, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#767676"  # Okabe and Ito
+MOST_PAIRED_PATTERNS = 4
+LONGEST_LABEL = 42
+MANY_POINTS = 500  # above this a group's points are drawn as an image, or the file grows with the cohort
+COLUMNS = 3
+
+# Text stays text, so that a reader can search it and a browser can bring a font for any script.
+STYLE: Any = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "rindices",
+    "text.usetex": False,
+    "savefig.facecolor": "white",
+}
+
+
+class Group(NamedTuple):
+    """How one group of people looks in every figure."""
+
+    key: str
+    label: str
+    colour: str
+    marker: str
+
+
+GROUPS = (
+    Group("control", "Controls", BLUE, "o"),
+    Group("patient", "Patients", VERMILLION, "^"),
+    Group("other", "Others", GREEN, "s"),
+)
+
+
+def safe_label(text: object) -> str:
+    """Make any text safe to draw: no formulas, no control characters, not too long (the middle goes)."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in str(text))
+    if len(shown) > LONGEST_LABEL:
+        half = LONGEST_LABEL // 2
+        shown = f"{shown[:half]}…{shown[1 - half :]}"
+    # East Asian letters are wider than the box that is measured when the font lacks them; browsers drop these spaces.
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in shown)
+    return "  " * wide + shown.replace("$", r"\$")
+
+
+def r_columns(r_indices: pd.DataFrame) -> list[str]:
+    """Return the names r1, r2, ... of the R-indices in a table."""
+    columns = [str(column) for column in r_indices.columns if re.fullmatch(r"r\d+", str(column))]
+    if not columns:
+        raise ValueError("Expected columns r1, r2, ... with R-indices; found none. Pass the table of r_indices.csv.")
+    return sorted(columns, key=lambda column: int(column[1:]))
+
+
+def make_panels(
+    n_panels: int, width: float, height: float, columns: int = COLUMNS, **shared: Any
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with this many panels of a size in inches."""
+    columns = min(columns, n_panels)
+    rows = -(-n_panels // columns)
+    # A single narrow panel still needs room for its legend.
+    figure = Figure(figsize=(max(columns * width, 3.4), rows * height), layout="constrained")
+    axes = list(figure.subplots(rows, columns, squeeze=False, **shared).ravel())
+    for unused in axes[n_panels:]:
+        unused.remove()
+    return figure, axes[:n_panels]
+
+
+def draw_points(axes: Axes, across: Any, up: Any, **style: Any) -> None:
+    """Draw people as points, many of them as an image."""
+    axes.scatter(across, up, rasterized=len(up) > MANY_POINTS, **style)
+
+
+@matplotlib.rc_context(STYLE)
+def _rendered(figure: Figure, kind: str, dpi: int, unnamed: str) -> bytes:
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        # A letter that the measuring font lacks is drawn by the reader's browser.
+        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")
+        warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
+        figure.savefig(buffer, format=kind, dpi=dpi, metadata={unnamed: None})
+    return buffer.getvalue()
+
+
+def figure_svg(fig: Figure) -> str:
+    """Return a figure as SVG text: the same figure always gives the same text.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> figure_svg(Figure()).rstrip().endswith("</svg>")
+    True
+    """
+    return _rendered(fig, "svg", 200, "Date").decode("utf-8")
+
+
+def figure_png(fig: Figure, path: Path) -> Path:
+    """Write a figure as a PNG file of 300 dots per inch and return its path.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from matplotlib.figure import Figure
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     figure_png(Figure(), Path(folder) / "empty.png").name
+    'empty.png'
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial.write_bytes(_rendered(fig, "png", 300, "Software"))
+    return partial.replace(path)
