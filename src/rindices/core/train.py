@@ -90,7 +90,9 @@ def train(
     shard = NamedSharding(mesh, PartitionSpec("models"))
     members = jax.device_put(_pad_members(members, len(mesh.devices)), shard)
     real = networks.sizes(people.controls.shape[1], n_patterns)
-    with_padding = networks.padded(real, 1 if mesh.devices[0].platform == "cpu" else _MATRIX_UNIT)
+    on_cores = mesh.devices[0].platform == "cpu"
+    with_padding = networks.padded(real, 1 if on_cores else _MATRIX_UNIT)
+    advance = _advance_on_cores if on_cores else _advance_on_accelerators
     data, everybody = _data(people, with_padding.regions, min_steps)
     n_people = len(people.controls) + len(people.patients)
     program = {"training": training, "mesh": mesh, "width": width}
@@ -98,7 +100,7 @@ def train(
     done = 0
     while done < max_steps:
         n_steps = min(checkpoint_every, max_steps - done)
-        states, losses = _advance(states, members, data, n_steps, batch_size=batch_size, **program)
+        states, losses = advance(states, members, data, n_steps, batch_size=batch_size, **program)
         done += n_steps
         r_indices = np.asarray(_score(states.parameters, everybody))[:n_members, :n_people]
         means = {name: np.asarray(value)[:n_members] for name, value in losses._asdict().items()}
@@ -146,7 +148,6 @@ def _start(keys: Array, *, real: Sizes, with_padding: Sizes, training: Training)
     return jax.vmap(partial(initial_state, real=real, with_padding=with_padding, training=training))(keys)
 
 
-@partial(jax.jit, static_argnames=("training", "batch_size", "mesh", "width"))
 def _advance(
     states: TrainState,
     members: Members,
@@ -183,6 +184,12 @@ def _advance(
         one_device, mesh=mesh, in_specs=(models, models, everyone, everyone), out_specs=models, check_vma=False
     )
     return shared(states, members, data, n_steps)
+
+
+_STATIC = ("training", "batch_size", "mesh", "width")
+_advance_on_accelerators = jax.jit(_advance, static_argnames=_STATIC)
+# One model a core: threads within an operation would only get in each other's way.
+_advance_on_cores = jax.jit(_advance, static_argnames=_STATIC, compiler_options={"xla_cpu_multi_thread_eigen": False})
 
 
 @jax.jit
