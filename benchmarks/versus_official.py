@@ -42,7 +42,7 @@ def our_rate(table: pd.DataFrame, batch_size: int, seconds: float) -> float:
     is_control = (table["diagnosis"] == -1).to_numpy()
     scaled = ControlScaler.fit(regions[is_control]).transform(regions)
     members = make_members(0, [LossWeights()] * N_MODELS, [LearningRates()] * N_MODELS)
-    every = max(20, 3200 // batch_size)
+    every = max(100, 32_000 // batch_size)
     looks = train(
         People(scaled[is_control], scaled[~is_control]),
         members,
