@@ -22,10 +22,20 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="R-indices: how badly, and in how many ways, a disease changes each person's brain.",
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False,
+) -> None:
+    if version:
+        console.print(f"rindices {rindices.__version__}")
+        raise typer.Exit
 
 
 def _argument(help: str) -> typer.models.ArgumentInfo:
@@ -56,7 +66,10 @@ def simulate(
     own_controls: Annotated[Path | None, _option("Build on your own table of healthy people.")] = None,
     seed: Annotated[int, typer.Option(help="Another number gives another cohort.")] = 0,
 ) -> None:
-    """Make a cohort with known disease patterns, as in the Surreal-GAN paper, to try things out."""
+    """Make a cohort with known disease patterns.
+
+    Built as in the Surreal-GAN paper, from an embedded population or from your own table of healthy people.
+    """
     from rindices.cohort import read_table
     from rindices.simulate import simulate_cohort
 
@@ -99,7 +112,10 @@ def fit(
     report: Annotated[bool, typer.Option(help="Write report.html.")] = True,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the folder.")] = False,
 ) -> None:
-    """Learn disease patterns from controls and patients, and give everybody R-indices."""
+    """Learn patterns and give everybody R-indices.
+
+    The table is checked first; a mistake in it is told by column and row, and nothing is written.
+    """
     from rindices.cohort import read_cohort
     from rindices.config import PRESETS
     from rindices.run_folder import check_free
@@ -136,7 +152,10 @@ def apply(
     out: Annotated[Path, _option("Table of R-indices to write.")],
     exclude: Exclude = "",
 ) -> None:
-    """Give R-indices to new people with a model that was fitted before."""
+    """Give R-indices to new people.
+
+    The table is checked against what the model was trained on: regions, covariates, codings and units.
+    """
     from rindices.cohort import Contract, read_people
     from rindices.model_file import read_header
 
@@ -159,7 +178,7 @@ def apply(
 @app.command()
 @guarded
 def describe(model: Model) -> None:
-    """Say what a model is, and what it expects of a table."""
+    """Say what a model is and what it expects."""
     from rindices.cohort import Contract
     from rindices.model_file import read_header
 
@@ -218,7 +237,10 @@ def demo(
     steps: Steps = None,
     seed: Annotated[int, typer.Option(help="Another number gives another cohort and training.")] = 0,
 ) -> None:
-    """Simulate a cohort with three known disease patterns, find them, and compare with the truth."""
+    """Find known patterns in a simulated cohort.
+
+    Makes a cohort with three disease patterns, finds them without being told, and compares with the truth.
+    """
     from rindices.cohort import read_cohort
     from rindices.run_folder import check_free
     from rindices.simulate import simulate_cohort

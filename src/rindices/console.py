@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import time
 import traceback
@@ -58,7 +59,7 @@ def describe_cohort(cohort: Cohort) -> None:
     people = [counted(n, name) for n, name in ((cohort.n_controls, "control"), (cohort.n_patients, "patient"))]
     people += [counted(cohort.n_other, "other person", "other people")] if cohort.n_other else []
     console.print(f"Read {cohort.source}: {', '.join(people)} ({labels}).")
-    console.print(f"{counted(cohort.features.shape[1], 'region')}: {listed(cohort.features.columns, 12)}.")
+    console.print(f"{counted(cohort.features.shape[1], 'region')}: {listed(cohort.features.columns, 250)}.")
     console.print(f"Covariates removed: {listed(cohort.covariates.columns, 20) or 'none'}.")
     _warn(cohort.warnings)
 
@@ -68,7 +69,7 @@ def describe_run(summary: dict[str, Any], out: Path, cohort: Cohort, *, report: 
     value = summary["agreement"]["pattern_agreement"]
     used = f"{summary['members_used']} of {counted(summary['repetitions'], 'repetition')}"
     console.print(f"The number of patterns, {summary['n_patterns']}, was given, not chosen from data.")
-    agreement = "unknown with a single one" if value != value else f"{value:.3f} (0.5 is chance, 1 is perfect)"
+    agreement = "unknown with a single one" if math.isnan(value) else f"{value:.3f} (0.5 is chance, 1 is perfect)"
     console.print(f"Used {used} at step {summary['step']:,}; their agreement is {agreement}.")
     _warn(warning for warning in summary["warnings"] if warning not in cohort.warnings)
     places = {"R-indices": "r_indices.csv", "Patterns": "patterns.csv", "Model": "model.safetensors"}
@@ -96,22 +97,18 @@ def train_and_write(cohort: Cohort, options: dict[str, Any], out: Path, **rest: 
 @contextmanager
 def training_bar(n_models: int) -> Iterator[Callable[[TrainingProgress], None]]:
     """Show steps, speed, time left and agreement; in a log file, a line now and then."""
-    start = time.monotonic()
-    columns = (
-        "[progress.description]{task.description}",
-        BarColumn(),
-        "{task.percentage:>3.0f}%",
-        "{task.fields[note]}",
-    )
-    parts = [column if isinstance(column, BarColumn) else TextColumn(column) for column in columns]
-    bar = Progress(*parts, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console)
-    task = bar.add_task(f"Training {counted(n_models, 'model')}", total=None, note="preparing")
+    done = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}% {task.fields[note]}"))
+    bar = Progress(*done, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console)
+    task = bar.add_task(f"Training {counted(n_models, 'model')}", total=None, note="(preparing)")
+    first: tuple[int, float] | None = None  # the first look comes late, because programs are compiled before it
 
     def show(progress: TrainingProgress) -> None:
-        rate = n_models * progress.step / (time.monotonic() - start)
-        note = f"{rate:,.0f} steps/s"
-        if progress.pattern_agreement == progress.pattern_agreement:
-            note += f", agreement {progress.pattern_agreement:.3f}"
+        nonlocal first
+        now = time.monotonic()
+        first = first or (progress.step, now)
+        note = "" if now == first[1] else f"{n_models * (progress.step - first[0]) / (now - first[1]):,.0f} steps/s, "
+        if not math.isnan(progress.pattern_agreement):
+            note += f"agreement {progress.pattern_agreement:.3f}"
         bar.update(task, completed=progress.step, total=progress.max_steps, note=note)
         if not console.is_terminal and (progress.step * 5) % progress.max_steps == 0:
             console.print(f"Step {progress.step:,} of at most {progress.max_steps:,}: {note}")
