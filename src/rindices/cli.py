@@ -251,7 +251,7 @@ def demo(
     simulated.save(table, truth)
     console.print(f"Simulated a cohort of 492 controls and 900 patients with three disease patterns: {table}")
     cohort = read_cohort(table, covariates="age,sex")
-    describe_cohort(cohort)
+    describe_cohort(cohort, most_names=12)
     options = {"n_patterns": 3, "n_repetitions": repetitions, "max_steps": steps, "random_state": seed}
     settings = _settings(cohort, {"path": str(table), "unit": "mL"}, options)
     summary = train_and_write(cohort, options, run, settings=settings, truth=simulated.truth)

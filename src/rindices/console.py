@@ -53,13 +53,13 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def describe_cohort(cohort: Cohort) -> None:
+def describe_cohort(cohort: Cohort, most_names: int = 250) -> None:
     """Say who and what was read."""
     labels = f"{', '.join(cohort.control_labels)} against {', '.join(cohort.patient_labels)}"
     people = [counted(n, name) for n, name in ((cohort.n_controls, "control"), (cohort.n_patients, "patient"))]
     people += [counted(cohort.n_other, "other person", "other people")] if cohort.n_other else []
     console.print(f"Read {cohort.source}: {', '.join(people)} ({labels}).")
-    console.print(f"{counted(cohort.features.shape[1], 'region')}: {listed(cohort.features.columns, 250)}.")
+    console.print(f"{counted(cohort.features.shape[1], 'region')}: {listed(cohort.features.columns, most_names)}.")
     console.print(f"Covariates removed: {listed(cohort.covariates.columns, 20) or 'none'}.")
     _warn(cohort.warnings)
 
@@ -101,10 +101,11 @@ def training_bar(n_models: int) -> Iterator[Callable[[TrainingProgress], None]]:
     bar = Progress(*done, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console)
     task = bar.add_task(f"Training {counted(n_models, 'model')}", total=None, note="(preparing)")
     first: tuple[int, float] | None = None  # the first look comes late, because programs are compiled before it
+    last: TrainingProgress | None = None
 
     def show(progress: TrainingProgress) -> None:
-        nonlocal first
-        now = time.monotonic()
+        nonlocal first, last
+        last, now = progress, time.monotonic()
         first = first or (progress.step, now)
         note = "" if now == first[1] else f"{n_models * (progress.step - first[0]) / (now - first[1]):,.0f} steps/s, "
         if not math.isnan(progress.pattern_agreement):
@@ -113,9 +114,11 @@ def training_bar(n_models: int) -> Iterator[Callable[[TrainingProgress], None]]:
         if not console.is_terminal and (progress.step * 5) % progress.max_steps == 0:
             console.print(f"Step {progress.step:,} of at most {progress.max_steps:,}: {note}")
 
-    if not console.is_terminal:
+    if console.is_terminal:
+        with bar:
+            yield show
+    else:
         console.print(f"Training {counted(n_models, 'model')} ...")
         yield show
-        return
-    with bar:
-        yield show
+    if last is not None and last.step < last.max_steps:
+        console.print(f"Stopped early, at step {last.step:,} of at most {last.max_steps:,}.")
