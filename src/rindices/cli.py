@@ -15,6 +15,7 @@ import typer
 import rindices
 from rindices.console import console, describe_cohort, describe_run, guarded, train_and_write
 from rindices.errors import InputError, counted
+from rindices.files import check_writable, refuse_same
 
 if TYPE_CHECKING:
     from rindices.cohort import Cohort
@@ -51,6 +52,7 @@ Table = Annotated[Path, _argument("Table of people: CSV, TSV or Parquet, one row
 Model = Annotated[Path, _argument("The model.safetensors of a finished run.")]
 Exclude = Annotated[str, _option("Columns of numbers that are not regions: names or prefix*, separated by commas.")]
 Steps = Annotated[int | None, _option("Longest training.", "by preset", min=1)]
+Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The same seed repeats the same result.")]
 Repetitions = Annotated[int, typer.Option(min=1, help="Trainings to compare and average.")]
 
 
@@ -64,7 +66,7 @@ def simulate(
     patients: Annotated[int | None, _option("Number of patients.", "900")] = None,
     patterns: Annotated[int, typer.Option(help="Number of disease patterns.")] = 3,
     own_controls: Annotated[Path | None, _option("Build on your own table of healthy people.")] = None,
-    seed: Annotated[int, typer.Option(help="Another number gives another cohort.")] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Make a cohort with known disease patterns.
 
@@ -73,6 +75,10 @@ def simulate(
     from rindices.cohort import read_table
     from rindices.simulate import simulate_cohort
 
+    for path in (out, truth):
+        if path is not None:
+            check_writable(path)
+            refuse_same(path, *([] if own_controls is None else [own_controls]))
     people = None if own_controls is None else read_table(own_controls)
     try:
         cohort = simulate_cohort(
@@ -108,7 +114,7 @@ def fit(
     repetitions: Repetitions = 10,
     preset: Annotated[str, typer.Option(help="fast, paper or official.")] = "fast",
     steps: Steps = None,
-    seed: Annotated[int, typer.Option(help="The same seed repeats the same result.")] = 0,
+    seed: Seed = 0,
     report: Annotated[bool, typer.Option(help="Write report.html.")] = True,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the folder.")] = False,
 ) -> None:
@@ -159,6 +165,8 @@ def apply(
     from rindices.cohort import Contract, read_people
     from rindices.model_file import read_header
 
+    check_writable(out)
+    refuse_same(out, table, model)
     contract = Contract.from_json(read_header(model)["contract"])
     people = read_people(table, contract, exclude=exclude)
     from rindices.estimator import load_model
@@ -235,7 +243,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the demonstration.")] = Path("demo"),
     repetitions: Repetitions = 4,
     steps: Steps = None,
-    seed: Annotated[int, typer.Option(help="Another number gives another cohort and training.")] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Find known patterns in a simulated cohort.
 
@@ -246,6 +254,8 @@ def demo(
     from rindices.simulate import simulate_cohort
 
     table, truth, run = out / "cohort.csv", out / "truth.csv", out / "run"
+    if out.is_dir() and any(out.iterdir()) and not (run / "summary.json").is_file():
+        raise InputError(f"The folder {out} holds other files.\nChoose another folder with --out.")
     check_free(run, overwrite=True)
     simulated = simulate_cohort("basic", seed=seed)
     simulated.save(table, truth)

@@ -41,13 +41,13 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except typer.Exit:
             raise
         except KeyboardInterrupt as error:
-            errors.print("Stopped. Nothing was written.")
+            errors.print("Stopped before the results were complete: none were written.")
             raise typer.Exit(INTERRUPTED) from error
         except Exception as error:
             if os.environ.get("RINDICES_DEBUG"):
                 traceback.print_exc()
             errors.print(f"Trouble inside rindices: {type(error).__name__}: {error}", style="red")
-            errors.print("Nothing was written. Set RINDICES_DEBUG=1 to see where it happened, and please report it.")
+            errors.print("No results were written. RINDICES_DEBUG=1 shows where it happened; please report it.")
             raise typer.Exit(INNER_ERROR) from error
 
     return run

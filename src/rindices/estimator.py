@@ -130,9 +130,10 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Called with a `Progress` after each checkpoint.
         """
         preset = self._preset()
+        index = X.index if isinstance(X, pd.DataFrame) else None
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         patient = is_patient(y)
-        table = covariate_table(covariates, len(X))
+        table = covariate_table(covariates, len(X), index)
         contract = _contract(X, table, getattr(self, "feature_names_in_", None))
         regions = list(contract.features)
         batch_size = preset.schedule.batch_size or max(1, int(patient.sum()) // 8)
@@ -288,8 +289,9 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         names = getattr(self, "feature_names_in_", None)
         if names is not None and isinstance(X, pd.DataFrame) and set(X.columns) == set(names):
             X = X[list(names)]
+        index = X.index if isinstance(X, pd.DataFrame) else None
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        table = covariate_table(covariates, len(X))
+        table = covariate_table(covariates, len(X), index)
         return self.preprocessing_.transform(X, table), table
 
     def _score(self, scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
+from rindices.errors import InputError
+
 FEW_PEOPLE = 20  # in a group; with fewer, results are not to be trusted
 _NOTHING_LEFT = 1e-6  # of the sd: rounding, not people
 
@@ -21,7 +23,7 @@ def is_patient(y: np.ndarray) -> np.ndarray:
     labels = pd.unique(y)
     if len(labels) != 2 or labels.dtype.kind not in "biuf":
         found = ", ".join(map(repr, labels[:5].tolist())) + (", ..." if len(labels) > 5 else "")
-        raise ValueError(
+        raise InputError(
             f"y should hold 0 for controls and 1 for patients, found {len(labels)} class(es): {found}. "
             "Give a True/False column such as diagnosis == 'AD'."
         )
@@ -35,25 +37,27 @@ def is_patient(y: np.ndarray) -> np.ndarray:
     return y == high
 
 
-def covariate_table(covariates: Any, n_people: int) -> pd.DataFrame | None:
+def covariate_table(covariates: Any, n_people: int, index: pd.Index | None = None) -> pd.DataFrame | None:
     """Return covariates as a table with text names; None where there are none."""
     if covariates is None:
         return None
     table = covariates.to_frame() if isinstance(covariates, pd.Series) else covariates
     if not isinstance(table, pd.DataFrame):
         table = pd.DataFrame(table).add_prefix("covariate")
+    elif index is not None and not index.equals(table.index) and set(index) == set(table.index):
+        raise InputError("covariates are in another order than X: sort both in the same way.")
     if len(table) != n_people:
-        raise ValueError(f"covariates should have {n_people} rows like X, found {len(table)}.")
+        raise InputError(f"covariates should have {n_people} rows like X, found {len(table)}.")
     if table.shape[1] == 0:
         return None
     missing = table.isna().to_numpy()
     if missing.any():
         row, column = (int(place[0]) for place in np.nonzero(missing))
-        raise ValueError(f"Covariate {table.columns[column]!r} is missing in row {row}: fill it in, or drop the row.")
+        raise InputError(f"Covariate {table.columns[column]!r} is missing in row {row}: fill it in, or drop the row.")
     table = table.rename(columns=str).reset_index(drop=True).infer_objects()  # numbers may come as objects
     twice = table.columns[table.columns.duplicated()]
     if len(twice):
-        raise ValueError(f"Covariate {twice[0]!r} is given twice: give each its own name.")
+        raise InputError(f"Covariate {twice[0]!r} is given twice: give each its own name.")
     return table.astype({name: float for name in table if pd.api.types.is_numeric_dtype(table[name])})
 
 
@@ -68,7 +72,7 @@ def check_roles(regions: Sequence[str], others: Sequence[str]) -> None:
     """Refuse a name for two things: with it, new people could not be matched to the model."""
     twice = [name for name, number in Counter([*regions, *others]).items() if number > 1]
     if twice:
-        raise ValueError(
+        raise InputError(
             f"The name {twice[0]!r} is used twice among regions, covariates, participant_id and diagnosis: "
             "each column should have one role."
         )
@@ -78,7 +82,7 @@ def check_residuals(before: np.ndarray, after: np.ndarray, names: list[str]) -> 
     """Refuse regions of which the covariates leave nothing, given the sd of controls before and after."""
     gone = np.flatnonzero(after < _NOTHING_LEFT * before)
     if len(gone):
-        raise ValueError(
+        raise InputError(
             f"The covariates explain region {names[gone[0]]!r} completely in controls ({len(gone)} such region(s)): "
             "leave out the region or the covariate, or add controls."
         )
@@ -88,7 +92,7 @@ def check_groups(controls: np.ndarray, n_patients: int, batch_size: int, names: 
     """Refuse groups that cannot be learned from, and warn of small ones."""
     constant = np.flatnonzero(np.ptp(controls, axis=0) == 0)
     if len(constant):
-        raise ValueError(
+        raise InputError(
             f"Region {names[constant[0]]!r} has the same value in all {len(controls)} controls "
             f"({len(constant)} such region(s)): leave it out."
         )

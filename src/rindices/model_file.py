@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from safetensors.numpy import save
 
 import rindices
 from rindices.errors import InputError
+from rindices.files import atomic_file
 
 if TYPE_CHECKING:
     from rindices.core.networks import Parameters
@@ -43,13 +43,8 @@ def write_model(path: str | Path, header: dict[str, Any], models: Parameters, pr
     text = json.dumps(header, ensure_ascii=False, allow_nan=False, default=lambda number: number.item())
     metadata = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
     content = save(arrays, metadata | {"sha256": _digest(text, arrays)})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
+    with atomic_file(path) as beside:
         beside.write_bytes(content)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
     return path
 
 
@@ -76,7 +71,8 @@ def complete(path: str | Path) -> Iterator[None]:
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if not path.is_file():
-        raise ModelFileError(f"There is no model file {path}.\nGive the model.safetensors of a finished run.")
+        inside = f", for example {path / 'model.safetensors'}" if (path / "model.safetensors").is_file() else ""
+        raise ModelFileError(f"There is no model file {path}.\nGive the model.safetensors of a finished run{inside}.")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}

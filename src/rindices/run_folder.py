@@ -11,24 +11,31 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rindices.errors import InputError
+from rindices.errors import InputError, listed
+from rindices.files import check_writable
 
 _MARK = "summary.json"
+# All that a run leaves in its folder; whatever else is there belongs to the user.
+_OURS = frozenset(
+    {"model.safetensors", "r_indices.csv", "r_indices.png", "patterns.csv", "selection.csv", "run.toml", "report.html"}
+    | {"truth.csv", _MARK}
+)
 
 
 def check_free(out: Path, *, overwrite: bool = False) -> None:
     """Refuse, before any work is done, a folder that cannot be written or that holds something else."""
     if out.is_file():
         raise InputError(f"{out} is a file, but a folder is needed.\nChoose another folder with --out.")
-    holds_run = (out / _MARK).is_file()
-    if out.is_dir() and any(out.iterdir()) and not (holds_run and overwrite):
-        remedy = "choose another folder with --out" + (", or replace it with --overwrite" if holds_run else "")
-        raise InputError(f"The folder {out} already holds {'a run' if holds_run else 'other files'}.\nPlease {remedy}.")
-    parent = out.absolute().parent
-    while not parent.exists():
-        parent = parent.parent
-    if not os.access(parent, os.W_OK):
-        raise InputError(f"The folder {parent} cannot be written to.\nChoose another folder with --out.")
+    strangers = sorted(path.name for path in out.iterdir() if path.name not in _OURS) if out.is_dir() else []
+    if strangers:
+        raise InputError(
+            f"The folder {out} already holds other files: {listed(strangers)}.\nChoose another folder with --out."
+        )
+    if (out / _MARK).is_file() and not overwrite:
+        raise InputError(
+            f"The folder {out} already holds a run.\nChoose another folder with --out, or replace it with --overwrite."
+        )
+    check_writable(out / _MARK)
 
 
 @contextmanager
@@ -42,10 +49,15 @@ def new_folder(out: Path) -> Iterator[Path]:
         yield beside
         if out.exists():
             out.rename(old)
-        beside.rename(out)
+        try:
+            beside.rename(out)
+        except OSError:
+            if old.exists():
+                old.rename(out)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import time
 import warnings
@@ -23,6 +22,7 @@ from rindices.agreement import match_patterns
 from rindices.cohort import Cohort, People
 from rindices.core.train import plan
 from rindices.estimator import SurrealGAN
+from rindices.files import atomic_file
 from rindices.report import write_report
 from rindices.run_folder import new_folder, toml_text, write_json
 from rindices.selection import Progress
@@ -68,7 +68,7 @@ def fit_to_folder(
         What ``summary.json`` says.
     """
     start = time.perf_counter()
-    contract = settings.get("table", {})
+    described = settings.get("table", {})
     training, covariates = cohort.training, cohort.covariates if cohort.covariates.shape[1] else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -81,11 +81,11 @@ def fit_to_folder(
     model.contract_ = replace(
         model.contract_,
         ignored_columns=cohort.ignored_columns,
-        id_column=contract.get("id", "participant_id"),
-        diagnosis_column=contract.get("diagnosis", "diagnosis"),
+        id_column=described.get("id", "participant_id"),
+        diagnosis_column=described.get("diagnosis", "diagnosis"),
         control_labels=cohort.control_labels,
         patient_labels=cohort.patient_labels,
-        unit=contract.get("unit"),
+        unit=described.get("unit"),
     )
     r_indices = score(model, cohort.features, covariates)
     r_indices.insert(0, "diagnosis", cohort.diagnosis)
@@ -129,13 +129,8 @@ def apply_to_people(model: SurrealGAN, people: People) -> pd.DataFrame:
 
 def write_csv(table: pd.DataFrame, path: Path) -> None:
     """Write a table beside `path`, then rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
+    with atomic_file(path) as beside:
         table.to_csv(beside, float_format=_FLOAT)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _selection(model: SurrealGAN) -> pd.DataFrame:
@@ -149,11 +144,9 @@ def _summary(cohort: Cohort, model: SurrealGAN, fit_warnings: list[str]) -> dict
     agreement = model.agreement_._asdict()
     value = agreement["pattern_agreement"]
     messages = [*cohort.warnings, *fit_warnings]
-    if value < HARDLY_AGREE:
-        messages.append(
-            f"Repeated trainings hardly agree (pattern agreement {value:.2f}; 0.5 is chance): there may be nothing to "
-            "find, or the number of patterns does not fit. Do not interpret these R-indices."
-        )
+    if np.isnan(value):
+        messages.append("With a single repetition nobody can tell whether the patterns would be found again.")
+    reliable, reason = _reliability(value)
     mesh, width = plan(model.n_repetitions)
     return {
         "status": "done",
@@ -170,8 +163,8 @@ def _summary(cohort: Cohort, model: SurrealGAN, fit_warnings: list[str]) -> dict
         "members_left_out": [{"member": member, "reason": why} for member, why in model.left_out_.items()],
         "step": model.step_,
         "agreement": agreement,
-        "reliable": None,
-        "reliable_reason": "The agreement of this run was not compared with that of cohorts without disease.",
+        "reliable": reliable,
+        "reliable_reason": reason,
         "warnings": messages,
         "seed": model.seed_,
         "versions": {"rindices": rindices.__version__, "python": platform.python_version()}
@@ -185,6 +178,20 @@ def _summary(cohort: Cohort, model: SurrealGAN, fit_warnings: list[str]) -> dict
         "covariates": [str(name) for name in cohort.covariates.columns],
         "unit": model.contract_.unit,
     }
+
+
+def _reliability(agreement: float) -> tuple[bool | None, str]:
+    if np.isnan(agreement):
+        return None, "There is only one repetition, so agreement is unknown."
+    if agreement < HARDLY_AGREE:
+        return False, (
+            f"Repeated trainings hardly agree: {agreement:.2f}, where 0.5 is chance. There may be nothing to find, the "
+            "number of patterns may not fit, or training was too short."
+        )
+    return None, (
+        f"Repeated trainings agree at {agreement:.2f}, where 0.5 is chance and simulated cohorts without disease stay "
+        f"below {HARDLY_AGREE}. This run was not tested against such cohorts of its own kind."
+    )
 
 
 def _recovery_figure(truth: pd.DataFrame, r_indices: pd.DataFrame, summary: dict[str, Any]) -> Figure:

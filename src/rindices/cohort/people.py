@@ -15,6 +15,7 @@ from rindices.cohort.cells import Roster, number_block, read_roster, require_col
 from rindices.cohort.columns import MIN_REGIONS, Names, check_constant, choose_features, wanted_names
 from rindices.cohort.covariates import check_covariates, read_categories, read_covariates
 from rindices.cohort.labels import MIN_PEOPLE, Labels, assign_groups, check_group_sizes
+from rindices.cohort.plausible import check_plausible
 from rindices.cohort.tables import read_table
 from rindices.errors import InputError, counted, listed
 
@@ -196,6 +197,7 @@ def make_cohort(
         covariate_table if sites is None or site in covariate_names else covariate_table.assign(**{str(site): sites})
     )
     warnings = groups.warnings + _warn_of_empty(table, roles) + check_covariates(checked, groups.group)
+    warnings += check_plausible(block, regions, groups.group, roster)
     used = {id, diagnosis, *covariate_names, *regions}
     return Cohort(
         features=pd.DataFrame(block, index=roster.ids, columns=list(regions)),

@@ -156,12 +156,15 @@ def _separated(data: bytes, path: Path, kind: str) -> tuple[bytes, str]:
 def _parse(data: bytes, separator: str, path: Path, text_columns: Sequence[str]) -> pd.DataFrame:
     body = data.lstrip(b"\n")
     skipped = len(data) - len(body)
-    header = [
-        name.strip()
-        for name in next(csv.reader(io.TextIOWrapper(io.BytesIO(body), "utf-8", newline=""), delimiter=separator))
-    ]
-    _check_header(header, path)
-    _check_row_lengths(body, separator, len(header), skipped, path)
+    try:
+        text = io.TextIOWrapper(io.BytesIO(body), "utf-8", newline="")
+        header = [name.strip() for name in next(csv.reader(text, delimiter=separator))]
+        _check_header(header, path)
+        _check_row_lengths(body, separator, len(header), skipped, path)
+    except csv.Error as error:
+        raise InputError(
+            f"{path.name} cannot be split into cells: {error}.\nLook for a quotation mark that is never closed."
+        ) from error
     names = [name or f"Unnamed: {position}" for position, name in enumerate(header)]
     frame = _parse_body(body, separator, names, path, text_columns)
     frame.index = frame.index + skipped

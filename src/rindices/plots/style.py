@@ -125,5 +125,8 @@ def figure_png(fig: Figure, path: Path) -> Path:
     'empty.png'
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    partial.write_bytes(_rendered(fig, "png", 300, "Software"))
-    return partial.replace(path)
+    try:
+        partial.write_bytes(_rendered(fig, "png", 300, "Software"))
+        return partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,7 +1,6 @@
 """From a run folder to one HTML file: pictures, tables and sentences for the template."""
 
 import base64
-import os
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from rindices import plots
+from rindices.files import atomic_file
 from rindices.report.read import AGREEMENT, RunResults, read_run
 
 TOP_REGIONS = 12
@@ -51,11 +51,10 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
     folder = Path(folder)
     page = _render(read_run(folder))
     path = folder / "report.html" if out is None else Path(out)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    # A name may hold half a character (a lone surrogate), which no file can.
-    partial.write_bytes(page.encode("utf-8", errors="replace"))
-    return partial.replace(path)
+    with atomic_file(path) as beside:
+        # A name may hold half a character (a lone surrogate), which no file can.
+        beside.write_bytes(page.encode("utf-8", errors="replace"))
+    return path
 
 
 def _render(results: RunResults) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rindices.errors import InputError
+from rindices.files import atomic_file
 from rindices.simulate.patterns import KINDS, MAX_PATTERNS, Kind, named_patterns, random_patterns
 from rindices.simulate.people import HealthyPeople, drawn_people, own_people
 from rindices.simulate.severity import Correlation, draw_severities, severity_correlation_matrix
@@ -55,7 +57,7 @@ class SimulatedCohort:
             Files to write; missing folders are made, and an existing file is replaced in one go.
         """
         if truth_path is not None and Path(truth_path).resolve() == Path(table_path).resolve():
-            raise ValueError(f"Expected two different files, found {table_path} twice. Give the truth its own name.")
+            raise InputError(f"Expected two different files, found {table_path} twice. Give the truth its own name.")
         _write_csv(self.table, Path(table_path))
         if truth_path is not None:
             _write_csv(self.truth, Path(truth_path))
@@ -196,10 +198,5 @@ def _assemble(
 
 
 def _write_csv(table: pd.DataFrame, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
+    with atomic_file(path) as beside:
         table.to_csv(beside, index=False, float_format="%.6g")
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)

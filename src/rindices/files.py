@@ -1,0 +1,56 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rindices.errors import InputError
+
+__all__ = ["atomic_file", "check_writable", "refuse_same"]
+
+
+@contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a place beside `path` to write to; it becomes `path` only if nothing went wrong.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_file(Path(folder, "scores.csv")) as beside:
+    ...         _ = beside.write_text("r1")
+    ...     print(Path(folder, "scores.csv").read_text())
+    r1
+    """
+    path = Path(path)
+    check_writable(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        yield beside
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse, before any work is done, a file that cannot be written."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder, but a file is needed.\nGive the name of a file with --out.")
+    parent = path.absolute().parent
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir():
+        raise InputError(f"{parent} is a file, so {path} cannot be made below it.\nChoose another place with --out.")
+    if not os.access(parent, os.W_OK):
+        raise InputError(f"The folder {parent} cannot be written to.\nChoose another place with --out.")
+
+
+def refuse_same(out: Path, *inputs: Path) -> None:
+    """Refuse to write over what is read."""
+    for path in inputs:
+        if out.resolve() == path.resolve():
+            raise InputError(f"{out} would replace the file that is read.\nChoose another file with --out.")
