@@ -212,6 +212,12 @@ def test_apply_refuses_what_breaks_the_contract(fitted, tmp_path, change, expect
         (["apply", "table.csv", "table.csv", "--out", "s.csv"], "cannot be read as a model"),
         (["describe", "table.csv"], "cannot be read as a model"),
         (["report", "nowhere"], "nowhere"),
+        (["fit", "table.csv", "--out", "run", "--seed", "99999999999999999999"], "--seed"),
+        (["simulate", "basic", "--out", "."], "is a folder"),
+        (["simulate", "basic", "--out", "table.csv/c.csv"], "is a file"),
+        (["simulate", "basic", "--out", "c.csv", "--truth", "c.csv"], "two different files"),
+        (["simulate", "null", "--out", "table.csv", "--own-controls", "table.csv"], "would replace"),
+        (["demo", "--out", "."], "holds other files"),
     ],
 )
 def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, monkeypatch, arguments, expected):
@@ -231,6 +237,35 @@ def test_an_earlier_run_is_replaced_only_when_told(fitted):
     assert result.exit_code == 2
     assert "--overwrite" in result.output
     assert (out / "summary.json").read_bytes() == before
+
+
+def test_files_of_the_user_survive_in_the_run_folder(fitted):
+    _, out, _ = fitted
+    (out / "notes.txt").write_text("precious")
+    try:
+        result = run("fit", out.parent / "cohort.csv", "--out", out, "--overwrite", "--patients", "PT", *TINY)
+        assert result.exit_code == 2
+        assert (out / "notes.txt").read_text() == "precious"
+    finally:
+        (out / "notes.txt").unlink()
+
+
+@pytest.mark.parametrize("which", ["cohort.csv", "run/model.safetensors"])
+def test_apply_does_not_write_over_what_it_reads(fitted, which):
+    _, out, _ = fitted
+    before = (out.parent / which).read_bytes()
+    result = run("apply", out / "model.safetensors", out.parent / "cohort.csv", "--out", out.parent / which)
+    assert result.exit_code == 2
+    assert "would replace" in result.output
+    assert (out.parent / which).read_bytes() == before
+
+
+def test_a_single_repetition_is_cautioned_about(fitted, tmp_path):
+    _, out, _ = fitted
+    one = ["--patients", "PT", "--repetitions", 1, "--steps", 10, "--patterns", 2, "--no-report"]
+    result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", *one)
+    assert result.exit_code == 0, result.output
+    assert "With a single repetition" in result.output
 
 
 def test_trouble_inside_ends_with_3_and_without_files(tmp_path, monkeypatch):

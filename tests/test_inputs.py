@@ -131,3 +131,11 @@ def test_constant_regions_are_counted_and_the_first_named():
 
 def test_groups_that_are_large_enough_are_silent():
     check_groups(np.random.default_rng(0).normal(size=(20, 3)), 20, 20, ["a", "b", "c"])
+
+
+def test_covariates_in_another_order_are_refused():
+    table = pd.DataFrame({"age": [50.0, 60.0, 70.0]}, index=["a", "b", "c"])
+    with pytest.raises(ValueError, match="another order"):
+        covariate_table(table.iloc[::-1], 3, table.index)
+    assert covariate_table(table, 3, table.index)["age"].tolist() == [50.0, 60.0, 70.0]
+    assert covariate_table(table["age"].to_numpy()[::-1], 3, table.index)["covariate0"].tolist() == [70.0, 60.0, 50.0]

@@ -146,3 +146,10 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "fastparquet", None)
     with pytest.raises(InputError, match=r"pip install 'rindices\[parquet\]'"):
         read_table(path)
+
+
+def test_a_quotation_mark_that_is_never_closed_is_told(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text('id,"name,a\n' + "1,2,3\n" * 40_000)
+    with pytest.raises(InputError, match="quotation mark"):
+        read_table(path)
