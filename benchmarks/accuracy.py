@@ -1,7 +1,7 @@
 """Accuracy of the default estimator on the paper's five cohorts, beside ridge regression that is told the truth.
 
     python benchmarks/accuracy.py --seeds 0 1 2
-    python benchmarks/accuracy.py --controls ixi_gm_volumes.csv     # the same on real healthy people
+    python benchmarks/accuracy.py --controls healthy.csv              # the same on real healthy people
 
 Pattern-c-index of the consensus of ten repetitions, all choices made without the truth. Ridge regression (penalty by
 cross-validation, five shuffled folds, z-scored patients) is the ceiling of what a linear method can tell.

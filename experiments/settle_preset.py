@@ -1,6 +1,6 @@
 """Compare settings on the five simulated cohorts, and on the same built from real people; made for a GPU.
 
-    python experiments/settle_preset.py --seeds 0 --controls ixi_gm_volumes.csv --out settings.csv
+    python experiments/settle_preset.py --seeds 0 --controls healthy.csv --out settings.csv
 
 All settings with the same whitening train together, as members of one compiled program. For each setting: the
 checkpoint with the best agreement, and there the difference of the consensus from ridge regression with the truth.
