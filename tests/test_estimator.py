@@ -306,9 +306,9 @@ def test_fitting_leaves_the_settings_alone(unfitted, fitted):
         ({"n_repetitions": -1}, "n_repetitions should be a whole number"),
         ({"preset": "fats"}, "Unknown preset 'fats': choose one of fast, paper, official"),
         ({"inference": "mean"}, "inference should be 'consensus' or 'medoid', found 'mean'"),
-        ({"orthogonality": -0.1}, "orthogonality should be 0 or more"),
-        ({"orthogonality": np.nan}, "orthogonality should be 0 or more"),
-        ({"max_steps": 0}, "max_steps should be 1 or more"),
+        ({"orthogonality": -0.1}, "orthogonality should be a number from 0 on"),
+        ({"orthogonality": np.nan}, "orthogonality should be a number from 0 on"),
+        ({"max_steps": 0}, "max_steps should be a whole number from 1 on"),
     ],
 )
 def test_a_bad_setting_is_named(unfitted, small_table, small_labels, setting, message):

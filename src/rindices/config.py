@@ -6,7 +6,8 @@ them trains at once; `Training` holds the formulas that are compiled in. `Schedu
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 
@@ -151,6 +152,20 @@ def get_preset(preset: str | Preset) -> Preset:
     if preset not in PRESETS:
         raise ValueError(f"Unknown preset {preset!r}: choose one of {', '.join(PRESETS)}.")
     return PRESETS[preset]()
+
+
+def adjusted(preset: Preset, orthogonality: float | None = None, max_steps: int | None = None) -> Preset:
+    """Return a preset with another weight λ or another length, where they are given."""
+    if orthogonality is not None:
+        if not 0 <= orthogonality < float("inf"):
+            raise ValueError(f"orthogonality should be a number from 0 on, found {orthogonality!r}.")
+        preset = replace(preset, weights=preset.weights._replace(orthogonality=float(orthogonality)))
+    if max_steps is not None:
+        if not isinstance(max_steps, Integral) or max_steps < 1:
+            raise ValueError(f"max_steps should be a whole number from 1 on, found {max_steps!r}.")
+        shortest = min(preset.schedule.min_steps, int(max_steps))
+        preset = replace(preset, schedule=replace(preset.schedule, max_steps=int(max_steps), min_steps=shortest))
+    return preset
 
 
 def preset_to_json(preset: Preset) -> dict[str, Any]:

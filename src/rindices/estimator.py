@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -17,8 +16,8 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rindices.agreement import Agreement
-from rindices.cohort.contract import Contract, CovariateSpec
-from rindices.config import Preset, get_preset, preset_from_json, preset_to_json
+from rindices.cohort.contract import Contract
+from rindices.config import Preset, adjusted, get_preset, preset_from_json, preset_to_json
 from rindices.core import devices, inference
 from rindices.core.train import People
 from rindices.inputs import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
@@ -134,8 +133,9 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         patient = is_patient(y)
         table = covariate_table(covariates, len(X), index)
-        contract = _contract(X, table, getattr(self, "feature_names_in_", None))
-        regions = list(contract.features)
+        regions = [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])]
+        check_roles(regions, [*([] if table is None else table), Contract.id_column, Contract.diagnosis_column])
+        contract = Contract.of_people(pd.DataFrame(X, columns=regions), table)
         batch_size = preset.schedule.batch_size or max(1, int(patient.sum()) // 8)
         check_groups(X[~patient], int(patient.sum()), batch_size, regions)
         preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient])
@@ -271,18 +271,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 raise ValueError(f"{name} should be a whole number from 1 on, found {value!r}.")
         if self.inference not in ("consensus", "medoid"):
             raise ValueError(f"inference should be 'consensus' or 'medoid', found {self.inference!r}.")
-        preset = get_preset(self.preset)
-        if self.orthogonality is not None:
-            if not self.orthogonality >= 0:
-                raise ValueError(f"orthogonality should be 0 or more, found {self.orthogonality!r}.")
-            preset = replace(preset, weights=preset.weights._replace(orthogonality=float(self.orthogonality)))
-        if self.max_steps is not None:
-            if not self.max_steps >= 1:
-                raise ValueError(f"max_steps should be 1 or more, found {self.max_steps!r}.")
-            schedule = preset.schedule
-            least = min(schedule.min_steps, int(self.max_steps))
-            preset = replace(preset, schedule=replace(schedule, max_steps=int(self.max_steps), min_steps=least))
-        return preset
+        return adjusted(get_preset(self.preset), self.orthogonality, self.max_steps)
 
     def _scaled(self, X: Any, covariates: Any) -> tuple[np.ndarray, pd.DataFrame | None]:
         check_is_fitted(self, "models_")
@@ -341,17 +330,3 @@ def _from_header(header: dict[str, Any]) -> SurrealGAN:
 
 def _spread(members: np.ndarray) -> np.ndarray:
     return members.std(axis=0, ddof=1) if len(members) > 1 else np.full(members.shape[1:], np.nan)
-
-
-def _contract(X: np.ndarray, covariates: pd.DataFrame | None, names: np.ndarray | None) -> Contract:
-    table = pd.DataFrame() if covariates is None else covariates
-    specs = [CovariateSpec.from_values(str(name), table[name].to_numpy()) for name in table]
-    regions = tuple(names if names is not None else (f"x{i}" for i in range(X.shape[1])))
-    check_roles(regions, [*table, Contract.id_column, Contract.diagnosis_column])
-    return Contract(
-        features=regions,
-        feature_minimum=tuple(X.min(axis=0).tolist()),
-        feature_median=tuple(np.median(X, axis=0).tolist()),
-        feature_maximum=tuple(X.max(axis=0).tolist()),
-        covariates=tuple(specs),
-    )

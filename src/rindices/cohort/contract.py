@@ -76,20 +76,29 @@ class Contract:
         unit: str | None = None,
     ) -> Contract:
         """Describe the training people (controls and patients) of a cohort."""
-        values = cohort.features.to_numpy()[cohort.training]
-        covariates = cohort.covariates[cohort.training]
-        return cls(
-            features=tuple(cohort.features.columns),
-            feature_minimum=tuple(values.min(axis=0).tolist()),
-            feature_median=tuple(np.median(values, axis=0).tolist()),
-            feature_maximum=tuple(values.max(axis=0).tolist()),
-            covariates=tuple(CovariateSpec.from_values(str(name), covariates[name].to_numpy()) for name in covariates),
+        return cls.of_people(
+            cohort.features[cohort.training],
+            cohort.covariates[cohort.training],
             ignored_columns=cohort.ignored_columns,
             id_column=id_column,
             diagnosis_column=diagnosis_column,
             control_labels=cohort.control_labels,
             patient_labels=cohort.patient_labels,
             unit=unit,
+        )
+
+    @classmethod
+    def of_people(cls, features: pd.DataFrame, covariates: pd.DataFrame | None, **rest: Any) -> Contract:
+        """Describe the regions and covariates of training people; `rest` are the other fields."""
+        values = features.to_numpy()
+        table = pd.DataFrame() if covariates is None else covariates
+        return cls(
+            features=tuple(map(str, features.columns)),
+            feature_minimum=tuple(values.min(axis=0).tolist()),
+            feature_median=tuple(np.median(values, axis=0).tolist()),
+            feature_maximum=tuple(values.max(axis=0).tolist()),
+            covariates=tuple(CovariateSpec.from_values(str(name), table[name].to_numpy()) for name in table),
+            **rest,
         )
 
     def to_json(self) -> dict[str, Any]:
