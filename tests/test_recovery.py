@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rindices.agreement import pattern_concordance
-from rindices.config import LossWeights, Schedule, fast
+from rindices.config import LearningRates, LossWeights, Schedule, Training, fast
 from rindices.core.inference import pattern_changes, r_indices
-from rindices.core.train import People
+from rindices.core.train import People, make_members, train
 from rindices.preprocessing import ControlScaler, whitening_matrix
 from rindices.selection import repeat
 from rindices.simulate import simulate_cohort
@@ -89,3 +89,17 @@ def test_default_preset_finds_severities_again():
     cohort, _, people, selected = trained("basic", fast(), n_repetitions=4)
     scores = r_indices(selected.models, people.patients).mean(axis=0)
     assert pattern_concordance(cohort.truth[["s1", "s2", "s3"]].to_numpy(), scores) > 0.88
+
+
+@pytest.mark.slow
+def test_losses_of_a_model_do_not_depend_on_its_company(basic):
+    """At a real size, over the first 20 steps, whether a model is trained alone or among three others."""
+    people = basic[2]
+
+    def losses(n_members):
+        members = make_members(0, [LossWeights()] * n_members, [LearningRates()] * n_members)
+        schedule = {"batch_size": 32, "checkpoint_every": 1, "min_steps": 0, "max_steps": 20}
+        looks = train(people, members, Training(), n_patterns=3, **schedule)
+        return np.array([[values[0] for values in look.losses.values()] for look in looks])
+
+    np.testing.assert_allclose(losses(1), losses(4), rtol=0, atol=1e-4)
