@@ -260,6 +260,16 @@ def test_apply_does_not_write_over_what_it_reads(fitted, which):
     assert (out.parent / which).read_bytes() == before
 
 
+def test_patterns_that_are_not_found_again_are_called_unreliable(fitted, tmp_path, monkeypatch):
+    _, out, _ = fitted
+    monkeypatch.setattr("rindices.workflow.HARDLY_AGREE", 0.999)
+    result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", "--patients", "PT", *TINY)
+    assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["reliable"] is False
+    assert "Not reliable: Repeated trainings hardly agree" in result.output
+    assert "not reliable" in (tmp_path / "run" / "report.html").read_text()
+
+
 def test_a_single_repetition_is_cautioned_about(fitted, tmp_path):
     _, out, _ = fitted
     one = ["--patients", "PT", "--repetitions", 1, "--steps", 10, "--patterns", 2, "--no-report"]

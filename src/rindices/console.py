@@ -72,6 +72,8 @@ def describe_run(summary: dict[str, Any], out: Path, cohort: Cohort, *, report: 
     agreement = "unknown with a single one" if math.isnan(value) else f"{value:.3f} (0.5 is chance, 1 is perfect)"
     console.print(f"Used {used} at step {summary['step']:,}; their agreement is {agreement}.")
     _warn(warning for warning in summary["warnings"] if warning not in cohort.warnings)
+    if summary["reliable"] is False:
+        console.print(f"Not reliable: {summary['reliable_reason']} Do not interpret these R-indices.", style="bold red")
     places = {"R-indices": "r_indices.csv", "Patterns": "patterns.csv", "Model": "model.safetensors"}
     places |= {"Picture": "r_indices.png"} | ({"Report": "report.html"} if report else {})
     for name, file in places.items():
