@@ -19,7 +19,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold, cross_val_predict
 
 from rindices import SurrealGAN, simulate_cohort
-from rindices.agreement import concordance, pattern_concordance
+from rindices.agreement import concordance, match_patterns
 
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
 NOT_REGIONS = ("participant_id", "diagnosis", "age", "sex")
@@ -33,7 +33,9 @@ def ridge_ceiling(patients: np.ndarray, truth: np.ndarray) -> float:
     return float(np.mean([concordance(truth[:, i], predicted[:, i]) for i in range(truth.shape[1])]))
 
 
-def measure(kind: str, seed: int, own: pd.DataFrame | None, repetitions: int) -> dict[str, float | str | int]:
+def measure(
+    kind: str, seed: int, own: pd.DataFrame | None, repetitions: int, covariates: list[str]
+) -> dict[str, float | str | int]:
     """Fit one cohort and compare with the truth."""
     sizes = {} if own is None else {"controls": own, "n_controls": len(own) // 3}
     cohort = simulate_cohort(kind, seed=seed, **sizes)
@@ -44,9 +46,11 @@ def measure(kind: str, seed: int, own: pd.DataFrame | None, repetitions: int) ->
     model = SurrealGAN(n_repetitions=repetitions, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        model.fit(regions, patient)
+        model.fit(regions, patient, cohort.table[covariates] if covariates else None)
     seconds = time.perf_counter() - start
-    consensus = pattern_concordance(truth, model.r_indices_[patient])
+    order, concordances = match_patterns(truth, model.r_indices_[patient])
+    consensus = float(concordances.mean())
+    errors = model.r_indices_[patient][:, order] - truth
     ceiling = ridge_ceiling(regions.to_numpy()[patient], truth)
     return {
         "cohort": kind,
@@ -54,6 +58,8 @@ def measure(kind: str, seed: int, own: pd.DataFrame | None, repetitions: int) ->
         "consensus": consensus,
         "ridge": ceiling,
         "difference": consensus - ceiling,
+        "bias": float(max(errors.mean(axis=0), key=abs)),  # of the pattern where it is largest
+        "rmse": float(np.sqrt((errors**2).mean())),
         "agreement": model.agreement_.pattern_agreement,
         "used": len(model.members_),
         "step": model.step_,
@@ -66,14 +72,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--controls", help="a table of healthy people to build on, instead of the embedded population")
+    parser.add_argument("--kinds", nargs="*", choices=KINDS, default=KINDS)
+    parser.add_argument(
+        "--covariates", nargs="*", default=[], help="columns whose effects are removed, such as age sex"
+    )
     parser.add_argument("--repetitions", type=int, default=10)
     parser.add_argument("--out", help="CSV file for the table")
     options = parser.parse_args()
     own = None if options.controls is None else pd.read_csv(options.controls)
     rows = []
     for seed in options.seeds:
-        for kind in KINDS:
-            rows.append(measure(kind, seed, own, options.repetitions))
+        for kind in options.kinds:
+            rows.append(measure(kind, seed, own, options.repetitions, options.covariates))
             print(
                 " ".join(
                     f"{name} {value:.4g}" if isinstance(value, float) else str(value)

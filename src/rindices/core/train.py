@@ -24,7 +24,7 @@ from rindices.core.step import Data, TrainState, initial_state, step
 
 _ROWS = 128  # people are padded to a multiple of this, so that cohorts of similar size share a compiled program
 
-_MATRIX_UNIT = 8  # accelerators multiply matrices of odd sizes at half the speed
+_MATRIX_UNIT = 8  # accelerators multiply matrices of odd sizes more slowly
 
 
 class Members(NamedTuple):
