@@ -95,7 +95,7 @@ def main() -> None:
     if options.out:
         table.to_csv(options.out, index=False)
     means = table.groupby("cohort", sort=False)[
-        ["consensus", "ridge", "difference", "agreement", "step", "seconds"]
+        ["consensus", "ridge", "difference", "bias", "rmse", "agreement", "step", "seconds"]
     ].mean()
     print(means.round(3).to_string())
 

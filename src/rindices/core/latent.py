@@ -26,9 +26,14 @@ def draw(key: Array, batch_size: int, n_patterns: int, n_controls: Array, n_pati
     uniform = jax.random.uniform(key, (batch_size, 2 + 3 * n_patterns))
     rows, earlier, further, near = jnp.split(uniform, [2, 2 + n_patterns, 2 + 2 * n_patterns], axis=1)
     return Draw(
-        controls=(rows[:, 0] * n_controls).astype(jnp.int32),
-        patients=(rows[:, 1] * n_patients).astype(jnp.int32),
+        controls=_row(rows[:, 0], n_controls),
+        patients=_row(rows[:, 1], n_patients),
         earlier=earlier,
         later=earlier + (1 - earlier) * further,
         near_control=_NEAR_CONTROL * near,
     )
+
+
+def _row(uniform: Array, n_people: Array) -> Array:
+    # The last row, should a generator ever give 1 itself.
+    return jnp.minimum((uniform * n_people).astype(jnp.int32), n_people - 1)
