@@ -2,6 +2,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
+from scipy.stats import t as student_t
 
 from rindices import agreement
 
@@ -124,12 +125,107 @@ def test_pairwise_is_symmetric_within_range_and_empty_on_the_diagonal():
     np.testing.assert_allclose(pairs[np.triu_indices(4, 1)], swapped)
 
 
+def one_by_one(members):
+    return np.array([agreement.compare(a, b) for a, b in combinations(members, 2)])
+
+
+def upper(pairs):
+    return pairs[np.triu_indices(len(pairs), 1)]
+
+
+@pytest.mark.parametrize("levels", [None, 7])
+@pytest.mark.parametrize("n_patterns", [1, 2, 3, 5])
+@pytest.mark.parametrize("n_people", [59, 60])
+def test_pairwise_is_compare_for_all_models_at_once(levels, n_patterns, n_people):
+    rng = np.random.default_rng(n_patterns)
+    truth = severities(n_people, n_patterns)
+    members = np.stack([noisy(truth, 0.2, seed)[:, rng.permutation(n_patterns)] for seed in range(6)])
+    if levels:
+        members = np.floor(levels * members)
+    np.testing.assert_allclose(upper(agreement.pairwise(members)), one_by_one(members), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("limit", [0, 10**9])
+def test_pairwise_of_many_people_does_not_count_pairs(monkeypatch, limit):
+    members = np.floor(20 * np.stack([noisy(severities(80), 0.2, seed)[:, [2, 0, 1]] for seed in range(4)]))
+    counted = []
+    count = agreement._concordant_minus_discordant
+    monkeypatch.setattr(agreement, "_SIGNS_PAY", limit)
+    monkeypatch.setattr(agreement, "_concordant_minus_discordant", lambda x: counted.append(1) or count(x))
+    np.testing.assert_allclose(upper(agreement.pairwise(members)), one_by_one(members), rtol=0, atol=1e-12)
+    assert len(counted) == (limit > 0)
+
+
+@pytest.mark.parametrize("block", [1, 4000, 10**6])
+@pytest.mark.parametrize("n_people", [1, 2, 3, 40, 41])
+def test_each_pair_of_people_counts_once(monkeypatch, block, n_people):
+    monkeypatch.setattr(agreement, "_BLOCK_BYTES", block)
+    columns = np.random.default_rng(0).integers(9, size=(4, n_people)).astype(float)
+    columns[0] = 1e9 + 1e-6 * columns[0]  # equal in single precision
+    signs = np.sign([columns[:, i] - columns[:, j] for i, j in combinations(range(n_people), 2)]).reshape(-1, 4)
+    np.testing.assert_array_equal(agreement._concordant_minus_discordant(columns), signs.T @ signs)
+
+
+def test_pairwise_of_single_precision_is_as_exact_as_of_double():
+    members = np.stack([noisy(severities(300), 0.2, seed) for seed in range(3)]).astype(np.float32)
+    np.testing.assert_allclose(upper(agreement.pairwise(members)), one_by_one(members.astype(float)), atol=1e-12)
+
+
+@pytest.mark.parametrize("limit", [0, 10**9])
+def test_pairwise_with_a_flat_model_scores_chance_as_the_last_and_is_an_error_as_the_reference(monkeypatch, limit):
+    monkeypatch.setattr(agreement, "_SIGNS_PAY", limit)
+    members = np.stack([severities(), severities(seed=1), np.full((60, 3), 0.3)])
+    pairs = agreement.pairwise(members)
+    np.testing.assert_allclose(pairs[:2, 2], np.broadcast_to([0.5, 0, 0], (2, 3)), atol=1e-12)
+    with pytest.raises(ValueError, match="all values to compare with are equal"):
+        agreement.pairwise(members[[0, 2, 1]])
+    with pytest.raises(ValueError, match="all values to compare with are equal"):
+        agreement.pairwise(members[:2, :0])
+
+
 def test_mean_agreement_is_over_pairs_and_undefined_for_one_model():
     members = np.stack([noisy(severities(), 0.2, seed) for seed in range(3)])
     pairs = [agreement.compare(members[i], members[j]) for i, j in [(0, 1), (0, 2), (1, 2)]]
     assert agreement.mean_agreement(agreement.pairwise(members)) == pytest.approx(tuple(np.mean(pairs, axis=0)))
     assert np.isnan(agreement.mean_agreement(agreement.pairwise(members[:1]))).all()
     assert np.isnan(agreement.mean_agreement(agreement.pairwise(members[:0]))).all()
+
+
+def leave_one_out_errors(members):
+    n_models = len(members)
+    means = np.array([np.mean(one_by_one(np.delete(members, i, axis=0)), axis=0) for i in range(n_models)])
+    return np.sqrt((n_models - 1) / n_models * np.sum((means - means.mean(axis=0)) ** 2, axis=0))
+
+
+@pytest.mark.parametrize("n_models", [3, 6])
+@pytest.mark.parametrize("n_patterns", [1, 3])
+def test_standard_errors_come_from_leaving_out_one_model(n_models, n_patterns):
+    truth = severities(n_patterns=n_patterns)
+    members = np.stack([noisy(truth, 0.1 * (1 + seed), seed) for seed in range(n_models)])
+    pairs = agreement.pairwise(members)
+    expected = leave_one_out_errors(members)
+    np.testing.assert_allclose(agreement.jackknife(pairs), expected, atol=1e-12)
+    assert np.isnan(expected).tolist() == [False, False, n_patterns == 1]
+    mean = one_by_one(members).mean(axis=0)
+    half = student_t(n_models - 1).interval(0.95)[1] * expected
+    np.testing.assert_allclose(agreement.interval(pairs)[:, 0], mean - half, atol=1e-12)
+    np.testing.assert_allclose(agreement.interval(pairs)[:, 1], np.minimum(mean + half, 1), atol=1e-12)
+
+
+def test_interval_holds_the_mean_and_does_not_pass_one():
+    members = np.stack([noisy(severities(), sd, seed) for seed, sd in enumerate([0.01, 0.01, 0.3, 0.8])])
+    pairs = agreement.pairwise(members)
+    limits, mean = agreement.interval(pairs), np.array(agreement.mean_agreement(pairs))
+    assert limits.shape == (3, 2)
+    assert (limits[:, 0] < mean).all()
+    assert (limits[:, 1] == 1).all()
+
+
+@pytest.mark.parametrize("n_models", [0, 1, 2])
+def test_two_models_are_too_few_for_a_standard_error(n_models):
+    pairs = agreement.pairwise(np.stack([severities(), noisy(severities(), 0.1)])[:n_models])
+    np.testing.assert_array_equal(agreement.jackknife(pairs), np.full(3, np.nan))
+    np.testing.assert_array_equal(agreement.interval(pairs), np.full((3, 2), np.nan))
 
 
 def test_faults_are_named():
