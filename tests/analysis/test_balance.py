@@ -1,0 +1,209 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from rindices.analysis import balance_warnings, group_balance
+from rindices.errors import InputError
+
+
+def people(seed=0, n_controls=120, n_patients=80):
+    rng = np.random.default_rng(seed)
+    n_people = n_controls + n_patients
+    patient = np.arange(n_people) >= n_controls
+    variables = pd.DataFrame(
+        {
+            "age": rng.normal(70, 8, n_people) - 9 * patient,
+            "sex": np.where(rng.uniform(size=n_people) < 0.3 + 0.3 * patient, "F", "M"),
+            "site": rng.choice(list("ABCDEFG"), n_people),
+            "volume": rng.normal(1.4e6, 1e5, n_people),
+            "carrier": rng.integers(2, size=n_people),
+        }
+    )
+    return variables, patient
+
+
+def row(values, patient, **kind):
+    return group_balance(pd.DataFrame({"x": pd.Series(values, **kind)}), patient).iloc[0]
+
+
+def test_numbers_are_compared_in_pooled_sd_and_by_welch():
+    variables, patient = people()
+    found = group_balance(variables, patient).set_index("variable")
+    for name in ("age", "volume"):
+        controls, patients = variables[name][~patient], variables[name][patient]
+        pooled = math.sqrt((controls.std() ** 2 + patients.std() ** 2) / 2)
+        assert found.kind[name] == "number"
+        assert found.difference[name] == pytest.approx((patients.mean() - controls.mean()) / pooled)
+        assert found.p[name] == pytest.approx(stats.ttest_ind(patients, controls, equal_var=False).pvalue)
+    assert found.difference["age"] < -0.8
+    assert found.controls["age"] == f"{variables.age[~patient].mean():.1f} ± {variables.age[~patient].std():.1f}"
+
+
+@pytest.mark.parametrize("name", ["sex", "site", "carrier"])
+def test_categories_are_compared_by_chi_square(name):
+    variables, patient = people()
+    found = group_balance(variables, patient).set_index("variable").loc[name]
+    test = stats.chi2_contingency(pd.crosstab(variables[name], patient), correction=False)
+    assert found.kind == "category"
+    assert found.difference == pytest.approx(math.sqrt(test.statistic / len(patient)))
+    assert found.p == pytest.approx(test.pvalue)
+
+
+def test_perfect_and_no_association():
+    patient = [False] * 4 + [True] * 4
+    assert row(list("AABBCCDD"), patient).difference == pytest.approx(1)
+    assert row(list("ABABABAB"), patient).difference == pytest.approx(0)
+
+
+def test_table_reads_well():
+    variables = pd.DataFrame(
+        {
+            "age": [60.0, 62, 64, 70, 72, 74],
+            "volume": [1.40e6, 1.45e6, 1.50e6, 1.3e6, 1.4e6, 1.5e6],
+            "thickness": [2.50, 2.51, 2.52, 2.4, 2.5, 2.6],
+            "sex": list("FFMFMM"),
+            "smoker": [True, False, False, False, False, False],
+            "site": list("ABCDEA"),
+        }
+    )
+    found = group_balance(variables, [0, 0, 0, 1, 1, 1])
+    assert found.variable.tolist() == list(variables)
+    assert found.controls.tolist() == [
+        "62.0 ± 2.0",
+        "1450000 ± 50000",
+        "2.510 ± 0.010",
+        "F 67 %, M 33 %",
+        "False 67 %, True 33 %",
+        "3 categories",
+    ]
+    assert found.patients.tolist()[3:5] == ["F 33 %, M 67 %", "False 100 %, True 0 %"]
+    assert found.kind.tolist() == ["number"] * 3 + ["category"] * 3
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([0, 1, 0, 1], "category"),
+        ([0, 1, 2, 1], "number"),
+        ([True, False, True, True], "category"),
+        (list("AABB"), "category"),
+        (pd.array([1, 2, None, 3], dtype="Int64"), "number"),
+        (pd.array([True, None, False, True], dtype="boolean"), "category"),
+        (pd.Series([1.5, None, 2.5, 3.5], dtype=object), "number"),
+        (pd.Categorical([1, 2, 3, 1]), "category"),
+    ],
+)
+def test_kinds_of_variables(values, kind):
+    assert row(values, [0, 1, 0, 1]).kind == kind
+
+
+def test_missing_and_infinite_values_are_left_out_of_their_variable_only():
+    variables, patient = people()
+    holes = variables.copy()
+    holes.loc[[0, 3, 150], "age"] = [np.nan, np.inf, np.nan]
+    holes.loc[[5, 160, 170], "sex"] = None
+    found = group_balance(holes, patient).set_index("variable")
+    for name, (n_controls, n_patients) in {"age": (118, 79), "sex": (119, 78), "site": (120, 80)}.items():
+        known = np.isfinite(holes[name]) if name == "age" else holes[name].notna()
+        alone = group_balance(variables.loc[known, [name]], patient[known]).iloc[0]
+        assert (found.n_controls[name], found.n_patients[name]) == (n_controls, n_patients)
+        assert (found.difference[name], found.p[name]) == (alone.difference, alone.p)
+
+
+@pytest.mark.parametrize("values", [[3.0] * 6, ["A"] * 6, [True] * 6])
+def test_constant_variable_does_not_differ(values):
+    found = row(values, [0, 0, 0, 1, 1, 1])
+    assert found.difference == 0
+    assert np.isnan(found.p)
+    assert np.isnan(found.q)
+    assert not found.imbalanced
+
+
+@pytest.mark.parametrize("values", [[1.0, 2, 3, np.nan, np.nan, np.nan], ["A", "B", "C", None, None, None]])
+def test_variable_known_in_one_group_only_cannot_be_compared(values):
+    found = row(values, [0, 0, 0, 1, 1, 1])
+    assert np.isnan([found.difference, found.p]).all()
+    assert (found.n_controls, found.n_patients, found.patients) == (3, 0, "no values")
+    assert not found.imbalanced
+
+
+def test_unknown_variable_and_single_people():
+    assert row([np.nan] * 4, [0, 0, 1, 1]).controls == "no values"
+    single = row([61.0, 62, 64], [0, 0, 1])
+    assert (single.patients, single.n_patients) == ("64", 1)
+    assert np.isnan(single.p)
+
+
+def test_number_constant_in_one_group_is_still_compared():
+    values, patient = np.array([5.0, 5, 5, 5, 6, 7, 8]), np.array([0, 0, 0, 0, 1, 1, 1])
+    found = row(values, patient)
+    assert found.difference == pytest.approx(2 / math.sqrt(0.5))
+    assert found.p == pytest.approx(2 * stats.t.sf(2 / math.sqrt(1 / 3), 2))  # only the patients' error counts
+
+
+def test_q_is_benjamini_hochberg_over_the_variables_with_p():
+    variables, patient = people()
+    variables["constant"] = 1.0
+    found = group_balance(variables, patient)
+    p = found.p.dropna().sort_values()
+    steps = p * len(p) / np.arange(1, len(p) + 1)
+    expected = steps[::-1].cummin().clip(upper=1)
+    np.testing.assert_allclose(found.q[expected.index], expected)
+    assert found.q.isna().tolist() == [False] * 5 + [True]
+
+
+def test_imbalance_needs_both_certainty_and_size():
+    variables, patient = people()
+    found = group_balance(variables, patient).set_index("variable").imbalanced
+    assert found.to_dict() == {"age": True, "sex": True, "site": False, "volume": False, "carrier": False}
+    many = np.arange(40_000) % 2 == 1
+    trifle = np.random.default_rng(0).standard_normal(40_000) + 0.06 * many
+    small = row(trifle, many)
+    assert small.q < 1e-3
+    assert 0 < small.difference < 0.1
+    assert not small.imbalanced
+    few = row([1.0, 2, 3, 2, 3, 4.5], [0, 0, 0, 1, 1, 1])
+    assert few.difference > 0.5
+    assert not few.imbalanced
+
+
+def test_warnings_name_the_imbalanced_variables_in_words():
+    variables = pd.DataFrame({"age": [70, 72, 74] * 4 + [60, 62, 64] * 4, "sex": list("F" * 12 + "M" * 12), "x": 1})
+    patient = np.arange(24) >= 12
+    assert balance_warnings(group_balance(variables, patient)) == [
+        "Patients and controls differ in age (62.0 ± 1.7 against 72.0 ± 1.7, difference 5.86 sd): what looks like "
+        "disease may be age. Match the groups, or give it as a covariate.",
+        "Patients and controls differ in sex (F 0 %, M 100 % against F 100 %, M 0 %, Cramér's V 1.00): what looks like "
+        "disease may be sex. Match the groups, or give it as a covariate.",
+    ]
+    assert balance_warnings(group_balance(variables[["x"]], patient)) == []
+
+
+def test_columns_of_the_table():
+    first = ["variable", "kind", "n_controls", "n_patients", "controls", "patients"]
+    assert list(group_balance(*people())) == [*first, "difference", "p", "q", "imbalanced"]
+
+
+def test_no_variables_give_an_empty_table():
+    found = group_balance(pd.DataFrame(index=range(4)), [0, 0, 1, 1])
+    assert found.empty
+    assert list(found) == list(group_balance(*people()))
+    assert balance_warnings(found) == []
+
+
+@pytest.mark.parametrize(
+    ("patient", "message"),
+    [([True, False], "one value a person"), ([0, 1, 2], "found '2'"), (["0", "1", "1"], "found '0'")],
+)
+def test_wrong_groups_are_told(patient, message):
+    with pytest.raises(InputError, match=message):
+        group_balance(pd.DataFrame({"age": [1, 2, 3]}), patient)
+
+
+def test_the_index_of_a_table_does_not_matter():
+    variables, patient = people()
+    shuffled = variables.set_index(np.arange(len(patient))[::-1])
+    pd.testing.assert_frame_equal(group_balance(shuffled, pd.Series(patient)), group_balance(variables, patient))
