@@ -1,0 +1,1 @@
+"""What others made, brought in: the authors' published checkpoints, and tables of MUSE volumes."""

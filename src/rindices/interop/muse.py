@@ -1,0 +1,221 @@
+"""MUSE volumes: the regions of the atlas, and the 72 inputs of the authors' published models.
+
+The inputs are the five single regions 35, 71, 72, 73 and 95, then the sums of left and right of all paired regions in
+ascending order (23+30, 31+32, 36+37, ...). The ventricles (4, 11, 49 to 52) are left out. Volumes are in mm³.
+
+A sum is named by its numbers and the region: ``MUSE_47+48 hippocampus``; a single region likewise: ``MUSE_35 brain
+stem``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from functools import cache
+from importlib.resources import files
+from io import StringIO
+
+import numpy as np
+import pandas as pd
+
+from rindices.cohort.cells import spreadsheet_rows, with_numbers
+from rindices.cohort.columns import Names, expand_names, wanted_names
+from rindices.errors import InputError, counted, listed, shown
+
+__all__ = ["MUSE72", "MUSE72_NAMES", "UNIT", "is_muse72", "muse72", "muse_regions", "with_muse72"]
+
+MUSE72 = "muse72"  # the word that stands for the recipe on the command line
+UNIT = "mm3"
+# The 72 regions together are the brain without ventricles: 0.7 to 1.8 litres in adults, with room for small heads.
+_LEAST_BRAIN, _LARGEST_BRAIN = 4e5, 3e6
+_ML = 1000.0
+# MUSE_Volume_47, H_MUSE_Volume_47 (harmonised), DL_MUSE_Volume_47 (DLMUSE), MUSE_47, 47; not residuals and the like.
+_NUMBERED = re.compile(r"(?:(?:h_|dl_|raw_)*(?:dl)?muse_(?:volume_|vol_)?)?(\d{1,3})")
+_HEMISPHERES = {"left": ("left", "l"), "right": ("right", "r"), "none": ("",)}
+
+
+def muse_regions() -> pd.DataFrame:
+    """Return the regions of the MUSE atlas.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by number, with the columns hemisphere (left, right, none), tissue (grey, white, ventricle), name,
+        and short (another name that is in use, or nothing).
+
+    Examples
+    --------
+    >>> muse_regions().loc[47].tolist()
+    ['right', 'grey', 'hippocampus', '']
+    """
+    text = files("rindices.interop").joinpath("muse_regions.csv").read_text(encoding="utf-8")
+    return pd.read_csv(StringIO(text), index_col="number", keep_default_na=False)
+
+
+def _recipe() -> dict[str, tuple[int, ...]]:
+    regions = muse_regions()
+    brain = regions[regions["tissue"] != "ventricle"]
+    numbers = [tuple(sorted(map(int, group.index))) for _, group in brain.groupby("name", sort=False)]
+    ordered = sorted(numbers, key=lambda group: (len(group), group))
+    return {f"MUSE_{'+'.join(map(str, group))} {regions['name'][group[0]]}": group for group in ordered}
+
+
+_RECIPE = _recipe()
+MUSE72_NAMES = tuple(_RECIPE)
+
+
+def is_muse72(features: tuple[str, ...]) -> bool:
+    """Tell whether a model's regions are the 72 inputs."""
+    return tuple(features) == MUSE72_NAMES
+
+
+def muse72(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the 72 inputs of the published models from a table of MUSE or DLMUSE volumes.
+
+    Parameters
+    ----------
+    table
+        One row a person. Columns are called ``MUSE_Volume_47``, ``H_MUSE_Volume_47``, ``DL_MUSE_Volume_47``, ``47`` or
+        ``Right Hippocampus``; capitals, spaces, points and underscores do not matter. Other columns are not looked at.
+
+    Returns
+    -------
+    DataFrame
+        The 72 regions in order, in mm³, with the table's index. Volumes in mL are converted.
+
+    Raises
+    ------
+    InputError
+        If regions are missing or there twice, or the values are no volumes in mm³ or mL.
+
+    Examples
+    --------
+    >>> numbers = muse_regions().index
+    >>> table = pd.DataFrame({f"MUSE_Volume_{number}": [8500.0] for number in numbers})
+    >>> muse72(table)["MUSE_47+48 hippocampus"].tolist()
+    [17000.0]
+    """
+    column_of = _find(table)
+    wanted = sorted(number for group in _RECIPE.values() for number in group)
+    _refuse_missing([number for number in wanted if number not in column_of], column_of)
+    volumes = with_numbers(table[[column_of[number] for number in wanted]])
+    _refuse_text(volumes)
+    by_number = dict(zip(wanted, volumes.to_numpy(np.float64).T, strict=True))
+    sums = np.stack([np.sum([by_number[number] for number in group], axis=0) for group in _RECIPE.values()], axis=1)
+    return pd.DataFrame(sums * _factor(sums, table), index=table.index, columns=list(MUSE72_NAMES))
+
+
+def with_muse72(table: pd.DataFrame, exclude: Names = ()) -> pd.DataFrame:
+    """Return the table with its MUSE columns replaced by the 72 inputs; other columns stay.
+
+    Sums of regions that MUSE also writes (``MUSE_Volume_601`` and the like) are dropped with the rest.
+
+    Parameters
+    ----------
+    table
+        As for `muse72`. A table that has the 72 inputs already is returned as it is.
+    exclude
+        Columns to leave out first: names, patterns or a file with names.
+    """
+    columns = [str(name) for name in table.columns]
+    table = table.set_axis(columns, axis=1)
+    if set(MUSE72_NAMES) <= set(columns):
+        return table
+    left_out = set(expand_names(wanted_names(exclude), columns, option="--exclude"))
+    table = table[[name for name in columns if name not in left_out]]
+    rest = [name for name in table.columns if _number(name) is None]
+    return pd.concat([table[rest], muse72(table)], axis=1)
+
+
+def _plain(name: str) -> str:
+    return " ".join(re.findall(r"[a-z0-9]+", name.casefold()))
+
+
+@cache
+def _names() -> dict[str, int]:
+    """Return the number of each way to write a region's name."""
+    numbers = {}
+    for number, region in muse_regions().iterrows():
+        short, name = region["short"], region["name"]
+        for word in filter(None, (name, short, f"{short} {name}" if short else "")):
+            for side in _HEMISPHERES[region["hemisphere"]]:
+                numbers[_plain(f"{side} {word}")] = numbers[_plain(f"{word} {side}")] = int(str(number))
+    return numbers
+
+
+def _number(column: str) -> int | None:
+    """Return the number of the region that a column holds, or of a sum of regions; None for other columns."""
+    tidy = re.sub(r"[\s.\-]+", "_", column.strip().casefold())
+    if numbered := _NUMBERED.fullmatch(tidy):
+        return int(numbered[1])
+    return _names().get(re.sub(r" volume$", "", _plain(column)))
+
+
+def _find(table: pd.DataFrame) -> dict[int, str]:
+    found = defaultdict(list)
+    for column in table.columns:
+        if (number := _number(str(column))) is not None:
+            found[number].append(column)
+    for number in (number for group in _RECIPE.values() for number in group):
+        if len(found[number]) > 1:
+            raise InputError(
+                f"MUSE region {number} ({_full_name(number)}) is there {len(found[number])} times: "
+                f"{listed(found[number])}.\nKeep raw or harmonised volumes, and leave out the others with --exclude."
+            )
+    return {number: columns[0] for number, columns in found.items() if columns}
+
+
+def _full_name(number: int) -> str:
+    region = muse_regions().loc[number]
+    side = "" if region["hemisphere"] == "none" else f"{region['hemisphere']} "
+    return f"{side}{region['name']}"
+
+
+def _refuse_missing(missing: list[int], found: dict[int, str]) -> None:
+    if not missing:
+        return
+    names = listed((f"{number} ({_full_name(number)})" for number in missing), limit=10)
+    n_wanted = sum(map(len, _RECIPE.values()))
+    seen = f"Found for example {listed(found.values(), limit=2)}." if found else "No column looks like a MUSE region."
+    raise InputError(
+        f"The table lacks {len(missing)} of {n_wanted} MUSE regions: {names}.\n{seen}\n"
+        "Name the columns MUSE_Volume_47, H_MUSE_Volume_47, 47 or Right Hippocampus."
+    )
+
+
+def _refuse_text(volumes: pd.DataFrame) -> None:
+    for name in volumes.columns:
+        column = volumes[name]
+        if column.dtype.kind != "f" and column.notna().any():
+            row = int(np.flatnonzero(column.notna() & pd.to_numeric(column, errors="coerce").isna())[0])
+            raise InputError(
+                f"Column {name!r} should hold volumes, but row {spreadsheet_rows(volumes)[row]} has the text "
+                f"{column.iloc[row]!r}.\nCorrect the cell."
+            )
+
+
+def _factor(sums: np.ndarray, table: pd.DataFrame) -> float:
+    """Return what turns the volumes into mm³; the size of the whole brain tells the unit."""
+    brains = sums.sum(axis=1)
+    known = np.isfinite(brains)
+    if not known.any():
+        return 1.0  # the gaps are told later, by column and person
+    typical = float(np.median(brains[known]))
+    for factor in (1.0, _ML):
+        if _LEAST_BRAIN <= typical * factor <= _LARGEST_BRAIN:
+            break
+    else:
+        raise InputError(
+            f"The 72 MUSE regions add up to {shown(typical)} in the typical person. A brain has about 1,100,000 mm³ "
+            "or 1,100 mL.\nGive volumes in mm³ or mL, as MUSE writes them: not corrected, scaled or in voxels."
+        )
+    other = _ML if factor == 1.0 else 1 / _ML
+    strange = known & (brains * factor * other >= _LEAST_BRAIN) & (brains * factor * other <= _LARGEST_BRAIN)
+    if strange.any():
+        rows = spreadsheet_rows(table)[strange]
+        raise InputError(
+            f"Most people's volumes are in {'mm³' if factor == 1.0 else 'mL'}, but those of "
+            f"{counted(int(strange.sum()), 'person', 'people')} in the other unit: row {listed(rows)}.\n"
+            "Use one unit for everybody."
+        )
+    return factor
