@@ -11,6 +11,7 @@ from matplotlib.text import Text
 
 from rindices import plots
 
+INDICES = ("pattern_agreement", "dimension_correlation", "difference_correlation")
 LONG = "Left posterior parahippocampal gyrus v1"
 
 
@@ -42,9 +43,27 @@ def selection(n_patterns=3):
     return table.assign(chosen=[False, True, False])
 
 
+def settings(numbers=(2, 3, 4), weights=(0.2, 0.8), chosen=(3, 0.8), n_models=10):
+    """Two checkpoints for each setting, the second its best; agreement falls with the distance from the chosen."""
+    rows = []
+    for number in numbers:
+        for weight in weights:
+            value = 0.95 - 0.05 * abs(number - chosen[0]) - 0.1 * abs(weight - chosen[1])
+            row = {"n_patterns": number, "orthogonality": weight, "step": 2000, "n_models": n_models}
+            row |= {"best": True, "chosen": (number, weight) == chosen}
+            for column, known in zip(
+                INDICES, (value, value - 0.1, np.nan if number == 1 else value - 0.2), strict=True
+            ):
+                row |= {column: known, f"{column}_low": known - 0.03, f"{column}_high": min(known + 0.02, 1)}
+            rows += [row, {**row, "step": 1000, "best": False, "chosen": False, INDICES[0]: 0.55}]
+    return pd.DataFrame(rows)
+
+
 KNOWN = people()[["r1", "r2", "r3"]]
 FIGURES = {
     "agreement": lambda: plots.agreement_over_training(selection()),
+    "settings": lambda: plots.agreement_over_settings(settings()),
+    "null": lambda: plots.null_statistics([0.51, 0.52, 0.55], 0.93),
     "distributions": lambda: plots.r_index_distributions(people(n_other=4)),
     "regions": lambda: plots.strongest_regions(changes()),
     "pairs": lambda: plots.r_index_pairs(people()),
@@ -89,13 +108,20 @@ def texts_on_page(figure):
         lambda: plots.r_index_pairs(people(8)),
         lambda: plots.r_index_pairs(people(2)),
         lambda: plots.agreement_over_training(selection()),
+        lambda: plots.agreement_over_settings(settings((1, 2, 3), (0.8,))),
+        lambda: plots.agreement_over_settings(settings(range(1, 11), (0.05, 0.1, 0.2, 0.4, 0.8, 1.6))),
+        lambda: plots.agreement_over_settings(settings((3,), (0.2, 0.4, 0.8))),
+        lambda: plots.null_statistics([0.5 + place / 300 for place in range(19)], 0.93),
     ],
-    ids=["one pattern", "long names", "eight patterns", "pairs of eight", "one pair", "agreement"],
+    ids=[
+        *("one pattern", "long names", "eight patterns", "pairs of eight", "one pair", "agreement"),
+        *("one weight", "six weights", "one number", "null"),
+    ],
 )
 def test_no_text_overlaps_or_leaves_the_page(draw):
     figure = draw()
     found = texts_on_page(figure)
-    assert len(found) > 10
+    assert len(found) > 7
     for place, (text, box) in enumerate(found):
         for other, other_box in found[place + 1 :]:
             shared_width = min(box.x1, other_box.x1) - max(box.x0, other_box.x0)
@@ -132,6 +158,104 @@ def test_agreement_without_values_is_still_a_figure():
     table = selection(1)
     table[["pattern_agreement", "dimension_correlation"]] = np.nan
     assert plots.figure_svg(plots.agreement_over_training(table))
+
+
+def labels_of(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def single_points(axes):
+    """Return the markers drawn on their own: place, value, marker, size, and whether hollow."""
+    lines = [line for line in axes.lines if line.get_linestyle() == "None" and len(line.get_xdata()) == 1]
+    found = [(line.get_xdata()[0], line.get_ydata()[0], line.get_marker(), line) for line in lines]
+    return [(*place, line.get_markersize(), line.get_markerfacecolor() in ("white", "none")) for *place, line in found]
+
+
+def test_settings_are_drawn_at_their_best_with_intervals():
+    table = settings()
+    figure = plots.agreement_over_settings(table)
+    best = table[table["best"]]
+    for axes, column in zip(figure.axes, INDICES, strict=True):
+        points = {(round(x), y) for x, y, *_ in single_points(axes)}
+        assert points == set(zip(best["n_patterns"], best[column], strict=True))
+        bars = sorted(tuple(path[:, 1]) for bar in axes.collections for path in bar.get_segments())
+        expected = sorted(zip(best[f"{column}_low"], best[f"{column}_high"], strict=True))
+        assert np.asarray(bars) == pytest.approx(np.asarray(expected))
+    places = sorted({x for x, *_ in single_points(figure.axes[0])})
+    assert len(places) == 6
+    assert min(np.diff(places)) > 0.05
+
+
+def test_settings_differ_in_colour_marker_and_line():
+    figure = plots.agreement_over_settings(settings(weights=(0.05, 0.1, 0.2, 0.4, 0.8, 1.6)))
+    handles = figure.legends[0].legend_handles[:6]
+    assert len({handle.get_color() for handle in handles}) == 6
+    assert len({handle.get_marker() for handle in handles}) == 6
+    assert len({str((handle.get_linestyle(), handle._unscaled_dash_pattern)) for handle in handles}) == 6
+    assert labels_of(figure)[0] == "orthogonality 0.05"
+
+
+def test_chosen_setting_has_a_ring_and_a_label():
+    figure = plots.agreement_over_settings(settings())
+    assert "chosen: 3 patterns, orthogonality 0.8" in labels_of(figure)
+    assert [text.get_text() for text in figure.axes[0].texts] == ["chosen"]
+    for axes, value in zip(figure.axes, (0.95, 0.85, 0.75), strict=True):
+        [(x, y)] = [(x, y) for x, y, _, size, hollow in single_points(axes) if hollow and size > 10]
+        assert (round(x), y) == (3, pytest.approx(value))
+    assert "small and hollow: fewer models" not in labels_of(figure)
+
+
+def test_settings_with_fewer_models_are_small_and_hollow():
+    table = settings(weights=(0.8,))
+    table.loc[table["n_patterns"] == 4, "n_models"] = 3
+    figure = plots.agreement_over_settings(table)
+    sizes = {round(x): (size, hollow) for x, _, _, size, hollow in single_points(figure.axes[0]) if size < 10}
+    assert sizes[4][0] < sizes[2][0] == sizes[3][0]
+    assert [sizes[number][1] for number in (2, 3, 4)] == [False, False, True]
+    assert "small and hollow: fewer models" in labels_of(figure)
+
+
+def test_one_pattern_is_hollow_unless_alone():
+    note = "M = 1 is never chosen by agreement"
+    figure = plots.agreement_over_settings(settings((1, 2, 3), (0.8,)))
+    hollow = {round(x): hollow for x, _, _, size, hollow in single_points(figure.axes[0]) if size < 10}
+    assert hollow == {1: True, 2: False, 3: False}
+    assert note in labels_of(figure)
+    [line] = [line for line in figure.axes[0].lines if line.get_linestyle() == "-" and len(line.get_xdata()) > 1][:1]
+    assert list(line.get_xdata()) == [2, 3]
+    alone = plots.agreement_over_settings(settings((1,), (0.2, 0.8), (1, 0.8)))
+    assert not any(hollow for _, _, _, size, hollow in single_points(alone.axes[0]) if size < 10)
+    assert note not in labels_of(alone)
+    assert "chosen: 1 pattern, orthogonality 0.8" in labels_of(alone)
+
+
+def test_settings_without_intervals_or_values():
+    table = settings()
+    table[[name for name in table.columns if name.endswith(("_low", "_high"))]] = np.nan
+    assert plots.figure_svg(plots.agreement_over_settings(table))
+    table[list(INDICES)] = np.nan
+    assert plots.figure_svg(plots.agreement_over_settings(table))
+
+
+def test_wide_interval_does_not_flatten_the_panel():
+    table = settings()
+    table["pattern_agreement_low"] = -2.0
+    assert plots.agreement_over_settings(table).axes[0].get_ylim()[0] > 0.1
+
+
+def test_null_statistics_are_dots_and_the_data_a_line():
+    values = [0.53, 0.51, 0.5101, 0.56]
+    figure = plots.null_statistics(values, 0.93)
+    [axes] = figure.axes
+    dots, data, _ = axes.lines
+    assert sorted(dots.get_xdata()) == sorted(values)
+    assert list(dots.get_ydata()) == [1, 2, 1, 1]
+    assert list(data.get_xdata()) == [0.93, 0.93]
+    assert labels_of(figure) == ["4 cohorts without disease", "these data: 0.930"]
+    assert axes.get_xlim()[0] < 0.5
+    assert axes.get_xlim()[1] > 0.93
+    with pytest.raises(ValueError, match="at least one cohort"):
+        plots.null_statistics([], 0.93)
 
 
 def test_distributions_count_people_with_a_value():

@@ -12,7 +12,10 @@ import pytest
 from rindices import plots
 from rindices.report import write_report
 
+AGREEMENT = ("pattern_agreement", "dimension_correlation", "difference_correlation")
 SCRIPT = "<script>alert('region')</script>"
+CALIBRATED = {"method": "calibrated", "statistic": 0.93, "threshold": 0.612, "repetitions": 3}
+REFITS = {"method": "refits", "statistic": 0.93, "p": 0.1, "n": 19, "repetitions": 3, "values": [0.94] + [0.52] * 18}
 SECTIONS = [
     "Agreement over training",
     "R-indices of controls and patients",
@@ -87,11 +90,39 @@ def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions
     selection["pattern_agreement"] = 0.52 + 0.44 * rise
     selection["dimension_correlation"] = 0.05 + 0.9 * rise
     selection["difference_correlation"] = np.nan if n_patterns == 1 else 0.85 * rise
-    selection["chosen"] = steps == 20000
-    selection.to_csv(folder / "selection.csv", index=False)
+    with_intervals(selection).assign(best=steps == 20000, chosen=steps == 20000).to_csv(
+        folder / "selection.csv", index=False
+    )
     save_summary(folder, summary_of(n_patterns, n_controls, n_patients, n_regions))
     (folder / "run.toml").write_text('[run]\ncommand = "rindices fit volumes.csv"\nrepetitions = 10\n')
     return truth
+
+
+def with_intervals(selection, width=0.02):
+    for name in AGREEMENT:
+        selection[f"{name}_low"] = selection[name] - width
+        selection[f"{name}_high"] = (selection[name] + width).clip(upper=1)
+    return selection
+
+
+def add_settings(folder, settings):
+    """Add settings that were not chosen to the selection: (patterns, orthogonality, models, pattern agreement)."""
+    rows = []
+    for n_patterns, orthogonality, n_models, value in settings:
+        setting = {"n_patterns": n_patterns, "orthogonality": orthogonality, "n_models": n_models, "chosen": False}
+        for step, agreement in ((10000, value - 0.1), (16000, value)):
+            values = dict(zip(AGREEMENT, (agreement, agreement - 0.1, agreement - 0.2), strict=True))
+            rows.append({**setting, **values, "step": step, "best": step == 16000})
+    chosen = pd.read_csv(folder / "selection.csv")
+    pd.concat([chosen, with_intervals(pd.DataFrame(rows), 0.05)]).to_csv(folder / "selection.csv", index=False)
+
+
+def rows_of(text, caption):
+    """Return the cells of the table with this caption, a list for each row, tags replaced by spaces."""
+    table = text.split(f"<caption>{caption}")[1].split("</table>")[0]
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", table.split("<tbody>")[1])
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
+    return [[" ".join(re.sub("<[^>]*>", " ", cell).split()) for cell in row] for row in cells]
 
 
 def save_summary(folder, summary):
@@ -163,7 +194,8 @@ def run(tmp_path):
 def undrawn(monkeypatch):
     """Leave out the slow part, the drawing, where a test is about words and tables."""
     monkeypatch.setattr(plots, "figure_svg", lambda figure: "<svg/>")
-    for name in ("agreement_over_training", "r_index_distributions", "r_index_pairs", "strongest_regions"):
+    training = ("agreement_over_training", "agreement_over_settings", "null_statistics")
+    for name in (*training, "r_index_distributions", "r_index_pairs", "strongest_regions"):
         monkeypatch.setattr(plots, name, lambda *_, **__: None)
 
 
@@ -221,7 +253,11 @@ def test_hostile_text_is_shown_and_never_run(tmp_path):
         control_labels=["<b>CN</b>"],
         members_left_out=[{"member": 1, "reason": SCRIPT}],
         versions={SCRIPT: SCRIPT},
+        balance=[balance_row(SCRIPT, SCRIPT, 0.5, 0.01, True) | {"controls": SCRIPT}],
+        null=REFITS,
+        search={"reason": SCRIPT},
     )
+    add_settings(folder, [(3, 0.2, 3, 0.7)])
     (folder / "run.toml").write_text(f'name = "{SCRIPT}</code></pre>"\n')
     path = write_report(folder)
     text = path.read_text(encoding="utf-8")
@@ -230,7 +266,7 @@ def test_hostile_text_is_shown_and_never_run(tmp_path):
     assert not page.every("b")
     assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in page.every("img"))
     assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
-    assert page.words.count(SCRIPT) >= 2 + 5
+    assert page.words.count(SCRIPT) >= 2 + 5 + 5
     assert odd.split("\u202e", maxsplit=1)[0].strip() in page.words
     assert '<th scope="row">NA</th>' in text
     assert "<script" not in "".join(pictures(page))
@@ -272,7 +308,7 @@ def test_one_pattern(tmp_path):
 
 def test_one_training_has_no_agreement(run, undrawn):
     selection = pd.read_csv(run / "selection.csv").assign(n_models=1)
-    selection[["pattern_agreement", "dimension_correlation", "difference_correlation"]] = np.nan
+    selection[[name for name in selection.columns if name.startswith(AGREEMENT)]] = np.nan
     selection.to_csv(run / "selection.csv", index=False)
     people = pd.read_csv(run / "r_indices.csv")
     people[["r1_sd", "r2_sd", "r3_sd"]] = np.nan
@@ -298,12 +334,203 @@ def test_verdict(run, undrawn, reliable, expected, classes):
     assert f"{expected} The reason is given." in page.words
 
 
-def test_unfinished_run_and_warnings(run, undrawn):
-    change_summary(run, status="stopped", warnings=["Sites differ between the groups."])
+def test_warnings(run, undrawn):
+    change_summary(run, warnings=["Sites differ between the groups."])
     page = report_of(run)
-    assert "This run did not finish." in page.words
     assert (2, "Warnings") in page.headings
     assert "Sites differ between the groups." in page.words
+
+
+def test_agreement_at_the_chosen_step_has_its_interval(run, undrawn):
+    rows = rows_of(write_report(run).read_text(encoding="utf-8"), "Agreement at the chosen step 20,000")
+    value = 0.52 + 0.44 * (1 - np.exp(-20000 / 6000))
+    assert rows[0] == ["Pattern agreement", f"{value:.3f}", f"{value - 0.02:.3f}–{value + 0.02:.3f}"]
+
+
+@pytest.fixture
+def searched(run):
+    add_settings(run, [(2, 0.8, 10, 0.91), (4, 0.8, 3, 0.85), (1, 0.8, 10, 0.98), (2, 0.2, 9, 0.6)])
+    runner_up = {"n_patterns": 2, "orthogonality": 0.8, "pattern_agreement": 0.91, "n_models": 10}
+    search = {"n_patterns": [1, 2, 3, 4], "orthogonality": [0.2, 0.8], "exhaustive": False}
+    search |= {"first_stage_repetitions": 3, "models_trained": 1057, "models_exhaustive": 2120}
+    change_summary(run, search={**search, "runners_up": [runner_up], "reason": "It agrees best & most clearly."})
+    return run
+
+
+def test_search_lists_settings_best_first(searched, undrawn):
+    text = write_report(searched).read_text(encoding="utf-8")
+    page = Page(text)
+    headings = [heading for level, heading in page.headings if level == 2]
+    assert headings == ["How many patterns?", *SECTIONS]
+    assert "It agrees best & most clearly." in page.words
+    assert "Runner-up: 2 patterns with orthogonality 0.8 (pattern agreement 0.910, 10 models)." in page.words
+    assert "1,057 models were trained" in page.words
+    assert "would have been 2,120" in page.words
+    rows = rows_of(text, "Agreement of each setting, best first; one pattern last")
+    assert [row[:4] for row in rows] == [
+        ["3", "0.8", "chosen", "10"],
+        ["2", "0.8", "runner-up", "10"],
+        ["4", "0.8", "dropped early", "3"],
+        ["2", "0.2", "", "9"],
+        ["1", "0.8", "not a rival", "10"],
+    ]
+    assert rows[2][4:] == ["16,000", "0.850 0.800–0.900", "0.750 0.700–0.800", "0.650 0.600–0.700"]
+    assert "M = 1 is never chosen by agreement" in page.words
+    assert len(page.every("caption")) == len(page.every("table"))
+
+
+def test_search_without_details_and_with_negative_limits(run, undrawn):
+    add_settings(run, [(2, 0.8, 2, 0.22)])
+    text = write_report(run).read_text(encoding="utf-8")
+    rows = rows_of(text, "Agreement of each setting, best first</caption>")
+    assert [row[2] for row in rows] == ["chosen", ""]
+    assert rows[1][-1] == "0.020 −0.030 to 0.070"
+    assert "Runner" not in text
+    assert "models were trained" not in text
+    assert "M = 1" not in text
+
+
+def test_exhaustive_search_dropped_nothing(searched, undrawn):
+    search = json.loads((searched / "summary.json").read_text())["search"]
+    change_summary(searched, search={**search, "exhaustive": True, "models_trained": 2120, "runners_up": []})
+    words = report_of(searched).words
+    assert "Every setting was trained in full: 2,120 models." in words
+    assert "dropped" not in words.lower()
+
+
+def test_long_search_is_cut_but_keeps_the_chosen(run, undrawn):
+    add_settings(run, [(2, 0.01 * place, 10, 0.99) for place in range(1, 26)])
+    text = write_report(run).read_text(encoding="utf-8")
+    rows = rows_of(text, "Agreement of each setting, best first")
+    assert len(rows) == 21
+    assert rows[-1][:3] == ["3", "0.8", "chosen"]
+    assert "5 more settings are in" in text
+
+
+def test_one_setting_is_no_search(run, undrawn):
+    change_summary(run, search={"reason": "There was no choice."})
+    assert "How many patterns?" not in report_of(run).words
+
+
+@pytest.mark.parametrize(
+    ("null", "expected"),
+    [
+        (
+            CALIBRATED,
+            "at 0.930 (pattern agreement among 3 repetitions; 0.5 is chance). This is above the threshold of 0.612",
+        ),
+        ({**CALIBRATED, "statistic": 0.6}, "This is not above the threshold of 0.612"),
+        ({**CALIBRATED, "threshold": None}, "there is no threshold"),
+        (
+            REFITS,
+            "on 19 cohorts in which the labels of patients and controls were permuted",
+        ),
+        (REFITS, "the groups do not differ; 1 of them agreed as well or better (p = 0.100)"),
+        ({**REFITS, "values": [0.5] * 19, "p": 0.0002}, "none of them agreed as well or better (p < 0.001)"),
+        ({**REFITS, "values": [], "p": None}, "gave no p value"),
+        ({"method": "none", "statistic": None, "values": []}, "was not compared with cohorts without disease"),
+        ({**CALIBRATED, "statistic": None}, "was not compared with cohorts without disease"),
+    ],
+)
+def test_verdict_in_words(run, undrawn, null, expected):
+    change_summary(run, null=null)
+    page = report_of(run)
+    assert next(text for level, text in page.headings if level == 2) == "Is there anything to find?"
+    assert expected in page.words
+    assert "an imbalance of site, age or scanner between the groups passes it too" in page.words
+    assert "No covariates were in the table, so this could not be checked." in page.words
+    drawn = [image["alt"] for image in page.every("img") if "cohorts without disease" in image["alt"]]
+    assert len(drawn) == (null["method"] == "refits" and bool(null["values"]))
+
+
+def balance_row(variable, kind, difference, p, imbalanced):
+    texts = {"controls": "61.2 ± 8.1", "patients": "70.3 ± 7.9"}
+    return {"variable": variable, "kind": kind, **texts, "difference": difference, "p": p, "q": p} | {
+        "imbalanced": imbalanced
+    }
+
+
+def test_balance_of_groups(run, undrawn):
+    rows = [
+        balance_row("age", "number", 1.126, 1e-9, True),
+        balance_row("sex", "category", 0.034, 0.5, False),
+        balance_row("site", "category", 0.31, 0.0421, True),
+        balance_row("scanner", "category", 0, None, False),
+    ]
+    change_summary(run, balance=rows)
+    text = write_report(run).read_text(encoding="utf-8")
+    words = Page(text).words
+    assert "Patients and controls differ in age and site." in words
+    assert "what age explains in the controls was removed" in words
+    assert "give site as covariates" in words
+    assert "No covariates were in the table" not in words
+    assert "was not compared with cohorts without disease" in words
+    values = ["61.2 ± 8.1", "70.3 ± 7.9"]
+    assert rows_of(text, "Controls and patients compared") == [
+        ["age", *values, "+1.13 sd", "&lt; 0.001", "&lt; 0.001", "imbalanced"],
+        ["sex", *values, "V = 0.03", "0.500", "0.500", "no clear difference"],
+        ["site", *values, "V = 0.31", "0.042", "0.042", "imbalanced"],
+        ["scanner", *values, "V = 0.00", "–", "–", "no clear difference"],
+    ]
+
+
+def test_balanced_groups(run, undrawn):
+    change_summary(run, balance=[balance_row("age", "number", -0.02, 0.8, False)])
+    words = report_of(run).words
+    assert "do not differ clearly in these variables" in words
+    assert "−0.02 sd" in words
+
+
+def stop_run(folder, **summary):
+    folder.mkdir()
+    save_summary(folder, summary)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("status", "headline"), [("failed", "This run failed"), ("unfinished", "This run is not finished")]
+)
+@pytest.mark.parametrize("complete", [False, True])
+def test_stopped_run_shows_no_results(run, status, headline, complete):
+    change_summary(run, status=status, failure="Out of memory.", warnings=["One region is constant."], null=CALIBRATED)
+    if not complete:
+        for name in ("r_indices.csv", "patterns.csv", "selection.csv"):
+            (run / name).unlink()
+    page = report_of(run)
+    assert page.headings[:3] == [(1, "R-indices report"), (2, headline), (2, "Warnings")]
+    assert "Out of memory." in page.words
+    assert "repeat the same command. It goes on where it stopped." in page.words
+    assert "One region is constant." in page.words
+    assert 'command = "rindices fit volumes.csv"' in page.words
+    assert "Patients60" in page.words.replace(" ", "")
+    assert "jax0.7.0" in page.words.replace(" ", "")
+    assert not page.every("img")
+    for word in ("greement", "reproducible", "reliable", "Training steps", "each of 3", "0.95", "Quartiles"):
+        assert word not in page.words, word
+
+
+def test_stopped_run_with_almost_nothing_known(tmp_path):
+    page = report_of(stop_run(tmp_path / "run", status="failed"))
+    assert "Reason: it is not known." in page.words
+    assert [text for _, text in page.headings] == ["R-indices report", "This run failed"]
+    [policy] = [meta["content"] for meta in page.every("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
+    assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+def test_stopped_run_with_hostile_text(tmp_path):
+    folder = stop_run(tmp_path / "run", status="failed", failure=SCRIPT, warnings=[SCRIPT], source=SCRIPT)
+    (folder / "run.toml").write_bytes(f"{SCRIPT}</code>".encode() + b"\xff")
+    page = report_of(folder)
+    assert not page.every("script")
+    assert page.words.count(SCRIPT) == 4
+
+
+def test_stopped_run_replaces_an_older_report(run, undrawn):
+    before = write_report(run).read_text(encoding="utf-8")
+    change_summary(run, status="failed", failure="Disk full.")
+    after = write_report(run).read_text(encoding="utf-8")
+    assert "This run failed" not in before
+    assert "This run failed" in after
 
 
 def test_recovery_comes_first_and_matches_people_and_patterns(tmp_path, monkeypatch, undrawn):
@@ -342,6 +569,7 @@ def test_missing_file_is_named_with_a_remedy(run, name):
         ("summary.json", "{", "not JSON"),
         ("summary.json", "[]", "expected an object"),
         ("summary.json", '{"status": "done"}', "'n_controls' is missing"),
+        ("summary.json", "{}", "'status' is missing"),
         ("r_indices.csv", "", "not a table"),
         ("r_indices.csv", "participant_id,diagnosis\n1,CN\n", "column 'group' is missing"),
         ("patterns.csv", "region,pattern,change_sd,change_percent,spread_sd\na,1,large,1,1\n", "has 'large'"),
@@ -363,7 +591,15 @@ def test_damaged_file_is_named_with_a_remedy(run, name, content, expected):
         ({"n_patients": True}, "'n_patients' has the unexpected value True"),
         ({"reliable": "yes"}, "'reliable' has the unexpected value 'yes'"),
         ({"versions": ["jax"]}, "'versions' has the unexpected value"),
-        ({"members_left_out": [4]}, "'members_left_out' needs"),
+        ({"members_left_out": [4]}, "'members_left_out' has the unexpected entry 4"),
+        ({"members_left_out": [{"member": 4}]}, "'reason' of 'members_left_out' is missing"),
+        ({"status": "stopped"}, "'status' has the unexpected value 'stopped', expected one of"),
+        ({"search": {"reason": 3}}, "'reason' of 'search' has the unexpected value 3"),
+        ({"search": {"runners_up": [{"n_patterns": 2}]}}, "'orthogonality' of 'runners_up' is missing"),
+        ({"null": {"method": "guess"}}, "'method' of 'null' has the unexpected value 'guess'"),
+        ({"null": {"method": "calibrated", "statistic": 0.9}}, "'threshold' of 'null' is missing"),
+        ({"null": {**REFITS, "values": ["0.5"]}}, "'values' of 'null' has the unexpected value '0.5'"),
+        ({"balance": [{"variable": "age"}]}, "'kind' of 'balance' is missing"),
         ({"n_patterns": 0}, "'n_patterns' is 0"),
     ],
 )
@@ -397,6 +633,28 @@ def test_members_may_be_listed_and_details_missing(run, undrawn):
     words = report_of(run).words
     assert "3 of 10 repetitions" in words
     assert "None was left out." in words
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda table: table.drop(columns="best"), "column 'best' is missing"),
+        (
+            lambda table: table.drop(columns="dimension_correlation_low"),
+            "column 'dimension_correlation_low' is missing",
+        ),
+        (
+            lambda table: table.assign(best=True),
+            "one row with best = true for 3 patterns .*orthogonality 0.8, found 15",
+        ),
+        (lambda table: table.assign(best=table["step"] == 4000), "chosen = true does not have best = true"),
+        (lambda table: table.assign(n_patterns=4), "has 4 patterns, but summary.json has 3"),
+    ],
+)
+def test_damaged_selection_says_where(run, change, expected):
+    change(pd.read_csv(run / "selection.csv")).to_csv(run / "selection.csv", index=False)
+    with pytest.raises(ValueError, match=rf"^selection.csv in .*{expected}"):
+        write_report(run)
 
 
 def test_no_chosen_row(run):

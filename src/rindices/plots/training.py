@@ -9,6 +9,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from rindices.plots.style import BLUE, GREEN, GREY, STYLE, VERMILLION
 
+CHANCE_CONCORDANCE, CHANCE_CORRELATION = 0.5, 0.0
+
 
 @matplotlib.rc_context(STYLE)
 def agreement_over_training(selection: pd.DataFrame) -> Figure:
@@ -43,8 +45,8 @@ def agreement_over_training(selection: pd.DataFrame) -> Figure:
         if rows[column].notna().any():
             axes.plot(rows["step"], rows[column], line, color=colour, label=label, markersize=4)
             axes.plot(chosen["step"], chosen[column], line[0], color=colour, markersize=9, markeredgecolor="black")
-    _mark_chance(upper, 0.5, "Concordance")
-    _mark_chance(lower, 0.0, "Correlation")
+    mark_chance(upper, CHANCE_CONCORDANCE, _lowest(upper), "Concordance\n(0.5 = chance, 1 = same)")
+    mark_chance(lower, CHANCE_CORRELATION, _lowest(lower), "Correlation\n(0 = chance, 1 = same)")
     for axes in (upper, lower):
         axes.axvline(chosen["step"], color="black", linewidth=1, linestyle="-.", zorder=0)
     upper.lines[-1].set_label(f"chosen: step {int(chosen['step']):,}")
@@ -55,8 +57,13 @@ def agreement_over_training(selection: pd.DataFrame) -> Figure:
     return figure
 
 
-def _mark_chance(axes: Axes, chance: float, title: str) -> None:
-    lowest = min([chance, *(float(np.nanmin(line.get_ydata())) for line in axes.lines)])  # type: ignore[arg-type]
+def mark_chance(axes: Axes, chance: float, lowest: float, label: str) -> None:
+    """Draw the line of chance and give room from it, or from the lowest value, up to perfect agreement."""
     axes.axhline(chance, color=GREY, linewidth=1, linestyle=(0, (1, 2)))
-    axes.set_ylim(lowest - 0.05, 1.04)
-    axes.set_ylabel(f"{title}\n({chance:g} = chance, 1 = same)")
+    axes.set_ylim(min(chance, lowest) - 0.05, 1.04)
+    axes.set_ylabel(label)
+
+
+def _lowest(axes: Axes) -> float:
+    values = [float(np.nanmin(line.get_ydata())) for line in axes.lines]  # type: ignore[arg-type]
+    return min(values, default=1.0)
