@@ -7,33 +7,20 @@ python benchmarks/throughput.py --regions 139 --batch 112 --models 150
 from __future__ import annotations
 
 import argparse
-import time
 
 import numpy as np
+from rate import models_steps_per_second
 
-from rindices.config import LearningRates, LossWeights, Training
 from rindices.core import devices
+from rindices.core.train import People
 
 
-def measure(n_regions: int, n_patterns: int, batch_size: int, n_models: int, n_steps: int) -> float:
-    """Return the steps per second of `n_models` together, compilation and first steps left out."""
-    from rindices.core.train import People, make_members, train
-
+def measure(n_regions: int, n_patterns: int, batch_size: int, n_models: int, every: int, seconds: float) -> float:
+    """Return the steps per second of `n_models` together."""
     rng = np.random.default_rng(0)
-    controls = 1 + 0.1 * rng.standard_normal((492, n_regions))
-    patients = 0.97 + 0.1 * rng.standard_normal((900, n_regions))
-    members = make_members(0, [LossWeights()] * n_models, [LearningRates()] * n_models)
-    schedule = {"checkpoint_every": n_steps, "min_steps": 0, "max_steps": 4 * n_steps}
-    checkpoints = train(
-        People(controls, patients), members, Training(), n_patterns=n_patterns, batch_size=batch_size, **schedule
-    )
-    next(checkpoints)
-    rates = []
-    for _ in range(3):
-        start = time.perf_counter()
-        next(checkpoints)
-        rates.append(n_models * n_steps / (time.perf_counter() - start))
-    return float(np.median(rates))
+    people = People(1 + 0.1 * rng.standard_normal((492, n_regions)), 0.97 + 0.1 * rng.standard_normal((900, n_regions)))
+    sizes = {"n_models": n_models, "n_patterns": n_patterns, "batch_size": batch_size}
+    return models_steps_per_second(people, **sizes, every=every, seconds=seconds)
 
 
 def main() -> None:
@@ -43,7 +30,8 @@ def main() -> None:
     parser.add_argument("--patterns", type=int, default=3)
     parser.add_argument("--batch", type=int, nargs="*", default=[112, 32])
     parser.add_argument("--models", type=int, nargs="*", default=[150, 240])
-    parser.add_argument("--steps", type=int, default=1000, help="steps per timing, three timings, the median counts")
+    parser.add_argument("--steps", type=int, default=1000, help="steps between two looks at the models")
+    parser.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args()
     devices.prepare()
     import jax
@@ -52,7 +40,7 @@ def main() -> None:
         f"{jax.device_count()} x {jax.devices()[0].device_kind}, {options.regions} regions, {options.patterns} patterns"
     )
     for batch, models in zip(options.batch, options.models, strict=True):
-        rate = measure(options.regions, options.patterns, batch, models, options.steps)
+        rate = measure(options.regions, options.patterns, batch, models, options.steps, options.seconds)
         print(f"batch {batch:4d}, {models:4d} models: {rate:10,.0f} models' steps per second")
 
 

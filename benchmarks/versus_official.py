@@ -12,14 +12,15 @@ from __future__ import annotations
 import argparse
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from rate import models_steps_per_second
 
-from rindices.config import LearningRates, LossWeights, Training
 from rindices.core import devices
+from rindices.core.train import People
+from rindices.preprocessing import ControlScaler
 from rindices.simulate import simulate_cohort
 
 HERE = Path(__file__).parent
@@ -35,30 +36,12 @@ def shared_table(n_regions: int) -> pd.DataFrame:
 
 def our_rate(table: pd.DataFrame, batch_size: int, seconds: float) -> float:
     """Return our models' steps per second, compilation left out as the other's warm-up is."""
-    from rindices.core.train import People, make_members, train
-    from rindices.preprocessing import ControlScaler
-
     regions = table.iloc[:, 2:].to_numpy()
     is_control = (table["diagnosis"] == -1).to_numpy()
     scaled = ControlScaler.fit(regions[is_control]).transform(regions)
-    members = make_members(0, [LossWeights()] * N_MODELS, [LearningRates()] * N_MODELS)
-    every = max(100, 32_000 // batch_size)
-    looks = train(
-        People(scaled[is_control], scaled[~is_control]),
-        members,
-        Training(),
-        n_patterns=3,
-        batch_size=batch_size,
-        checkpoint_every=every,
-        min_steps=0,
-        max_steps=10**9,
-    )
-    next(looks)
-    steps, start = 0, time.perf_counter()
-    while time.perf_counter() - start < seconds:
-        next(looks)
-        steps += every
-    return N_MODELS * steps / (time.perf_counter() - start)
+    people = People(scaled[is_control], scaled[~is_control])
+    sizes = {"n_models": N_MODELS, "n_patterns": 3, "batch_size": batch_size, "every": max(100, 32_000 // batch_size)}
+    return models_steps_per_second(people, **sizes, seconds=seconds)
 
 
 def official_rate(python: Path, table: pd.DataFrame, batch_size: int, seconds: float, processes: int) -> float:

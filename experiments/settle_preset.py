@@ -86,7 +86,7 @@ def compare(rows: list[Setting], controls: np.ndarray, patients: np.ndarray, tru
     best: dict[str, tuple[float, float, int]] = {}
     for look in train(people, make_members(0, weights, rates), Training(), n_patterns=truth.shape[1], **schedule):
         for place, row in enumerate(rows):
-            members = look.r_indices[place * N_REPETITIONS : (place + 1) * N_REPETITIONS, len(controls) :]
+            members = look.r_indices[place * N_REPETITIONS : (place + 1) * N_REPETITIONS]
             sound = members[[not fault for fault in agreement.faults(members)]]
             if len(sound) < 2:
                 continue

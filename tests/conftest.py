@@ -45,4 +45,4 @@ def small_labels(small_people):
 @pytest.fixture(scope="session")
 def quick_preset():
     """Return `fast` with batches of 8, made for tests of what surrounds the training: two looks after 20 steps each."""
-    return replace(fast(), schedule=Schedule(BATCH_SIZE, 20, 40, checkpoint_every=20, patience=None, whitening=0.0))
+    return replace(fast(), schedule=Schedule(BATCH_SIZE, 20, 40, checkpoint_every=20, whitening=0.0))

@@ -75,7 +75,7 @@ def test_fit_writes_the_whole_run_folder(fitted):
     assert not list(out.parent.glob(".*")), "something half-written was left"
     last = result.output.strip().splitlines()[-1]
     assert last.startswith("Done in")
-    assert "was given, not chosen from data" in " ".join(result.output.split())
+    assert "given, not chosen from the data" in " ".join(result.output.split())
     assert str(out / "report.html") in result.output
 
 
@@ -109,13 +109,10 @@ def test_summary_says_what_was_done(fitted):
 def test_run_toml_is_enough_to_run_again(fitted, tmp_path):
     _, out, table = fitted
     settings = tomllib.loads((out / "run.toml").read_text())
-    table.to_csv(tmp_path / "cohort.csv", index=False)
-    source, training = settings["table"], settings["training"]
+    assert settings["command"]["line"].startswith("rindices")
+    table.to_csv(tmp_path / "moved.csv", index=False)
     again = run(
-        *("fit", tmp_path / "cohort.csv", "--out", tmp_path / "again", "--no-report", "--patients", source["patients"]),
-        *("--covariates", ",".join(source["covariates"]), "--features", ",".join(source["features"])),
-        *("--patterns", training["n_patterns"], "--repetitions", training["n_repetitions"]),
-        *("--steps", training["max_steps"], "--seed", training["random_state"], "--preset", training["preset"]),
+        *("fit", tmp_path / "moved.csv", "--config", out / "run.toml", "--out", tmp_path / "again", "--no-report"),
     )
     assert again.exit_code == 0, again.output
     assert (tmp_path / "again" / "r_indices.csv").read_bytes() == (out / "r_indices.csv").read_bytes()
@@ -262,11 +259,11 @@ def test_apply_does_not_write_over_what_it_reads(fitted, which):
 
 def test_patterns_that_are_not_found_again_are_called_unreliable(fitted, tmp_path, monkeypatch):
     _, out, _ = fitted
-    monkeypatch.setattr("rindices.workflow.HARDLY_AGREE", 0.999)
+    monkeypatch.setattr("rindices.null.threshold", lambda *_: (0.999, []))
     result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", "--patients", "PT", *TINY)
     assert result.exit_code == 0, result.output
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["reliable"] is False
-    assert "Not reliable: Repeated trainings hardly agree" in result.output
+    assert "Not reliable: Repeated trainings agree at" in result.output
     assert "not reliable" in (tmp_path / "run" / "report.html").read_text()
 
 
@@ -275,20 +272,27 @@ def test_a_single_repetition_is_cautioned_about(fitted, tmp_path):
     one = ["--patients", "PT", "--repetitions", 1, "--steps", 10, "--patterns", 2, "--no-report"]
     result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", *one)
     assert result.exit_code == 0, result.output
-    assert "With a single repetition" in result.output
+    assert "Not reliable: Nobody can tell whether trainings agree: there is only one repetition." in result.output
 
 
-def test_trouble_inside_ends_with_3_and_without_files(tmp_path, monkeypatch):
+def test_trouble_inside_ends_with_3_and_is_told_everywhere(tmp_path, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("the device went away")
 
     small_table().to_csv(tmp_path / "table.csv", index=False)
-    monkeypatch.setattr("rindices.workflow.write_report", fail)
-    result = run("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *TINY)
+    with monkeypatch.context() as broken:
+        broken.setattr("rindices.execution.train_chunk", fail)
+        result = run("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *TINY)
     assert result.exit_code == console.INNER_ERROR == 3
     assert "the device went away" in result.output
     assert "Traceback" not in result.output
-    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert (summary["status"], summary["failure"]) == ("failed", "RuntimeError: the device went away")
+    assert "the device went away" in (tmp_path / "run" / "report.html").read_text()
+    again = run("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *TINY)
+    assert again.exit_code == 0, again.output
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["status"] == "done"
+    assert {path.name for path in (tmp_path / "run").iterdir()} == FILES
 
 
 def test_a_bad_table_is_refused_without_loading_the_engine(tmp_path):

@@ -53,7 +53,7 @@ def test_presets_survive_json(name):
 
 def test_every_choice_survives_json():
     training = Training("joint", "separate", "person", 0.1, 7.0, 0.9, (0.5, 0.25))
-    schedule = config.Schedule(None, 1, 2, 3, None, 0.5)
+    schedule = config.Schedule(None, 1, 2, 3, 0.5)
     preset = config.Preset("mine", LossWeights(*range(6)), LearningRates(0.5, 0.25), training, schedule)
     for part, default in ((training, Training()), (schedule, config.Schedule())):
         assert all(getattr(part, field.name) != getattr(default, field.name) for field in fields(part))

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from rindices.agreement import pattern_concordance
+from rindices.chunks import Point, Settings
 from rindices.config import LearningRates, LossWeights, Schedule, Training, fast
 from rindices.core.inference import pattern_changes, r_indices
-from rindices.core.train import People, make_members, train
-from rindices.preprocessing import ControlScaler, whitening_matrix
-from rindices.selection import repeat
+from rindices.core.train import make_members, train
+from rindices.execution import Execution
+from rindices.preprocessing import ControlScaler
+from rindices.selection import Study, consensus, sweep
 from rindices.simulate import simulate_cohort
 
 N_STEPS = 6_000
@@ -29,10 +31,9 @@ def trained(kind, preset, n_repetitions):
     patient = (cohort.table["diagnosis"] == "PT").to_numpy()
     volumes = regions.to_numpy(float)
     scaled = ControlScaler.fit(volumes[~patient]).transform(volumes)
-    controls, patients = scaled[~patient], scaled[patient]
-    people = People(controls, patients, whitening_matrix(controls, preset.schedule.whitening))
-    settings = {"n_patterns": 3, "batch_size": 32, "seed": 0}
-    return cohort, list(regions), people, repeat(people, n_repetitions=n_repetitions, preset=preset, **settings)
+    study, execution = Study(scaled, patient, Settings(preset, 32, seed=0)), Execution()
+    swept = sweep(study, [Point(3, preset.weights.orthogonality)], n_repetitions, execution)
+    return cohort, list(regions), study.people(), swept, consensus(swept.chosen, swept.chunks, execution)
 
 
 def best_order(truth, scores):
@@ -48,16 +49,16 @@ def basic():
 
 def test_severities_are_found_again(basic):
     """Six trainings reached 0.877 to 0.906; non-negative matrix factorisation reaches 0.78 and chance 0.5."""
-    cohort, _, people, selected = basic
+    cohort, _, people, swept, selected = basic
     truth = cohort.truth[["s1", "s2", "s3"]].to_numpy()
     scores = r_indices(selected.models, people.patients).mean(axis=0)
     assert pattern_concordance(truth, scores) > 0.85
     assert pattern_concordance(truth, people.patients[:, :3]) < 0.75
-    assert selected.looks[selected.chosen].agreement.pattern_agreement > 0.75
+    assert swept.chosen.value > 0.75
 
 
 def test_r_indices_are_on_the_scale_of_severity(basic):
-    cohort, _, people, selected = basic
+    cohort, _, people, _, selected = basic
     truth = cohort.truth[["s1", "s2", "s3"]].to_numpy()
     scores = r_indices(selected.models, people.patients).mean(axis=0)
     order = best_order(truth, scores)
@@ -69,7 +70,7 @@ def test_r_indices_are_on_the_scale_of_severity(basic):
 
 
 def test_patterns_shrink_the_regions_that_were_diseased(basic):
-    cohort, regions, people, selected = basic
+    cohort, regions, people, _, selected = basic
     truth = cohort.truth[["s1", "s2", "s3"]].to_numpy()
     order = best_order(truth, r_indices(selected.models, people.patients).mean(axis=0))
     changes = pattern_changes(selected.models, people.controls, "additive").mean(axis=0)
@@ -80,13 +81,13 @@ def test_patterns_shrink_the_regions_that_were_diseased(basic):
 
 @pytest.mark.slow
 def test_without_disease_trainings_do_not_agree():
-    *_, selected = trained("null", QUICK, n_repetitions=4)
-    assert max(look.agreement.pattern_agreement for look in selected.looks) < 0.65
+    *_, swept, _ = trained("null", QUICK, n_repetitions=4)
+    assert max(look.agreement.pattern_agreement for look in swept.chosen.looks) < 0.65
 
 
 @pytest.mark.slow
 def test_default_preset_finds_severities_again():
-    cohort, _, people, selected = trained("basic", fast(), n_repetitions=4)
+    cohort, _, people, _, selected = trained("basic", fast(), n_repetitions=4)
     scores = r_indices(selected.models, people.patients).mean(axis=0)
     assert pattern_concordance(cohort.truth[["s1", "s2", "s3"]].to_numpy(), scores) > 0.88
 

@@ -2,152 +2,339 @@
 
 from dataclasses import replace
 
-import jax
 import numpy as np
 import pytest
 
-from rindices import selection
+from rindices.agreement import Agreement, compare
+from rindices.chunks import Point, Settings, cut
 from rindices.config import Schedule, fast
 from rindices.core.inference import r_indices, reorder_patterns
-from rindices.core.networks import sizes
-from rindices.core.step import TrainState
-from rindices.core.train import Checkpoint, People
+from rindices.execution import Execution, Memory
+from rindices.preprocessing import whitening_matrix
+from rindices.selection import FIRST_LOOK, Judged, Look, Study, consensus, judge, members_of, rivals, sweep
 from tests.core import plain
+from tests.made_up import N_PATIENTS, N_REGIONS, Trained, scores, trajectory
 
-N_CONTROLS, N_PATIENTS, N_REGIONS, N_PATTERNS = 10, 50, 12, 3
-PEOPLE = People(np.ones((N_CONTROLS, N_REGIONS)), np.ones((N_PATIENTS, N_REGIONS)))
-TRUTH = np.random.default_rng(0).uniform(size=(N_PATIENTS, N_PATTERNS))
-
-
-def members(*noise):
-    """R-indices of everybody by models that find the patients' truth with more or less noise; controls say nothing."""
-    rng = np.random.default_rng(3)
-    controls = rng.standard_normal((len(noise), N_CONTROLS, N_PATTERNS))
-    patients = TRUTH + np.array(noise)[:, None, None] * rng.standard_normal((len(noise), N_PATIENTS, N_PATTERNS))
-    return np.concatenate([controls, patients], axis=1)
+N_CONTROLS, POINT = 30, Point(3, 0.8)
 
 
-def checkpoint(step, scores, parameters=None):
-    n_models = len(scores)
-    if parameters is None:
-        one = plain.random_parameters(N_REGIONS, N_PATTERNS, seed=step)
-        parameters = jax.tree.map(lambda leaf: np.stack([leaf + k for k in range(n_models)]), one)
-    losses = {"change": np.arange(n_models) + float(step)}
-    states = TrainState(parameters, None, None, None, None)
-    return Checkpoint(step, scores, losses, np.zeros(n_models, bool), states, sizes(N_REGIONS, N_PATTERNS))
+def make_study(seed=0, whitening=0.0, **schedule):
+    rng = np.random.default_rng(5)
+    patient = rng.permutation(np.repeat([False, True], [N_CONTROLS, N_PATIENTS]))
+    scaled = rng.normal(1, 0.1, (len(patient), N_REGIONS)) - 0.2 * patient[:, None]
+    chosen = {"min_steps": 0, "max_steps": 100, "whitening": whitening} | schedule
+    return Study(scaled, patient, Settings(replace(fast(), schedule=Schedule(**chosen)), 8, seed))
 
 
-@pytest.fixture
-def select(monkeypatch):
-    """Select from given checkpoints instead of training; also return how many of them were asked for."""
+def finished(*trajectories):
+    """Keep one trajectory a repetition in a store; return chunks and execution."""
+    chunks, execution = cut(members_of([POINT], range(len(trajectories))), 1), Execution(Memory())
+    for chunk, one in zip(chunks, trajectories, strict=True):
+        execution.store.put(chunk, one)
+    return chunks, execution
 
-    def select(checkpoints, progress=None, **schedule):
-        asked = []
-        monkeypatch.setattr(selection, "train", lambda *_, **__: (asked.append(c.step) or c for c in checkpoints))
-        chosen = {"min_steps": 0, "max_steps": 100, "patience": None} | schedule
-        preset = replace(fast(), schedule=Schedule(**chosen))
-        settings = {"n_patterns": N_PATTERNS, "n_repetitions": 2, "batch_size": 8, "seed": 0, "progress": progress}
-        return selection.repeat(PEOPLE, preset=preset, **settings), asked
 
-    return select
+def together(looks, **options):
+    """Keep all repetitions in one chunk."""
+    chunks = cut(members_of([POINT], range(len(looks[0]))), len(looks[0]))
+    execution = Execution(Memory())
+    execution.store.put(chunks[0], trajectory(looks, **options))
+    return chunks, execution
+
+
+def select(looks, **schedule):
+    """Judge and take the consensus of repetitions that were trained together."""
+    chunks, execution = together(looks)
+    judged = judge(make_study(**schedule), POINT, len(looks[0]), chunks, execution)
+    return judged, consensus(judged, chunks, execution)
 
 
 def rising_and_falling(*noise):
-    return [checkpoint(10 * (k + 1), members(sd, sd, sd)) for k, sd in enumerate(noise)]
+    return [scores(sd, sd, sd) for sd in noise]
 
 
-def test_checkpoint_with_the_highest_agreement_is_chosen(select):
-    checkpoints = rising_and_falling(0.5, 0.3, 0.05, 0.2, 0.4)
-    found, asked = select(checkpoints)
-    assert found.chosen == 2
-    assert asked == [look.step for look in found.looks] == [10, 20, 30, 40, 50]
-    values = [look.agreement.pattern_agreement for look in found.looks]
-    assert values[2] == max(values)
-    assert sorted(found.members) == [0, 1, 2]
-    weights = checkpoints[2].parameters().discriminator["layer1"]["weight"]
-    np.testing.assert_array_equal(found.models.discriminator["layer1"]["weight"], weights[found.members])
+def test_checkpoint_with_the_highest_agreement_is_chosen():
+    looks = rising_and_falling(0.5, 0.3, 0.05, 0.2, 0.4)
+    judged, selected = select(looks)
+    assert judged.best == 2
+    assert [look.step for look in judged.looks] == [10, 20, 30, 40, 50]
+    values = [look.agreement.pattern_agreement for look in judged.looks]
+    assert judged.value == values[2] == max(values)
+    assert sorted(selected.members) == [0, 1, 2]
+    expected = trajectory(looks).weights[30].discriminator["layer1"]["weight"]
+    np.testing.assert_array_equal(selected.models.discriminator["layer1"]["weight"], expected[selected.members])
 
 
-def test_training_stops_when_agreement_no_longer_rises(select):
-    falling = rising_and_falling(0.5, 0.05, 0.2, 0.3, 0.4, 0.4, 0.4)
-    found, asked = select(falling, patience=2)
-    assert asked == [10, 20, 30, 40]
-    assert found.chosen == 1
-    assert select(falling, patience=2, min_steps=60)[1] == [10, 20, 30, 40, 50, 60]
-    assert select(falling, patience=None)[1] == [10, 20, 30, 40, 50, 60, 70]
+def test_agreement_of_a_look_is_the_mean_over_pairs_of_models():
+    members = scores(0.1, 0.2, 0.3).astype(np.float32)
+    look = select([members])[0].look
+    pairs = [compare(members[a], members[b]) for a, b in ((0, 1), (0, 2), (1, 2))]
+    np.testing.assert_allclose(look.agreement, np.mean(pairs, axis=0), rtol=1e-6)
+    # Leaving one of three models out leaves a single pair.
+    np.testing.assert_allclose(look.error, np.sqrt(2 / 3 * 3 * np.var(pairs, axis=0)), rtol=1e-6)
+    assert all(low < value < high for low, value, high in zip(look.low, look.agreement, look.high, strict=True))
 
 
-def test_training_goes_on_while_agreement_rises(select):
-    found, asked = select(rising_and_falling(0.5, 0.4, 0.3, 0.2, 0.1, 0.05), patience=1)
-    assert len(asked) == 6
-    assert found.chosen == 5
+def test_no_checkpoint_before_the_least_steps_is_chosen():
+    looks = rising_and_falling(0.01, 0.3, 0.5, 0.4)
+    assert select(looks)[0].best == 0
+    assert select(looks, min_steps=20)[0].best == 1
+    assert select(looks, min_steps=21)[0].best == 3
+    assert select(looks, min_steps=1000)[0].best == 3
 
 
-def test_single_repetition_takes_the_last_checkpoint_and_never_stops_early(select):
-    found, asked = select([checkpoint(step, members(0.1)) for step in (10, 20, 30)], patience=1)
-    assert asked == [10, 20, 30]
-    assert found.chosen == 2
-    assert np.isnan(found.looks[2].agreement.pattern_agreement)
-    assert (found.members, found.left_out) == ([0], {})
+def test_single_repetition_takes_the_last_checkpoint():
+    judged, selected = select([scores(sd) for sd in (0.1, 0.1, 0.1)])
+    assert judged.best == 2
+    assert np.isnan(judged.value)
+    assert (selected.members, selected.left_out) == ([0], {})
 
 
-def test_checkpoint_with_agreement_is_better_than_one_without(select):
-    one_left = members(0.01, 0.01)
+def test_checkpoint_with_agreement_is_better_than_one_without():
+    one_left = scores(0.01, 0.01)
     one_left[1] = np.nan
-    found, _ = select([checkpoint(10, one_left), checkpoint(20, members(0.5, 0.5)), checkpoint(30, one_left)])
-    assert found.chosen == 1
+    assert select([one_left, scores(0.5, 0.5), one_left])[0].best == 1
 
 
-def test_reasons_are_given_for_members_left_out(select):
-    scores = members(0.02, 0.02, 0.02, 0.02, 3.0, 0.02)
-    scores[1, 30, 0] = np.nan
-    scores[3, N_CONTROLS:, 2] = 0.4
-    found, _ = select([checkpoint(10, scores)])
-    assert list(found.left_out) == [1, 3, 4]
-    assert found.left_out[1] == "diverged"
-    assert found.left_out[3] == "collapsed"
-    assert found.left_out[4].startswith("disagrees with the others (0.")
-    assert sorted(found.members) == [0, 2, 5]
+def test_reasons_are_given_for_members_left_out():
+    found = scores(0.02, 0.02, 0.02, 0.02, 3.0, 0.02)
+    found[1, 30, 0] = np.nan
+    found[3, :, 2] = 0.4
+    selected = select([found])[1]
+    assert list(selected.left_out) == [1, 3, 4]
+    assert selected.left_out[1] == "diverged"
+    assert selected.left_out[3] == "collapsed"
+    assert selected.left_out[4].startswith("disagrees with the others (0.")
+    assert sorted(selected.members) == [0, 2, 5]
 
 
-def test_losses_and_numbers_are_those_of_sound_models(select):
-    scores = members(0.1, 0.1, 0.1)
-    scores[1] = np.nan
-    look = select([checkpoint(10, scores)])[0].looks[0]
+def test_losses_and_numbers_are_those_of_sound_models():
+    found = scores(0.1, 0.1, 0.1)
+    found[1] = np.nan
+    look = select([found])[0].look
     assert look.n_models == 2
     assert look.losses == {"change": 10 + (0 + 2) / 2}
 
 
-def test_collapsed_members_are_used_when_there_are_no_others(select):
-    found, _ = select([checkpoint(10, 0.01 * members(0.1, 0.1))])
-    assert sorted(found.members) == [0, 1]
-    assert found.left_out == {}
+def test_collapsed_members_are_used_when_there_are_no_others():
+    selected = select([0.01 * scores(0.1, 0.1)])[1]
+    assert sorted(selected.members) == [0, 1]
+    assert selected.left_out == {}
 
 
-def test_all_diverged_is_an_error_that_says_what_to_do(select):
+def test_all_diverged_is_an_error_that_says_what_to_do():
     with pytest.raises(FloatingPointError, match=r"All models diverged.*lower the learning rates"):
-        select([checkpoint(10, np.full((2, N_CONTROLS + N_PATIENTS, N_PATTERNS), np.nan))])
+        select([np.full((2, N_PATIENTS, 3), np.nan)])
 
 
-def test_no_steps_at_all_is_an_error(select):
-    with pytest.raises(ValueError, match="max_steps should be at least 1, found 0"):
-        select([], max_steps=0)
-
-
-def test_models_are_brought_to_the_order_of_the_medoid_which_comes_first(select):
-    brains = np.random.default_rng(1).normal(1, 0.5, (N_CONTROLS + N_PATIENTS, N_REGIONS))
-    one = plain.random_parameters(N_REGIONS, N_PATTERNS, seed=0)
+def test_models_are_brought_to_the_order_of_the_medoid_which_comes_first():
+    brains = np.random.default_rng(1).normal(1, 0.5, (N_PATIENTS, N_REGIONS))
+    one = plain.random_parameters(N_REGIONS, 3, seed=0)
     models = [reorder_patterns(one, np.array(order)) for order in ([2, 0, 1], [0, 1, 2], [1, 0, 2])]
-    scores = np.stack([plain.r_indices(model, brains) for model in models])
-    scores[[0, 2]] += 0.1 * scores.std() * np.random.default_rng(2).standard_normal((2, *scores.shape[1:]))
-    found, _ = select([checkpoint(10, scores, plain.stacked(models))])
-    assert found.members[0] == 1
-    aligned = r_indices(found.models, brains)
-    np.testing.assert_allclose(aligned, np.broadcast_to(scores[1], aligned.shape), rtol=1e-8)
+    found = np.stack([plain.r_indices(model, brains) for model in models])
+    noisy = found.copy()
+    noisy[[0, 2]] += 0.1 * found.std() * np.random.default_rng(2).standard_normal((2, *found.shape[1:]))
+    chunks, execution = together([noisy], models=plain.stacked(models))
+    selected = consensus(judge(make_study(), POINT, 3, chunks, execution), chunks, execution)
+    assert selected.members[0] == 1
+    aligned = r_indices(selected.models, brains)
+    np.testing.assert_allclose(aligned, np.broadcast_to(found[1], aligned.shape), rtol=1e-8)
 
 
-def test_progress_is_told_after_each_checkpoint(select):
-    told = []
-    found, _ = select(rising_and_falling(0.3, 0.2), progress=told.append)
-    values = [look.agreement.pattern_agreement for look in found.looks]
-    assert told == [(10, 100, 3, values[0]), (20, 100, 3, values[1])]
+def test_neither_chunks_nor_their_order_matter():
+    looks = rising_and_falling(0.5, 0.1)
+    chunks, execution = finished(*(trajectory([look[[k]] for look in looks]) for k in range(3)))
+    apart = judge(make_study(), POINT, 3, chunks[::-1], execution)
+    one = judge(make_study(), POINT, 3, *together(looks))
+    assert [look[:6] for look in apart.looks] == [look[:6] for look in one.looks]
+
+
+def test_only_the_first_repetitions_are_judged():
+    looks = [scores(0.1, 0.1, 0.1, 9.0)]
+    first = judge(make_study(), POINT, 3, *together(looks))
+    assert first.n_repetitions == first.look.n_models == 3
+    assert first.value == select([looks[0][:3]])[0].value
+
+
+def test_models_that_were_frozen_before_others_stay_as_they_were():
+    early, late = scores(0.5, 0.3), scores(0.5, 0.05)
+    short = trajectory([early[[0]], late[[0]]])
+    long = trajectory([early[[1]], late[[1]], late[[1]], late[[1]]])
+    chunks, execution = finished(short, long)
+    judged = judge(make_study(min_steps=30), POINT, 2, chunks, execution)
+    assert [look.step for look in judged.looks] == [10, 20, 30, 40]
+    assert judged.looks[3].agreement == judged.looks[1].agreement != judged.looks[0].agreement
+    assert judged.looks[3].losses == {"change": (20 + 40) / 2}
+    assert judged.look.step == 30
+    selected = consensus(judged, chunks, execution)
+    found = dict(zip(selected.members, selected.models.discriminator["layer1"]["weight"], strict=True))
+    np.testing.assert_array_equal(found[0], short.weights[20].discriminator["layer1"]["weight"][0])
+    np.testing.assert_array_equal(found[1], long.weights[30].discriminator["layer1"]["weight"][0])
+
+
+def made_up(value, error=0.0, n_patterns=3, n_models=3, orthogonality=0.8):
+    nothing = Agreement(np.nan, np.nan, np.nan)
+    of = nothing._replace
+    look = Look(10, n_models, of(pattern_agreement=value), of(pattern_agreement=error), nothing, nothing, {})
+    return Judged(Point(n_patterns, orthogonality), 3, [look], 0)
+
+
+@pytest.mark.parametrize(
+    ("other", "is_rival"),
+    [
+        (made_up(0.891, 0.0, n_patterns=4), True),
+        (made_up(0.889, 0.0, n_patterns=4), False),
+        (made_up(0.841, 0.03, n_patterns=4), True),
+        (made_up(0.839, 0.03, n_patterns=4), False),
+        (made_up(0.895, np.nan, n_patterns=4), True),
+        (made_up(0.885, np.nan, n_patterns=4), False),
+        (made_up(np.nan, np.nan, n_patterns=4, n_models=1), False),
+        (made_up(0.99, 0.1, n_patterns=1), False),
+    ],
+)
+def test_rivals_are_within_two_standard_errors_or_a_hundredth(other, is_rival):
+    best = made_up(0.9, 0.0)
+    assert rivals([other, best]) == ([other.point, best.point] if is_rival else [best.point])
+
+
+def test_without_agreement_the_most_models_go_on():
+    unknown = [made_up(np.nan, np.nan, n_patterns=m, n_models=n) for m, n in ((2, 0), (3, 1), (4, 0))]
+    assert rivals(unknown) == [Point(3, 0.8)]
+
+
+def test_settings_of_one_pattern_compete_where_there_are_no_others():
+    ones = [made_up(value, 0.0, n_patterns=1, orthogonality=weight) for weight, value in ((0.2, 0.95), (0.4, 0.7))]
+    assert rivals(ones) == [Point(1, 0.2)]
+
+
+GRID = [Point(2, 0.8), Point(3, 0.4), Point(3, 0.8), Point(4, 0.8)]
+NOISE = {GRID[0]: (0.6, 0.5), GRID[1]: (0.3, 0.052), GRID[2]: (0.3, 0.05), GRID[3]: (0.9, 0.9)}
+
+
+def swept(points=GRID, noise=NOISE, n_repetitions=5, **options):
+    store = Trained(lambda member: noise[member.point])
+    execution = Execution(store, models_per_chunk=1)
+    return sweep(make_study(), points, n_repetitions, execution, **options), store
+
+
+def test_only_the_best_and_its_rivals_get_all_repetitions():
+    found, store = swept()
+    assert {one.point: one.n_repetitions for one in found.judged} == {
+        GRID[0]: FIRST_LOOK,
+        GRID[1]: 5,
+        GRID[2]: 5,
+        GRID[3]: FIRST_LOOK,
+    }
+    trained = {member for chunk in store.asked for member in chunk.members}
+    assert len(trained) == found.models_trained == 3 + 5 + 5 + 3
+    assert trained == set(members_of(GRID, range(3))) | set(members_of(GRID[1:3], range(3, 5)))
+    assert found.chosen.point in GRID[1:3]
+    assert found.chosen.value == max(one.value for one in found.judged)
+    assert [one.point for one in found.ranked()][0] == found.chosen.point
+    assert {one.point for one in found.ranked()} == set(GRID[1:3])
+
+
+def test_exhaustive_search_trains_all_and_chooses_the_same():
+    found, _ = swept(exhaustive=True)
+    assert found.models_trained == 5 * len(GRID)
+    assert found.first_look == 5
+    quick, _ = swept()
+    assert quick.first_look == FIRST_LOOK
+    assert (found.chosen.point, found.chosen.value) == (quick.chosen.point, quick.chosen.value)
+
+
+def test_only_settings_with_all_repetitions_can_be_chosen():
+    """Here the later repetitions of the best setting turn out badly; what was given up before does not come back."""
+    lucky, given_up = Point(2, 0.8), Point(3, 0.8)
+    store = Trained(lambda member: (0.3 if member.point == given_up else 0.05 if member.repetition < 3 else 2.0,))
+    found = sweep(make_study(), [lucky, given_up], 5, Execution(store, models_per_chunk=1))
+    assert found.chosen.point == lucky
+    assert [one.n_repetitions for one in found.judged] == [5, FIRST_LOOK]
+    assert found.judged[0].value < found.judged[1].value
+
+
+def test_one_setting_gets_all_repetitions_at_once_and_duplicates_count_once():
+    found, store = swept([POINT, POINT])
+    assert (found.first_look, found.models_trained) == (5, 5)
+    assert len(found.judged) == 1
+    assert len(set(store.asked)) == 5
+
+
+def test_fewer_repetitions_than_a_first_look():
+    found, _ = swept(n_repetitions=2)
+    assert {one.n_repetitions for one in found.judged} == {2}
+
+
+def test_one_pattern_is_never_preferred_to_more():
+    noise = {Point(1, 0.8): (0.0001,), Point(2, 0.8): (0.5,)}
+    found, _ = swept(list(noise), noise)
+    assert found.judged[0].value > 0.99 > found.judged[1].value
+    assert found.chosen.point == Point(2, 0.8)
+    assert found.judged[0].n_repetitions == FIRST_LOOK
+    both, _ = swept(list(noise), noise, exhaustive=True)
+    assert both.chosen.point == Point(2, 0.8)
+    assert both.ranked()[-1].point == Point(1, 0.8)
+    alone, _ = swept([Point(1, 0.8)], noise)
+    assert alone.chosen.point == Point(1, 0.8)
+
+
+def test_setting_whose_models_diverge_is_given_up():
+    noise = {Point(2, 0.8): (np.nan,), Point(3, 0.8): (0.8,)}
+    found, _ = swept(list(noise), noise)
+    assert found.chosen.point == Point(3, 0.8)
+    assert found.judged[0].n_repetitions == FIRST_LOOK
+    assert found.judged[0].look.n_models == 0
+    assert np.isnan(found.judged[0].value)
+
+
+def test_table_marks_one_best_checkpoint_a_setting_and_one_chosen():
+    found, _ = swept()
+    table = found.table()
+    assert len(table) == 2 * len(GRID)
+    best = table[table["best"]]
+    assert list(zip(best["n_patterns"], best["orthogonality"], strict=True)) == GRID
+    assert table["chosen"].sum() == 1
+    chosen = table[table["chosen"]].iloc[0]
+    assert (chosen["n_patterns"], chosen["orthogonality"]) == found.chosen.point
+    assert (chosen["step"], chosen["pattern_agreement"]) == (found.chosen.look.step, found.chosen.value)
+    assert chosen["pattern_agreement_low"] <= chosen["pattern_agreement"] <= chosen["pattern_agreement_high"]
+
+
+def test_number_of_models_in_a_chunk_is_fixed_by_the_plan_of_the_store():
+    store = Trained(lambda member: (0.1,))
+    store.plan = lambda propose: propose() + 2
+    execution = Execution(store, models_per_chunk=1)
+    sweep(make_study(), [POINT], 6, execution)
+    assert execution.models_per_chunk == 3
+    assert [len(chunk.members) for chunk in store.asked[:2]] == [3, 3]
+
+
+def test_cohort_zero_is_the_data_itself():
+    study = make_study(whitening=0.5)
+    people = study.people()
+    np.testing.assert_array_equal(people.controls, study.scaled[~study.patient])
+    np.testing.assert_array_equal(people.patients, study.scaled[study.patient])
+    np.testing.assert_array_equal(people.whitening, whitening_matrix(people.controls, 0.5))
+
+
+def test_permuted_labels_make_groups_of_the_same_sizes_out_of_the_same_people():
+    study = make_study(whitening=1.0)
+    people = study.people(4)
+    assert (len(people.controls), len(people.patients)) == (N_CONTROLS, N_PATIENTS)
+    np.testing.assert_allclose(people.controls.mean(axis=0), 1)
+    np.testing.assert_allclose(people.controls.std(axis=0), 0.1)
+    np.testing.assert_array_equal(people.whitening, whitening_matrix(people.controls, 1.0))
+
+    def standardised(rows):
+        return np.sort((rows - rows.mean(axis=0)) / rows.std(axis=0), axis=0)
+
+    np.testing.assert_allclose(standardised(np.concatenate(people[:2])), standardised(study.scaled), atol=1e-10)
+    before, after = (np.abs(of.patients.mean(axis=0) - 1).mean() for of in (study.people(), people))
+    assert after < before / 3  # the groups differed by two standard deviations
+
+
+def test_permutation_depends_on_seed_and_number_only():
+    controls = make_study().people(4).controls
+    np.testing.assert_array_equal(make_study().people(4).controls, controls)
+    assert not np.array_equal(make_study().people(5).controls, controls)
+    assert not np.array_equal(make_study(seed=1).people(4).controls, controls)

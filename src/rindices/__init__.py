@@ -10,6 +10,7 @@ _HOMES = {
     "Cohort": "rindices.cohort",
     "InputError": "rindices.errors",
     "SurrealGAN": "rindices.estimator",
+    "SurrealGANSearch": "rindices.search",
     "load_model": "rindices.estimator",
     "make_cohort": "rindices.cohort",
     "read_cohort": "rindices.cohort",

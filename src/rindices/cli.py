@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import rindices
-from rindices.console import console, describe_cohort, describe_run, guarded, train_and_write
-from rindices.errors import InputError, counted
+from rindices.console import (
+    console,
+    describe_cohort,
+    describe_places,
+    describe_run,
+    guarded,
+    log,
+    set_output,
+    train_and_write,
+)
+from rindices.errors import InputError, counted, listed
 from rindices.files import check_writable, refuse_same
 
 if TYPE_CHECKING:
@@ -99,8 +108,9 @@ def simulate(
 @app.command()
 @guarded
 def fit(
-    table: Table,
-    out: Annotated[Path, _option("Folder for the results; it must be new.")],
+    context: typer.Context,
+    table: Annotated[Path | None, _argument("Table of people: CSV, TSV or Parquet, one row a person.")] = None,
+    out: Annotated[Path | None, _option("Folder for the results: new, or that of the same run, which goes on.")] = None,
     id: Annotated[str, typer.Option(help="Column with the people's ids.")] = "participant_id",
     diagnosis: Annotated[str, typer.Option(help="Column with the diagnosis labels.")] = "diagnosis",
     control: Annotated[str | None, _option("Label(s) of controls; CN, HC, control, 0 ... are recognised.")] = None,
@@ -109,45 +119,181 @@ def fit(
     features: Annotated[str | None, _option("Regions: names, prefix*, or a file of names.", "all numbers")] = None,
     exclude: Exclude = "",
     unit: Annotated[str | None, _option("Unit of the regions, e.g. mL; kept with the model.")] = None,
-    patterns: Annotated[int, typer.Option(min=1, max=20, help="Number of disease patterns to look for.")] = 3,
-    orthogonality: Annotated[float | None, _option("How strongly patterns are kept apart.", "by preset", min=0)] = None,
+    patterns: Annotated[
+        str, typer.Option(help="Disease patterns to look for: 3, or several to choose from: 2-5.")
+    ] = "3",
+    orthogonality: Annotated[
+        str | None, _option("How strongly patterns are kept apart; several to choose from: 0.2,0.4,0.8.", "by preset")
+    ] = None,
     repetitions: Repetitions = 10,
+    exhaustive: Annotated[bool, typer.Option("--exhaustive", help="Train every setting in full.")] = False,
+    null: Annotated[
+        int, typer.Option(help="Refits with permuted labels (19 or more) that test whether there is anything to find.")
+    ] = 0,
     preset: Annotated[str, typer.Option(help="fast, paper or official.")] = "fast",
     steps: Steps = None,
     seed: Seed = 0,
+    config: Annotated[Path | None, _option("Run again what the run.toml of a run says.")] = None,
+    workers: Annotated[int | None, _option("Train in this many processes.", "threads", min=1)] = None,
+    dask: Annotated[str | None, _option("Train on a Dask cluster: tcp://HOST:PORT, or local.")] = None,
+    models_per_chunk: Annotated[int | None, _option("Models that train together.", "what fits", min=1)] = None,
     report: Annotated[bool, typer.Option(help="Write report.html.")] = True,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the folder.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+    log_json: Annotated[bool, typer.Option("--log-json", help="Print one JSON object a line.")] = False,
 ) -> None:
     """Learn patterns and give everybody R-indices.
 
-    The table is checked first; a mistake in it is told by column and row, and nothing is written.
+    The table is checked first; a mistake in it is told by column and row, and nothing is written. With several numbers
+    of patterns, the one whose repeated trainings agree best is chosen. A run that was interrupted goes on when the
+    same command is repeated.
     """
-    from rindices.cohort import read_cohort
-    from rindices.config import PRESETS
-    from rindices.run_folder import check_free
+    set_output(quiet=quiet, log_json=log_json)
+    if out is None:
+        raise InputError("A folder for the results is needed.\nGive one with --out FOLDER.")
+    if config is not None:
+        source, options, models_per_chunk = _replayed(context, config, table, models_per_chunk)
+    elif table is None:
+        raise InputError("A table is needed: rindices fit TABLE --out FOLDER.")
+    else:
+        roles = {"id": id, "diagnosis": diagnosis, "control": control, "patients": patients, "covariates": covariates}
+        source = {"path": str(table), **roles, "features": features, "exclude": exclude, "unit": unit}
+        options = {"n_patterns": _numbers("--patterns", patterns, int)}
+        options |= {
+            "orthogonality": None if orthogonality is None else _numbers("--orthogonality", orthogonality, float)
+        }
+        options |= {"n_repetitions": repetitions, "exhaustive": exhaustive, "n_null": null, "preset": preset}
+        options |= {"max_steps": steps, "random_state": seed}
+    _check_options(options)
+    _fit(source, options, out, overwrite=overwrite, report=report, plan=models_per_chunk, dask=dask, workers=workers)
 
-    if preset not in PRESETS:
-        raise InputError(f"There is no preset {preset!r}.\nChoose one of: {', '.join(PRESETS)}.")
-    check_free(out, overwrite=overwrite)
-    roles: dict[str, Any] = {"id": id, "diagnosis": diagnosis, "control": control, "patients": patients}
-    cohort = read_cohort(table, **roles, covariates=covariates, features=features, exclude=exclude)
+
+def _fit(
+    source: dict[str, Any],
+    options: dict[str, Any],
+    out: Path,
+    *,
+    overwrite: bool,
+    report: bool,
+    plan: int | None,
+    **where: Any,
+) -> None:
+    from rindices.cohort import read_cohort
+    from rindices.run_folder import check_free, is_complete
+
+    check_free(out)
+    expected = source.pop("sha256", None)
+    unit = source.pop("unit", None)
+    path = Path(source.pop("path"))
+    cohort = read_cohort(path, **source)
+    if expected is not None and cohort.sha256 != expected:
+        raise InputError(f"{path} is not the table that the run was made of: its contents differ.\nGive that table.")
     describe_cohort(cohort)
-    options: dict[str, Any] = {"n_patterns": patterns, "orthogonality": orthogonality, "n_repetitions": repetitions}
-    options |= {"preset": preset, "max_steps": steps, "random_state": seed}
-    source = {"path": str(table), **roles, "unit": unit}
-    summary = train_and_write(cohort, options, out, settings=_settings(cohort, source, options), report=report)
+    settings = _settings(cohort, {"path": str(path), **source, "unit": unit}, options)
+    if not overwrite and is_complete(out, settings):
+        console.print("This very run is already complete: nothing to do. --overwrite makes it again.")
+        describe_places(out, report=(out / "report.html").is_file())
+        log("done", status="done", exit_code=0, out=str(out))
+        console.print("Done before.", style="green")
+        return
+    options = options | {"models_per_chunk": plan}
+    summary = train_and_write(
+        cohort,
+        options,
+        out,
+        settings=settings,
+        report=report,
+        overwrite=overwrite,
+        cluster=where["dask"],
+        workers=where["workers"],
+    )
     describe_run(summary, out, cohort, report=report)
+
+
+_WITH_CONFIG = {"config", "table", "out", "workers", "dask", "models_per_chunk", "report"} | {
+    "overwrite",
+    "quiet",
+    "log_json",
+}
+
+
+def _replayed(
+    context: typer.Context, config: Path, table: Path | None, models_per_chunk: int | None
+) -> tuple[dict[str, Any], dict[str, Any], int | None]:
+    """Return table, options and plan that a `run.toml` says; options that would change them are refused."""
+    from rindices.run_folder import read_settings
+
+    given = [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
+    others = [f"--{name.replace('_', '-')}" for name in given if name not in _WITH_CONFIG]
+    if others:
+        raise InputError(
+            f"--config runs the same again, so it does not go with {', '.join(others)}.\nLeave out either."
+        )
+    settings = read_settings(config)
+    try:
+        source, options = dict(settings["table"]), dict(settings["training"])
+        path = Path(source["path"]) if table is None else table
+        source |= {"path": str(path), "exclude": ()}
+        for name in ("control", "patients", "unit"):
+            source.setdefault(name, None)
+        for name in ("orthogonality", "max_steps"):
+            options.setdefault(name, None)
+        plan = settings.get("plan", {}).get("models_per_chunk")
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{config} is not the run.toml of a run: {error} is missing.") from error
+    unknown = sorted({*source} - _TABLE_KEYS | {*options} - _OPTION_KEYS)
+    if unknown:
+        raise InputError(f"{config} has settings that are not known: {', '.join(unknown)}.")
+    return source, options, models_per_chunk or plan
+
+
+_TABLE_KEYS = {"path", "sha256", "id", "diagnosis", "control", "patients", "covariates", "features", "exclude", "unit"}
+_OPTION_KEYS = {"n_patterns", "orthogonality", "n_repetitions", "exhaustive", "n_null", "preset", "max_steps"} | {
+    "random_state"
+}
+
+
+def _numbers(option: str, text: str, kind: type) -> list[Any]:
+    """Read ``2-5`` (whole numbers) or ``0.2,0.4``."""
+    found: list[Any] = []
+    for part in text.split(","):
+        low, dash, high = part.strip().partition("-")
+        try:
+            found += range(int(low), int(high) + 1) if dash and kind is int else [kind(part.strip())]
+        except ValueError as error:
+            example = "3, 2,3 or 2-5" if kind is int else "0.8 or 0.2,0.4,0.8"
+            raise InputError(f"{option} should be like {example}, found {text!r}.") from error
+    if not found:
+        raise InputError(f"{option} {text!r} holds no number: the first should not exceed the last.")
+    return list(dict.fromkeys(found))
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    from rindices.config import PRESETS
+
+    if options["preset"] not in PRESETS:
+        raise InputError(f"There is no preset {options['preset']!r}.\nChoose one of: {', '.join(PRESETS)}.")
+    if not all(1 <= number <= 20 for number in options["n_patterns"]):
+        raise InputError(f"--patterns should be from 1 to 20, found {listed(options['n_patterns'])}.")
+    if not all(0 <= weight < float("inf") for weight in options["orthogonality"] or []):
+        raise InputError(f"--orthogonality should be from 0 on, found {listed(options['orthogonality'])}.")
+    if options["n_null"] < 0 or 0 < options["n_null"] < 19:
+        raise InputError(
+            f"--null should be 0 or at least 19, found {options['n_null']}: with fewer, p never reaches 0.05."
+        )
 
 
 def _settings(cohort: Cohort, source: dict[str, Any], options: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return all that is needed to run the same again."""
-    table = source | {
+    from rindices.workflow import place
+
+    table = {name: value for name, value in source.items() if name != "exclude"} | {
         "sha256": cohort.sha256,
         "covariates": [str(name) for name in cohort.covariates.columns],
         "features": [str(name) for name in cohort.features.columns],
     }
-    command = {"line": shlex.join(["rindices", *sys.argv[1:]]), "version": rindices.__version__}
-    return {"command": command, "table": table, "training": options}
+    command = {"line": shlex.join(["rindices", *sys.argv[1:]])}
+    return {"command": command, "table": table, "training": options, **place()}
 
 
 @app.command()
@@ -256,15 +402,15 @@ def demo(
     table, truth, run = out / "cohort.csv", out / "truth.csv", out / "run"
     if out.is_dir() and any(out.iterdir()) and not (run / "summary.json").is_file():
         raise InputError(f"The folder {out} holds other files.\nChoose another folder with --out.")
-    check_free(run, overwrite=True)
+    check_free(run)
     simulated = simulate_cohort("basic", seed=seed)
     simulated.save(table, truth)
     console.print(f"Simulated a cohort of 492 controls and 900 patients with three disease patterns: {table}")
     cohort = read_cohort(table, covariates="age,sex")
     describe_cohort(cohort, most_names=12)
-    options = {"n_patterns": 3, "n_repetitions": repetitions, "max_steps": steps, "random_state": seed}
+    options = {"n_patterns": [3], "n_repetitions": repetitions, "max_steps": steps, "random_state": seed}
     settings = _settings(cohort, {"path": str(table), "unit": "mL"}, options)
-    summary = train_and_write(cohort, options, run, settings=settings, truth=simulated.truth)
+    summary = train_and_write(cohort, options, run, settings=settings, truth=simulated.truth, overwrite=True)
     recovery = summary["recovery"]
     console.print(
         f"Concordance of the R-indices with the known truth: {recovery['pattern_concordance']:.3f} "

@@ -71,18 +71,16 @@ class Training:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long, on how many people at a time, and when to look and to stop.
+    """How long, on how many people at a time, and when to look.
 
     Parameters
     ----------
     batch_size : int or None
         People of each group per step; None takes an eighth of the patients (the paper).
     min_steps, max_steps : int
-        No stopping before the first, none after the second.
+        Training ends with the second; no checkpoint before the first is chosen.
     checkpoint_every : int
         Steps between two looks at the models.
-    patience : int or None
-        Stop when agreement has not risen for this many checkpoints; None never stops early.
     whitening : float
         0: the discriminator sees regions as they are; 1: decorrelated by the controls' covariance; between: a mixture.
     """
@@ -91,7 +89,6 @@ class Schedule:
     min_steps: int = 10_000  # before, hard cohorts still look as if they had too few patterns
     max_steps: int = 20_000  # with whitening, agreement peaks at 15,000 to 20,000; small cohorts overfit after
     checkpoint_every: int = 1_000
-    patience: int | None = 4
     whitening: float = 1.0  # learns sooner, and fewer repetitions fail; the consensus alone gains little
 
 
@@ -128,7 +125,7 @@ def paper() -> Preset:
         training=Training(
             "joint", "separate", "person", weight_decay=0.0, gradient_clip=None, freeze_below=(3e-3, 6e-4)
         ),
-        schedule=Schedule(None, 100_000, 200_000, checkpoint_every=5_000, patience=None, whitening=0.0),
+        schedule=Schedule(None, 100_000, 200_000, checkpoint_every=5_000, whitening=0.0),
     )
 
 
@@ -138,7 +135,7 @@ def official() -> Preset:
         "official",
         weights=LossWeights(change=2.0, decomposition=80.0, reconstruction=80.0, orthogonality=0.2),
         rates=LearningRates(discriminator=8e-4 / 5),
-        schedule=Schedule(300, 20_000, 60_000, checkpoint_every=2_500, patience=None, whitening=0.0),
+        schedule=Schedule(300, 20_000, 60_000, checkpoint_every=2_500, whitening=0.0),
     )
 
 
@@ -184,5 +181,5 @@ def preset_from_json(data: dict[str, Any]) -> Preset:
         LossWeights(**data["weights"]),
         LearningRates(**data["rates"]),
         Training(**training),
-        Schedule(**data["schedule"]),
+        Schedule(**{name: value for name, value in data["schedule"].items() if name != "patience"}),  # once known
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -16,16 +17,26 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rindices.agreement import Agreement
+from rindices.chunks import Point, Settings
 from rindices.cohort.contract import Contract
 from rindices.config import Preset, adjusted, get_preset, preset_from_json, preset_to_json
 from rindices.core import devices, inference
-from rindices.core.train import People
+from rindices.execution import Execution, Memory, Progress, Store
 from rindices.inputs import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
 from rindices.model_file import complete, read_model, write_model
-from rindices.preprocessing import SCALED_SD, Preprocessing, whitening_matrix
-from rindices.selection import Progress, repeat
+from rindices.preprocessing import SCALED_SD, Preprocessing
+from rindices.selection import Judged, Selected, Study, consensus, sweep
 
 _STORED = ("members", "step", "seed")  # fitted attributes that the model file keeps as they are
+_NOT_STORED = ("n_jobs", "models_per_chunk")  # where a model was trained is not part of it
+
+
+class Prepared(NamedTuple):
+    """A table made ready for training."""
+
+    study: Study
+    contract: Contract
+    preprocessing: Preprocessing
 
 
 class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -50,6 +61,11 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Longest training; by default the preset's.
     random_state : int, RandomState or None, default=None
         An int makes the result repeatable to the bit on the same machine.
+    n_jobs : int, optional
+        Models or groups of models trained at the same time, as in joblib; by default one a core, or what
+        ``joblib.parallel_config`` says. It does not change the result.
+    models_per_chunk : int, optional
+        Models that one worker trains together; by default one on a processor, on an accelerator all that fit.
 
     Attributes
     ----------
@@ -98,6 +114,8 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         orthogonality: float | None = None,
         max_steps: int | None = None,
         random_state: Any = None,
+        n_jobs: int | None = None,
+        models_per_chunk: int | None = None,
     ) -> None:
         self.n_patterns = n_patterns
         self.n_repetitions = n_repetitions
@@ -106,6 +124,8 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.orthogonality = orthogonality
         self.max_steps = max_steps
         self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.models_per_chunk = models_per_chunk
 
     def fit(
         self,
@@ -114,6 +134,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         covariates: Any = None,
         *,
         progress: Callable[[Progress], None] | None = None,
+        store: Store | None = None,
     ) -> Self:
         """Learn the patterns.
 
@@ -126,8 +147,18 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         covariates : array-like of shape (n_samples, n_covariates), optional
             Numbers or categories whose linear effects, estimated in controls, are removed.
         progress : callable, optional
-            Called with a `Progress` after each checkpoint.
+            Called with a `Progress` as training goes on.
+        store : Store, optional
+            Where trained models are kept until all are; a `rindices.journal.Journal` outlives a sudden end.
         """
+        prepared = self._prepare(X, y, covariates)
+        execution = Execution(store or Memory(), self.n_jobs, progress, self.models_per_chunk)
+        point = Point(self.n_patterns, prepared.study.settings.preset.weights.orthogonality)
+        swept = sweep(prepared.study, [point], self.n_repetitions, execution)
+        return self._keep(prepared, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
+
+    def _prepare(self, X: Any, y: Any, covariates: Any = None) -> Prepared:
+        """Check the arguments of `fit`, estimate in controls what is estimated there, and scale everybody."""
         preset = self._preset()
         index = X.index if isinstance(X, pd.DataFrame) else None
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
@@ -140,33 +171,29 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_groups(X[~patient], int(patient.sum()), batch_size, regions)
         preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient])
         check_residuals(X[~patient].std(axis=0), preprocessing.scaler.sd, regions)
-        scaled = preprocessing.transform(X, table)
-        controls, patients = scaled[~patient], scaled[patient]
-        seed = seed_from(self.random_state)
         devices.prepare()
-        selected = repeat(
-            People(controls, patients, whitening_matrix(controls, preset.schedule.whitening)),
-            n_patterns=self.n_patterns,
-            n_repetitions=self.n_repetitions,
-            preset=preset,
-            batch_size=batch_size,
-            seed=seed,
-            progress=progress,
-        )
-        self.preset_, self.seed_ = preset, seed
-        self.contract_, self.preprocessing_ = contract, preprocessing
-        chosen = selected.looks[selected.chosen]
-        self.step_, self.agreement_ = chosen.step, chosen.agreement
+        settings = Settings(preset, batch_size, seed_from(self.random_state))
+        return Prepared(Study(preprocessing.transform(X, table), patient, settings), contract, preprocessing)
+
+    def _keep(self, prepared: Prepared, chosen: Judged, selected: Selected) -> Self:
+        """Become fitted: keep the models of a chosen setting, which are this estimator's from now on."""
+        study = prepared.study
+        preset, look = study.settings.preset, chosen.look
+        weights = preset.weights._replace(orthogonality=chosen.point.orthogonality)
+        self.preset_, self.seed_ = replace(preset, weights=weights), study.settings.seed
+        self.contract_, self.preprocessing_ = prepared.contract, prepared.preprocessing
+        self.step_, self.agreement_ = look.step, look.agreement
         self.members_, self.left_out_ = selected.members, selected.left_out
         self.history_ = pd.DataFrame(
             {"step": look.step, "n_models": look.n_models} | look.agreement._asdict() | look.losses
-            for look in selected.looks
-        ).assign(chosen=[position == selected.chosen for position in range(len(selected.looks))])
+            for look in chosen.looks
+        ).assign(chosen=[place == chosen.best for place in range(len(chosen.looks))])
+        controls = study.scaled[~study.patient]
         self.models_ = inference.order_by_change(selected.models, controls, preset.training.composition)
-        self.r_indices_, self.spread_ = self._score(scaled)
+        self.r_indices_, self.spread_ = self._score(study.scaled)
         if self.left_out_:
             reasons = ", ".join(f"{member} {why}" for member, why in self.left_out_.items())
-            warnings.warn(f"Repetitions left out: {reasons}.", UserWarning, stacklevel=2)
+            warnings.warn(f"Repetitions left out: {reasons}.", UserWarning, stacklevel=3)
         return self
 
     def fit_transform(self, X: Any, y: Any, covariates: Any = None) -> Any:
@@ -247,7 +274,8 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Write the fitted model to one safetensors file, which holds numbers and text but no code."""
         check_is_fitted(self, "models_")
         parameters = self.get_params() | {"preset": preset_to_json(get_preset(self.preset)), "random_state": self.seed_}
-        header = {"parameters": parameters, "contract": self.contract_.to_json()}
+        parameters = {name: value for name, value in parameters.items() if name not in _NOT_STORED}
+        header: dict[str, Any] = {"parameters": parameters, "contract": self.contract_.to_json()}
         header |= {name: getattr(self, f"{name}_") for name in _STORED}
         header["agreement"] = {
             name: None if np.isnan(value) else value for name, value in self.agreement_._asdict().items()

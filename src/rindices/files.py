@@ -31,9 +31,22 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         yield beside
+        _flush(beside)
         beside.replace(path)
+        _flush(path.parent)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    """See that a file, or the names in a folder, outlive a loss of power."""
+    if path.is_dir() and os.name == "nt":  # folders cannot be opened there
+        return
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def check_writable(path: Path) -> None:

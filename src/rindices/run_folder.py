@@ -1,75 +1,198 @@
-"""The folder that a run leaves behind: written beside, and put in place only when complete."""
+"""The folder of a run: who may write to it, what it says about itself, and when it is complete.
+
+`run.toml` says what a run is; it is there from the beginning, so that a run that was interrupted can be told from
+another one. `summary.json` says how far it got, and is the last file to say "done".
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
+import platform
 import shutil
+import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rindices.errors import InputError, listed
-from rindices.files import check_writable
+from filelock import FileLock, Timeout
 
-_MARK = "summary.json"
+from rindices.errors import InputError, listed
+from rindices.files import atomic_file, check_writable
+
+SUMMARY, SETTINGS, JOURNAL = "summary.json", "run.toml", "journal"
+DONE, FAILED, UNFINISHED = "done", "failed", "unfinished"
 # All that a run leaves in its folder; whatever else is there belongs to the user.
 _OURS = frozenset(
-    {"model.safetensors", "r_indices.csv", "r_indices.png", "patterns.csv", "selection.csv", "run.toml", "report.html"}
-    | {"truth.csv", _MARK}
+    {"model.safetensors", "r_indices.csv", "r_indices.png", "patterns.csv", "selection.csv", "report.html", "truth.csv"}
+    | {SUMMARY, SETTINGS, JOURNAL}
 )
+# What makes results comparable to the bit only while a run goes on; a finished run is the same run without it.
+_PLACE = ("versions", "device")
+_NOT_COMPARED = {("table", "path")}  # the same table may be found elsewhere; its checksum is compared
 
 
-def check_free(out: Path, *, overwrite: bool = False) -> None:
+def check_free(out: Path) -> None:
     """Refuse, before any work is done, a folder that cannot be written or that holds something else."""
     if out.is_file():
         raise InputError(f"{out} is a file, but a folder is needed.\nChoose another folder with --out.")
-    strangers = sorted(path.name for path in out.iterdir() if path.name not in _OURS) if out.is_dir() else []
+    strangers = [path.name for path in _contents(out) if path.name not in _OURS and not _half_written(path)]
     if strangers:
         raise InputError(
-            f"The folder {out} already holds other files: {listed(strangers)}.\nChoose another folder with --out."
+            f"The folder {out} already holds other files: {listed(sorted(strangers))}.\n"
+            "Choose another folder with --out."
         )
-    if (out / _MARK).is_file() and not overwrite:
+    check_writable(out / SUMMARY)
+
+
+def _contents(out: Path) -> list[Path]:
+    return list(out.iterdir()) if out.is_dir() else []
+
+
+def _half_written(path: Path) -> bool:
+    return path.name.startswith(".") and path.name.endswith(".partial")
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read a `run.toml`."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(f"There is no file {path}.\nGive the run.toml of a run.") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path} cannot be read as the settings of a run: {error}.") from error
+
+
+def status_of(out: Path) -> str | None:
+    """Return how far the run in a folder got; None where there is none."""
+    try:
+        return str(json.loads((out / SUMMARY).read_text(encoding="utf-8"))["status"])
+    except FileNotFoundError:
+        return UNFINISHED if (out / SETTINGS).is_file() else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return UNFINISHED
+
+
+def is_complete(out: Path, settings: dict[str, dict[str, Any]]) -> bool:
+    """Whether the folder holds this very run, finished; another run is refused with the differences."""
+    if status_of(out) is None:
+        return False
+    complete = status_of(out) == DONE
+    _refuse_others(out, settings, ignore=_PLACE if complete else ())
+    return complete
+
+
+def _refuse_others(out: Path, settings: dict[str, dict[str, Any]], ignore: tuple[str, ...]) -> None:
+    if not (out / SETTINGS).is_file():
+        raise InputError(f"The folder {out} holds a run without its run.toml.\nReplace it with --overwrite.")
+    before, now = read_settings(out / SETTINGS), tomllib.loads(toml_text(settings))
+    differences = []
+    for section in sorted({*before, *now} - {"command", "plan", *ignore}):
+        old, new = before.get(section, {}), now.get(section, {})
+        for name in sorted({*old, *new}):
+            if old.get(name) != new.get(name) and (section, name) not in _NOT_COMPARED:
+                differences.append(f"  {name}: {_shown(old.get(name))} then, {_shown(new.get(name))} now")
+    if differences:
         raise InputError(
-            f"The folder {out} already holds a run.\nChoose another folder with --out, or replace it with --overwrite."
+            f"The folder {out} holds another run:\n" + "\n".join(differences) + "\n"
+            "Repeat its own command to go on with it, choose another folder with --out, or replace it with --overwrite."
         )
-    check_writable(out / _MARK)
+
+
+def _shown(value: Any) -> str:
+    text = "not given" if value is None else listed(value, 4) if isinstance(value, list) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 @contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
-    """Give a folder to write into; it becomes `out`, replacing an earlier run, only if nothing went wrong."""
-    out = out.absolute()
-    beside = out.with_name(f".{out.name}.{os.getpid()}.partial")
-    old = out.with_name(f".{out.name}.{os.getpid()}.old")
-    beside.mkdir(parents=True)
+def held(out: Path, settings: dict[str, dict[str, Any]], *, overwrite: bool = False) -> Iterator[bool]:
+    """Hold a run folder for this process; gives whether an earlier run of the same settings goes on.
+
+    With `overwrite`, whatever run is there is removed first.
+    """
+    with locked(out):
+        goes_on = status_of(out) is not None and not overwrite
+        if goes_on:
+            _refuse_others(out, settings, ignore=())
+        for path in _contents(out):
+            keep = path.name == JOURNAL or (goes_on and path.name in (SETTINGS, SUMMARY))
+            if not keep and (path.name in _OURS or _half_written(path)):
+                path.unlink()
+        if overwrite:
+            _clear(out / JOURNAL)
+        if not goes_on:
+            write_text(out / SETTINGS, toml_text(settings))
+            write_json(out / SUMMARY, {"status": UNFINISHED})
+        yield goes_on
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a run folder for this process alone; the system gives it back however the process ends."""
+    journal = folder / JOURNAL
+    journal.mkdir(parents=True, exist_ok=True)
+    lock, holder = FileLock(journal / "lock"), journal / "holder.json"
     try:
-        yield beside
-        if out.exists():
-            out.rename(old)
-        try:
-            beside.rename(out)
-        except OSError:
-            if old.exists():
-                old.rename(out)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise InputError(
+            f"Another process{_who(holder)} is at work in {folder}.\n"
+            "Wait until it ends, stop it, or choose another folder with --out."
+        ) from None
+    try:
+        me = {"process": os.getpid(), "host": platform.node(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+        with contextlib.suppress(OSError), atomic_file(holder) as beside:
+            beside.write_text(json.dumps(me), encoding="utf-8")
+        yield
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        lock.release()
+
+
+def _who(holder: Path) -> str:
+    try:
+        found: dict[str, Any] = json.loads(holder.read_text(encoding="utf-8"))
+        return f" ({found['process']} on {found['host']}, since {found['since']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def _clear(journal: Path) -> None:
+    for path in _contents(journal):
+        if path.name != "lock":
+            path.unlink(missing_ok=True)
+
+
+def discard(out: Path, *, only_journal: bool = False) -> None:
+    """Remove a run that never began, or what a finished run no longer needs."""
+    shutil.rmtree(out / JOURNAL, ignore_errors=True)
+    if not only_journal:
+        for name in (SETTINGS, SUMMARY):
+            (out / name).unlink(missing_ok=True)
+        if not _contents(out):
+            out.rmdir()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text beside, then rename."""
+    with atomic_file(path) as beside:
+        beside.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
     """Write JSON that every reader accepts: what is not a number becomes null."""
-    path.write_text(json.dumps(_plain(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(plain(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: text names, lists, and null for what is not a number."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -1,103 +1,253 @@
-"""Repeated trainings of one setting: look at them regularly, stop in time, choose the checkpoint by agreement."""
+"""The sweep: train repetitions of each setting, see how well they agree, keep the best setting and checkpoint.
+
+One setting is a sweep too: there is no other way to train.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import jax
 import numpy as np
+import pandas as pd
 
 from rindices import agreement
 from rindices.agreement import Agreement
-from rindices.config import Preset, Schedule
+from rindices.chunks import Chunk, Member, Point, Settings, cut, models_per_chunk
 from rindices.core.inference import reorder_patterns
 from rindices.core.networks import Parameters
-from rindices.core.train import Checkpoint, People, make_members, train
+from rindices.core.train import People
+from rindices.execution import Execution, train_all
+from rindices.preprocessing import ControlScaler, whitening_matrix
 
-_RISE = 1e-3  # agreement that rises by less than this has stopped rising
+FIRST_LOOK = 3  # repetitions of each setting before most of them are given up
+_CLOSE = 2.0  # standard errors above its agreement at which a setting is still a rival of the best
+_MARGIN = 0.01  # agreement below the best that is as good, whatever the standard errors say
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """People and settings of a run.
+
+    Parameters
+    ----------
+    scaled : ndarray of shape (people, regions)
+        Controls and patients, covariates removed, scaled by the controls.
+    patient : ndarray of bool
+        Who is a patient.
+    settings : Settings
+        What all models share.
+    """
+
+    scaled: np.ndarray
+    patient: np.ndarray
+    settings: Settings
+
+    @lru_cache(maxsize=4)  # noqa: B019 (a study lives as long as its run)
+    def people(self, cohort: int = 0) -> People:
+        """Return the data (cohort 0), or the same people with labels that say nothing about them.
+
+        Labels are permuted after covariates were removed, and what is estimated in controls afterwards is estimated
+        again: in such a cohort the groups differ by chance alone, as much as two groups of these sizes do.
+        """
+        scaled, patient = self.scaled, self.patient
+        if cohort:
+            patient = np.random.default_rng([self.settings.seed, cohort]).permutation(patient)
+            scaled = ControlScaler.fit(scaled[~patient]).transform(scaled)
+        controls, patients = scaled[~patient], scaled[patient]
+        return People(controls, patients, whitening_matrix(controls, self.settings.preset.schedule.whitening))
 
 
 class Look(NamedTuple):
-    """What one checkpoint showed."""
+    """What one checkpoint of a setting showed."""
 
     step: int
     n_models: int  # neither diverged nor collapsed
     agreement: Agreement
+    error: Agreement  # jackknife standard errors
+    low: Agreement  # 95 % jackknife intervals over models
+    high: Agreement
     losses: dict[str, float]  # means over these models
 
 
-class Progress(NamedTuple):
-    """For whoever draws a progress bar."""
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A setting, and what its repetitions showed."""
 
-    step: int
-    max_steps: int
-    n_models: int
-    pattern_agreement: float
+    point: Point
+    n_repetitions: int
+    looks: list[Look]
+    best: int  # position in `looks`
+
+    @property
+    def look(self) -> Look:
+        """The best checkpoint."""
+        return self.looks[self.best]
+
+    @property
+    def value(self) -> float:
+        """Pattern agreement at the best checkpoint, by which settings are chosen."""
+        return self.look.agreement.pattern_agreement
+
+
+@dataclass(frozen=True, eq=False)
+class Swept:
+    """All settings of a sweep as far as they were trained, and which of them was chosen."""
+
+    judged: list[Judged]
+    chosen: Judged
+    first_look: int  # repetitions that every setting had
+    n_repetitions: int
+    chunks: list[Chunk]  # of the data
+
+    @property
+    def models_trained(self) -> int:
+        """How many models it took."""
+        return sum(one.n_repetitions for one in self.judged)
+
+    def ranked(self) -> list[Judged]:
+        """Return the settings that were trained in full, best first, and one pattern last: agreement flatters it."""
+        full = [one for one in self.judged if one.n_repetitions == self.n_repetitions]
+        return sorted(full, key=_rank, reverse=True)
+
+    def table(self) -> pd.DataFrame:
+        """Agreement of each setting at each checkpoint."""
+        rows = []
+        for one in self.judged:
+            for place, look in enumerate(one.looks):
+                row = one.point._asdict() | {"step": look.step, "n_models": look.n_models}
+                row |= look.agreement._asdict()
+                for name in Agreement._fields:
+                    row |= {f"{name}_low": getattr(look.low, name), f"{name}_high": getattr(look.high, name)}
+                best = place == one.best
+                rows.append(row | {"best": best, "chosen": best and one is self.chosen})
+        return pd.DataFrame(rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Selected:
     """The models of the chosen checkpoint, brought to one order of patterns, the medoid first."""
 
-    looks: list[Look]
-    chosen: int  # position in `looks`
     models: Parameters  # arrays with a leading axis
     members: list[int]  # their numbers
     left_out: dict[int, str]  # number of a member: why
 
 
-def repeat(
-    people: People,
-    *,
-    n_patterns: int,
-    n_repetitions: int,
-    preset: Preset,
-    batch_size: int,
-    seed: int,
-    progress: Callable[[Progress], None] | None = None,
-) -> Selected:
-    """Train `n_repetitions` models that differ in their random numbers only, and keep the best checkpoint."""
-    members = make_members(seed, [preset.weights] * n_repetitions, [preset.rates] * n_repetitions)
-    schedule = preset.schedule
-    checkpoints = train(
-        people,
-        members,
-        preset.training,
-        n_patterns=n_patterns,
-        batch_size=batch_size,
-        checkpoint_every=schedule.checkpoint_every,
-        min_steps=schedule.min_steps,
-        max_steps=schedule.max_steps,
-    )
-    first_patient = len(people.controls)
-    looks: list[Look] = []
-    best = None
-    for checkpoint, look, pairs in _judged(checkpoints, first_patient):
-        looks.append(look)
-        if best is None or _is_better(look, looks[best[0]]):
-            best = (len(looks) - 1, checkpoint, pairs)
-        if progress is not None:
-            progress(Progress(look.step, schedule.max_steps, look.n_models, look.agreement.pattern_agreement))
-        if _has_stopped_rising(looks, schedule):
-            break
-    if best is None:
-        raise ValueError(f"max_steps should be at least 1, found {schedule.max_steps}.")
-    chosen, checkpoint, pairs = best
-    models, kept, left_out = _consensus(checkpoint, checkpoint.r_indices[:, first_patient:], pairs)
-    return Selected(looks, chosen, models, kept, left_out)
+def sweep(
+    study: Study, points: Sequence[Point], n_repetitions: int, execution: Execution, *, exhaustive: bool = False
+) -> Swept:
+    """Train the settings and choose the one whose repetitions agree best.
+
+    Unless `exhaustive`, every setting gets `FIRST_LOOK` repetitions, and only the best and those too close to call get
+    the others. Few steps instead of few repetitions would not do: at first, hard cohorts prefer too few patterns.
+    """
+    points = list(dict.fromkeys(points))
+    _plan(study, points, execution)
+    first = n_repetitions if exhaustive or len(points) == 1 else min(FIRST_LOOK, n_repetitions)
+    stage = "Training" if first == n_repetitions else "First look at all settings"
+    chunks = train_members(study, members_of(points, range(first)), execution, stage)
+    judged = {point: judge(study, point, first, chunks, execution) for point in points}
+    if first < n_repetitions:
+        close = rivals(judged.values())
+        more = members_of(close, range(first, n_repetitions))
+        chunks += train_members(study, more, execution, "All repetitions of the best")
+        judged |= {point: judge(study, point, n_repetitions, chunks, execution) for point in close}
+    full = [one for one in judged.values() if one.n_repetitions == n_repetitions]
+    return Swept(list(judged.values()), max(full, key=_rank), first, n_repetitions, chunks)
 
 
-def _judged(checkpoints: Iterator[Checkpoint], first_patient: int) -> Iterator[tuple[Checkpoint, Look, np.ndarray]]:
-    for checkpoint in checkpoints:
-        patients = checkpoint.r_indices[:, first_patient:]
-        usable = _usable(agreement.faults(patients))
-        pairs = agreement.pairwise(patients[usable])
-        losses = {
-            name: float(values[usable].mean()) if len(usable) else np.nan for name, values in checkpoint.losses.items()
-        }
-        yield checkpoint, Look(checkpoint.step, len(usable), agreement.mean_agreement(pairs), losses), pairs
+def _plan(study: Study, points: Sequence[Point], execution: Execution) -> None:
+    """Fix the number of models in a chunk before work starts."""
+    most = max(point.n_patterns for point in points)
+
+    def propose() -> int:
+        return execution.models_per_chunk or models_per_chunk(
+            study.people(), most, study.settings.batch_size, execution.device(), execution.n_workers()
+        )
+
+    execution.models_per_chunk = execution.store.plan(propose)
+
+
+def members_of(points: Iterable[Point], repetitions: Iterable[int], cohort: int = 0) -> list[Member]:
+    """Return the models of some settings."""
+    return [Member(point, repetition, cohort) for point in points for repetition in repetitions]
+
+
+def train_members(study: Study, members: Sequence[Member], execution: Execution, stage: str) -> list[Chunk]:
+    """Train members in chunks; return the chunks."""
+    chunks = cut(members, execution.models_per_chunk or 1)
+    train_all(chunks, study.settings, study.people, execution, stage)
+    return chunks
+
+
+def _rank(one: Judged) -> tuple[bool, float, int]:
+    known = not np.isnan(one.value)
+    return one.point.n_patterns > 1, one.value if known else -1.0, one.look.n_models
+
+
+def rivals(judged: Iterable[Judged]) -> list[Point]:
+    """Return the best setting and those that may well be as good."""
+    judged = list(judged)
+    best = max(judged, key=_rank)
+    return [one.point for one in judged if one is best or _may_be_best(one, best)]
+
+
+def _may_be_best(one: Judged, best: Judged) -> bool:
+    if one.point.n_patterns == 1 < best.point.n_patterns or np.isnan(one.value):
+        return False
+    return one.value + max(_CLOSE * np.nan_to_num(one.look.error.pattern_agreement), _MARGIN) >= best.value
+
+
+def judge(
+    study: Study, point: Point, n_repetitions: int, chunks: Sequence[Chunk], execution: Execution, cohort: int = 0
+) -> Judged:
+    """See how well the first repetitions of a setting agree at each checkpoint, and find the best one."""
+    steps, r_indices, losses = _gather(members_of([point], range(n_repetitions), cohort), chunks, execution)
+    schedule = study.settings.preset.schedule
+    looks = [
+        _look(int(step), r_indices[:, place].astype(float), {name: of[:, place] for name, of in losses.items()})
+        for place, step in enumerate(steps)
+    ]
+    eligible = [place for place, look in enumerate(looks) if look.step >= schedule.min_steps] or [len(looks) - 1]
+    return Judged(point, n_repetitions, looks, max(eligible, key=lambda place: _look_rank(looks[place])))
+
+
+def _gather(
+    members: list[Member], chunks: Sequence[Chunk], execution: Execution
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """Bring members together: steps, R-indices (models, checkpoints, patients, patterns), losses."""
+    place = {member: (chunk, k) for chunk in chunks for k, member in enumerate(chunk.members)}
+    found = []
+    for member in members:
+        chunk, k = place[member]
+        trajectory = execution.store.get(chunk)
+        found.append((trajectory.steps, trajectory.r_indices[:, k], {n: v[:, k] for n, v in trajectory.losses.items()}))
+    steps = max((steps for steps, _, _ in found), key=len)
+
+    def full(values: np.ndarray) -> np.ndarray:
+        """Models that were all frozen before the others ended stay as they were."""
+        return np.concatenate([values, np.repeat(values[-1:], len(steps) - len(values), axis=0)])
+
+    losses = {name: np.stack([full(of[name]) for _, _, of in found]) for name in found[0][2]}
+    return steps, np.stack([full(r_indices) for _, r_indices, _ in found]), losses
+
+
+def _look(step: int, r_indices: np.ndarray, losses: dict[str, np.ndarray]) -> Look:
+    usable = _usable(agreement.faults(r_indices))
+    pairs = agreement.pairwise(r_indices[usable])
+    means = {name: float(values[usable].mean()) if len(usable) else np.nan for name, values in losses.items()}
+    error, interval = Agreement(*agreement.jackknife(pairs).tolist()), agreement.interval(pairs)
+    low, high = (Agreement(*interval[:, side].tolist()) for side in (0, 1))
+    return Look(step, len(usable), agreement.mean_agreement(pairs), error, low, high, means)
+
+
+def _look_rank(look: Look) -> tuple[float, int, int]:
+    """Higher agreement; without any (fewer than two models), more models, then more steps."""
+    value = look.agreement.pattern_agreement
+    return (value, 0, 0) if not np.isnan(value) else (-1.0, look.n_models, look.step)
 
 
 def _usable(faults: list[str]) -> np.ndarray:
@@ -106,25 +256,11 @@ def _usable(faults: list[str]) -> np.ndarray:
     return sound if len(sound) else np.array([i for i, fault in enumerate(faults) if fault != "diverged"], int)
 
 
-def _is_better(look: Look, best: Look) -> bool:
-    """Higher agreement; without any (fewer than two models), more models or more steps."""
-    value, best_value = look.agreement.pattern_agreement, best.agreement.pattern_agreement
-    if np.isnan(value) or np.isnan(best_value):
-        return np.isnan(best_value) and (not np.isnan(value) or look.n_models >= best.n_models)
-    return value > best_value
-
-
-def _has_stopped_rising(looks: list[Look], schedule: Schedule) -> bool:
-    if schedule.patience is None or looks[-1].step < schedule.min_steps or len(looks) <= schedule.patience:
-        return False
-    values = [look.agreement.pattern_agreement for look in looks]
-    before, recent = values[: -schedule.patience], values[-schedule.patience :]
-    return bool(max(recent) < max(before) + _RISE)  # False where undefined
-
-
-def _consensus(
-    checkpoint: Checkpoint, patients: np.ndarray, pairs: np.ndarray
-) -> tuple[Parameters, list[int], dict[int, str]]:
+def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> Selected:
+    """Bring the sound models of a setting's best checkpoint to one order of patterns; leave out who disagrees."""
+    members = members_of([judged.point], range(judged.n_repetitions))
+    _, r_indices, _ = _gather(members, chunks, execution)
+    patients = r_indices[:, judged.best].astype(float)
     faults = agreement.faults(patients)
     usable = _usable(faults)
     if not len(usable):
@@ -132,18 +268,19 @@ def _consensus(
             "All models diverged (their weights are no longer finite). Check the table for extreme values, "
             "or lower the learning rates."
         )
-    consensus = agreement.find_consensus(patients[usable], pairs)
+    agreed = agreement.find_consensus(patients[usable])
     left_out = {i: fault for i, fault in enumerate(faults) if i not in usable}
-    for position, value in enumerate(consensus.agreement_with_medoid):
-        if position not in consensus.kept:
+    for position, value in enumerate(agreed.agreement_with_medoid):
+        if position not in agreed.kept:
             left_out[int(usable[position])] = f"disagrees with the others ({value:.3f})"
-    orders = {int(usable[k]): order for k, order in zip(consensus.kept, consensus.orders, strict=True)}
-    medoid = int(usable[consensus.medoid])
-    members = [medoid, *(member for member in orders if member != medoid)]
-    weights = checkpoint.parameters()
-    aligned = [reorder_patterns(_member(weights, k), orders[k]) for k in members]
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *aligned), members, dict(sorted(left_out.items()))
-
-
-def _member(parameters: Parameters, number: int) -> Parameters:
-    return jax.tree.map(lambda leaf: leaf[number], parameters)
+    orders = {int(usable[k]): order for k, order in zip(agreed.kept, agreed.orders, strict=True)}
+    medoid = int(usable[agreed.medoid])
+    kept = [medoid, *(member for member in orders if member != medoid)]
+    place = {member: (chunk, k) for chunk in chunks for k, member in enumerate(chunk.members)}
+    aligned = []
+    for number in kept:
+        chunk, k = place[members[number]]
+        weights = execution.store.get(chunk).weights_at(judged.look.step)
+        aligned.append(reorder_patterns(jax.tree.map(lambda leaf, k=k: leaf[k], weights), orders[number]))
+    models = jax.tree.map(lambda *leaves: np.stack(leaves), *aligned)
+    return Selected(models, kept, dict(sorted(left_out.items())))

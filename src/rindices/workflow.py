@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import platform
 import time
 import warnings
@@ -11,7 +13,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -19,38 +20,67 @@ from matplotlib.figure import Figure
 import rindices
 from rindices import plots
 from rindices.agreement import match_patterns
+from rindices.analysis import balance_warnings, group_balance
 from rindices.cohort import Cohort, People
-from rindices.core.train import plan
+from rindices.core import devices
+from rindices.errors import InputError
 from rindices.estimator import SurrealGAN
+from rindices.execution import Progress
 from rindices.files import atomic_file
+from rindices.journal import Journal
+from rindices.null import to_json
 from rindices.report import write_report
-from rindices.run_folder import new_folder, toml_text, write_json
-from rindices.selection import Progress
+from rindices.run_folder import (
+    DONE,
+    FAILED,
+    JOURNAL,
+    SETTINGS,
+    SUMMARY,
+    discard,
+    held,
+    plain,
+    toml_text,
+    write_json,
+    write_text,
+)
+from rindices.search import SurrealGANSearch
 
-# Repetitions on cohorts without any disease agree at 0.51 to 0.55; this leaves a wide margin.
-HARDLY_AGREE = 0.65
 _VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
 _FLOAT = "%.6g"
+_RUNNERS_UP = 3
+
+
+def place() -> dict[str, dict[str, Any]]:
+    """Return the versions and the device that a run's bits depend on."""
+    devices.prepare()
+    device = devices.describe()
+    versions = {"rindices": rindices.__version__, "python": platform.python_version()}
+    versions |= {name: version(name) for name in _VERSIONS}
+    # Neither the number of cores nor of workers changes a result.
+    return {"versions": versions, "device": {"platform": device.platform, "kind": device.kind}}
 
 
 def fit_to_folder(
     cohort: Cohort,
-    model: SurrealGAN,
+    search: SurrealGANSearch,
     out: Path,
     *,
     settings: dict[str, dict[str, Any]],
     truth: pd.DataFrame | None = None,
     report: bool = True,
+    overwrite: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> dict[str, Any]:
-    """Fit `model` to the controls and patients of `cohort`, score everybody, and write the run folder.
+    """Fit `search` to the controls and patients of `cohort`, score everybody, and write the run folder.
+
+    The folder is a journal while the run goes on: the same call again, after a sudden end, goes on where it stopped.
 
     Parameters
     ----------
     cohort
         A checked cohort.
-    model
-        An unfitted estimator.
+    search
+        An unfitted search; with one setting it is a plain fit.
     out
         The run folder.
     settings
@@ -59,8 +89,10 @@ def fit_to_folder(
         Known severities of a simulated cohort, to be compared with the R-indices.
     report
         Whether to write ``report.html``.
+    overwrite
+        Whether to replace what run there is in the folder.
     progress
-        Called after each checkpoint.
+        Called as training goes on.
 
     Returns
     -------
@@ -68,16 +100,48 @@ def fit_to_folder(
         What ``summary.json`` says.
     """
     start = time.perf_counter()
-    described = settings.get("table", {})
-    training, covariates = cohort.training, cohort.covariates if cohort.covariates.shape[1] else None
+    with held(out, settings, overwrite=overwrite) as goes_on:
+        journal = Journal(out / JOURNAL, _fingerprint(settings))
+        try:
+            fit_warnings = _fit(search, cohort, settings.get("table", {}), journal, progress)
+            summary = _summary(cohort, search, fit_warnings, settings)
+            summary["resumed"] = goes_on
+            _write_results(out, cohort, search, settings, summary, truth, start, report)
+        except InputError:
+            if not goes_on:
+                discard(out)
+            raise
+        except Exception as error:
+            _write_failure(out, error, cohort, settings, report)
+            raise
+    discard(out, only_journal=True)
+    return summary
+
+
+def _fingerprint(settings: dict[str, dict[str, Any]]) -> str:
+    what = {name: values for name, values in settings.items() if name != "command"}
+    return hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _fit(
+    search: SurrealGANSearch,
+    cohort: Cohort,
+    described: dict[str, Any],
+    journal: Journal,
+    progress: Callable[[Progress], None] | None,
+) -> list[str]:
+    """Fit, let the model know the table it came from, and return the warnings."""
+    training, covariates = cohort.training, _covariates(cohort)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        model.fit(
+        search.fit(
             cohort.features[training],
             (cohort.group[training] == "patient").to_numpy(),
             None if covariates is None else covariates[training],
             progress=progress,
+            store=journal,
         )
+    model = search.best_estimator_
     model.contract_ = replace(
         model.contract_,
         ignored_columns=cohort.ignored_columns,
@@ -87,30 +151,60 @@ def fit_to_folder(
         patient_labels=cohort.patient_labels,
         unit=described.get("unit"),
     )
+    damaged = [f"{name} in the journal was damaged and trained again." for name in journal.damaged]
+    return [*dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)), *damaged]
+
+
+def _covariates(cohort: Cohort) -> pd.DataFrame | None:
+    return cohort.covariates if cohort.covariates.shape[1] else None
+
+
+def _write_results(
+    out: Path,
+    cohort: Cohort,
+    search: SurrealGANSearch,
+    settings: dict[str, dict[str, Any]],
+    summary: dict[str, Any],
+    truth: pd.DataFrame | None,
+    start: float,
+    report: bool,
+) -> None:
+    """Write all files of a finished run; `summary.json`, which says that it is one, comes last."""
+    model, covariates = search.best_estimator_, _covariates(cohort)
     r_indices = score(model, cohort.features, covariates)
     r_indices.insert(0, "diagnosis", cohort.diagnosis)
     r_indices.insert(1, "group", cohort.group)
     controls = (cohort.group == "control").to_numpy()
     patterns = model.pattern_maps(cohort.features[controls], None if covariates is None else covariates[controls])
-    summary = _summary(cohort, model, [str(warning.message) for warning in caught])
-    with new_folder(out) as folder:
-        if truth is not None:
-            summary["recovery"] = _recovery(truth, r_indices)
-            truth.to_csv(folder / "truth.csv", index=False, float_format=_FLOAT)
-        model.save(folder / "model.safetensors")
-        r_indices.to_csv(folder / "r_indices.csv", float_format=_FLOAT)
-        patterns.to_csv(folder / "patterns.csv", index=False, float_format=_FLOAT)
-        _selection(model).to_csv(folder / "selection.csv", index=False, float_format=_FLOAT)
-        (folder / "run.toml").write_text(toml_text(settings), encoding="utf-8")
-        summary["seconds"] = round(time.perf_counter() - start, 1)
-        write_json(folder / "summary.json", summary)
-        figure = (
-            plots.r_index_distributions(r_indices) if truth is None else _recovery_figure(truth, r_indices, summary)
-        )
-        plots.figure_png(figure, folder / "r_indices.png")
+    model.save(out / "model.safetensors")
+    write_csv(r_indices, out / "r_indices.csv")
+    write_csv(patterns, out / "patterns.csv", index=False)
+    write_csv(search.history_, out / "selection.csv", index=False)
+    figure = plots.r_index_distributions(r_indices)
+    if truth is not None:
+        summary["recovery"] = _recovery(truth, r_indices)
+        write_csv(truth, out / "truth.csv", index=False)
+        figure = _recovery_figure(truth, r_indices, summary)
+    plots.figure_png(figure, out / "r_indices.png")
+    write_text(out / SETTINGS, toml_text(settings | {"plan": {"models_per_chunk": search.models_per_chunk_}}))
+    summary["seconds"] = round(time.perf_counter() - start, 1)
+    if report:
+        write_report(out, summary=plain(summary))
+    write_json(out / SUMMARY, summary)
+
+
+def _write_failure(
+    out: Path, error: Exception, cohort: Cohort, settings: dict[str, dict[str, Any]], report: bool
+) -> None:
+    """Say in the folder that the run failed, as far as it can still be written to."""
+    summary = {"status": FAILED, "failure": f"{type(error).__name__}: {error}"} | _people(cohort)
+    summary |= {"warnings": list(cohort.warnings), "versions": settings.get("versions", {})}
+    try:
+        write_json(out / SUMMARY, summary)
         if report:
-            write_report(folder)
-    return summary
+            write_report(out)
+    except (OSError, ValueError):
+        return  # it still says that it is not finished
 
 
 def score(model: SurrealGAN, features: pd.DataFrame, covariates: pd.DataFrame | None) -> pd.DataFrame:
@@ -127,71 +221,75 @@ def apply_to_people(model: SurrealGAN, people: People) -> pd.DataFrame:
     return table.assign(flags=people.flags)
 
 
-def write_csv(table: pd.DataFrame, path: Path) -> None:
+def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True) -> None:
     """Write a table beside `path`, then rename."""
     with atomic_file(path) as beside:
-        table.to_csv(beside, float_format=_FLOAT)
+        table.to_csv(beside, float_format=_FLOAT, index=index)
 
 
-def _selection(model: SurrealGAN) -> pd.DataFrame:
-    table = model.history_[["step", "n_models", *model.agreement_._fields, "chosen"]].copy()
-    table.insert(0, "n_patterns", model.n_patterns)
-    table.insert(1, "orthogonality", model.preset_.weights.orthogonality)
-    return table
-
-
-def _summary(cohort: Cohort, model: SurrealGAN, fit_warnings: list[str]) -> dict[str, Any]:
-    agreement = model.agreement_._asdict()
-    value = agreement["pattern_agreement"]
-    messages = [*cohort.warnings, *fit_warnings]
-    if np.isnan(value):
-        messages.append("With a single repetition nobody can tell whether the patterns would be found again.")
-    reliable, reason = _reliability(value)
-    mesh, width = plan(model.n_repetitions)
+def _people(cohort: Cohort) -> dict[str, Any]:
     return {
-        "status": "done",
         "n_controls": cohort.n_controls,
         "n_patients": cohort.n_patients,
         "n_other": cohort.n_other,
         "n_features": cohort.features.shape[1],
+        "source": cohort.source,
+        "input_sha256": cohort.sha256,
+        "control_labels": list(cohort.control_labels),
+        "patient_labels": list(cohort.patient_labels),
+        "covariates": [str(name) for name in cohort.covariates.columns],
+    }
+
+
+def _summary(
+    cohort: Cohort, search: SurrealGANSearch, fit_warnings: list[str], settings: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    model, verdict = search.best_estimator_, search.verdict_
+    training = cohort.training
+    balance = group_balance(cohort.background[training], (cohort.group[training] == "patient").to_numpy())
+    device = devices.describe()
+    return {
+        "status": DONE,
+        **_people(cohort),
         "n_patterns": model.n_patterns,
-        "patterns_chosen_from_data": False,
+        "patterns_chosen_from_data": search.results_["n_patterns"].nunique() > 1,
         "weights": model.preset_.weights._asdict(),
         "preset": model.preset_.name,
         "repetitions": model.n_repetitions,
         "members_used": len(model.members_),
         "members_left_out": [{"member": member, "reason": why} for member, why in model.left_out_.items()],
         "step": model.step_,
-        "agreement": agreement,
-        "reliable": reliable,
-        "reliable_reason": reason,
-        "warnings": messages,
+        "agreement": model.agreement_._asdict(),
+        "reliable": verdict.reliable,
+        "reliable_reason": verdict.reason,
+        "null": to_json(verdict),
+        "search": _search(search),
+        "balance": balance.to_dict("records"),
+        "warnings": [*cohort.warnings, *fit_warnings, *balance_warnings(balance)],
         "seed": model.seed_,
-        "versions": {"rindices": rindices.__version__, "python": platform.python_version()}
-        | {name: version(name) for name in _VERSIONS},
-        "device": f"{len(mesh.devices)} x {jax.devices()[0].device_kind}",
-        "models_at_a_time": width * len(mesh.devices),
-        "source": cohort.source,
-        "input_sha256": cohort.sha256,
-        "control_labels": list(cohort.control_labels),
-        "patient_labels": list(cohort.patient_labels),
-        "covariates": [str(name) for name in cohort.covariates.columns],
+        "versions": settings.get("versions", {}),
+        "device": f"{device.number} x {device.kind}" if device.platform != "cpu" else f"{devices.n_cores()} cores",
+        "models_per_chunk": search.models_per_chunk_,
+        "peak_device_memory": devices.peak_memory(),
         "unit": model.contract_.unit,
     }
 
 
-def _reliability(agreement: float) -> tuple[bool | None, str]:
-    if np.isnan(agreement):
-        return None, "There is only one repetition, so agreement is unknown."
-    if agreement < HARDLY_AGREE:
-        return False, (
-            f"Repeated trainings hardly agree: {agreement:.2f}, where 0.5 is chance. There may be nothing to find, the "
-            "number of patterns may not fit, or training was too short."
-        )
-    return None, (
-        f"Repeated trainings agree at {agreement:.2f}, where 0.5 is chance and simulated cohorts without disease stay "
-        f"below {HARDLY_AGREE}. This run was not tested against such cohorts of its own kind."
-    )
+def _search(search: SurrealGANSearch) -> dict[str, Any]:
+    results = search.results_
+    others = results[(results["n_repetitions"] == search.n_repetitions) & ~results["chosen"]]
+    others = others[others["n_patterns"] > 1].sort_values("pattern_agreement", ascending=False).head(_RUNNERS_UP)
+    shown = ["n_patterns", "orthogonality", "pattern_agreement", "n_models"]
+    return {
+        "n_patterns": sorted(results["n_patterns"].unique().tolist()),
+        "orthogonality": sorted(results["orthogonality"].unique().tolist()),
+        "exhaustive": bool((results["n_repetitions"] == search.n_repetitions).all()),
+        "first_stage_repetitions": int(results["n_repetitions"].min()),
+        "models_trained": search.models_trained_,
+        "models_exhaustive": len(results) * search.n_repetitions,
+        "runners_up": others[shown].to_dict("records"),
+        "reason": search.reason_,
+    }
 
 
 def _recovery_figure(truth: pd.DataFrame, r_indices: pd.DataFrame, summary: dict[str, Any]) -> Figure:

@@ -82,7 +82,6 @@ def test_grids_schedules_and_cohorts_share_one_program(small_people, caplog):
             run(small_people, make_members(seed, GRID, [LearningRates(1e-4, seed * 1e-3)] * N_MEMBERS))
         run(small_people, make_members(0, GRID, RATES), checkpoint_every=3, max_steps=7, min_steps=5)
         run(smaller, make_members(0, GRID, RATES), max_steps=2)
-        run(small_people, make_members(0, GRID[:3], RATES[:3]), max_steps=2)
     assert later.n == 0
 
 
@@ -93,14 +92,13 @@ def test_checkpoints_come_at_regular_steps_and_at_the_end(small_people, members)
 
 def test_checkpoint_describes_all_models_and_people(small_people, together):
     last = together[-1]
-    assert last.r_indices.shape == (N_MEMBERS, 80, N_PATTERNS)
+    assert last.r_indices.shape == (N_MEMBERS, 40, N_PATTERNS)
     assert {values.shape for values in last.losses.values()} == {(N_MEMBERS,)}
     assert last.frozen.tolist() == [False] * N_MEMBERS
     shapes = jax.tree.map(lambda leaf: leaf.shape[1:], last.parameters())
     assert shapes == networks.shapes(networks.sizes(12, N_PATTERNS))
-    everybody = np.concatenate([small_people.controls, small_people.patients])
     for model in range(N_MEMBERS):
-        expected = plain.r_indices(take(last.parameters(), model), everybody)
+        expected = plain.r_indices(take(last.parameters(), model), small_people.patients)
         np.testing.assert_allclose(last.r_indices[model], expected, atol=1e-5)
 
 
@@ -139,7 +137,7 @@ def test_other_seed_gives_other_models(small_people, together):
 
 
 def test_members_numbers_decide_their_keys(members):
-    tail = make_members(5, GRID[2:], RATES[2:], first=2)
+    tail = make_members(5, GRID[2:], RATES[2:], numbers=[2, 3])
     same_bits(jax.random.key_data(tail.keys), jax.random.key_data(members.keys[2:]))
     assert len(np.unique(jax.random.key_data(members.keys), axis=0)) == N_MEMBERS
 
@@ -170,7 +168,7 @@ def test_members_that_diverge_do_not_spoil_others(small_people, members, togethe
 def test_groups_may_be_smaller_than_the_batch(small_people, members):
     few = People(small_people.controls[:2], small_people.patients[:1])
     last = run(few, members)[-1]
-    assert last.r_indices.shape == (N_MEMBERS, 3, N_PATTERNS)
+    assert last.r_indices.shape == (N_MEMBERS, 1, N_PATTERNS)
     assert all(np.isfinite(values).all() for values in last.losses.values())
 
 
@@ -211,11 +209,11 @@ def test_padding_of_regions_changes_nothing_and_stays_zero(small_people, members
 
 def test_discriminator_sees_padded_people_whitened_and_padded(small_people):
     whitening = np.eye(12) + 0.3 * np.random.default_rng(0).normal(size=(12, 12))
-    data, everybody = train._data(small_people._replace(whitening=whitening), 16, min_steps=3)
+    data, patients = train._data(small_people._replace(whitening=whitening), 16, min_steps=3)
     expected = np.zeros((128, 16))
     expected[:40, :12] = 1 + (small_people.patients - 1) @ whitening
-    np.testing.assert_allclose(data.seen_patients, expected, atol=1e-6)
-    seen = seen_by_discriminator(everybody[40:80], data.whitening)
+    np.testing.assert_allclose(data.seen_patients[:40], expected[:40], atol=1e-6)
+    seen = seen_by_discriminator(patients[:40], data.whitening)
     np.testing.assert_allclose(seen, expected[:40], atol=1e-5)
     assert not np.asarray(seen)[:, 12:].any()
     assert (data.n_controls, data.n_patients, data.min_steps, data.region_share) == (40, 40, 3, 0.75)

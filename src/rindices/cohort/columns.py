@@ -14,6 +14,7 @@ from rindices.cohort.cells import MOSTLY_NUMBERS, Roster, has_numbers, refuse_te
 from rindices.errors import InputError, counted, did_you_mean, listed, shown
 
 __all__ = [
+    "BACKGROUND_NAMES",
     "MIN_REGIONS",
     "NON_REGION_NAMES",
     "Names",
@@ -27,9 +28,8 @@ __all__ = [
 MIN_REGIONS = 4
 Names = str | Path | Sequence[str] | None
 
-NON_REGION_NAMES = frozenset(
-    {"age", "sex", "gender", "site", "scanner", "icv", "tiv", "etiv", "education", "educ", "visit", "session"}
-)
+BACKGROUND_NAMES = frozenset({"age", "sex", "gender", "site", "scanner", "icv", "tiv", "etiv", "education", "educ"})
+NON_REGION_NAMES = BACKGROUND_NAMES | {"visit", "session"}
 
 
 def is_region_name(name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.cohort.cells import Roster, number_block, read_roster, require_column, tidy_table
-from rindices.cohort.columns import MIN_REGIONS, Names, check_constant, choose_features, wanted_names
+from rindices.cohort.columns import BACKGROUND_NAMES, MIN_REGIONS, Names, check_constant, choose_features, wanted_names
 from rindices.cohort.covariates import check_covariates, read_categories, read_covariates
 from rindices.cohort.labels import MIN_PEOPLE, Labels, assign_groups, check_group_sizes
 from rindices.cohort.plausible import check_plausible
@@ -48,6 +48,8 @@ class Cohort:
         Name of the file and its SHA-256 (empty for a table in memory).
     site
         Site of each person as text, if a site column was named.
+    background
+        Covariates, and columns such as age, sex and site that are not covariates: what the groups should not differ in.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class Cohort:
     source: str = "table"
     sha256: str = ""
     site: pd.Series | None = None
+    background: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def n_controls(self) -> int:
@@ -210,6 +213,7 @@ def make_cohort(
         warnings=warnings,
         source=source,
         site=sites,
+        background=checked.join(_not_used(table, {*used, site or id}, roster)),
     )
 
 
@@ -229,6 +233,15 @@ def _read_site(table: pd.DataFrame, site: str | None, roster: Roster) -> pd.Seri
         return None
     require_column(table, site, "the site", "Correct the name in --site, or add the column.")
     return pd.Series(read_categories(table[site], roster, kind="site"), index=roster.ids, name=site)
+
+
+def _not_used(table: pd.DataFrame, used: set[str], roster: Roster) -> pd.DataFrame:
+    """Return columns such as age and sex that have no role, numbers as numbers, gaps as they are."""
+    names = [name for name in table.columns if name not in used and str(name).casefold() in BACKGROUND_NAMES]
+    columns = {name: table[name] for name in names if table[name].notna().any()}
+    numbers = {name: pd.to_numeric(column, errors="coerce") for name, column in columns.items()}
+    kept = {n: numbers[n] if numbers[n].notna().sum() == columns[n].notna().sum() else columns[n] for n in columns}
+    return pd.DataFrame({str(name): column.to_numpy() for name, column in kept.items()}, index=roster.ids)
 
 
 def _warn_of_empty(table: pd.DataFrame, roles: dict[str, str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Where training runs: all accelerators, or all cores; and where compiled programs are kept."""
+"""Where training runs: accelerators or cores, and where compiled programs are kept."""
 
 from __future__ import annotations
 
@@ -7,25 +7,44 @@ import hashlib
 import os
 import platform
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
 
-def prepare() -> None:
-    """Make every core a device and keep compiled programs, where the user has not decided otherwise.
+class Device(NamedTuple):
+    """What a process can train on."""
 
-    Small networks do not profit from several cores each; one model a core does. Both settings only work before JAX is
-    first used, so a process that already computes with JAX simply keeps what it has.
+    platform: str  # "cpu", "gpu", ...
+    kind: str  # as its maker calls it
+    number: int
+    memory: int | None  # bytes of one device, where it tells
+
+
+def prepare() -> None:
+    """Let threads compute side by side and keep compiled programs, where the user has not decided otherwise.
+
+    Small networks do not profit from several cores each; one model a core does. A call that computes in its own
+    thread, instead of queueing behind others, needs a setting that only works before JAX is first used; a process that
+    already computes with JAX keeps what it has, and trains on one core.
     """
     settings: Any = jax.config
-    forced = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
-    if settings.jax_num_cpu_devices < 1 and not forced:
-        with contextlib.suppress(RuntimeError):  # JAX already computes
-            jax.config.update("jax_num_cpu_devices", n_cores())
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
     if settings.jax_compilation_cache_dir is None:
         jax.config.update("jax_compilation_cache_dir", str(_cache_folder()))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+def describe() -> Device:
+    """Say what this process trains on."""
+    devices = jax.devices()
+    statistics = devices[0].memory_stats() or {}
+    return Device(devices[0].platform, devices[0].device_kind, len(devices), statistics.get("bytes_limit"))
+
+
+def peak_memory() -> int | None:
+    """Return the most bytes that were in use on one device so far, where it tells."""
+    return (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
 
 
 def n_cores() -> int:

@@ -1,13 +1,16 @@
 """Train many models at once: the only place that knows of more than one model and more than one step.
 
 Models are shared out over the devices; on an accelerator all models of a device advance together (`vmap`), on a
-processor one after the other, because there a model that stays in the cache is faster.
+processor one after the other, because there a model that stays in the cache is faster. Several threads may train at
+the same time: on a processor each keeps one core busy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from functools import partial
+from threading import Lock
 from typing import Any, NamedTuple
 
 import jax
@@ -20,11 +23,13 @@ from rindices.config import LearningRates, LossWeights, Training
 from rindices.core import networks
 from rindices.core.losses import Losses
 from rindices.core.networks import Parameters, Sizes, predict_r_indices
-from rindices.core.step import Data, TrainState, initial_state, step
+from rindices.core.step import Data, TrainState, initial_state, seen_by_discriminator, step
 
 _ROWS = 128  # people are padded to a multiple of this, so that cohorts of similar size share a compiled program
 
 _MATRIX_UNIT = 8  # accelerators multiply matrices of odd sizes more slowly
+
+_compiling: defaultdict[Any, Lock] = defaultdict(Lock)  # threads that want the same program: one compiles it
 
 
 class Members(NamedTuple):
@@ -39,7 +44,7 @@ class Checkpoint(NamedTuple):
     """A look at all models after some steps."""
 
     step: int
-    r_indices: np.ndarray  # (models, people, patterns)
+    r_indices: np.ndarray  # of the patients, (models, patients, patterns)
     losses: dict[str, np.ndarray]  # means since the last checkpoint, (models,) each
     frozen: np.ndarray  # (models,)
     states: TrainState  # on the device, padded
@@ -59,10 +64,12 @@ class People(NamedTuple):
     whitening: np.ndarray | None = None
 
 
-def make_members(seed: int, weights: list[LossWeights], rates: list[LearningRates], first: int = 0) -> Members:
+def make_members(
+    seed: int, weights: list[LossWeights], rates: list[LearningRates], numbers: Sequence[int] | None = None
+) -> Members:
     """Give each model its key, which depends on the seed and its number only: neither order nor company matters."""
-    numbers = jnp.arange(first, first + len(weights))
-    keys = jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(numbers)
+    numbers = range(len(weights)) if numbers is None else numbers
+    keys = jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(jnp.asarray(numbers))
     return Members(keys, _stack(weights), _stack(rates))
 
 
@@ -80,10 +87,11 @@ def train(
     checkpoint_every: int,
     min_steps: int,
     max_steps: int,
+    after: tuple[int, dict[str, np.ndarray]] | None = None,
 ) -> Iterator[Checkpoint]:
-    """Train all `members` on `people`, yielding a `Checkpoint` of everybody's R-indices at regular steps.
+    """Train all `members` on `people`, yielding a `Checkpoint` of the patients' R-indices at regular steps.
 
-    The caller stops by not asking for the next checkpoint. Everybody: controls first, then patients.
+    The caller stops by not asking for the next checkpoint. `after` goes on from a step and its `saved_states`.
     """
     n_members = len(members.keys)
     mesh, width = plan(n_members)
@@ -92,22 +100,36 @@ def train(
     real = networks.sizes(people.controls.shape[1], n_patterns)
     on_cores = mesh.devices[0].platform == "cpu"
     with_padding = networks.padded(real, 1 if on_cores else _MATRIX_UNIT)
-    advance = _advance_on_cores if on_cores else _advance_on_accelerators
-    data, everybody = _data(people, with_padding.regions, min_steps)
-    n_people = len(people.controls) + len(people.patients)
-    program = {"training": training, "mesh": mesh, "width": width}
-    states = jax.device_put(_start(members.keys, real=real, with_padding=with_padding, training=training), shard)
+    data, patients = _data(people, with_padding.regions, min_steps)
+    program = {"training": training, "batch_size": batch_size, "mesh": mesh, "width": width}
+    advance = partial(_advance_on_cores if on_cores else _advance_on_accelerators, **program)
+    with _compiling[(with_padding, *program.values())]:
+        states = _start(members.keys, real=real, with_padding=with_padding, training=training)
+        advance(jax.device_put(states, shard), members, data, 0)
     done = 0
-    while done < max_steps:
+    if after is not None:
+        done, states = after[0], restored_states(after[1], states)
+    states = jax.device_put(states, shard)
+    while done < max_steps and not np.asarray(states.frozen).all():
         n_steps = min(checkpoint_every, max_steps - done)
-        states, losses = advance(states, members, data, n_steps, batch_size=batch_size, **program)
+        states, losses = advance(states, members, data, n_steps)
         done += n_steps
-        r_indices = np.asarray(_score(states.parameters, everybody))[:n_members, :n_people]
+        r_indices = np.asarray(_score(states.parameters, patients))[:n_members, : len(people.patients)]
         means = {name: np.asarray(value)[:n_members] for name, value in losses._asdict().items()}
-        frozen = np.asarray(states.frozen)[:n_members]
-        yield Checkpoint(done, r_indices, means, frozen, states, real)
-        if frozen.all():
-            return
+        yield Checkpoint(done, r_indices, means, np.asarray(states.frozen)[:n_members], states, real)
+
+
+def saved_states(states: TrainState) -> dict[str, np.ndarray]:
+    """Return all that training needs to go on later, as named arrays."""
+    numbers = states._replace(key=jax.random.key_data(states.key))
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(numbers)}
+
+
+def restored_states(arrays: dict[str, np.ndarray], like: TrainState) -> TrainState:
+    """Return the states that `saved_states` described; `like` gives their structure."""
+    numbers = like._replace(key=jax.random.key_data(like.key))
+    found = jax.tree.map_with_path(lambda path, _: jnp.asarray(arrays[jax.tree_util.keystr(path)]), numbers)
+    return found._replace(key=jax.random.wrap_key_data(found.key))
 
 
 def plan(n_members: int) -> tuple[Mesh, int]:
@@ -125,18 +147,18 @@ def _pad_members(members: Members, n_devices: int) -> Members:
 
 
 def _data(people: People, n_columns: int, min_steps: int) -> tuple[Data, Array]:
-    controls, patients, everybody = (
-        jnp.asarray(_pad(rows, n_columns), jnp.float32)
-        for rows in (people.controls, people.patients, np.concatenate([people.controls, people.patients]))
+    controls, patients = (
+        jnp.asarray(_pad(rows, n_columns), jnp.float32) for rows in (people.controls, people.patients)
     )
     seen, whitening = patients, None
     if people.whitening is not None:
         n_regions = len(people.whitening)
-        seen = jnp.asarray(_pad(1 + (people.patients - 1) @ people.whitening, n_columns), jnp.float32)
         whitening = jnp.eye(n_columns).at[:n_regions, :n_regions].set(people.whitening)
+        # Not by NumPy, whose last bits may depend on the number of threads.
+        seen = _whitened(patients, whitening)
     counts = (jnp.asarray(len(people.controls)), jnp.asarray(len(people.patients)))
     share = jnp.asarray(people.controls.shape[1] / n_columns)
-    return Data(controls, seen, whitening, *counts, jnp.asarray(min_steps), share), everybody
+    return Data(controls, seen, whitening, *counts, jnp.asarray(min_steps), share), patients
 
 
 def _pad(rows: np.ndarray, n_columns: int) -> np.ndarray:
@@ -186,12 +208,14 @@ def _advance(
     return shared(states, members, data, n_steps)
 
 
+_ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
+_whitened = jax.jit(seen_by_discriminator, compiler_options=_ONE_THREAD)
 _STATIC = ("training", "batch_size", "mesh", "width")
 _advance_on_accelerators = jax.jit(_advance, static_argnames=_STATIC)
 # One model a core: threads within an operation would only get in each other's way.
-_advance_on_cores = jax.jit(_advance, static_argnames=_STATIC, compiler_options={"xla_cpu_multi_thread_eigen": False})
+_advance_on_cores = jax.jit(_advance, static_argnames=_STATIC, compiler_options=_ONE_THREAD)
 
 
 @jax.jit
-def _score(parameters: Parameters, everybody: Array) -> Array:
-    return jax.vmap(predict_r_indices, in_axes=(0, None))(parameters, everybody)
+def _score(parameters: Parameters, people: Array) -> Array:
+    return jax.vmap(predict_r_indices, in_axes=(0, None))(parameters, people)

@@ -1,0 +1,220 @@
+"""The unit of work: some models of one number of patterns, trained from start to end, wherever there is a device.
+
+A chunk depends on nothing but its arguments, so it can be trained in any process, in any order and again, with the
+same result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import NamedTuple, Protocol
+
+import jax
+import numpy as np
+
+from rindices.config import Preset
+from rindices.core.devices import Device
+from rindices.core.networks import Parameters, shapes, sizes
+from rindices.core.train import Checkpoint, People, make_members, saved_states, train
+
+_SAVE_SECONDS = 20.0  # between two saved states: what a killed run may lose
+_MEMORY_SHARE = 0.5  # of a device, for the models; the rest is for the compiler's scratch space and fragmentation
+_UNKNOWN_MEMORY = 4 * 2**30  # bytes to count on where a device does not tell
+_COPIES = 10  # of its weights that a model needs: Adam's moments, gradients, and input and output of a call
+
+
+class Point(NamedTuple):
+    """One setting of a sweep."""
+
+    n_patterns: int
+    orthogonality: float
+
+
+class Member(NamedTuple):
+    """One model: a setting, and which repetition of it on which cohort (0: the data, others: without disease)."""
+
+    point: Point
+    repetition: int
+    cohort: int = 0
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Models that train together: of the same number of patterns, on the same cohort."""
+
+    members: tuple[Member, ...]
+
+    @property
+    def n_patterns(self) -> int:
+        """The number of patterns of all of them."""
+        return self.members[0].point.n_patterns
+
+    @property
+    def cohort(self) -> int:
+        """The cohort that all of them learn from."""
+        return self.members[0].cohort
+
+    @property
+    def name(self) -> str:
+        """A name for files."""
+        numbers = hashlib.sha256(repr([(m.point[1], m.repetition) for m in self.members]).encode()).hexdigest()[:10]
+        return f"{f'null{self.cohort}' if self.cohort else 'data'}-{self.n_patterns}-{numbers}"
+
+
+class Settings(NamedTuple):
+    """What all models of a run share: all choices but the orthogonality, which belongs to a point."""
+
+    preset: Preset
+    batch_size: int
+    seed: int  # with a repetition's number, it decides all its random numbers
+
+
+class Trajectory(NamedTuple):
+    """What a chunk's models said about the patients at each checkpoint, and their weights at the later ones."""
+
+    steps: np.ndarray
+    r_indices: np.ndarray  # (checkpoints, models, patients, patterns)
+    losses: dict[str, np.ndarray]  # (checkpoints, models)
+    weights: Mapping[int, Parameters]  # by step, leading axis: models; from the least number of steps on
+
+    def weights_at(self, step: int) -> Parameters:
+        """Return the weights at a checkpoint; a chunk whose models were all frozen before stays as it was."""
+        return self.weights[step if step in self.weights else max(self.weights)]
+
+
+class Unfinished(NamedTuple):
+    """A chunk on its way: what it showed so far, and the states from which it goes on."""
+
+    trajectory: Trajectory
+    states: dict[str, np.ndarray]
+
+
+class Keeper(Protocol):
+    """Where a chunk that is being trained leaves what it needs to go on after a sudden end."""
+
+    def load(self) -> Unfinished | None:
+        """Return what was left, or None."""
+
+    def save(self, unfinished: Unfinished) -> None:
+        """Leave something; it may fail without harm."""
+
+
+class Stopped(Exception):
+    """Training was asked to stop."""
+
+
+def train_chunk(
+    chunk: Chunk,
+    settings: Settings,
+    controls: np.ndarray,
+    patients: np.ndarray,
+    whitening: np.ndarray | None,
+    *,
+    keeper: Keeper | None = None,
+    progress: Callable[[Chunk, int], bool] | None = None,
+) -> Trajectory:
+    """Train one chunk to its end.
+
+    Parameters
+    ----------
+    chunk, settings
+        What to train.
+    controls, patients, whitening
+        The fields of `People`, one by one: so a cluster can share large arrays between tasks.
+    keeper
+        Where to go on from, and where to leave what is needed to go on.
+    progress
+        Called with the chunk and its step, at the beginning and after each checkpoint; if it returns False, training
+        ends with `Stopped`.
+    """
+    schedule = settings.preset.schedule
+    if schedule.max_steps < 1:
+        raise ValueError(f"max_steps should be at least 1, found {schedule.max_steps}.")
+    left = None if keeper is None else keeper.load()
+    looks = [] if left is None else [left.trajectory]
+    after = None if left is None else (int(left.trajectory.steps[-1]), left.states)
+    weights = [settings.preset.weights._replace(orthogonality=member.point.orthogonality) for member in chunk.members]
+    members = make_members(
+        settings.seed, weights, [settings.preset.rates] * len(weights), [member.repetition for member in chunk.members]
+    )
+    _report(progress, chunk, 0 if after is None else after[0])
+    saved = time.monotonic()
+    for checkpoint in train(
+        People(controls, patients, whitening),
+        members,
+        settings.preset.training,
+        n_patterns=chunk.n_patterns,
+        batch_size=settings.batch_size,
+        checkpoint_every=schedule.checkpoint_every,
+        min_steps=schedule.min_steps,
+        max_steps=schedule.max_steps,
+        after=after,
+    ):
+        with_weights = chunk.cohort == 0 and checkpoint.step >= min(schedule.min_steps, schedule.max_steps)
+        looks.append(_look(checkpoint, with_weights))
+        _report(progress, chunk, checkpoint.step)
+        if keeper is not None and checkpoint.step < schedule.max_steps and time.monotonic() - saved > _SAVE_SECONDS:
+            looks = [_joined(looks)]
+            keeper.save(Unfinished(looks[0], saved_states(checkpoint.states)))
+            saved = time.monotonic()
+    return _joined(looks)
+
+
+def _report(progress: Callable[[Chunk, int], bool] | None, chunk: Chunk, step: int) -> None:
+    if progress is not None and not progress(chunk, step):
+        raise Stopped
+
+
+def _look(checkpoint: Checkpoint, with_weights: bool) -> Trajectory:
+    weights = {checkpoint.step: checkpoint.parameters()} if with_weights else {}
+    losses = {name: values[None] for name, values in checkpoint.losses.items()}
+    return Trajectory(np.array([checkpoint.step]), checkpoint.r_indices[None], losses, weights)
+
+
+def _joined(looks: list[Trajectory]) -> Trajectory:
+    losses = {name: np.concatenate([look.losses[name] for look in looks]) for name in looks[0].losses}
+    weights = {step: tree for look in looks for step, tree in look.weights.items()}
+    steps, r_indices = (np.concatenate([look[place] for look in looks]) for place in (0, 1))
+    return Trajectory(steps, r_indices, losses, weights)
+
+
+def models_per_chunk(people: People, n_patterns: int, batch_size: int, device: Device, at_a_time: int) -> int:
+    """How many models train together: one on a processor's core, on an accelerator as many as fit.
+
+    Parameters
+    ----------
+    people, n_patterns, batch_size
+        What to train.
+    device
+        What a worker has.
+    at_a_time
+        Chunks that share the device.
+    """
+    if device.platform == "cpu":
+        return 1
+    n_regions = people.controls.shape[1]
+    layers = jax.tree.leaves(shapes(sizes(n_regions, n_patterns)), is_leaf=lambda part: type(part) is tuple)
+    weights = sum(int(np.prod(shape)) for shape in layers)
+    passes = batch_size * (3 * n_patterns + 8) * n_regions * 4
+    scores = len(people.patients) * (2 * n_patterns + 2) * n_regions
+    memory = _MEMORY_SHARE * (device.memory or _UNKNOWN_MEMORY) * device.number / at_a_time
+    return max(1, int(memory / (4 * (_COPIES * weights + passes + scores))))
+
+
+def cut(members: Sequence[Member], size: int) -> list[Chunk]:
+    """Cut models into chunks of at most `size`, nearly alike in number so that they share programs."""
+    chunks: list[Chunk] = []
+    for _, group in groupby(sorted(members, key=_kind), key=_kind):
+        alike = list(group)
+        n_chunks = -(-len(alike) // size)
+        bounds = [len(alike) * part // n_chunks for part in range(n_chunks + 1)]
+        chunks += [Chunk(tuple(alike[a:b])) for a, b in pairwise(bounds)]
+    return chunks
+
+
+def _kind(member: Member) -> tuple[int, int]:
+    return member.cohort, member.point.n_patterns

@@ -1,0 +1,224 @@
+"""Chunks through joblib: threads of this process by default, other processes or a cluster where joblib is told so.
+
+Nothing here depends on where a chunk is trained or on the order in which chunks end.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import joblib
+from joblib.parallel import get_active_backend
+
+from rindices.chunks import Chunk, Keeper, Settings, Trajectory, train_chunk
+from rindices.core import devices
+from rindices.core.devices import Device
+from rindices.core.train import People
+
+# On an accelerator threads hide the time that compiling takes; more of them only share out its memory.
+_ACCELERATOR_THREADS = 4
+_ATTEMPTS = 5  # to go on after workers were lost, without a single chunk finished in between
+_LOST = {"KilledWorker", "TerminatedWorkerError", "BrokenProcessPool", "CancelledError", "CommClosedError"}
+
+
+class Progress(NamedTuple):
+    """For whoever draws a progress bar; steps are those of all models of a stage together."""
+
+    stage: str
+    done: int
+    total: int
+    resumed: int  # of those done, how many were there before this process began
+
+
+class Store(Protocol):
+    """Where finished chunks are kept."""
+
+    def __contains__(self, chunk: Chunk) -> bool: ...
+    def get(self, chunk: Chunk) -> Trajectory:
+        """Return a finished chunk."""
+
+    def put(self, chunk: Chunk, trajectory: Trajectory) -> None:
+        """Keep a finished chunk."""
+
+    def keeper(self, chunk: Chunk) -> Keeper | None:
+        """Return a place for a chunk on its way."""
+
+    def plan(self, propose: Callable[[], int]) -> int:
+        """Return the number of models in a chunk: that of the beginning, or the one proposed."""
+
+
+class Memory:
+    """Keeps finished chunks in memory."""
+
+    def __init__(self) -> None:
+        self._finished: dict[Chunk, Trajectory] = {}
+
+    def __contains__(self, chunk: Chunk) -> bool:
+        return chunk in self._finished
+
+    def get(self, chunk: Chunk) -> Trajectory:
+        """Return a finished chunk."""
+        return self._finished[chunk]
+
+    def put(self, chunk: Chunk, trajectory: Trajectory) -> None:
+        """Keep a finished chunk."""
+        self._finished[chunk] = trajectory
+
+    def keeper(self, chunk: Chunk) -> None:
+        """Nothing of a chunk on its way outlives the process."""
+
+    def plan(self, propose: Callable[[], int]) -> int:
+        """Every run is a new one."""
+        return propose()
+
+
+@dataclass
+class Execution:
+    """How chunks are trained, and where they are kept.
+
+    Parameters
+    ----------
+    store
+        Where finished chunks are kept, and looked for first.
+    n_jobs
+        As in joblib; None: one thread a core, or what ``joblib.parallel_config`` says.
+    progress
+        Called as training goes on.
+    models_per_chunk
+        None: as many as a worker's device can hold.
+    """
+
+    store: Store = field(default_factory=Memory)
+    n_jobs: int | None = None
+    progress: Callable[[Progress], None] | None = None
+    models_per_chunk: int | None = None
+
+    def n_workers(self) -> int:
+        """Return how many chunks are trained at the same time."""
+        n_jobs = joblib.effective_n_jobs(self.n_jobs)
+        if self.n_jobs is not None or n_jobs != 1 or not shares_memory():
+            return n_jobs
+        return devices.n_cores() if devices.describe().platform == "cpu" else _ACCELERATOR_THREADS
+
+    def device(self) -> Device:
+        """Ask a worker what it trains on."""
+        if shares_memory():
+            return devices.describe()
+        return joblib.Parallel(n_jobs=self.n_workers(), prefer="threads")([joblib.delayed(_describe)()])[0]
+
+
+def shares_memory() -> bool:
+    """Whether chunks are trained in this process."""
+    return bool(getattr(get_active_backend(prefer="threads")[0], "supports_sharedmem", False))
+
+
+def train_all(
+    chunks: Sequence[Chunk],
+    settings: Settings,
+    people: Callable[[int], People],
+    execution: Execution,
+    stage: str = "Training",
+) -> None:
+    """See that all chunks are in the store, by training those that are not.
+
+    Parameters
+    ----------
+    chunks, settings
+        What to train.
+    people
+        Gives the people of a cohort by its number.
+    execution
+        How and where.
+    stage
+        What to call this in `Progress`.
+    """
+    tally = _Tally(stage, chunks, settings.preset.schedule.max_steps, execution)
+    waiting = [chunk for chunk in chunks if chunk not in execution.store]
+    failures = 0
+    while waiting:
+        try:
+            for chunk, trajectory in _trained(waiting, settings, people, execution, tally):
+                execution.store.put(chunk, trajectory)
+                tally.finished(chunk)
+        except Exception as error:
+            left = [chunk for chunk in waiting if chunk not in execution.store]
+            failures = failures + 1 if len(left) == len(waiting) else 0
+            if not _LOST & {cls.__name__ for cls in type(error).__mro__} or failures == _ATTEMPTS:
+                raise
+        waiting = [chunk for chunk in waiting if chunk not in execution.store]
+
+
+def _trained(
+    waiting: list[Chunk], settings: Settings, people: Callable[[int], People], execution: Execution, tally: _Tally
+) -> Iterator[tuple[Chunk, Trajectory]]:
+    here = shares_memory()
+    stop = threading.Event()
+
+    def report(chunk: Chunk, step: int) -> bool:
+        tally.at(chunk, step)
+        return not stop.is_set()
+
+    tasks = (
+        joblib.delayed(_train)(
+            chunk,
+            settings,
+            *people(chunk.cohort),
+            keeper=execution.store.keeper(chunk),
+            progress=report if here else None,
+        )
+        for chunk in waiting
+    )
+    pool = joblib.Parallel(
+        n_jobs=execution.n_workers(), prefer="threads", return_as="generator_unordered", batch_size=1
+    )
+    try:
+        yield from pool(tasks)
+    finally:
+        stop.set()  # threads cannot be killed; they end at their next checkpoint
+
+
+def _train(chunk: Chunk, *arguments: object, **options: object) -> tuple[Chunk, Trajectory]:
+    devices.prepare()
+    return chunk, train_chunk(chunk, *arguments, **options)  # type: ignore[arg-type]
+
+
+def _describe() -> Device:
+    devices.prepare()
+    return devices.describe()
+
+
+class _Tally:
+    """Counts steps of models; chunks report from several threads."""
+
+    def __init__(self, stage: str, chunks: Sequence[Chunk], max_steps: int, execution: Execution) -> None:
+        self._stage, self._max_steps, self._progress = stage, max_steps, execution.progress
+        self._models = {chunk: len(chunk.members) for chunk in chunks}
+        self._steps = {chunk: max_steps if chunk in execution.store else 0 for chunk in chunks}
+        self._resumed = self._done()
+        self._begun: set[Chunk] = set()
+        self._lock = threading.Lock()
+        self._show()
+
+    def at(self, chunk: Chunk, step: int) -> None:
+        """Take note of a chunk's step; the first is the one at which it begins or goes on."""
+        with self._lock:
+            if chunk not in self._begun:
+                self._begun.add(chunk)
+                self._resumed += step * self._models[chunk]
+            self._steps[chunk] = step
+            self._show()
+
+    def finished(self, chunk: Chunk) -> None:
+        self._begun.add(chunk)
+        self.at(chunk, self._max_steps)
+
+    def _done(self) -> int:
+        return sum(step * self._models[chunk] for chunk, step in self._steps.items())
+
+    def _show(self) -> None:
+        if self._progress is not None:
+            total = self._max_steps * sum(self._models.values())
+            self._progress(Progress(self._stage, self._done(), total, self._resumed))

@@ -1,0 +1,176 @@
+"""Is there anything to find? Agreement of repetitions, against what it is where groups do not differ.
+
+Either way the test is of one thing: that patients and controls differ in a way that training finds again. Where they
+differ in age, site or scanner, training finds that again too.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t
+
+from rindices.chunks import Point
+from rindices.execution import Execution
+from rindices.selection import FIRST_LOOK, Study, Swept, judge, members_of, train_members
+
+LEVEL = 0.05
+FEWEST_REFITS = 19  # with fewer, no p value can reach the level
+_CHANCE = 0.5
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether patterns are reliable, and why.
+
+    Attributes
+    ----------
+    reliable
+        Whether repetitions agree better than they would without a difference between the groups.
+    reason
+        The same in words.
+    method
+        ``calibrated``: against a threshold from simulated cohorts; ``refits``: against refits of this very table with
+        permuted labels; ``none``: there is nothing to compare.
+    statistic
+        Mean pattern agreement of the repetitions.
+    threshold
+        That a calibrated statistic must exceed.
+    p
+        Share of refits, and of the data, that agree at least as well as the data.
+    n
+        Number of refits.
+    repetitions
+        Repetitions behind the statistic.
+    values
+        Statistics of the refits.
+    """
+
+    reliable: bool
+    reason: str
+    method: Literal["calibrated", "refits", "none"]
+    statistic: float
+    threshold: float | None = None
+    p: float | None = None
+    n: int = 0
+    repetitions: int = 0
+    values: tuple[float, ...] = ()
+
+
+def calibrated(swept: Swept, study: Study) -> Verdict:
+    """Compare the agreement of the chosen setting with a threshold from simulated cohorts without disease."""
+    chosen = swept.chosen
+    n_models, statistic = chosen.look.n_models, chosen.value
+    if n_models < 2:
+        left = "there is only one repetition" if chosen.n_repetitions == 1 else f"only {n_models} of them can be used"
+        return Verdict(False, f"Nobody can tell whether trainings agree: {left}.", "none", statistic)
+    n_patients = int(study.patient.sum())
+    sizes = (len(study.patient) - n_patients, n_patients)
+    n_points = len(_in_question([one.point for one in swept.judged]))
+    limit, outside = threshold(chosen.point.n_patterns, sizes, n_models, n_points)
+    reliable = statistic > limit
+    words = (
+        f"Repeated trainings agree at {statistic:.3f}, where 0.5 is chance. In simulated cohorts without disease, of "
+        f"about this size and with this number of patterns and repetitions, they stay below {limit:.3f} in "
+        f"{100 * (1 - LEVEL):.0f} % of cases."
+    )
+    if not reliable:
+        words += " There may be nothing to find, the number of patterns may not fit, or training was too short."
+    unlike = [*outside, *_unlike(study)]
+    if unlike:
+        words += f" The threshold was made for other cases ({'; '.join(unlike)}): test with refits (--null 19)."
+    return Verdict(reliable, words, "calibrated", statistic, threshold=limit, repetitions=n_models)
+
+
+def threshold(
+    n_patterns: int, sizes: tuple[int, int], n_repetitions: int, n_points: int = 1
+) -> tuple[float, list[str]]:
+    """Agreement that one in twenty cohorts without disease would exceed, and in what the case is unlike them.
+
+    Parameters
+    ----------
+    n_patterns, sizes, n_repetitions
+        Patterns, controls and patients, repetitions.
+    n_points
+        Settings from which the best was taken: the level is divided by it (Bonferroni).
+    """
+    table = calibration()
+    n_people = 2 / (1 / sizes[0] + 1 / sizes[1])
+    outside = []
+    for value, column, name in ((n_patterns, "n_patterns", "patterns"), (n_people, "n_people", "people in a group")):
+        low, high = table[column].min(), table[column].max()
+        if not low <= value <= high:
+            outside.append(f"{low:.0f} to {high:.0f} {name}, here {value:.0f}")
+    # More repetitions make the mean over pairs steadier: the next smaller number is on the safe side.
+    known = sorted(table["n_repetitions"].unique())
+    like = max([k for k in known if k <= n_repetitions] or known[:1])
+    m = int(np.clip(n_patterns, table["n_patterns"].min(), table["n_patterns"].max()))
+    rows = table[(table["n_patterns"] == m) & (table["n_repetitions"] == like)].sort_values("n_people")
+    mean, sd = (np.interp(np.log(n_people), np.log(rows["n_people"]), rows[name]) for name in ("mean", "sd"))
+    n_cohorts = int(rows["n_cohorts"].min())
+    quantile = t.ppf(1 - LEVEL / n_points, n_cohorts - 1) * np.sqrt(1 + 1 / n_cohorts)  # for one more cohort
+    return float(mean + quantile * sd), outside
+
+
+@cache
+def calibration() -> pd.DataFrame:
+    """Agreement in simulated cohorts without disease, by patterns, people and repetitions."""
+    with resources.files("rindices").joinpath("null_thresholds.csv").open(encoding="utf-8") as file:
+        return pd.read_csv(file, comment="#")
+
+
+def _unlike(study: Study) -> list[str]:
+    preset = study.settings.preset
+    if preset.name != "fast":
+        return [f"preset fast, here {preset.name}"]
+    return [] if preset.schedule.max_steps >= 20_000 else [f"20,000 steps, here {preset.schedule.max_steps:,}"]
+
+
+def refits(swept: Swept, study: Study, n_refits: int, execution: Execution) -> Verdict:
+    """Search again in cohorts whose labels were permuted, and see how often they agree as well as the data.
+
+    The data and the permuted cohorts are compared by the same statistic: the best agreement over all settings, of the
+    same number of repetitions of each.
+    """
+    points = [one.point for one in swept.judged]
+    n_repetitions = min(FIRST_LOOK, swept.n_repetitions)
+    members = [
+        member for cohort in range(1, n_refits + 1) for member in members_of(points, range(n_repetitions), cohort)
+    ]
+    chunks = train_members(study, members, execution, "Cohorts without disease")
+
+    def statistic(cohort: int) -> float:
+        judged = [
+            judge(study, point, n_repetitions, chunks if cohort else swept.chunks, execution, cohort).value
+            for point in _in_question(points)
+        ]
+        return max((value for value in judged if not np.isnan(value)), default=_CHANCE)
+
+    data, values = statistic(0), tuple(statistic(cohort) for cohort in range(1, n_refits + 1))
+    p = (1 + sum(value >= data for value in values)) / (n_refits + 1)
+    reliable = p <= LEVEL and swept.chosen.look.n_models > 1
+    words = (
+        f"Repeated trainings agree at {data:.3f} ({n_repetitions} repetitions of each setting). With permuted labels, "
+        f"{n_refits} refits of the same search agree at {np.median(values):.3f} (median) and at most at "
+        f"{max(values):.3f}: p = {p:.3g}."
+    )
+    if not reliable:
+        words += " The groups differ no more than groups of the same people put together at random."
+    return Verdict(reliable, words, "refits", data, p=p, n=n_refits, repetitions=n_repetitions, values=values)
+
+
+def _in_question(points: list[Point]) -> list[Point]:
+    """Return the settings that can be chosen: those of one pattern only if there are no others."""
+    return [point for point in points if point.n_patterns > 1] or points
+
+
+def to_json(verdict: Verdict) -> dict[str, Any]:
+    """Return what was compared, in plain JSON types."""
+    kept = {name: value for name, value in vars(verdict).items() if name not in ("reliable", "reason")}
+    return json.loads(json.dumps(kept | {"values": list(verdict.values)}))

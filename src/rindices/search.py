@@ -1,0 +1,216 @@
+"""`SurrealGANSearch`: how many patterns, and is there anything to find? In the manner of scikit-learn's searches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Integral
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from rindices.chunks import Point
+from rindices.config import Preset
+from rindices.estimator import SurrealGAN
+from rindices.execution import Execution, Memory, Progress, Store
+from rindices.null import FEWEST_REFITS, calibrated, refits
+from rindices.selection import Swept, consensus, sweep
+
+
+class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Chooses the number of patterns and their separation by the agreement of repeated trainings.
+
+    Unless `exhaustive`, each setting first gets three repetitions, and only the best and those too close to call get
+    the rest. One pattern is trained where it is asked for, and never preferred to more: agreement flatters it.
+
+    Parameters
+    ----------
+    n_patterns : int or sequence of int, default=(2, 3, 4, 5)
+        Numbers of patterns M to try.
+    orthogonality : float, sequence of float or None, default=None
+        Weights λ of the separation of patterns to try; by default the preset's.
+    n_repetitions : int, default=10
+        Trainings of a setting that differ in their random numbers only.
+    exhaustive : bool, default=False
+        Train all repetitions of all settings.
+    n_null : int, default=0
+        Refits of the search on cohorts with permuted labels, 19 or more, to test whether there is anything to find.
+        With 0, agreement is compared with a threshold from simulated cohorts.
+    preset, inference, max_steps, random_state, n_jobs, models_per_chunk
+        As in `SurrealGAN`.
+
+    Attributes
+    ----------
+    best_estimator_ : SurrealGAN
+        Fitted, with the setting that was chosen.
+    best_params_ : dict
+        ``n_patterns`` and ``orthogonality`` of it.
+    best_score_ : float
+        Pattern agreement of its repetitions.
+    results_ : DataFrame
+        A row per setting at its best checkpoint: agreement by three indices with 95 % jackknife intervals over models.
+    history_ : DataFrame
+        The same at every checkpoint.
+    verdict_ : Verdict
+        Whether there is anything to find, and why.
+    reason_ : str
+        Why this setting was chosen.
+
+    Examples
+    --------
+    >>> from rindices import SurrealGANSearch, simulate_cohort
+    >>> table = simulate_cohort("basic", n_controls=100, n_patients=100, seed=0).table
+    >>> regions = table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
+    >>> search = SurrealGANSearch((2, 3), n_repetitions=2, max_steps=10, random_state=0)
+    >>> search.fit(regions, table["diagnosis"] == "PT").results_["n_patterns"].tolist()
+    [2, 3]
+    """
+
+    def __init__(
+        self,
+        n_patterns: int | Sequence[int] = (2, 3, 4, 5),
+        orthogonality: float | Sequence[float] | None = None,
+        *,
+        n_repetitions: int = 10,
+        exhaustive: bool = False,
+        n_null: int = 0,
+        preset: str | Preset = "fast",
+        inference: Literal["consensus", "medoid"] = "consensus",
+        max_steps: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        models_per_chunk: int | None = None,
+    ) -> None:
+        self.n_patterns = n_patterns
+        self.orthogonality = orthogonality
+        self.n_repetitions = n_repetitions
+        self.exhaustive = exhaustive
+        self.n_null = n_null
+        self.preset = preset
+        self.inference = inference
+        self.max_steps = max_steps
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.models_per_chunk = models_per_chunk
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        covariates: Any = None,
+        *,
+        progress: Callable[[Progress], None] | None = None,
+        store: Store | None = None,
+    ) -> Self:
+        """Train all settings, choose, and judge; the arguments are those of `SurrealGAN.fit`."""
+        grid = self._grid()
+        prepared = grid[0]._prepare(X, y, covariates)
+        preset = prepared.study.settings.preset
+        execution = Execution(store or Memory(), self.n_jobs, progress, self.models_per_chunk)
+        points = [
+            Point(
+                one.n_patterns, float(preset.weights.orthogonality if one.orthogonality is None else one.orthogonality)
+            )
+            for one in grid
+        ]
+        swept = sweep(prepared.study, points, self.n_repetitions, execution, exhaustive=self.exhaustive)
+        self.best_params_ = swept.chosen.point._asdict()
+        best = grid[0].set_params(**self.best_params_)
+        self.best_estimator_ = best._keep(prepared, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
+        self.best_score_ = swept.chosen.value
+        self.history_ = swept.table()
+        self.results_ = _results(swept)
+        self.reason_ = explain(swept)
+        self.verdict_ = (
+            refits(swept, prepared.study, self.n_null, execution) if self.n_null else calibrated(swept, prepared.study)
+        )
+        self.models_trained_, self.models_per_chunk_ = swept.models_trained, execution.models_per_chunk
+        return self
+
+    def fit_transform(self, X: Any, y: Any, covariates: Any = None) -> Any:
+        """Fit, then return the R-indices of the same people."""
+        return self.fit(X, y, covariates).transform(X, covariates)
+
+    def transform(self, X: Any, covariates: Any = None) -> Any:
+        """Return the R-indices of people by the best estimator."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.transform(X, covariates)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of regions."""
+        return self.best_estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the regions, where there were any."""
+        return self.best_estimator_.feature_names_in_
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names r1, r2, ... of the R-indices."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.get_feature_names_out(input_features)
+
+    def _grid(self) -> list[SurrealGAN]:
+        """Return an unfitted estimator for each setting; settings are checked here."""
+        if not isinstance(self.n_null, Integral) or self.n_null < 0 or 0 < self.n_null < FEWEST_REFITS:
+            raise ValueError(f"n_null should be 0 or at least {FEWEST_REFITS}, found {self.n_null!r}.")
+        numbers, weights = _several(self.n_patterns), _several(self.orthogonality)
+        if not numbers or not weights:
+            raise ValueError("n_patterns and orthogonality should each have at least one value.")
+        shared = ("n_repetitions", "preset", "inference", "max_steps", "random_state", "n_jobs", "models_per_chunk")
+        settings = {name: getattr(self, name) for name in shared}
+        grid = [SurrealGAN(m, orthogonality=weight, **settings) for m in numbers for weight in weights]
+        for one in grid:
+            one._preset()
+        return grid
+
+    def __sklearn_tags__(self) -> Tags:
+        return SurrealGAN().__sklearn_tags__()
+
+
+def _several(values: Any) -> list[Any]:
+    return list(values) if isinstance(values, Sequence | np.ndarray | range) else [values]
+
+
+def _results(swept: Swept) -> pd.DataFrame:
+    table = swept.table()
+    best = table[table["best"]].drop(columns="best").reset_index(drop=True)
+    best.insert(3, "n_repetitions", [one.n_repetitions for one in swept.judged])
+    return best
+
+
+def explain(swept: Swept) -> str:
+    """Say in words why a setting was chosen."""
+    chosen = swept.chosen
+    name = _name(chosen.point, swept)
+    if len(swept.judged) == 1:
+        return f"{name}: given, not chosen from the data."
+    if np.isnan(chosen.value):
+        return f"{name}: agreement is unknown, so the choice is arbitrary."
+    ranked = [one for one in swept.ranked() if one is not chosen and one.point.n_patterns > 1]
+    words = f"{name}: its {chosen.n_repetitions} repetitions agree best, at {chosen.value:.3f}"
+    if chosen.look.n_models > 2:
+        words += f" (95 % jackknife interval {chosen.look.low[0]:.3f} to {chosen.look.high[0]:.3f})"
+    words += "."
+    if ranked:
+        second = ranked[0]
+        words += f" Next comes {_name(second.point, swept)} with {second.value:.3f}"
+        within = chosen.look.n_models > 2 and second.value >= chosen.look.low[0]
+        words += ", within that interval: the two can hardly be told apart." if within else "."
+    dropped = [one for one in swept.judged if one.n_repetitions < swept.n_repetitions and one.point.n_patterns > 1]
+    if dropped:
+        words += (
+            f" {len(dropped)} of {len(swept.judged)} settings were given up after {swept.first_look} repetitions, "
+            "because they agreed less well by more than their uncertainty."
+        )
+    return words
+
+
+def _name(point: Point, swept: Swept) -> str:
+    words = f"{point.n_patterns} {'pattern' if point.n_patterns == 1 else 'patterns'}"
+    several = len({one.point.orthogonality for one in swept.judged}) > 1
+    return words + (f" with orthogonality {point.orthogonality:g}" if several else "")

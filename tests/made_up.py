@@ -1,0 +1,59 @@
+"""Trainings that are made up, so that what each checkpoint shows is known."""
+
+import jax
+import numpy as np
+
+from rindices.chunks import Chunk, Trajectory
+from rindices.core.networks import Parameters
+from rindices.execution import Memory
+from tests.core import plain
+
+N_REGIONS, N_PATIENTS = 12, 50
+TRUTH = np.random.default_rng(0).uniform(size=(N_PATIENTS, 6))
+
+
+def scores(*noise, n_patterns=3, seed=3):
+    """R-indices of the patients by models that find the truth with more or less noise: (models, people, patterns)."""
+    errors = np.random.default_rng(seed).standard_normal((len(noise), N_PATIENTS, n_patterns))
+    return TRUTH[:, :n_patterns] + np.array(noise)[:, None, None] * errors
+
+
+def weights(n_models, n_patterns=3, seed=0) -> Parameters:
+    """Return random weights of several models, each different."""
+    one = plain.random_parameters(N_REGIONS, n_patterns, seed=seed)
+    return jax.tree.map(lambda leaf: np.stack([leaf + k for k in range(n_models)]).astype(np.float32), one)
+
+
+def trajectory(looks, steps=None, min_steps=0, models=None) -> Trajectory:
+    """Put the scores of each checkpoint together; the loss `change` is the step plus the model's number."""
+    steps = np.arange(10, 10 * len(looks) + 1, 10) if steps is None else np.array(steps)
+    r_indices = np.stack(looks).astype(np.float32)
+    n_models, n_patterns = r_indices.shape[1], r_indices.shape[3]
+    losses = {"change": (steps[:, None] + np.arange(n_models)).astype(np.float32)}
+    kept = {
+        int(step): weights(n_models, n_patterns, seed=int(step)) if models is None else models
+        for step in steps
+        if step >= min_steps
+    }
+    return Trajectory(steps, r_indices, losses, kept)
+
+
+class Trained(Memory):
+    """A store that has everything: `noise` gives the noise of a member at each checkpoint."""
+
+    def __init__(self, noise):
+        super().__init__()
+        self.noise, self.asked = noise, []
+
+    def __contains__(self, chunk: Chunk) -> bool:
+        self.asked.append(chunk)
+        return True
+
+    def get(self, chunk: Chunk) -> Trajectory:
+        """Make up the R-indices of a chunk."""
+        return trajectory(list(np.stack([self._member(member) for member in chunk.members], axis=1)))
+
+    def _member(self, member):
+        n_patterns, orthogonality = member.point
+        seed = [member.repetition, member.cohort, n_patterns, int(1000 * orthogonality)]
+        return np.concatenate([scores(sd, n_patterns=n_patterns, seed=[*seed, k]) for k, sd in enumerate(self.noise(member))])
