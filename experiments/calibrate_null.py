@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[1]
 REPETITIONS = (2, 3, 5, 10)
 FIRST_SEED = 1000  # far from the seeds of tests and examples, which are to be judged by the table
 SIZES = ["492,900", "100,200", "250,250", "50,50", "200,100", "1500,1500"]
+FEWEST_COHORTS = 5  # with too few in which models were sound, there is no spread to speak of
 COHORT = ["n_controls", "n_patients", "n_regions"]  # columns that say what kind of cohort it is
 
 
@@ -109,6 +110,7 @@ def summarise(source: Path, target: Path) -> pd.DataFrame:
     groups = table.groupby(["n_patterns", "n_people", "n_regions", "n_repetitions"])["statistic"]
     summary = groups.agg(["mean", "std", "size"]).round({"mean": 5, "std": 5})
     summary = summary.set_axis(["mean", "sd", "n_cohorts"], axis=1).reset_index()
+    summary = summary[summary["n_cohorts"] >= FEWEST_COHORTS]
     schedule = fast().schedule
     header = (
         "# Pattern agreement of repetitions without disease: the best mean over all pairs, over checkpoints.\n"

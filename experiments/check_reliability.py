@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from calibrate_null import ROOT, judge, people
+from calibrate_null import FEWEST_COHORTS, ROOT, judge, people
 from joblib import Parallel, delayed
 from many_cohorts import ALL_REGIONS, Cohort, Group, simulate_all, steps_of_looks, train_all
 
@@ -75,7 +75,7 @@ def verdicts(found: pd.DataFrame, thresholds: pd.DataFrame) -> pd.DataFrame:
                 right = chosen["n_patterns"] == 3
                 for kind in FRESH:
                     here = chosen["kind"] == kind
-                    numbers = (int(here.sum()), int((here & reliable).sum()), int((here & right).sum()))
+                    numbers = [int(which.sum()) for which in (here, here & reliable, here & right)]
                     rows.append((n_repetitions, search, factor, kind, *numbers))
     names = ["n_repetitions", "patterns", "sd", "kind", "n_cohorts", "n_reliable", "n_three"]
     return pd.DataFrame(rows, columns=names)
@@ -88,6 +88,8 @@ def left_out(source: Path, factor: float = 4.0) -> pd.DataFrame:
     rows = []
     for key, of in table.groupby(["n_regions", "n_people", "n_patterns", "n_repetitions"]):
         values = of["statistic"].to_numpy()
+        if len(values) < FEWEST_COHORTS:
+            continue
         others = np.array([np.delete(values, k) for k in range(len(values))])
         limits = others.mean(axis=1) + factor * np.maximum(others.std(axis=1, ddof=1), LEAST_SD)
         rows.append((*key, len(values), int((values > limits).sum())))
@@ -98,8 +100,8 @@ def left_out(source: Path, factor: float = 4.0) -> pd.DataFrame:
 def evaluate(options: argparse.Namespace) -> None:
     """Print how often patterns are called reliable."""
     thresholds = pd.read_csv(options.thresholds, comment="#")
-    found = verdicts(pd.read_csv(options.out), thresholds)
-    wide = found.pivot(index=["n_repetitions", "patterns", "sd"], columns="kind", values=["n_reliable", "n_three"])
+    found = verdicts(pd.read_csv(options.out, keep_default_na=False, na_values=""), thresholds)  # "null" is a name
+    wide = found.pivot(index=["n_repetitions", "patterns", "sd"], columns="kind")
     print(wide.to_string())
     above = left_out(options.null)
     above = above[above["n_repetitions"].isin([3, 5, 10])]

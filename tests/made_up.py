@@ -3,9 +3,11 @@
 import jax
 import numpy as np
 
-from rindices.chunks import Chunk, Trajectory
+from rindices.agreement import Agreement
+from rindices.chunks import Chunk, Point, Trajectory
 from rindices.core.networks import Parameters
 from rindices.execution import Memory
+from rindices.selection import Judged, Look
 from tests.core import plain
 
 N_REGIONS, N_PATIENTS = 12, 50
@@ -35,7 +37,17 @@ def trajectory(looks, steps=None, min_steps=0, models=None) -> Trajectory:
         for step in steps
         if step >= min_steps
     }
-    return Trajectory(steps, r_indices, losses, kept)
+    factors = np.random.default_rng(4).normal(size=(*r_indices.shape[:2], n_patterns, n_patterns))
+    correlations = (factors @ factors.swapaxes(-1, -2)).astype(np.float32)
+    return Trajectory(steps, r_indices, losses, correlations, kept)
+
+
+def judged(
+    value, n_patterns=3, *, n_models=10, n_repetitions=10, error=0.01, low=np.nan, high=np.nan, weight=0.8
+) -> Judged:
+    """Return a setting whose repetitions agree as told at their only checkpoint."""
+    found = [Agreement(number, np.nan, np.nan) for number in (value, error, low, high)]
+    return Judged(Point(n_patterns, weight), n_repetitions, [Look(20_000, n_models, *found, {})], 0)
 
 
 class Trained(Memory):
@@ -56,4 +68,6 @@ class Trained(Memory):
     def _member(self, member):
         n_patterns, orthogonality = member.point
         seed = [member.repetition, member.cohort, n_patterns, int(1000 * orthogonality)]
-        return np.concatenate([scores(sd, n_patterns=n_patterns, seed=[*seed, k]) for k, sd in enumerate(self.noise(member))])
+        return np.concatenate(
+            [scores(sd, n_patterns=n_patterns, seed=[*seed, k]) for k, sd in enumerate(self.noise(member))]
+        )

@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rindices.agreement import Agreement, compare
+from rindices.agreement import compare
 from rindices.chunks import Point, Settings, cut
 from rindices.config import Schedule, fast
 from rindices.core.inference import r_indices, reorder_patterns
 from rindices.execution import Execution, Memory
 from rindices.preprocessing import whitening_matrix
-from rindices.selection import FIRST_LOOK, Judged, Look, Study, consensus, judge, members_of, rivals, sweep
+from rindices.selection import FIRST_LOOK, Study, consensus, judge, members_of, rivals, sweep
 from tests.core import plain
-from tests.made_up import N_PATIENTS, N_REGIONS, Trained, scores, trajectory
+from tests.made_up import N_PATIENTS, N_REGIONS, Trained, judged, scores, trajectory
 
 N_CONTROLS, POINT = 30, Point(3, 0.8)
 
@@ -45,8 +45,8 @@ def together(looks, **options):
 def select(looks, **schedule):
     """Judge and take the consensus of repetitions that were trained together."""
     chunks, execution = together(looks)
-    judged = judge(make_study(**schedule), POINT, len(looks[0]), chunks, execution)
-    return judged, consensus(judged, chunks, execution)
+    found = judge(make_study(**schedule), POINT, len(looks[0]), chunks, execution)
+    return found, consensus(found, chunks, execution)
 
 
 def rising_and_falling(*noise):
@@ -55,11 +55,11 @@ def rising_and_falling(*noise):
 
 def test_checkpoint_with_the_highest_agreement_is_chosen():
     looks = rising_and_falling(0.5, 0.3, 0.05, 0.2, 0.4)
-    judged, selected = select(looks)
-    assert judged.best == 2
-    assert [look.step for look in judged.looks] == [10, 20, 30, 40, 50]
-    values = [look.agreement.pattern_agreement for look in judged.looks]
-    assert judged.value == values[2] == max(values)
+    found, selected = select(looks)
+    assert found.best == 2
+    assert [look.step for look in found.looks] == [10, 20, 30, 40, 50]
+    values = [look.agreement.pattern_agreement for look in found.looks]
+    assert found.value == values[2] == max(values)
     assert sorted(selected.members) == [0, 1, 2]
     expected = trajectory(looks).weights[30].discriminator["layer1"]["weight"]
     np.testing.assert_array_equal(selected.models.discriminator["layer1"]["weight"], expected[selected.members])
@@ -84,9 +84,9 @@ def test_no_checkpoint_before_the_least_steps_is_chosen():
 
 
 def test_single_repetition_takes_the_last_checkpoint():
-    judged, selected = select([scores(sd) for sd in (0.1, 0.1, 0.1)])
-    assert judged.best == 2
-    assert np.isnan(judged.value)
+    found, selected = select([scores(sd) for sd in (0.1, 0.1, 0.1)])
+    assert found.best == 2
+    assert np.isnan(found.value)
     assert (selected.members, selected.left_out) == ([0], {})
 
 
@@ -137,6 +137,10 @@ def test_models_are_brought_to_the_order_of_the_medoid_which_comes_first():
     chunks, execution = together([noisy], models=plain.stacked(models))
     selected = consensus(judge(make_study(), POINT, 3, chunks, execution), chunks, execution)
     assert selected.members[0] == 1
+    given = trajectory([noisy]).correlations[0]
+    orders = [np.argsort([2, 0, 1]), [0, 1, 2], [1, 0, 2]]  # back to that of the medoid
+    expected = np.mean([matrix[np.ix_(order, order)] for matrix, order in zip(given, orders, strict=True)], axis=0)
+    np.testing.assert_allclose(selected.correlation, expected, rtol=1e-6)
     aligned = r_indices(selected.models, brains)
     np.testing.assert_allclose(aligned, np.broadcast_to(found[1], aligned.shape), rtol=1e-8)
 
@@ -161,49 +165,42 @@ def test_models_that_were_frozen_before_others_stay_as_they_were():
     short = trajectory([early[[0]], late[[0]]])
     long = trajectory([early[[1]], late[[1]], late[[1]], late[[1]]])
     chunks, execution = finished(short, long)
-    judged = judge(make_study(min_steps=30), POINT, 2, chunks, execution)
-    assert [look.step for look in judged.looks] == [10, 20, 30, 40]
-    assert judged.looks[3].agreement == judged.looks[1].agreement != judged.looks[0].agreement
-    assert judged.looks[3].losses == {"change": (20 + 40) / 2}
-    assert judged.look.step == 30
-    selected = consensus(judged, chunks, execution)
-    found = dict(zip(selected.members, selected.models.discriminator["layer1"]["weight"], strict=True))
-    np.testing.assert_array_equal(found[0], short.weights[20].discriminator["layer1"]["weight"][0])
-    np.testing.assert_array_equal(found[1], long.weights[30].discriminator["layer1"]["weight"][0])
-
-
-def made_up(value, error=0.0, n_patterns=3, n_models=3, orthogonality=0.8):
-    nothing = Agreement(np.nan, np.nan, np.nan)
-    of = nothing._replace
-    look = Look(10, n_models, of(pattern_agreement=value), of(pattern_agreement=error), nothing, nothing, {})
-    return Judged(Point(n_patterns, orthogonality), 3, [look], 0)
+    found = judge(make_study(min_steps=30), POINT, 2, chunks, execution)
+    assert [look.step for look in found.looks] == [10, 20, 30, 40]
+    assert found.looks[3].agreement == found.looks[1].agreement != found.looks[0].agreement
+    assert found.looks[3].losses == {"change": (20 + 40) / 2}
+    assert found.look.step == 30
+    selected = consensus(found, chunks, execution)
+    weights = dict(zip(selected.members, selected.models.discriminator["layer1"]["weight"], strict=True))
+    np.testing.assert_array_equal(weights[0], short.weights[20].discriminator["layer1"]["weight"][0])
+    np.testing.assert_array_equal(weights[1], long.weights[30].discriminator["layer1"]["weight"][0])
 
 
 @pytest.mark.parametrize(
     ("other", "is_rival"),
     [
-        (made_up(0.891, 0.0, n_patterns=4), True),
-        (made_up(0.889, 0.0, n_patterns=4), False),
-        (made_up(0.841, 0.03, n_patterns=4), True),
-        (made_up(0.839, 0.03, n_patterns=4), False),
-        (made_up(0.895, np.nan, n_patterns=4), True),
-        (made_up(0.885, np.nan, n_patterns=4), False),
-        (made_up(np.nan, np.nan, n_patterns=4, n_models=1), False),
-        (made_up(0.99, 0.1, n_patterns=1), False),
+        (judged(0.891, 4, error=0.0), True),
+        (judged(0.889, 4, error=0.0), False),
+        (judged(0.841, 4, error=0.03), True),
+        (judged(0.839, 4, error=0.03), False),
+        (judged(0.895, 4, error=np.nan), True),
+        (judged(0.885, 4, error=np.nan), False),
+        (judged(np.nan, 4, error=np.nan, n_models=1), False),
+        (judged(0.99, 1, error=0.1), False),
     ],
 )
 def test_rivals_are_within_two_standard_errors_or_a_hundredth(other, is_rival):
-    best = made_up(0.9, 0.0)
+    best = judged(0.9)
     assert rivals([other, best]) == ([other.point, best.point] if is_rival else [best.point])
 
 
 def test_without_agreement_the_most_models_go_on():
-    unknown = [made_up(np.nan, np.nan, n_patterns=m, n_models=n) for m, n in ((2, 0), (3, 1), (4, 0))]
+    unknown = [judged(np.nan, m, n_models=n) for m, n in ((2, 0), (3, 1), (4, 0))]
     assert rivals(unknown) == [Point(3, 0.8)]
 
 
 def test_settings_of_one_pattern_compete_where_there_are_no_others():
-    ones = [made_up(value, 0.0, n_patterns=1, orthogonality=weight) for weight, value in ((0.2, 0.95), (0.4, 0.7))]
+    ones = [judged(value, 1, weight=weight) for weight, value in ((0.2, 0.95), (0.4, 0.7))]
     assert rivals(ones) == [Point(1, 0.2)]
 
 
@@ -230,7 +227,7 @@ def test_only_the_best_and_its_rivals_get_all_repetitions():
     assert trained == set(members_of(GRID, range(3))) | set(members_of(GRID[1:3], range(3, 5)))
     assert found.chosen.point in GRID[1:3]
     assert found.chosen.value == max(one.value for one in found.judged)
-    assert [one.point for one in found.ranked()][0] == found.chosen.point
+    assert found.ranked()[0] is found.chosen
     assert {one.point for one in found.ranked()} == set(GRID[1:3])
 
 

@@ -2,7 +2,7 @@ import pytest
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rindices import SurrealGAN
+from rindices import SurrealGAN, SurrealGANSearch
 
 # The checks give a few people, and labels such as -1 and 1.
 pytestmark = [
@@ -16,7 +16,11 @@ def tiny() -> SurrealGAN:
     return SurrealGAN(2, n_repetitions=1, max_steps=2, random_state=0)
 
 
-@parametrize_with_checks([tiny()])
+def tiny_search() -> SurrealGANSearch:
+    return SurrealGANSearch(2, (0.4, 0.8), n_repetitions=1, max_steps=2, random_state=0)  # one compiled program
+
+
+@parametrize_with_checks([tiny(), tiny_search()])
 def test_scikit_learn_finds_no_fault(estimator, check):
     check(estimator)
 
@@ -33,11 +37,13 @@ def test_scikit_learn_finds_no_fault(estimator, check):
 )
 # These checks give an array to what was fitted on a table, and the other way round.
 @pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names, but SurrealGAN:UserWarning")
-def test_names_and_tables_follow_scikit_learn(name):
-    getattr(estimator_checks, name)("SurrealGAN", tiny())
+@pytest.mark.parametrize("make", [tiny, tiny_search])
+def test_names_and_tables_follow_scikit_learn(name, make):
+    getattr(estimator_checks, name)(type(make()).__name__, make())
 
 
-def test_reversed_columns_are_all_that_scikit_learn_would_refuse():
+@pytest.mark.parametrize("make", [tiny, tiny_search])
+def test_reversed_columns_are_all_that_scikit_learn_would_refuse(make):
     """They are matched by name instead; `test_estimator` shows it, and that other columns are refused."""
     with pytest.raises(AssertionError, match="transform did not raise"):
-        estimator_checks.check_dataframe_column_names_consistency("SurrealGAN", tiny())
+        estimator_checks.check_dataframe_column_names_consistency(type(make()).__name__, make())

@@ -79,6 +79,7 @@ class Trajectory(NamedTuple):
     steps: np.ndarray
     r_indices: np.ndarray  # (checkpoints, models, patients, patterns)
     losses: dict[str, np.ndarray]  # (checkpoints, models)
+    correlations: np.ndarray  # of severities, (checkpoints, models, patterns, patterns)
     weights: Mapping[int, Parameters]  # by step, leading axis: models; from the least number of steps on
 
     def weights_at(self, step: int) -> Parameters:
@@ -172,14 +173,16 @@ def _report(progress: Callable[[Chunk, int], bool] | None, chunk: Chunk, step: i
 def _look(checkpoint: Checkpoint, with_weights: bool) -> Trajectory:
     weights = {checkpoint.step: checkpoint.parameters()} if with_weights else {}
     losses = {name: values[None] for name, values in checkpoint.losses.items()}
-    return Trajectory(np.array([checkpoint.step]), checkpoint.r_indices[None], losses, weights)
+    return Trajectory(
+        np.array([checkpoint.step]), checkpoint.r_indices[None], losses, checkpoint.correlations()[None], weights
+    )
 
 
 def _joined(looks: list[Trajectory]) -> Trajectory:
     losses = {name: np.concatenate([look.losses[name] for look in looks]) for name in looks[0].losses}
     weights = {step: tree for look in looks for step, tree in look.weights.items()}
-    steps, r_indices = (np.concatenate([look[place] for look in looks]) for place in (0, 1))
-    return Trajectory(steps, r_indices, losses, weights)
+    steps, r_indices, correlations = (np.concatenate([look[place] for look in looks]) for place in (0, 1, 3))
+    return Trajectory(steps, r_indices, losses, correlations, weights)
 
 
 def models_per_chunk(people: People, n_patterns: int, batch_size: int, device: Device, at_a_time: int) -> int:

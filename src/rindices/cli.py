@@ -27,7 +27,7 @@ from rindices.errors import InputError, counted, listed
 from rindices.files import check_writable, refuse_same
 
 if TYPE_CHECKING:
-    from rindices.cohort import Cohort
+    from rindices.cohort import Cohort, Contract, People
 
 app = typer.Typer(
     help="R-indices: how badly, and in how many ways, a disease changes each person's brain.",
@@ -131,6 +131,9 @@ def fit(
         int, typer.Option(help="Refits with permuted labels (19 or more) that test whether there is anything to find.")
     ] = 0,
     preset: Annotated[str, typer.Option(help="fast, paper or official.")] = "fast",
+    latent: Annotated[
+        str | None, _option("independent or correlated: whether severities may be correlated.", "by preset")
+    ] = None,
     steps: Steps = None,
     seed: Seed = 0,
     config: Annotated[Path | None, _option("Run again what the run.toml of a run says.")] = None,
@@ -163,7 +166,7 @@ def fit(
             "orthogonality": None if orthogonality is None else _numbers("--orthogonality", orthogonality, float)
         }
         options |= {"n_repetitions": repetitions, "exhaustive": exhaustive, "n_null": null, "preset": preset}
-        options |= {"max_steps": steps, "random_state": seed}
+        options |= {"max_steps": steps, "latent": latent, "random_state": seed}
     _check_options(options)
     _fit(source, options, out, overwrite=overwrite, report=report, plan=models_per_chunk, dask=dask, workers=workers)
 
@@ -178,14 +181,13 @@ def _fit(
     plan: int | None,
     **where: Any,
 ) -> None:
-    from rindices.cohort import read_cohort
     from rindices.run_folder import check_free, is_complete
 
     check_free(out)
     expected = source.pop("sha256", None)
     unit = source.pop("unit", None)
     path = Path(source.pop("path"))
-    cohort = read_cohort(path, **source)
+    cohort = _read_cohort(path, source)
     if expected is not None and cohort.sha256 != expected:
         raise InputError(f"{path} is not the table that the run was made of: its contents differ.\nGive that table.")
     describe_cohort(cohort)
@@ -208,6 +210,16 @@ def _fit(
         workers=where["workers"],
     )
     describe_run(summary, out, cohort, report=report)
+
+
+def _read_cohort(path: Path, source: dict[str, Any]) -> Cohort:
+    from rindices.cohort import read_cohort
+    from rindices.interop.muse import MUSE72, MUSE72_NAMES, with_muse72
+
+    if source.get("features") != MUSE72:
+        return read_cohort(path, **source)
+    others = {"features": MUSE72_NAMES, "exclude": ()}
+    return read_cohort(path, **source | others, prepare=lambda table: with_muse72(table, source["exclude"]))
 
 
 _WITH_CONFIG = {"config", "table", "out", "workers", "dask", "models_per_chunk", "report"} | {
@@ -236,7 +248,7 @@ def _replayed(
         source |= {"path": str(path), "exclude": ()}
         for name in ("control", "patients", "unit"):
             source.setdefault(name, None)
-        for name in ("orthogonality", "max_steps"):
+        for name in ("orthogonality", "max_steps", "latent"):
             options.setdefault(name, None)
         plan = settings.get("plan", {}).get("models_per_chunk")
     except (KeyError, TypeError, AttributeError) as error:
@@ -249,7 +261,8 @@ def _replayed(
 
 _TABLE_KEYS = {"path", "sha256", "id", "diagnosis", "control", "patients", "covariates", "features", "exclude", "unit"}
 _OPTION_KEYS = {"n_patterns", "orthogonality", "n_repetitions", "exhaustive", "n_null", "preset", "max_steps"} | {
-    "random_state"
+    "latent",
+    "random_state",
 }
 
 
@@ -269,10 +282,12 @@ def _numbers(option: str, text: str, kind: type) -> list[Any]:
 
 
 def _check_options(options: dict[str, Any]) -> None:
-    from rindices.config import PRESETS
+    from rindices.config import LATENTS, PRESETS
 
     if options["preset"] not in PRESETS:
         raise InputError(f"There is no preset {options['preset']!r}.\nChoose one of: {', '.join(PRESETS)}.")
+    if options["latent"] not in (None, *LATENTS):
+        raise InputError(f"--latent should be one of {', '.join(LATENTS)}, found {options['latent']!r}.")
     if not all(1 <= number <= 20 for number in options["n_patterns"]):
         raise InputError(f"--patterns should be from 1 to 20, found {listed(options['n_patterns'])}.")
     if not all(0 <= weight < float("inf") for weight in options["orthogonality"] or []):
@@ -290,8 +305,9 @@ def _settings(cohort: Cohort, source: dict[str, Any], options: dict[str, Any]) -
     table = {name: value for name, value in source.items() if name != "exclude"} | {
         "sha256": cohort.sha256,
         "covariates": [str(name) for name in cohort.covariates.columns],
-        "features": [str(name) for name in cohort.features.columns],
     }
+    if source.get("features") != "muse72":
+        table["features"] = [str(name) for name in cohort.features.columns]
     command = {"line": shlex.join(["rindices", *sys.argv[1:]])}
     return {"command": command, "table": table, "training": options, **place()}
 
@@ -308,13 +324,13 @@ def apply(
 
     The table is checked against what the model was trained on: regions, covariates, codings and units.
     """
-    from rindices.cohort import Contract, read_people
+    from rindices.cohort import Contract
     from rindices.model_file import read_header
 
     check_writable(out)
     refuse_same(out, table, model)
     contract = Contract.from_json(read_header(model)["contract"])
-    people = read_people(table, contract, exclude=exclude)
+    people = _read_people(table, contract, exclude)
     from rindices.estimator import load_model
     from rindices.workflow import apply_to_people, write_csv
 
@@ -327,6 +343,44 @@ def apply(
             f"{flagged} of them lie outside what the model was trained on: see the column flags.", style="yellow"
         )
     console.print(f"R-indices: {out}")
+
+
+def _read_people(path: Path, contract: Contract, exclude: str) -> People:
+    """Read new people; volumes of single MUSE regions are summed where the model wants the sums."""
+    from rindices.cohort import check_people, read_table
+    from rindices.interop.muse import is_muse72, with_muse72
+
+    table = read_table(path, text_columns=(contract.id_column, contract.diagnosis_column))
+    if is_muse72(contract.features) and not {*contract.features} <= {*map(str, table.columns)}:
+        return check_people(with_muse72(table, exclude), contract)
+    return check_people(table, contract, exclude=exclude)
+
+
+@app.command(name="import-official")
+@guarded
+def import_official(
+    file: Annotated[Path, _argument("A checkpoint of the authors' package (.pt).")],
+    out: Annotated[Path, _option("Model file to write, e.g. model.safetensors.")],
+    features: Annotated[str, _option("Its regions in order: names, a file of names, or muse72.")],
+    covariates: Annotated[str, _option("Its covariates in order; for the published models sex,age.")] = "",
+    entry: Annotated[int | None, _option("Which entry of the checkpoint.", "the only one")] = None,
+) -> None:
+    """Turn a model of the authors' package into one of ours.
+
+    Nothing in the checkpoint is run: a reader of our own takes numbers and plain containers, and refuses all else.
+    """
+    check_writable(out)
+    refuse_same(out, file)
+    from rindices.interop.imported import import_command
+
+    done = import_command(file, out, features=features, covariates=covariates, entry=entry)
+    unit = f" ({done.unit})" if done.unit else ""
+    console.print(
+        f"Imported entry {done.entry}: {counted(done.n_regions, 'region')}{unit}, "
+        f"{counted(done.n_patterns, 'pattern')}; covariates {', '.join(done.covariates) or 'none'}."
+    )
+    console.print("The training people are not in the file: their ranges and the agreement of trainings are unknown.")
+    console.print(f"Model: {done.path}")
 
 
 @app.command()
@@ -350,7 +404,7 @@ def describe(model: Model) -> None:
         "Model": model,
         "Made by": f"rindices {header['package_version']}",
         "Patterns": parameters["n_patterns"],
-        "Preset": f"{parameters['preset']['name']}, seed {header['seed']}, step {header['step']:,}",
+        "Preset": f"{parameters['preset']['name']}, seed {_known(header['seed'])}, step {header['step']:,}",
         "Repetitions": f"{len(header['members'])} used, {len(header['left_out'])} left out",
         "Agreement": "unknown (one repetition)" if agreement is None else f"{agreement:.3f} (0.5 is chance)",
         "Controls": ", ".join(contract.control_labels) or "y = 0",
@@ -358,13 +412,18 @@ def describe(model: Model) -> None:
         "Id column": contract.id_column,
         "Covariates": "; ".join(spans) or "none",
         "Unit": contract.unit or "not stated",
-        "Regions": f"{len(contract.features)}, with their range in training:",
+        "Regions": f"{len(contract.features)}, with their range in training"
+        f"{' (unknown)' if None in contract.feature_minimum else ''}:",
     }
     for name, value in lines.items():
         console.print(f"{name + ':':<13}{value}")
     ranges = zip(contract.features, contract.feature_minimum, contract.feature_maximum, strict=True)
     for region, low, high in ranges:
-        console.print(f"  {region:<32} {low:>10.4g} to {high:<10.4g}")
+        console.print(f"  {region}" if low is None or high is None else f"  {region:<32} {low:>10.4g} to {high:<10.4g}")
+
+
+def _known(value: object) -> object:
+    return "unknown" if value is None else value
 
 
 @app.command()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +17,7 @@ from rindices.errors import InputError
 # A chunk whose workers died is given to others. A cluster may lose many, but a chunk that is too much for every worker
 # should not go round for ever; Dask itself tries four workers each time.
 _LOSSES_FORGIVEN = 25
-_CONNECT_SECONDS = 20
+_CONNECT_SECONDS = 10
 _WAIT_SECONDS = 7 * 24 * 3600  # for the first worker, or for one after all were lost: a queue may be long
 
 
@@ -30,13 +33,22 @@ def parallel(dask: str | None = None, workers: int | None = None) -> Iterator[No
         Number of processes; with ``local``, of the cluster's workers.
     """
     if dask is not None:
+        _calm_helpers()
         with _client(dask, workers) as client, joblib.parallel_config(backend=_backend(client)):
             yield
     elif workers is not None:
+        _calm_helpers()
         with joblib.parallel_config(backend="loky", n_jobs=workers):
             yield
     else:
         yield
+
+
+def _calm_helpers() -> None:
+    """A run that is stopped at once leaves semaphores to helpers of Python, who remove them, but complain."""
+    before, ours = os.environ.get("PYTHONWARNINGS"), "ignore:resource_tracker:UserWarning"
+    if ours not in (before or ""):
+        os.environ["PYTHONWARNINGS"] = f"{before},{ours}" if before else ours
 
 
 @contextmanager
@@ -64,7 +76,11 @@ def _client(address: str, workers: int | None) -> Iterator[Any]:
 
 def _backend(client: Any) -> Any:
     """Return joblib's Dask backend, made to outlive its workers: on its own it waits for ever for what was lost."""
+    from distributed import KilledWorker
+    from distributed.comm import CommClosedError
     from joblib._dask import DaskDistributedBackend
+
+    lost = (KilledWorker, CommClosedError, asyncio.CancelledError, concurrent.futures.CancelledError)
 
     class Backend(DaskDistributedBackend):
         def effective_n_jobs(self, n_jobs: int) -> int:
@@ -72,11 +88,12 @@ def _backend(client: Any) -> Any:
 
         def submit(self, func: Any, callback: Any = None, losses: int = 0) -> Any:
             def received(out: Any) -> None:
-                if not isinstance(out, BaseException) or losses == _LOSSES_FORGIVEN:
+                over = losses == _LOSSES_FORGIVEN or self.client.status in ("closing", "closed")
+                if over or not isinstance(out, lost):
                     callback(out)
-                    return
-                self.call_data_futures.clear()  # shared arrays may have been lost too
-                self.submit(func, callback, losses + 1)
+                else:
+                    self.call_data_futures.clear()  # shared arrays may have been lost too
+                    self.submit(func, callback, losses + 1)
 
             def failed(job: Any) -> None:
                 if job.exception() is not None:
@@ -85,11 +102,5 @@ def _backend(client: Any) -> Any:
             job = super().submit(func, received)
             job.add_done_callback(failed)
             return job
-
-        def retrieve_result_callback(self, out: Any) -> Any:
-            # What a task raises comes wrapped; an exception as such is Dask's own: a lost worker or cluster.
-            if isinstance(out, BaseException):
-                raise out
-            return super().retrieve_result_callback(out)
 
     return Backend(client=client, wait_for_workers_timeout=_WAIT_SECONDS)

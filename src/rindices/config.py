@@ -33,6 +33,7 @@ class LearningRates(NamedTuple):
 
     generator: float = 8e-4  # for f, g₁ and g₂
     discriminator: float = 8e-4  # one that learns as fast as f needs half the steps
+    correlation: float = 8e-5  # of severities, where they may be correlated; settled with the penalty below
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,11 @@ class Training:
     freeze_below : tuple of float or None
         A model past the least number of steps is frozen once its reconstruction and monotonicity losses are below
         these two (the paper's rule); None never freezes.
+    latent : {"independent", "sampled", "weighted"}
+        Severities of a synthesised patient are independent, or follow a Gaussian copula that is learned: drawn from it
+        (``sampled``), or drawn independently and weighted by its density (``weighted``, the authors' later package).
+    correlation_penalty : float
+        Weight α of the copula's divergence from independence.
     """
 
     composition: Literal["additive", "joint"] = "additive"
@@ -67,6 +73,8 @@ class Training:
     gradient_clip: float | None = 100.0
     weight_clip: float = 0.5
     freeze_below: tuple[float, float] | None = None
+    latent: Literal["independent", "sampled", "weighted"] = "independent"
+    correlation_penalty: float = 0.01  # twice as much halves what is found of a strong correlation in mild disease
 
 
 @dataclass(frozen=True)
@@ -130,11 +138,12 @@ def paper() -> Preset:
 
 
 def official() -> Preset:
-    """Return the defaults of the authors' released package, without its correlated severities."""
+    """Return the defaults of the authors' released package, with its correlated severities."""
     return Preset(
         "official",
         weights=LossWeights(change=2.0, decomposition=80.0, reconstruction=80.0, orthogonality=0.2),
-        rates=LearningRates(discriminator=8e-4 / 5),
+        rates=LearningRates(discriminator=8e-4 / 5, correlation=8e-4 / 30),
+        training=Training(latent="weighted", correlation_penalty=0.02),
         schedule=Schedule(300, 20_000, 60_000, checkpoint_every=2_500, whitening=0.0),
     )
 
@@ -151,8 +160,23 @@ def get_preset(preset: str | Preset) -> Preset:
     return PRESETS[preset]()
 
 
-def adjusted(preset: Preset, orthogonality: float | None = None, max_steps: int | None = None) -> Preset:
-    """Return a preset with another weight λ or another length, where they are given."""
+LATENTS = ("independent", "correlated")
+
+
+def adjusted(
+    preset: Preset,
+    orthogonality: float | None = None,
+    max_steps: int | None = None,
+    latent: Literal["independent", "correlated"] | None = None,
+) -> Preset:
+    """Return a preset with another weight λ, another length or other severities, where they are given."""
+    if latent is not None:
+        if latent not in LATENTS:
+            raise ValueError(f"latent should be one of {', '.join(LATENTS)}, found {latent!r}.")
+        kind = preset.training.latent
+        if (kind == "independent") != (latent == "independent"):
+            kind = "independent" if latent == "independent" else "sampled"
+        preset = replace(preset, training=replace(preset.training, latent=kind))
     if orthogonality is not None:
         if not 0 <= orthogonality < float("inf"):
             raise ValueError(f"orthogonality should be a number from 0 on, found {orthogonality!r}.")

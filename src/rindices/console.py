@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
+import multiprocessing
 import os
 import signal
 import sys
@@ -14,7 +16,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from rindices.execution import Progress
 
 USER_ERROR, INNER_ERROR, INTERRUPTED, TERMINATED = 2, 3, 130, 143
+_ENDING_SECONDS = 3.0  # to wait for a run that is about to become complete
 _LINE_SECONDS = 30.0  # between two lines of progress where there is no terminal
 
 console = Console(highlight=False, soft_wrap=True, markup=False)
@@ -57,7 +60,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
         try:
-            command(*args, **kwargs)
+            with _terminable():
+                command(*args, **kwargs)
         except InputError as error:
             log("error", status="failed", exit_code=USER_ERROR, message=str(error))
             errors.print(f"Error: {error}", style="red")
@@ -65,8 +69,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except typer.Exit:
             raise
         except KeyboardInterrupt as error:
+            code = TERMINATED if error.args else INTERRUPTED
+            log("stopped", status="unfinished", exit_code=code)
             errors.print("Stopped before the results were complete: none were written.")
-            raise typer.Exit(INTERRUPTED) from error
+            raise typer.Exit(code) from error
         except Exception as error:
             if os.environ.get("RINDICES_DEBUG"):
                 traceback.print_exc()
@@ -128,10 +134,25 @@ def _warn(sentences: Iterable[str]) -> None:
         log("warning", message=sentence)
 
 
-def interruptible(work: Callable[[], _Result], how_to_go_on: str) -> _Result:
+class _Ending:
+    """The moment in which a run becomes complete: a wish to stop is granted before it, and too late after it."""
+
+    def __init__(self) -> None:
+        self.lock, self.over = threading.Lock(), False
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.over = kind is None
+        self.lock.release()
+
+
+def interruptible(work: Callable[[], _Result], how_to_go_on: str, ending: _Ending) -> _Result:
     """Do long work in a thread, so that Ctrl-C and the end of a job's time are obeyed at once.
 
     Neither can interrupt a computation, but all that matters is on disk in whole files: the process may simply end.
+    The work enters `ending` while it becomes complete.
     """
     outcome: list[_Result] = []
     failure: list[BaseException] = []
@@ -143,21 +164,30 @@ def interruptible(work: Callable[[], _Result], how_to_go_on: str) -> _Result:
             failure.append(error)
 
     worker = threading.Thread(target=run, daemon=True)
-    with _terminable():
-        worker.start()
-        try:
-            while worker.is_alive():
-                worker.join(0.1)
-        except KeyboardInterrupt as stop:
-            code = TERMINATED if stop.args else INTERRUPTED
-            log("stopped", status="unfinished", exit_code=code)
-            errors.print(f"\nStopped: unfinished. {how_to_go_on}")
-            console.show_cursor(True)
-            sys.stdout.flush()
-            os._exit(code)
+    worker.start()
+    try:
+        while worker.is_alive():
+            worker.join(0.1)
+    except KeyboardInterrupt as stop:
+        ending.lock.acquire(timeout=_ENDING_SECONDS)
+        if not ending.over:
+            _stop(TERMINATED if stop.args else INTERRUPTED, how_to_go_on)
+        ending.lock.release()
+        worker.join()
     if failure:
         raise failure[0]
     return outcome[0]
+
+
+def _stop(code: int, how_to_go_on: str) -> NoReturn:
+    for child in multiprocessing.active_children():  # workers of ours, who would train on
+        with contextlib.suppress(OSError, TypeError):
+            os.kill(child.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # type: ignore[arg-type]
+    log("stopped", status="unfinished", exit_code=code)
+    errors.print(f"\nStopped: unfinished. {how_to_go_on}")
+    console.show_cursor(True)
+    sys.stdout.flush()
+    os._exit(code)
 
 
 @contextmanager
@@ -197,7 +227,8 @@ class TrainingBars:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bars.stop()
+        if console.is_terminal:
+            self._bars.stop()
 
     def __call__(self, progress: Progress) -> None:
         """Show how far a stage is."""
@@ -252,10 +283,11 @@ def train_and_write(
     from rindices.search import SurrealGANSearch
     from rindices.workflow import fit_to_folder
 
-    search = SurrealGANSearch(**options)
+    search, ending = SurrealGANSearch(**options), _Ending()
 
     def work() -> dict[str, Any]:
         with parallel(cluster, workers), TrainingBars() as bars:
-            return fit_to_folder(cohort, search, out, settings=settings, progress=bars, **rest)
+            return fit_to_folder(cohort, search, out, settings=settings, progress=bars, ending=ending, **rest)
 
-    return interruptible(work, f"Repeat the same command to go on: what was trained is kept in {out}.")
+    how_to_go_on = f"Repeat the same command to go on: what was trained is kept in {out}."
+    return interruptible(work, how_to_go_on, ending)

@@ -59,6 +59,9 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Weight λ of the separation of patterns; by default the preset's.
     max_steps : int, optional
         Longest training; by default the preset's.
+    latent : {"independent", "correlated"}, optional
+        Whether severities of patterns are taken to be independent, or their correlation is learned; by default the
+        preset's choice (independent, but for ``official``).
     random_state : int, RandomState or None, default=None
         An int makes the result repeatable to the bit on the same machine.
     n_jobs : int, optional
@@ -87,6 +90,9 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         The seed that repeats this fit.
     preset_ : Preset
         All choices, with `orthogonality` and `max_steps` put in.
+    correlation_ : ndarray of shape (n_patterns, n_patterns) or None
+        Correlation of severities (of their normal scores) that was learned, mean over repetitions; None where they were
+        taken to be independent.
     models_ : Parameters
         Weights of the members, patterns in the same order in all.
     preprocessing_ : Preprocessing
@@ -113,6 +119,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         inference: Literal["consensus", "medoid"] = "consensus",
         orthogonality: float | None = None,
         max_steps: int | None = None,
+        latent: Literal["independent", "correlated"] | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         models_per_chunk: int | None = None,
@@ -123,6 +130,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.inference = inference
         self.orthogonality = orthogonality
         self.max_steps = max_steps
+        self.latent = latent
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.models_per_chunk = models_per_chunk
@@ -189,7 +197,9 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             for look in chosen.looks
         ).assign(chosen=[place == chosen.best for place in range(len(chosen.looks))])
         controls = study.scaled[~study.patient]
-        self.models_ = inference.order_by_change(selected.models, controls, preset.training.composition)
+        self.models_, order = inference.order_by_change(selected.models, controls, preset.training.composition)
+        independent = preset.training.latent == "independent"
+        self.correlation_ = None if independent else selected.correlation[np.ix_(order, order)]
         self.r_indices_, self.spread_ = self._score(study.scaled)
         if self.left_out_:
             reasons = ", ".join(f"{member} {why}" for member, why in self.left_out_.items())
@@ -281,6 +291,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             name: None if np.isnan(value) else value for name, value in self.agreement_._asdict().items()
         }
         header["left_out"] = [[member, why] for member, why in self.left_out_.items()]
+        header["correlation"] = None if self.correlation_ is None else self.correlation_.tolist()
         header["named"] = hasattr(self, "feature_names_in_")
         return write_model(path, header, self.models_, self.preprocessing_)
 
@@ -299,7 +310,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 raise ValueError(f"{name} should be a whole number from 1 on, found {value!r}.")
         if self.inference not in ("consensus", "medoid"):
             raise ValueError(f"inference should be 'consensus' or 'medoid', found {self.inference!r}.")
-        return adjusted(get_preset(self.preset), self.orthogonality, self.max_steps)
+        return adjusted(get_preset(self.preset), self.orthogonality, self.max_steps, self.latent)
 
     def _scaled(self, X: Any, covariates: Any) -> tuple[np.ndarray, pd.DataFrame | None]:
         check_is_fitted(self, "models_")
@@ -347,6 +358,8 @@ def _from_header(header: dict[str, Any]) -> SurrealGAN:
     model.contract_ = Contract.from_json(header["contract"])
     agreement = {name: np.nan if value is None else float(value) for name, value in header["agreement"].items()}
     model.agreement_ = Agreement(**agreement)
+    correlation = header.get("correlation")
+    model.correlation_ = None if correlation is None else np.asarray(correlation, float)
     model.left_out_ = {int(member): str(why) for member, why in header["left_out"]}
     for name in _STORED:
         setattr(model, f"{name}_", header[name])

@@ -20,6 +20,7 @@ from rindices.core.train import People
 
 # On an accelerator threads hide the time that compiling takes; more of them only share out its memory.
 _ACCELERATOR_THREADS = 4
+_WAITING = 256  # chunks that a cluster is given at once, so that workers who join it later find some
 _ATTEMPTS = 5  # to go on after workers were lost, without a single chunk finished in between
 _LOST = {"KilledWorker", "TerminatedWorkerError", "BrokenProcessPool", "CancelledError", "CommClosedError"}
 
@@ -172,7 +173,11 @@ def _trained(
         for chunk in waiting
     )
     pool = joblib.Parallel(
-        n_jobs=execution.n_workers(), prefer="threads", return_as="generator_unordered", batch_size=1
+        n_jobs=execution.n_workers(),
+        prefer="threads",
+        return_as="generator_unordered",
+        batch_size=1,
+        pre_dispatch="2*n_jobs" if here else _WAITING,
     )
     try:
         yield from pool(tasks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +34,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield beside
         _flush(beside)
         beside.replace(path)
-        _flush(path.parent)
+        with contextlib.suppress(OSError):  # the file is there; some network drives cannot flush a folder
+            _flush(path.parent)
     finally:
         beside.unlink(missing_ok=True)
 

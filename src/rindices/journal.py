@@ -19,6 +19,7 @@ from safetensors.numpy import save
 
 from rindices.chunks import Chunk, Trajectory, Unfinished
 from rindices.core.networks import Parameters
+from rindices.errors import InputError
 from rindices.files import atomic_file
 
 _TRIES, _PAUSE = 3, 0.5  # a network drive may fail once; seconds between tries
@@ -36,7 +37,7 @@ class Journal:
     """
 
     def __init__(self, folder: Path, fingerprint: str) -> None:
-        self.folder = Path(folder)
+        self.folder = Path(folder).absolute()  # workers may be elsewhere
         self.fingerprint = fingerprint
         self.damaged: list[str] = []  # names of files that could not be read and were trained again
         self._read: dict[Chunk, Trajectory] = {}
@@ -72,6 +73,10 @@ class Journal:
                     raise
                 time.sleep(_PAUSE)
         self.keeper(chunk).path.unlink(missing_ok=True)
+
+    def has_begun(self) -> bool:
+        """Whether there is anything that another run could go on from."""
+        return any(path.suffix in (".safetensors", ".unfinished") for path in self.folder.glob("*"))
 
     def keeper(self, chunk: Chunk) -> FileKeeper:
         """Return a place for a chunk on its way."""
@@ -117,7 +122,7 @@ class FileKeeper:
         """Leave something; a full disk is no reason to stop what can still end well."""
         if self.path.parent.is_dir():
             arrays = _arrays(unfinished.trajectory) | {f"states{n}": a for n, a in unfinished.states.items()}
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, InputError):  # the latter: no longer writable
                 _write(self.path, self.fingerprint, self.chunk, arrays)
 
 
@@ -141,7 +146,7 @@ class _WeightsOnDisk(Mapping[int, Parameters]):
 
 
 def _arrays(trajectory: Trajectory) -> dict[str, np.ndarray]:
-    arrays = {"steps": trajectory.steps, "r_indices": trajectory.r_indices}
+    arrays = {name: getattr(trajectory, name) for name in ("steps", "r_indices", "correlations")}
     arrays |= {"with_weights": np.array(list(trajectory.weights), int)}
     arrays |= {f"losses.{name}": values for name, values in trajectory.losses.items()}
     for step, parameters in trajectory.weights.items():
@@ -153,7 +158,7 @@ def _arrays(trajectory: Trajectory) -> dict[str, np.ndarray]:
 
 def _trajectory(arrays: dict[str, np.ndarray], weights: Mapping[int, Parameters]) -> Trajectory:
     losses = {n.removeprefix("losses."): array for n, array in arrays.items() if n.startswith("losses.")}
-    return Trajectory(arrays["steps"], arrays["r_indices"], losses, weights)
+    return Trajectory(arrays["steps"], arrays["r_indices"], losses, arrays["correlations"], weights)
 
 
 def _parameters(arrays: dict[str, np.ndarray]) -> Parameters:

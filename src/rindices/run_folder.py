@@ -118,12 +118,14 @@ def held(out: Path, settings: dict[str, dict[str, Any]], *, overwrite: bool = Fa
         goes_on = status_of(out) is not None and not overwrite
         if goes_on:
             _refuse_others(out, settings, ignore=())
+            write_json(out / SUMMARY, {"status": UNFINISHED})  # it may have failed before
+        else:
+            (out / SUMMARY).unlink(missing_ok=True)  # first: it must not say "done" of what is only half there
         for path in _contents(out):
             keep = path.name == JOURNAL or (goes_on and path.name in (SETTINGS, SUMMARY))
             if not keep and (path.name in _OURS or _half_written(path)):
                 path.unlink()
-        if overwrite:
-            _clear(out / JOURNAL)
+        _clear(out / JOURNAL, only_half_written=not overwrite)
         if not goes_on:
             write_text(out / SETTINGS, toml_text(settings))
             write_json(out / SUMMARY, {"status": UNFINISHED})
@@ -160,9 +162,9 @@ def _who(holder: Path) -> str:
         return ""
 
 
-def _clear(journal: Path) -> None:
+def _clear(journal: Path, *, only_half_written: bool) -> None:
     for path in _contents(journal):
-        if path.name != "lock":
+        if path.name != "lock" and (_half_written(path) or not only_half_written):
             path.unlink(missing_ok=True)
 
 

@@ -39,7 +39,7 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     n_null : int, default=0
         Refits of the search on cohorts with permuted labels, 19 or more, to test whether there is anything to find.
         With 0, agreement is compared with a threshold from simulated cohorts.
-    preset, inference, max_steps, random_state, n_jobs, models_per_chunk
+    preset, inference, max_steps, latent, random_state, n_jobs, models_per_chunk
         As in `SurrealGAN`.
 
     Attributes
@@ -80,6 +80,7 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         preset: str | Preset = "fast",
         inference: Literal["consensus", "medoid"] = "consensus",
         max_steps: int | None = None,
+        latent: Literal["independent", "correlated"] | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         models_per_chunk: int | None = None,
@@ -92,6 +93,7 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.preset = preset
         self.inference = inference
         self.max_steps = max_steps
+        self.latent = latent
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.models_per_chunk = models_per_chunk
@@ -161,7 +163,16 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         numbers, weights = _several(self.n_patterns), _several(self.orthogonality)
         if not numbers or not weights:
             raise ValueError("n_patterns and orthogonality should each have at least one value.")
-        shared = ("n_repetitions", "preset", "inference", "max_steps", "random_state", "n_jobs", "models_per_chunk")
+        shared = (
+            "n_repetitions",
+            "preset",
+            "inference",
+            "max_steps",
+            "latent",
+            "random_state",
+            "n_jobs",
+            "models_per_chunk",
+        )
         settings = {name: getattr(self, name) for name in shared}
         grid = [SurrealGAN(m, orthogonality=weight, **settings) for m in numbers for weight in weights]
         for one in grid:

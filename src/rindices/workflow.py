@@ -8,6 +8,7 @@ import platform
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -70,6 +71,7 @@ def fit_to_folder(
     report: bool = True,
     overwrite: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    ending: AbstractContextManager[Any] | None = None,
 ) -> dict[str, Any]:
     """Fit `search` to the controls and patients of `cohort`, score everybody, and write the run folder.
 
@@ -93,6 +95,8 @@ def fit_to_folder(
         Whether to replace what run there is in the folder.
     progress
         Called as training goes on.
+    ending
+        Entered for the moment in which the run becomes complete.
 
     Returns
     -------
@@ -107,8 +111,10 @@ def fit_to_folder(
             summary = _summary(cohort, search, fit_warnings, settings)
             summary["resumed"] = goes_on
             _write_results(out, cohort, search, settings, summary, truth, start, report)
+            with ending or nullcontext():
+                write_json(out / SUMMARY, summary)
         except InputError:
-            if not goes_on:
+            if not goes_on and not journal.has_begun():
                 discard(out)
             raise
         except Exception as error:
@@ -169,7 +175,7 @@ def _write_results(
     start: float,
     report: bool,
 ) -> None:
-    """Write all files of a finished run; `summary.json`, which says that it is one, comes last."""
+    """Write all files of a finished run but `summary.json`, which says that it is one."""
     model, covariates = search.best_estimator_, _covariates(cohort)
     r_indices = score(model, cohort.features, covariates)
     r_indices.insert(0, "diagnosis", cohort.diagnosis)
@@ -190,7 +196,6 @@ def _write_results(
     summary["seconds"] = round(time.perf_counter() - start, 1)
     if report:
         write_report(out, summary=plain(summary))
-    write_json(out / SUMMARY, summary)
 
 
 def _write_failure(
@@ -260,6 +265,8 @@ def _summary(
         "members_left_out": [{"member": member, "reason": why} for member, why in model.left_out_.items()],
         "step": model.step_,
         "agreement": model.agreement_._asdict(),
+        "latent": "independent" if model.correlation_ is None else "correlated",
+        "correlation": None if model.correlation_ is None else model.correlation_.tolist(),
         "reliable": verdict.reliable,
         "reliable_reason": verdict.reason,
         "null": to_json(verdict),

@@ -94,5 +94,6 @@ def test_patterns_are_ordered_by_mean_change_largest_first(brains, scores, compo
     sizes = np.abs(inference.pattern_changes(BOTH, controls, composition)).mean(axis=(0, 2))
     by_size = sorted(range(N_PATTERNS), key=lambda i: -sizes[i])
     worst = plain.stacked([inference.reorder_patterns(model, by_size[::-1]) for model in MODELS])
-    ordered = inference.order_by_change(worst, controls, composition)
+    ordered, order = inference.order_by_change(worst, controls, composition)
     close(inference.r_indices(ordered, brains), scores[:, :, by_size])
+    assert order.tolist() == list(range(N_PATTERNS))[::-1]

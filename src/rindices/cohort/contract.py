@@ -13,7 +13,7 @@ import pandas as pd
 from rindices.cohort.cells import Roster, has_numbers, number_block, read_roster, tidy_table
 from rindices.cohort.columns import Names, expand_names, is_region_name, wanted_names
 from rindices.cohort.covariates import CovariateSpec
-from rindices.cohort.json_checks import check_entries, numbers_from, texts_from
+from rindices.cohort.json_checks import check_entries, known_numbers_from, numbers_from, texts_from
 from rindices.cohort.labels import NO_LABEL, label_text
 from rindices.cohort.people import Cohort
 from rindices.cohort.tables import read_table
@@ -35,7 +35,7 @@ class Contract:
     features
         Names of the regions, in the model's order.
     feature_minimum, feature_median, feature_maximum
-        Of each region over the training people.
+        Of each region over the training people; None where they are not known, as in imported models.
     covariates
         What is expected of each covariate.
     ignored_columns
@@ -55,9 +55,9 @@ class Contract:
     """
 
     features: tuple[str, ...]
-    feature_minimum: tuple[float, ...]
-    feature_median: tuple[float, ...]
-    feature_maximum: tuple[float, ...]
+    feature_minimum: tuple[float | None, ...]
+    feature_median: tuple[float | None, ...]
+    feature_maximum: tuple[float | None, ...]
     covariates: tuple[CovariateSpec, ...] = ()
     ignored_columns: tuple[str, ...] = ()
     id_column: str = "participant_id"
@@ -117,7 +117,7 @@ class Contract:
         specs = data["covariates"]
         if not isinstance(specs, list):
             raise ValueError(f"contract: 'covariates' should be a list, found {type(specs).__name__}")
-        numbers = {name: numbers_from(data[name], name) for name in _STATISTICS}
+        numbers = {name: known_numbers_from(data[name], name) for name in _STATISTICS}
         texts = {name: texts_from(data[name], name) for name in _TEXT_LISTS}
         for name in ("id_column", "diagnosis_column"):
             texts_from([data[name]], name)
@@ -151,8 +151,9 @@ def _check_consistent(contract: Contract) -> None:
         raise ValueError("contract: 'features' should be different names, at least one")
     if {len(values) for values in statistics} != {len(contract.features)}:
         raise ValueError(f"contract: each of {_STATISTICS} should have {len(contract.features)} numbers")
-    for name, low, middle, high in zip(contract.features, *statistics, strict=True):
-        if not low <= middle <= high:
+    for name, *of_region in zip(contract.features, *statistics, strict=True):
+        known = [value for value in of_region if value is not None]
+        if known != sorted(known):
             raise ValueError(f"contract: minimum, median and maximum of {name!r} are out of order")
     others = [spec.name for spec in contract.covariates] + [contract.id_column, contract.diagnosis_column]
     if len({*others, *contract.features}) != len(others) + len(contract.features):
@@ -221,7 +222,8 @@ def check_people(frame: pd.DataFrame, contract: Contract, *, exclude: Names = ()
     _check_regions(table, contract, exclude)
     covariates = {spec.name: spec.read(table, roster) for spec in contract.covariates}
     block = number_block(table, contract.features, roster, kind="region")
-    minimum, median, maximum = (np.array(getattr(contract, name)) for name in _STATISTICS)
+    # What is not known becomes NaN, which nothing lies below or above.
+    minimum, median, maximum = (np.array(getattr(contract, name), float) for name in _STATISTICS)
     check_units(block, contract.features, (minimum, median, maximum), contract.unit)
     has_labels = contract.diagnosis_column in table.columns
     labels = label_text(table[contract.diagnosis_column]).tolist() if has_labels else [NO_LABEL] * len(table)

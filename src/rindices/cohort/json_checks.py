@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields
 
-__all__ = ["check_entries", "numbers_from", "texts_from"]
+__all__ = ["check_entries", "known_numbers_from", "numbers_from", "texts_from"]
 
 
 def check_entries(data: object, kind: type) -> None:
@@ -28,6 +28,20 @@ def numbers_from(values: object, name: str) -> tuple[float, ...]:
     if isinstance(values, list) and all(type(value) in (int, float) and math.isfinite(value) for value in values):
         return tuple(float(value) for value in values)
     raise ValueError(f"{name!r} should hold finite numbers, found {values!r:.80}")
+
+
+def known_numbers_from(values: object, name: str) -> tuple[float | None, ...]:
+    """Return a list of finite numbers as a tuple; None stands for what is not known.
+
+    Examples
+    --------
+    >>> known_numbers_from([1, None], "minimum")
+    (1.0, None)
+    """
+    if not isinstance(values, list):
+        raise ValueError(f"{name!r} should hold finite numbers, found {values!r:.80}")
+    known = iter(numbers_from([value for value in values if value is not None], name))
+    return tuple(None if value is None else next(known) for value in values)
 
 
 def texts_from(values: object, name: str) -> tuple[str, ...]:

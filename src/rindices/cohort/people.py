@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -112,8 +112,11 @@ def read_cohort(
     site: str | None = None,
     features: Names = None,
     exclude: Names = (),
+    prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
 ) -> Cohort:
     """Read and check a cohort from a file; `make_cohort` explains the parameters.
+
+    `prepare` changes the table after it was read and before it is checked.
 
     Examples
     --------
@@ -121,7 +124,7 @@ def read_cohort(
     """
     frame = read_table(path, text_columns=(id, diagnosis))
     cohort = make_cohort(
-        frame,
+        frame if prepare is None else prepare(frame),
         id=id,
         diagnosis=diagnosis,
         control=control,

@@ -31,7 +31,7 @@ def check_units(
     names
         Names of the regions.
     training
-        Minimum, median and maximum of each region in training.
+        Minimum, median and maximum of each region in training, NaN where not known.
     unit
         Unit of the training values, if known.
 
@@ -43,7 +43,7 @@ def check_units(
     minimum, median, maximum = training
     new_median = np.median(values, axis=0)
     # Ratios mean something for sizes only: scores that can be negative have no unit to compare.
-    comparable = (minimum >= 0) & (median > 0) & (new_median > 0)
+    comparable = ~(minimum < 0) & (median > 0) & (new_median > 0)
     if not comparable.any():
         return
     powers = np.zeros(len(names))

@@ -47,13 +47,13 @@ def pattern_changes(models: Parameters, controls: np.ndarray, composition: str, 
     return np.stack([mean_at(severity * alone) - untouched for alone in np.eye(n_patterns)], axis=1)
 
 
-def order_by_change(models: Parameters, controls: np.ndarray, composition: str) -> Parameters:
-    """Sort the patterns of aligned models by their mean absolute change, largest first."""
+def order_by_change(models: Parameters, controls: np.ndarray, composition: str) -> tuple[Parameters, np.ndarray]:
+    """Sort the patterns of aligned models by their mean absolute change, largest first; return the order too."""
     sizes = np.abs(pattern_changes(models, controls, composition)).mean(axis=(0, 2))
     order = np.argsort(-sizes, kind="stable")
     n_models = len(models.transformation["severity"]["weight"])
     ordered = [reorder_patterns(jax.tree.map(lambda leaf, k=k: leaf[k], models), order) for k in range(n_models)]
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *ordered)
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *ordered), order
 
 
 def reorder_patterns(parameters: Parameters, order: np.ndarray) -> Parameters:

@@ -1,4 +1,7 @@
-"""Random draws of one training step: who is in the batch, and at which severities."""
+"""Random draws of one training step: who is in the batch, and at which severities.
+
+Severities may be correlated: a Gaussian copula, whose correlation matrix is R = L Lᵀ with rows of L of length 1.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.scipy.special import ndtr, ndtri
 
 _NEAR_CONTROL = 0.05  # severities below this must leave the brain almost as it is
+_EDGE = 1e-4  # normal scores of severities nearer to 0 or 1 would grow without bound
 
 
 class Draw(NamedTuple):
@@ -37,3 +42,41 @@ def draw(key: Array, batch_size: int, n_patterns: int, n_controls: Array, n_pati
 def _row(uniform: Array, n_people: Array) -> Array:
     # The last row, should a generator ever give 1 itself.
     return jnp.minimum((uniform * n_people).astype(jnp.int32), n_people - 1)
+
+
+def unit_rows(raw: Array) -> Array:
+    """Return L, the Cholesky factor of a correlation matrix, from free numbers; zeros give the identity."""
+    rows = jnp.tril(raw, -1) + jnp.diag(jnp.exp(jnp.diagonal(raw)))
+    return rows / jnp.sqrt(jnp.sum(rows**2, axis=1, keepdims=True))
+
+
+def correlated(uniform: Array, factor: Array) -> Array:
+    """Turn independent uniform severities ``(people, patterns)`` into correlated ones, each still uniform."""
+    return ndtr(_normal_scores(uniform) @ factor.T)
+
+
+def copula_density(z: Array, factor: Array) -> Array:
+    """Density of severities ``(people, patterns)`` under the copula, relative to independence → ``(people,)``."""
+    scores = _normal_scores(z)
+    independent = _solve(factor, scores)
+    exponent = 0.5 * jnp.sum(scores**2 - independent**2, axis=1)
+    return jnp.exp(exponent - jnp.sum(jnp.log(jnp.diagonal(factor))))
+
+
+def divergence_from_independence(factor: Array) -> Array:
+    """KL(independent ‖ copula) = ½ (tr R⁻¹ − M + log det R)."""
+    inverse = _solve(factor, jnp.eye(len(factor)))
+    return 0.5 * (jnp.sum(inverse**2) - len(factor)) + jnp.sum(jnp.log(jnp.diagonal(factor)))
+
+
+def _normal_scores(uniform: Array) -> Array:
+    return ndtri(jnp.clip(uniform, _EDGE, 1 - _EDGE))
+
+
+def _solve(factor: Array, rows: Array) -> Array:
+    """Return L⁻¹ times each row, written out: so few steps melt into one kernel."""
+    found: list[Array] = []
+    for i in range(len(factor)):
+        known = sum(factor[i, j] * value for j, value in enumerate(found))
+        found.append((rows[:, i] - known) / factor[i, i])
+    return jnp.stack(found, axis=1)

@@ -30,14 +30,14 @@ class Losses(NamedTuple):
     discriminator: Array
 
 
-def cross_entropy(logits: Array, label: int) -> Array:
-    """Mean cross entropy of two-class `logits` when everybody belongs to class `label`."""
-    return -jnp.mean(jax.nn.log_softmax(logits)[:, label])
+def cross_entropy(logits: Array, label: int, people: Array | float = 1.0) -> Array:
+    """Mean cross entropy of two-class `logits` when everybody belongs to class `label`; `people` may have weights."""
+    return -jnp.mean(people * jax.nn.log_softmax(logits)[:, label])
 
 
-def discriminator_loss(real_logits: Array, fake_logits: Array) -> Array:
+def discriminator_loss(real_logits: Array, fake_logits: Array, fake_people: Array | float = 1.0) -> Array:
     """Mean of the real and the fake term: patients should be called 1, synthesised patients 0."""
-    return 0.5 * (cross_entropy(real_logits, 1) + cross_entropy(fake_logits, 0))
+    return 0.5 * (cross_entropy(real_logits, 1) + cross_entropy(fake_logits, 0, fake_people))
 
 
 def absolute_change(transformed: Array, original: Array) -> Array:

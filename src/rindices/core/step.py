@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +11,13 @@ import optax
 from jax import Array
 
 from rindices.config import LearningRates, LossWeights, Training
+from rindices.core import latent, networks
 from rindices.core import losses as terms
-from rindices.core import networks
 from rindices.core.latent import Draw, draw
 from rindices.core.losses import Losses
 from rindices.core.networks import Network, Parameters, Sizes
+
+_TINY = 1e-6
 
 
 class Data(NamedTuple):
@@ -29,6 +32,13 @@ class Data(NamedTuple):
     region_share: Array  # real regions among all columns; the others are zeros that only please the hardware
 
 
+class Copula(NamedTuple):
+    """What one model learns about the correlation of severities."""
+
+    raw: Array  # (patterns, patterns); see `latent.unit_rows`
+    moments: optax.OptState
+
+
 class TrainState(NamedTuple):
     """What one model carries from step to step."""
 
@@ -37,6 +47,7 @@ class TrainState(NamedTuple):
     key: Array
     step: Array
     frozen: Array  # True once the rule of `Training.freeze_below` was met
+    copula: Copula | None = None  # None: severities are independent
 
 
 class Synthesis(NamedTuple):
@@ -49,11 +60,14 @@ class Synthesis(NamedTuple):
     later_changes: Array | None  # q'; only additive
 
 
+_ADAM = optax.scale_by_adam(b1=0.5, b2=0.999)
+
+
 def optimisers(training: Training) -> Parameters:
     """Adam as released: gradients clipped (f, D), L2 decay inside the gradient (f, g₁, g₂); rates are applied later."""
 
     def chain(clip: bool, decay: bool) -> optax.GradientTransformation:
-        parts = [optax.scale_by_adam(b1=0.5, b2=0.999)]
+        parts = [_ADAM]
         if decay and training.weight_decay:
             parts.insert(0, optax.add_decayed_weights(training.weight_decay))
         if clip and training.gradient_clip is not None:
@@ -69,7 +83,11 @@ def initial_state(key: Array, real: Sizes, with_padding: Sizes, training: Traini
     weights_key, steps_key = jax.random.split(key)
     parameters = networks.pad(networks.initialise(weights_key, real), with_padding)
     moments = Parameters(*(o.init(p) for o, p in zip(optimisers(training), parameters, strict=True)))
-    return TrainState(parameters, moments, steps_key, jnp.zeros((), jnp.int32), jnp.zeros((), bool))
+    copula = None
+    if training.latent != "independent":
+        raw = jnp.zeros((real.patterns, real.patterns))
+        copula = Copula(raw, _ADAM.init(raw))
+    return TrainState(parameters, moments, steps_key, jnp.zeros((), jnp.int32), jnp.zeros((), bool), copula)
 
 
 def synthesise(f: Network, x: Array, draws: Draw, training: Training) -> Synthesis:
@@ -122,14 +140,16 @@ def step(
     """Update the discriminator, then f, g₁ and g₂ against the updated one; both see the same synthesised patients."""
     n_patterns = len(state.parameters.transformation["severity"]["weight"])
     key = jax.random.fold_in(state.key, state.step)
-    draws = draw(key, batch_size, n_patterns, data.n_controls, data.n_patients)
+    independent = draw(key, batch_size, n_patterns, data.n_controls, data.n_patients)
+    draws = independent if state.copula is None else _correlated(independent, state.copula.raw, training)
     x, real = data.controls[draws.controls], data.seen_patients[draws.patients]
+    people = _weights(draws, state.copula, training)
 
     def losses_of(parameters: Parameters) -> tuple[Losses, tuple[Network, optax.OptState]]:
         made = synthesise(parameters.transformation, x, draws, training)
         fake = seen_by_discriminator(made.patients, data.whitening)
-        value, updated = _update_discriminator(state, real, jax.lax.stop_gradient(fake), rates, training)
-        adversarial = terms.cross_entropy(networks.discriminate(updated[0], fake), 1)
+        value, updated = _update_discriminator(state, real, jax.lax.stop_gradient(fake), people, rates, training)
+        adversarial = terms.cross_entropy(networks.discriminate(updated[0], fake), 1, people / jnp.mean(people))
         others = regularisers(parameters, x, draws, made, data.region_share, training)
         return Losses(adversarial=adversarial, discriminator=value, **others), updated
 
@@ -153,17 +173,53 @@ def step(
         weights_after, moments[name] = _move(optimiser, gradient, moment, before, rates.generator)
         moved[name] = jax.tree.map(lambda w: jnp.clip(w, -training.weight_clip, training.weight_clip), weights_after)
     after = state._replace(parameters=Parameters(**moved), optimisers=Parameters(**moments), step=state.step + 1)
+    if state.copula is not None:
+        fooled = partial(_adversarial, state.parameters.transformation, discriminator, x, independent, data, training)
+        gradient = jax.grad(lambda raw: fooled(raw) + _penalty(raw, training))(state.copula.raw)
+        after = after._replace(
+            copula=Copula(*_move(_ADAM, gradient, state.copula.moments, state.copula.raw, rates.correlation))
+        )
     if training.freeze_below is not None:
         after = _freeze(state, after, losses, data.min_steps, training.freeze_below)
     return after, losses
 
 
+def _correlated(independent: Draw, raw: Array, training: Training) -> Draw:
+    """Return the draws at correlated severities, where they are sampled so; later ones stay as much later."""
+    if training.latent != "sampled":
+        return independent
+    earlier = latent.correlated(independent.earlier, latent.unit_rows(raw))
+    further = (independent.later - independent.earlier) / jnp.maximum(1 - independent.earlier, _TINY)
+    return independent._replace(earlier=earlier, later=earlier + (1 - earlier) * further)
+
+
+def _weights(draws: Draw, copula: Copula | None, training: Training) -> Array | float:
+    """Return how much each synthesised patient counts."""
+    if copula is None or training.latent != "weighted":
+        return 1.0
+    return latent.copula_density(draws.earlier, latent.unit_rows(copula.raw))
+
+
+def _adversarial(
+    f: Network, discriminator: Network, x: Array, independent: Draw, data: Data, training: Training, raw: Array
+) -> Array:
+    """Return f's adversarial term as a function of the copula alone."""
+    draws = _correlated(independent, raw, training)
+    fake = seen_by_discriminator(synthesise(f, x, draws, training).patients, data.whitening)
+    people = _weights(draws, Copula(raw, None), training)
+    return terms.cross_entropy(networks.discriminate(discriminator, fake), 1, people / jnp.mean(people))
+
+
+def _penalty(raw: Array, training: Training) -> Array:
+    return training.correlation_penalty * latent.divergence_from_independence(latent.unit_rows(raw))
+
+
 def _update_discriminator(
-    state: TrainState, real: Array, fake: Array, rates: LearningRates, training: Training
+    state: TrainState, real: Array, fake: Array, people: Array | float, rates: LearningRates, training: Training
 ) -> tuple[Array, tuple[Network, optax.OptState]]:
     def loss(discriminator: Network) -> Array:
         logits = networks.discriminate(discriminator, jnp.concatenate([real, fake]))
-        return terms.discriminator_loss(logits[: len(real)], logits[len(real) :])
+        return terms.discriminator_loss(logits[: len(real)], logits[len(real) :], people)
 
     before = state.parameters.discriminator
     value, gradient = jax.value_and_grad(loss)(before)
@@ -172,8 +228,8 @@ def _update_discriminator(
 
 
 def _move(
-    optimiser: optax.GradientTransformation, gradient: Network, moments: optax.OptState, weights: Network, rate: float
-) -> tuple[Network, optax.OptState]:
+    optimiser: optax.GradientTransformation, gradient: Any, moments: optax.OptState, weights: Any, rate: float
+) -> tuple[Any, optax.OptState]:
     direction, moments = optimiser.update(gradient, moments, weights)
     return jax.tree.map(lambda w, d: w - rate * d, weights, direction), moments
 
@@ -190,5 +246,6 @@ def _freeze(
         parameters=jax.tree.map(hold, before.parameters, after.parameters),
         optimisers=jax.tree.map(hold, before.optimisers, after.optimisers),
         step=hold(before.step, after.step),
+        copula=jax.tree.map(hold, before.copula, after.copula),
         frozen=before.frozen | good,
     )

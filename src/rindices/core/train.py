@@ -21,6 +21,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from rindices.config import LearningRates, LossWeights, Training
 from rindices.core import networks
+from rindices.core.latent import unit_rows
 from rindices.core.losses import Losses
 from rindices.core.networks import Parameters, Sizes, predict_r_indices
 from rindices.core.step import Data, TrainState, initial_state, seen_by_discriminator, step
@@ -54,6 +55,16 @@ class Checkpoint(NamedTuple):
         """Return the weights of all models as NumPy arrays, leading axis: models."""
         real = networks.unpad(self.states.parameters, self.sizes)
         return jax.tree.map(lambda leaf: np.array(leaf[: len(self.frozen)]), real)
+
+    def correlations(self) -> np.ndarray:
+        """Return the correlation of severities that each model has learned → ``(models, patterns, patterns)``."""
+        n_models = len(self.frozen)
+        if self.states.copula is None:
+            return np.broadcast_to(
+                np.eye(self.sizes.patterns, dtype=np.float32), (n_models, *[self.sizes.patterns] * 2)
+            )
+        factors = np.asarray(jax.vmap(unit_rows)(self.states.copula.raw))[:n_models]
+        return factors @ factors.swapaxes(1, 2)
 
 
 class People(NamedTuple):

@@ -135,6 +135,7 @@ def _as_model(source: OfficialModel, features: Names, covariates: Names) -> Surr
         "members": [0],
         "left_out": {},
         "agreement": Agreement(np.nan, np.nan, np.nan),
+        "correlation": source.correlation(),
         "step": source.entry if source.n_updates is None else source.n_updates,
         "seed": None,  # the authors' random numbers are not known
         "n_features_in": source.n_regions,
@@ -151,13 +152,13 @@ def _contract(source: OfficialModel, features: Names, covariates: tuple[str, ...
     check_roles(regions, [*covariates, Contract.id_column, Contract.diagnosis_column])
     typical = source.typical
     is_size = (source.scaler.mean > _SIZE_FROM_SD * source.scaler.sd) & (typical > 0)
-    # The training people are not in the file. These bounds say nothing about them, and flag nobody.
-    most = np.finfo(float).max / 4
+    # The training people are not in the file, so their ranges are not known.
+    unknown = (None,) * len(regions)
     return Contract(
         features=regions,
-        feature_minimum=tuple(np.where(is_size, 0.0, -most).tolist()),
-        feature_median=tuple(typical.tolist()),
-        feature_maximum=(most,) * len(regions),
+        feature_minimum=unknown,
+        feature_median=tuple(value if size else None for value, size in zip(typical.tolist(), is_size, strict=True)),
+        feature_maximum=unknown,
         covariates=specs,
         unit=unit,
     )

@@ -1,0 +1,26 @@
+"""`rindices` with a preset that is short but looks and saves often; run as a program, and loaded by Dask's workers."""
+
+from dataclasses import replace
+
+from rindices import chunks, config
+
+STEPS = 1200
+SCHEDULE = config.Schedule(batch_size=8, min_steps=800, max_steps=STEPS, checkpoint_every=100, whitening=0.0)
+
+
+def shorten():
+    """Make the default preset short, and save unfinished chunks at every checkpoint."""
+    chunks._SAVE_SECONDS = 0.0
+    config.PRESETS["fast"] = lambda: replace(config.fast(), schedule=SCHEDULE)
+
+
+def dask_setup(_):
+    """Do the same in a worker, which Dask tells by this name."""
+    shorten()
+
+
+if __name__ == "__main__":
+    shorten()
+    from rindices.cli import app
+
+    app()

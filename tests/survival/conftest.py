@@ -1,0 +1,137 @@
+"""Runs as programs of their own, which can be killed, and what they leave behind."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from typer.testing import CliRunner
+
+from rindices import chunks, config, journal
+from rindices.cli import app
+from rindices.console import set_output
+from rindices.simulate import simulate_cohort
+from tests.survival import command
+
+COMMAND = Path(command.__file__)
+OPTIONS = ("--patterns", "2-3", "--repetitions", "4")
+TABLES = ("r_indices.csv", "patterns.csv", "selection.csv")
+
+
+@pytest.fixture(scope="session")
+def table(tmp_path_factory):
+    """Return the path of a table: 40 controls, 40 patients, 12 regions."""
+    people = simulate_cohort("basic", n_controls=40, n_patients=40, seed=0).table.drop(columns=["age", "sex"])
+    path = tmp_path_factory.mktemp("table") / "people.csv"
+    people.iloc[:, :14].to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def start(table, tmp_path):
+    """Return a function that starts `rindices fit` as a process; what still runs at the end is killed."""
+    processes = []
+
+    def begin(*options, out="run", alone=False):
+        line = [sys.executable, COMMAND, "fit", table, *OPTIONS, "--out", tmp_path / out, *options]
+        process = subprocess.Popen(
+            line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=alone
+        )
+        processes.append(process)
+        return process
+
+    yield begin
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def ended(process, timeout=120):
+    """Wait for a process; return its exit code and what it said on either channel."""
+    out, err = process.communicate(timeout=timeout)
+    return process.returncode, out, err
+
+
+def until(condition, process, timeout=60):
+    """Wait for something to happen while a process runs."""
+    end = time.monotonic() + timeout
+    while not condition() and time.monotonic() < end and process.poll() is None:
+        time.sleep(0.05)
+    assert condition(), "it did not happen in time" if process.poll() is None else process.communicate()
+
+
+def results(folder):
+    """Return the results of a run: texts of its tables and arrays of its model."""
+    texts = {name: (folder / name).read_bytes() for name in TABLES}
+    return texts, load_file(folder / "model.safetensors")
+
+
+def assert_same(folder, expected):
+    """Compare a run folder with the results of another, to the bit."""
+    texts, arrays = results(folder)
+    assert texts == expected[0]
+    assert arrays.keys() == expected[1].keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, expected[1][name], err_msg=name)
+
+
+def finished_chunks(folder):
+    """Return which file each finished chunk of a journal is: one that is trained again is another file."""
+    found = {}
+    for path in (folder / "journal").glob("*.safetensors"):
+        status = os.stat(path)
+        found[path.name] = status.st_ino, status.st_mtime_ns
+    return found
+
+
+def assert_kept(before, after):
+    """Check that finished chunks are still the files that they were."""
+    assert {name: after.get(name) for name in before} == before
+
+
+@pytest.fixture(scope="session")
+def undisturbed(table, tmp_path_factory):
+    """Return the results of a run that nothing happened to."""
+    out = tmp_path_factory.mktemp("undisturbed") / "run"
+    line = [sys.executable, COMMAND, "fit", table, *OPTIONS, "--out", out, "--no-report"]
+    subprocess.run(line, check=True, capture_output=True)
+    return results(out)
+
+
+def shorten(monkeypatch):
+    """Make runs in this process as short as they can be."""
+    schedule = config.Schedule(batch_size=8, min_steps=20, max_steps=40, checkpoint_every=20, whitening=0.0)
+    monkeypatch.setattr(command, "SCHEDULE", schedule)
+    monkeypatch.setattr(chunks, "_SAVE_SECONDS", 0.0)
+    monkeypatch.setitem(config.PRESETS, "fast", config.PRESETS["fast"])
+    monkeypatch.setattr(journal, "_PAUSE", 0.0)
+    command.shorten()
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Make runs in this process as short as they can be; what the last of them made quiet speaks again after it."""
+    shorten(monkeypatch)
+    yield
+    set_output()
+
+
+def fit(*options):
+    """Run `rindices fit` in this process: two models of two patterns, unless the options say otherwise."""
+    settings = () if "--config" in options else ("--patterns", "2", "--repetitions", "2")
+    return CliRunner().invoke(app, ["fit", *settings, *(str(option) for option in options)])
+
+
+@pytest.fixture(scope="session")
+def faultless(table, tmp_path_factory):
+    """Return the results of such a run that nothing happened to."""
+    out = tmp_path_factory.mktemp("faultless") / "run"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        shorten(monkeypatch)
+        assert fit(table, "--out", out).exit_code == 0
+    return results(out)

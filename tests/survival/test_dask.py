@@ -1,0 +1,136 @@
+"""Chunks on a cluster whose workers come and go."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from tests.survival.conftest import COMMAND, assert_kept, assert_same, ended, finished_chunks, until
+
+
+class Cluster:
+    """A scheduler and workers of one thread each, all processes of their own on the loopback address."""
+
+    def __init__(self, folder):
+        self.folder, self.workers, self.scheduler = folder, [], None
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+        port = self.address.rpartition(":")[2]
+        self.scheduler = self._begin("dask_scheduler", "--host", "127.0.0.1", "--port", port)
+
+    def _begin(self, program, *options):
+        command = [sys.executable, "-m", f"distributed.cli.{program}", *options, "--no-dashboard"]
+        with (self.folder / "log").open("a") as log:
+            return subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)
+
+    def add_worker(self):
+        options = ("--nthreads", "1", "--no-nanny", "--host", "127.0.0.1", "--preload", str(COMMAND))
+        self.workers.append(self._begin("dask_worker", self.address, *options))
+
+    def kill_worker(self, place):
+        worker = self.workers.pop(place)
+        worker.kill()
+        worker.wait()
+
+    def close(self):
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    cluster = Cluster(folder)
+    yield cluster
+    cluster.close()
+
+
+def test_a_killed_worker_changes_nothing(start, tmp_path, undisturbed, cluster):
+    for _ in range(2):
+        cluster.add_worker()
+    out = tmp_path / "run"
+    process = start("--no-report", "--dask", cluster.address)
+    until(lambda: finished_chunks(out), process)
+    chunks = finished_chunks(out)
+    cluster.kill_worker(0)
+    until(lambda: len(finished_chunks(out)) > len(chunks) + 1 or process.poll() is not None, process)
+    if process.poll() is None:
+        assert_kept(chunks, finished_chunks(out) or chunks)
+    assert ended(process)[::2] == (0, "")
+    assert_same(out, undisturbed)
+
+
+@pytest.mark.slow
+def test_20_killed_workers_change_nothing(start, tmp_path, undisturbed, cluster):
+    for _ in range(3):
+        cluster.add_worker()
+    random, killed, number = np.random.default_rng(2), 0, 0
+    while killed < 20:
+        out = tmp_path / f"run{number}"
+        process, chunks = start("--no-report", "--dask", cluster.address, out=out.name), {}
+        until(lambda out=out: (out / "journal" / "plan.json").exists(), process, timeout=120)
+        while process.poll() is None and killed < 20:
+            time.sleep(random.uniform(0.1, 3.0))
+            cluster.kill_worker(random.integers(len(cluster.workers)))
+            cluster.add_worker()
+            killed += 1
+            after = finished_chunks(out)
+            assert (out / "summary.json").exists()
+            if (out / "journal").exists() and process.poll() is None:
+                assert_kept(chunks, after)
+                chunks = after
+        assert ended(process, timeout=300)[::2] == (0, "")
+        assert_same(out, undisturbed)
+        number += 1
+
+
+def test_a_cluster_that_is_gone_ends_the_run_with_a_sentence(start, tmp_path, cluster, undisturbed):
+    cluster.add_worker()
+    out = tmp_path / "run"
+    process = start("--no-report", "--dask", cluster.address)
+    until(lambda: finished_chunks(out), process)
+    chunks = finished_chunks(out)
+    cluster.close()
+    code, _, err = ended(process, timeout=60)
+    assert code == 3
+    assert err.splitlines()[-1].startswith("Failed.")
+    assert_kept(chunks, finished_chunks(out))
+    assert ended(start("--no-report"))[0] == 0
+    assert_same(out, undisturbed)
+
+
+@pytest.mark.parametrize("where", [("--workers", "2"), ("--dask", "local", "--workers", "2")])
+def test_our_own_processes_give_the_same_and_listen_to_nobody_else(start, tmp_path, undisturbed, where):
+    out = tmp_path / "run"
+    process = start("--no-report", *where)
+    until(lambda: finished_chunks(out), process)
+    ours = psutil.Process(process.pid)
+    places = {
+        connection.laddr.ip
+        for one in (ours, *ours.children(recursive=True))
+        for connection in one.net_connections(kind="inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert places == ({"127.0.0.1"} if "--dask" in where else set())
+    assert ended(process)[::2] == (0, "")
+    assert_same(out, undisturbed)
+
+
+def test_an_address_where_nobody_listens(start, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+        begin = time.monotonic()
+        code, _, err = ended(start("--dask", address), timeout=60)
+    assert time.monotonic() - begin < 30
+    assert code == 2
+    assert f"There is no Dask scheduler at {address}" in err
+    assert not os.path.exists(tmp_path / "run")

@@ -1,0 +1,294 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rindices import null
+from rindices.chunks import Member, Point, Settings
+from rindices.config import fast, paper
+from rindices.execution import Execution
+from rindices.null import FEWEST_REFITS, calibrated, calibration, refits, threshold, to_json
+from rindices.selection import Study, Swept, sweep
+from tests.made_up import Trained, judged
+
+SIZES = (200, 200)
+
+
+def limit(n_patterns=3, sizes=SIZES, n_regions=128, n_repetitions=10):
+    """Return the threshold of a case; all tests ask here."""
+    return threshold(n_patterns, sizes, n_regions, n_repetitions)[0]
+
+
+def outside(n_patterns=3, sizes=SIZES, n_regions=128, n_repetitions=10):
+    return threshold(n_patterns, sizes, n_regions, n_repetitions)[1]
+
+
+def mean_and_sd(m, people, regions, k):
+    """Fall with people, regions and repetitions; the mean rises with patterns."""
+    return 0.5 + m / 100 + 1 / people + 1 / regions, 0.1 / k + 1 / people
+
+
+@pytest.fixture
+def simple(monkeypatch):
+    """A table with known entries in any order."""
+    cases = [
+        (m, people, regions, k)
+        for m in (2, 3, 4)
+        for people in (50.0, 200.0, 800.0)
+        for regions in (32, 128)
+        for k in (2, 5, 10)
+    ]
+    names = ["n_patterns", "n_people", "n_regions", "n_repetitions", "mean", "sd"]
+    table = pd.DataFrame([(*case, *mean_and_sd(*case)) for case in cases], columns=names).assign(n_cohorts=20)
+    table = table.sample(frac=1, random_state=0)
+    monkeypatch.setattr(null, "calibration", lambda: table)
+
+
+def expected(*case):
+    mean, sd = mean_and_sd(*case)
+    return mean + 4 * sd
+
+
+@pytest.mark.usefixtures("simple")
+def test_threshold_at_an_entry_of_the_table_is_four_sd_above_the_mean():
+    assert limit() == pytest.approx(expected(3, 200, 128, 10))
+    assert limit(2, (50, 50), 32, 5) == pytest.approx(expected(2, 50, 32, 5))
+
+
+def test_sd_is_never_taken_to_be_tiny(monkeypatch):
+    """Some cohorts that happen to be alike prove little."""
+    case = {"n_patterns": 3, "n_people": 200.0, "n_regions": 128, "n_repetitions": 10, "mean": 0.6, "n_cohorts": 20}
+    limits = []
+    for sd in (0.0, 0.001, 0.02):
+        table = pd.DataFrame([case | {"sd": sd}])
+        monkeypatch.setattr(null, "calibration", lambda table=table: table)
+        limits.append(limit())
+    assert limits == pytest.approx([0.62, 0.62, 0.68])
+
+
+@pytest.mark.usefixtures("simple")
+def test_groups_count_by_the_harmonic_mean_of_their_sizes():
+    assert limit(sizes=(150, 300)) == limit(sizes=(300, 150)) == pytest.approx(limit(sizes=(200, 200)))
+    assert limit(sizes=(50, 10**9)) == pytest.approx(limit(sizes=(100, 100)), rel=1e-6)
+
+
+@pytest.mark.usefixtures("simple")
+def test_threshold_between_numbers_of_people_or_regions_is_between_theirs():
+    """Half way on a scale of factors."""
+    of_people = (expected(3, 50, 128, 10) + expected(3, 200, 128, 10)) / 2
+    assert limit(sizes=(100, 100)) == pytest.approx(of_people)
+    assert limit(n_regions=64) == pytest.approx((expected(3, 200, 32, 10) + expected(3, 200, 128, 10)) / 2)
+    by_people = [limit(sizes=(n, n)) for n in (50, 80, 100, 200, 500, 800)]
+    by_regions = [limit(n_regions=n) for n in (32, 50, 90, 128)]
+    assert by_people == sorted(by_people, reverse=True)
+    assert by_regions == sorted(by_regions, reverse=True)
+
+
+@pytest.mark.usefixtures("simple")
+def test_next_smaller_number_of_repetitions_is_used():
+    assert limit(n_repetitions=9) == limit(n_repetitions=5) > limit(n_repetitions=10)
+    assert limit(n_repetitions=4) == limit(n_repetitions=2)
+    assert limit(n_repetitions=100) == limit(n_repetitions=10)
+
+
+@pytest.mark.usefixtures("simple")
+def test_what_the_table_does_not_cover_is_told():
+    assert outside() == []
+    assert outside(sizes=(50, 50)) == outside(sizes=(800, 800)) == []
+    assert outside(n_patterns=5) == ["2 to 4 patterns, here 5"]
+    assert outside(sizes=(20, 20)) == ["50 to 800 people in a group, here 20"]
+    assert outside(n_regions=10) == ["32 to 128 regions, here 10"]
+    assert outside(n_regions=500) == []  # which is on the safe side
+    assert outside(6, (5000, 5000)) == ["2 to 4 patterns, here 6", "50 to 800 people in a group, here 5000"]
+    assert limit(n_patterns=9) == limit(n_patterns=4)
+    assert limit(sizes=(20, 20)) == limit(sizes=(50, 50))
+    assert limit(n_regions=500) == limit(n_regions=128)
+
+
+def test_shipped_table_is_complete_and_plausible():
+    table = calibration()
+    assert not table.isna().any(axis=None)
+    keys = [name for name in table.columns if name not in ("mean", "sd", "n_cohorts")]
+    assert not table.duplicated(keys).any()
+    assert {2, 3, 4, 5} <= set(table["n_patterns"])
+    assert {3, 10} <= set(table["n_repetitions"])
+    assert table["mean"].between(0.5, 0.8).all()
+    assert (table["sd"] > 0).all()
+    assert (table["n_cohorts"] >= 7).all()
+
+
+@pytest.mark.parametrize("n_patterns", range(1, 8))
+@pytest.mark.parametrize("n_people", [20, 130, 640, 5000])
+@pytest.mark.parametrize("n_regions", [20, 145, 500])
+def test_shipped_thresholds_can_be_passed(n_patterns, n_people, n_regions):
+    """A few repetitions of one pattern in few people agree by chance so often that nothing can pass there."""
+    for n_repetitions in (2, 3, 7, 10, 30):
+        found = limit(n_patterns, (n_people, n_people), n_regions, n_repetitions)
+        assert found > 0.5
+        assert found < 1 or (n_patterns == 1 and n_people == 20 and n_repetitions < 5)
+
+
+def swept_of(*settings, n_repetitions=10):
+    chosen = max(settings, key=lambda one: (one.point.n_patterns > 1, np.nan_to_num(one.value)))
+    return Swept(list(settings), chosen, 3, n_repetitions, [])
+
+
+def study_of(n_controls=200, n_patients=200, preset=None):
+    patient = np.repeat([False, True], [n_controls, n_patients])
+    scaled = np.random.default_rng(0).normal(1, 0.1, (len(patient), 32))
+    return Study(scaled, patient, Settings(preset or fast(), 32, 0))
+
+
+@pytest.mark.usefixtures("simple")
+def test_agreement_above_the_threshold_is_reliable_and_below_is_not():
+    edge = limit(n_regions=32)
+    above = calibrated(swept_of(judged(edge + 1e-6)), study_of())
+    below = calibrated(swept_of(judged(edge - 1e-6)), study_of())
+    assert (above.reliable, below.reliable) == (True, False)
+    for verdict in (above, below):
+        assert (verdict.method, verdict.repetitions, verdict.p, verdict.n) == ("calibrated", 10, None, 0)
+        assert verdict.threshold == edge
+        assert f"agree at {verdict.statistic:.3f}, where 0.5 is chance" in verdict.reason
+        assert (
+            f"The threshold is {edge:.3f}: 4 sd above the mean of simulated cohorts without disease" in verdict.reason
+        )
+        assert "made for other cases" not in verdict.reason
+    assert "There may be nothing to find" in below.reason
+    assert "There may be nothing to find" not in above.reason
+
+
+@pytest.mark.usefixtures("simple")
+def test_threshold_is_that_of_the_sound_models_of_the_chosen_setting():
+    five = calibrated(swept_of(judged(0.9, n_models=5)), study_of())
+    assert five.threshold == limit(n_regions=32, n_repetitions=5)
+    several = swept_of(judged(0.6, 2), judged(0.9, 4), judged(0.99, 1))
+    assert calibrated(several, study_of(50, 50)).threshold == limit(4, (50, 50), 32)
+
+
+@pytest.mark.usefixtures("simple")
+@pytest.mark.parametrize(
+    ("n_repetitions", "n_models", "words"), [(1, 1, "only one repetition"), (5, 1, "only 1 of them")]
+)
+def test_nothing_to_compare_is_not_reliable(n_repetitions, n_models, words):
+    verdict = calibrated(swept_of(judged(np.nan, n_models=n_models, n_repetitions=n_repetitions)), study_of())
+    assert (verdict.reliable, verdict.method, verdict.threshold) == (False, "none", None)
+    assert words in verdict.reason
+
+
+@pytest.mark.usefixtures("simple")
+def test_cases_that_the_table_was_not_made_for_are_told():
+    short = replace(fast(), schedule=replace(fast().schedule, max_steps=500, min_steps=0))
+    cases = {
+        "2 to 4 patterns, here 7": (judged(0.9, 7), study_of()),
+        "50 to 800 people in a group, here 20": (judged(0.9), study_of(20, 20)),
+        "preset fast, here paper": (judged(0.9), study_of(preset=paper())),
+        "20,000 steps, here 500": (judged(0.9), study_of(preset=short)),
+    }
+    for words, (one, study) in cases.items():
+        assert f"({words}): test with refits (--null 19)" in calibrated(swept_of(one), study).reason
+
+
+POINTS = [Point(2, 0.8), Point(3, 0.8)]
+
+
+@pytest.fixture
+def refitted(monkeypatch):
+    """Refit with statistics that are given by cohort and number of patterns; records what was asked for."""
+
+    def run(swept, values, n_refits=FEWEST_REFITS):
+        asked, trained = [], []
+
+        def judge(study, point, n_repetitions, chunks, execution, cohort=0):
+            asked.append((point, n_repetitions, cohort, chunks))
+            return judged(values(cohort, point.n_patterns), point.n_patterns)
+
+        def train_members(study, members, execution, stage):
+            trained.extend(members)
+            return "chunks of the refits"
+
+        monkeypatch.setattr(null, "judge", judge)
+        monkeypatch.setattr(null, "train_members", train_members)
+        return refits(swept, study_of(), n_refits, Execution()), asked, trained
+
+    return run
+
+
+TWO = swept_of(judged(0.8, 2), judged(0.9, 3))
+
+
+@pytest.mark.parametrize("n_refits", [19, 39])
+@pytest.mark.parametrize("better", [0, 1, 5])
+def test_p_counts_the_data_among_the_refits(refitted, n_refits, better):
+    verdict, _, _ = refitted(TWO, lambda cohort, m: 0.9 if cohort == 0 else 0.95 if cohort <= better else 0.6, n_refits)
+    p = (1 + better) / (n_refits + 1)
+    assert verdict.p == pytest.approx(p)
+    assert verdict.reliable == (p <= 0.05)
+    assert (verdict.method, verdict.n, verdict.statistic, verdict.threshold) == ("refits", n_refits, 0.9, None)
+    assert sorted(verdict.values) == sorted([0.95] * better + [0.6] * (n_refits - better))
+    assert f"p = {p:.3g}" in verdict.reason
+    assert ("put together at random" in verdict.reason) == (not verdict.reliable)
+
+
+def test_ties_count_against_the_data(refitted):
+    assert refitted(TWO, lambda cohort, m: 0.7)[0].p == 1
+
+
+def test_statistic_is_the_best_over_settings_in_the_data_and_in_the_refits(refitted):
+    """Otherwise a search over many settings would always look better than chance."""
+    verdict, _, _ = refitted(TWO, lambda cohort, m: {(0, 2): 0.6, (0, 3): 0.8, (7, 2): 0.85}.get((cohort, m), 0.55))
+    assert verdict.statistic == 0.8
+    assert verdict.values[6] == 0.85
+    assert verdict.p == pytest.approx(2 / 20)
+
+
+def test_data_and_refits_have_the_same_repetitions_of_all_settings(refitted):
+    _, asked, trained = refitted(TWO, lambda cohort, m: 0.6)
+    assert {(point, cohort) for point, _, cohort, _ in asked} == {(p, c) for p in POINTS for c in range(20)}
+    assert {n for _, n, _, _ in asked} == {3}
+    assert all((chunks == []) == (cohort == 0) for _, _, cohort, chunks in asked)
+    expected = {Member(p, k, c) for p in POINTS for k in range(3) for c in range(1, 20)}
+    assert len(trained) == len(expected)
+    assert set(trained) == expected
+
+
+def test_fewer_repetitions_than_a_first_look_are_enough(refitted):
+    few = swept_of(judged(0.9, 3, n_repetitions=2), n_repetitions=2)
+    verdict, asked, _ = refitted(few, lambda cohort, m: 0.6)
+    assert {n for _, n, _, _ in asked} == {verdict.repetitions} == {2}
+
+
+def test_one_pattern_is_left_out_unless_it_is_all_there_is(refitted):
+    verdict, _, _ = refitted(swept_of(judged(0.99, 1), judged(0.8, 2)), lambda cohort, m: 0.99 if m == 1 else 0.6)
+    assert verdict.statistic == 0.6
+    assert refitted(swept_of(judged(0.99, 1)), lambda cohort, m: 0.9)[0].statistic == 0.9
+
+
+def test_unknown_agreement_counts_as_chance(refitted):
+    verdict, _, _ = refitted(TWO, lambda cohort, m: 0.8 if cohort == 0 else np.nan)
+    assert set(verdict.values) == {0.5}
+    assert verdict.p == pytest.approx(1 / 20)
+    one_left = swept_of(judged(np.nan, 3, n_models=1))
+    assert not refitted(one_left, lambda cohort, m: 0.8 if cohort == 0 else 0.5)[0].reliable
+
+
+def test_refits_use_the_chunks_of_the_sweep_and_cohorts_of_their_own():
+    """With made-up trainings: the data agree well, cohorts without disease do not."""
+    store = Trained(lambda member: (2.0 if member.cohort else 0.1,))
+    study, execution = study_of(30, 50), Execution(store, models_per_chunk=2)
+    swept = sweep(study, POINTS, 4, execution)
+    verdict = refits(swept, study, FEWEST_REFITS, execution)
+    assert verdict.reliable
+    assert max(verdict.values) < 0.75 < verdict.statistic
+    assert len(set(verdict.values)) == FEWEST_REFITS
+    assert {chunk.cohort for chunk in store.asked} == set(range(20))
+
+
+def test_verdict_as_json_is_plain(refitted):
+    verdict, _, _ = refitted(TWO, lambda cohort, m: 0.9 if cohort == 0 else 0.6)
+    found = to_json(verdict)
+    assert json.loads(json.dumps(found)) == found
+    assert found["p"] == pytest.approx(0.05)
+    assert found["values"] == [0.6] * 19
+    assert "reliable" not in found

@@ -1,0 +1,228 @@
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from rindices import SurrealGAN, SurrealGANSearch
+from rindices.execution import Memory
+from rindices.search import explain
+from rindices.selection import FIRST_LOOK, Swept
+from tests.made_up import judged
+
+# Trainings of forty steps seldom agree.
+pytestmark = pytest.mark.filterwarnings("ignore:Repetitions left out:UserWarning")
+
+
+@pytest.fixture(scope="module")
+def covariates(small_table):
+    return pd.DataFrame({"age": np.random.default_rng(2).uniform(50, 80, len(small_table))})
+
+
+@pytest.fixture(scope="module")
+def unfitted(quick_preset):
+    return SurrealGANSearch((2, 3), (0.8, 0.2), n_repetitions=4, preset=quick_preset, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def progress():
+    return []
+
+
+@pytest.fixture(scope="module")
+def fitted(unfitted, small_table, small_labels, covariates, progress):
+    return clone(unfitted).fit(small_table, small_labels, covariates, progress=progress.append)
+
+
+def same_bits(first, second):
+    jax.tree.map(np.testing.assert_array_equal, first, second)
+
+
+def test_search_with_one_setting_is_a_plain_fit(quick_preset, small_table, small_labels, covariates):
+    options = {"n_repetitions": 4, "preset": quick_preset, "random_state": 3}
+    plain = SurrealGAN(3, orthogonality=0.4, **options).fit(small_table, small_labels, covariates)
+    search = SurrealGANSearch(3, 0.4, **options).fit(small_table, small_labels, covariates)
+    best = search.best_estimator_
+    same_bits(best.models_, plain.models_)
+    np.testing.assert_array_equal(best.r_indices_, plain.r_indices_)
+    assert (best.members_, best.left_out_, best.step_) == (plain.members_, plain.left_out_, plain.step_)
+    assert best.get_params() == plain.get_params()
+    assert best.preset_ == plain.preset_
+    pd.testing.assert_frame_equal(best.history_, plain.history_)
+    assert search.reason_ == "3 patterns: given, not chosen from the data."
+
+
+def test_chosen_setting_is_a_plain_fit_of_it(fitted, unfitted, small_table, small_labels, covariates):
+    shared = {name: getattr(unfitted, name) for name in ("n_repetitions", "preset", "random_state")}
+    plain = SurrealGAN(**fitted.best_params_, **shared).fit(small_table, small_labels, covariates)
+    same_bits(fitted.best_estimator_.models_, plain.models_)
+    assert fitted.best_score_ == plain.agreement_.pattern_agreement
+    assert fitted.best_estimator_.preset_ == plain.preset_
+    assert fitted.best_estimator_.get_params() == plain.get_params()
+
+
+def test_results_have_a_row_a_setting_and_mark_the_chosen_one(fitted):
+    results = fitted.results_
+    assert list(zip(results["n_patterns"], results["orthogonality"], strict=True)) == [
+        (2, 0.8),
+        (2, 0.2),
+        (3, 0.8),
+        (3, 0.2),
+    ]
+    assert set(results["n_repetitions"]) <= {FIRST_LOOK, 4}
+    assert results["n_repetitions"].sum() == fitted.models_trained_
+    chosen = results[results["chosen"]]
+    assert len(chosen) == 1
+    assert chosen[["n_patterns", "orthogonality"]].to_dict("records") == [fitted.best_params_]
+    full = results[results["n_repetitions"] == 4]
+    assert chosen["pattern_agreement"].item() == fitted.best_score_ == full["pattern_agreement"].max()
+
+
+def test_history_has_a_row_a_checkpoint(fitted):
+    assert len(fitted.history_) == 2 * len(fitted.results_)
+    best = fitted.history_[fitted.history_["best"]].reset_index(drop=True)
+    pd.testing.assert_frame_equal(best.drop(columns="best"), fitted.results_.drop(columns="n_repetitions"))
+
+
+def test_progress_tells_of_both_stages(fitted, progress):
+    stages = list(dict.fromkeys(one.stage for one in progress))
+    assert stages == ["First look at all settings", "All repetitions of the best"]
+    ends = [[one for one in progress if one.stage == stage][-1] for stage in stages]
+    assert [one.done for one in ends] == [one.total for one in ends]
+    assert sum(one.total for one in ends) == 40 * fitted.models_trained_
+
+
+def test_verdict_comes_with_a_reason(fitted):
+    assert fitted.verdict_.method in ("calibrated", "none")
+    assert fitted.verdict_.statistic == fitted.best_score_
+    assert "20,000 steps, here 40" in fitted.verdict_.reason
+
+
+def test_refits_are_made_on_demand(unfitted, small_table, small_labels):
+    search = clone(unfitted).set_params(n_patterns=2, orthogonality=None, n_repetitions=2, n_null=19)
+    verdict = search.fit(small_table, small_labels).verdict_
+    assert (verdict.method, verdict.n, len(verdict.values), verdict.repetitions) == ("refits", 19, 19, 2)
+    assert verdict.p == (1 + sum(value >= verdict.statistic for value in verdict.values)) / 20
+    assert verdict.statistic == search.best_score_
+    assert search.models_trained_ == 2
+
+
+def test_transform_is_that_of_the_best_estimator(fitted, small_table, covariates):
+    r_indices = fitted.transform(small_table, covariates)
+    np.testing.assert_array_equal(r_indices, fitted.best_estimator_.transform(small_table, covariates))
+    assert r_indices.shape == (len(small_table), fitted.best_params_["n_patterns"])
+    assert fitted.n_features_in_ == small_table.shape[1]
+    assert fitted.feature_names_in_.tolist() == list(small_table.columns)
+
+
+def test_fit_transform_is_fit_then_transform(unfitted, fitted, small_table, small_labels, covariates):
+    found = clone(unfitted).fit_transform(small_table, small_labels, covariates)
+    np.testing.assert_array_equal(found, fitted.transform(small_table, covariates))
+
+
+def test_tables_come_out_where_they_are_asked_for(fitted, small_table, covariates):
+    names = [f"r{i + 1}" for i in range(fitted.best_params_["n_patterns"])]
+    assert fitted.get_feature_names_out().tolist() == names
+    with config_context(transform_output="pandas"):
+        found = fitted.transform(small_table, covariates)
+    assert list(found.columns) == names
+    assert found.index.equals(small_table.index)
+
+
+def test_search_goes_into_a_pipeline(unfitted, small_table, small_labels):
+    search = clone(unfitted).set_params(n_patterns=2, orthogonality=None, n_repetitions=2)
+    pipeline = make_pipeline(FunctionTransformer(feature_names_out="one-to-one"), search).set_output(transform="pandas")
+    assert list(pipeline.fit(small_table, small_labels).transform(small_table).columns) == ["r1", "r2"]
+
+
+def test_trained_models_are_left_in_the_store(unfitted, small_table, small_labels):
+    """And found there by the same search."""
+    store, search = Memory(), clone(unfitted).set_params(n_repetitions=2)
+    search.fit(small_table, small_labels, store=store)
+    seen = []
+    again = clone(search).fit(small_table, small_labels, store=store, progress=seen.append)
+    assert {(one.done, one.resumed) for one in seen} == {(4 * 2 * 40, 4 * 2 * 40)}
+    same_bits(again.best_estimator_.models_, search.best_estimator_.models_)
+
+
+def test_clone_has_the_parameters_and_nothing_else(fitted):
+    copy = clone(fitted)
+    assert copy.get_params() == fitted.get_params()
+    assert not hasattr(copy, "best_estimator_")
+    assert not hasattr(copy, "n_features_in_")
+    with pytest.raises(NotFittedError):
+        copy.transform(np.ones((2, 12)))
+    with pytest.raises(NotFittedError):
+        copy.get_feature_names_out()
+
+
+def test_single_numbers_ranges_and_arrays_are_numbers_to_try():
+    def points(*arguments):
+        return [(one.n_patterns, one.orthogonality) for one in SurrealGANSearch(*arguments)._grid()]
+
+    assert points(3) == [(3, None)]
+    assert points(range(2, 4)) == [(2, None), (3, None)]
+    assert points(np.array([2, 3]), [0.5, 1]) == [(2, 0.5), (2, 1), (3, 0.5), (3, 1)]
+    assert points() == [(m, None) for m in (2, 3, 4, 5)]
+
+
+BAD = {
+    r"n_patterns should be a whole number from 1 on, found 0": {"n_patterns": (2, 0)},
+    r"n_patterns should be a whole number from 1 on, found 2\.5": {"n_patterns": 2.5},
+    r"should each have at least one value": {"n_patterns": ()},
+    r"each have at least one value": {"orthogonality": []},
+    r"orthogonality should be a number from 0 on, found -0\.1": {"orthogonality": (0.4, -0.1)},
+    r"n_repetitions should be a whole number from 1 on, found 0": {"n_repetitions": 0},
+    r"n_null should be 0 or at least 19, found 5": {"n_null": 5},
+    r"n_null should be 0 or at least 19, found -19": {"n_null": -19},
+    r"n_null should be 0 or at least 19, found 19\.5": {"n_null": 19.5},
+    r"Unknown preset 'faster'": {"preset": "faster"},
+    r"inference should be 'consensus' or 'medoid'": {"inference": "mean"},
+    r"max_steps should be a whole number from 1 on, found 0": {"max_steps": 0},
+}
+
+
+@pytest.mark.parametrize(("message", "settings"), BAD.items())
+def test_bad_settings_are_errors_before_any_training(message, settings, small_table, small_labels):
+    with pytest.raises(ValueError, match=message):
+        SurrealGANSearch(**settings).fit(small_table, small_labels)
+
+
+def swept_of(*settings, n_repetitions=10):
+    chosen = max((one for one in settings if one.n_repetitions == n_repetitions), key=lambda one: one.value)
+    return Swept(list(settings), chosen, 3, n_repetitions, [])
+
+
+BEST = judged(0.9, low=0.88, high=0.92)
+
+
+def test_reason_names_the_runner_up_and_how_close_it_is():
+    words = explain(swept_of(BEST, judged(0.85, 4)))
+    assert words == (
+        "3 patterns: its 10 repetitions agree best, at 0.900 (95 % jackknife interval 0.880 to 0.920). "
+        "Next comes 4 patterns with 0.850."
+    )
+    close = explain(swept_of(BEST, judged(0.89, 4)))
+    assert close.endswith("Next comes 4 patterns with 0.890, within that interval: the two can hardly be told apart.")
+
+
+def test_reason_counts_what_was_given_up():
+    dropped = [judged(value, m, n_repetitions=3) for m, value in ((2, 0.7), (4, 0.7), (1, 0.99))]
+    words = explain(swept_of(BEST, *dropped))
+    assert "2 of 4 settings were given up after 3 repetitions" in words
+    assert "Next comes" not in words
+
+
+def test_reason_tells_weights_apart_where_there_are_several():
+    words = explain(swept_of(BEST, judged(0.8, weight=0.25)))
+    assert words.startswith("3 patterns with orthogonality 0.8:")
+    assert "Next comes 3 patterns with orthogonality 0.25 with 0.800" in words
+
+
+def test_choice_without_agreement_is_called_arbitrary():
+    unknown = [judged(np.nan, m, n_models=1, n_repetitions=1) for m in (2, 3)]
+    assert "arbitrary" in explain(Swept(unknown, unknown[0], 1, 1, []))
