@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
+import hashlib
+import itertools
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import joblib
+import numpy as np
+from joblib.parallel import ParallelBackendBase
 
 from rindices.core import devices
 from rindices.errors import InputError
@@ -18,7 +21,7 @@ from rindices.errors import InputError
 # should not go round for ever; Dask itself tries four workers each time.
 _LOSSES_FORGIVEN = 25
 _CONNECT_SECONDS = 10
-_WAIT_SECONDS = 7 * 24 * 3600  # for the first worker, or for one after all were lost: a queue may be long
+_LARGE = 10_000  # bytes of an array that is worth sharing between tasks
 
 
 @contextmanager
@@ -34,7 +37,7 @@ def parallel(dask: str | None = None, workers: int | None = None) -> Iterator[No
     """
     if dask is not None:
         _calm_helpers()
-        with _client(dask, workers) as client, joblib.parallel_config(backend=_backend(client)):
+        with _client(dask, workers) as client, joblib.parallel_config(backend=DaskBackend(client)):
             yield
     elif workers is not None:
         _calm_helpers()
@@ -45,7 +48,7 @@ def parallel(dask: str | None = None, workers: int | None = None) -> Iterator[No
 
 
 def _calm_helpers() -> None:
-    """A run that is stopped at once leaves semaphores to helpers of Python, who remove them, but complain."""
+    """Let helpers of Python remove what a run that is stopped at once leaves behind, without a complaint."""
     before, ours = os.environ.get("PYTHONWARNINGS"), "ignore:resource_tracker:UserWarning"
     if ours not in (before or ""):
         os.environ["PYTHONWARNINGS"] = f"{before},{ours}" if before else ours
@@ -54,9 +57,12 @@ def _calm_helpers() -> None:
 @contextmanager
 def _client(address: str, workers: int | None) -> Iterator[Any]:
     try:
+        import dask
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise InputError("--dask needs Dask.\nInstall it with: pip install 'rindices[cluster]'.") from error
+    # Cohorts are large on purpose; each goes to the scheduler once.
+    dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
     if address == "local":
         # One thread a worker, on the loopback address only, and no web page.
         options = {"n_workers": workers or devices.n_cores(), "threads_per_worker": 1, "processes": True}
@@ -74,33 +80,105 @@ def _client(address: str, workers: int | None) -> Iterator[Any]:
         yield client
 
 
-def _backend(client: Any) -> Any:
-    """Return joblib's Dask backend, made to outlive its workers: on its own it waits for ever for what was lost."""
-    from distributed import KilledWorker
-    from distributed.comm import CommClosedError
-    from joblib._dask import DaskDistributedBackend
+class DaskBackend(ParallelBackendBase):
+    """Gives joblib's tasks to a Dask cluster that may lose workers; joblib's own backend waits for ever for theirs.
 
-    lost = (KilledWorker, CommClosedError, asyncio.CancelledError, concurrent.futures.CancelledError)
+    Large arrays go to the cluster once, as tasks: Dask makes again what was lost with a worker.
 
-    class Backend(DaskDistributedBackend):
-        def effective_n_jobs(self, n_jobs: int) -> int:
-            return max(1, super().effective_n_jobs(n_jobs))  # the last worker may just have died
+    Parameters
+    ----------
+    client : distributed.Client
+        Connected to a scheduler.
+    """
 
-        def submit(self, func: Any, callback: Any = None, losses: int = 0) -> Any:
-            def received(out: Any) -> None:
-                over = losses == _LOSSES_FORGIVEN or self.client.status in ("closing", "closed")
-                if over or not isinstance(out, lost):
-                    callback(out)
-                else:
-                    self.call_data_futures.clear()  # shared arrays may have been lost too
-                    self.submit(func, callback, losses + 1)
+    supports_retrieve_callback = True
+    default_n_jobs = -1
 
-            def failed(job: Any) -> None:
-                if job.exception() is not None:
-                    received(job.exception())
+    def __init__(self, client: Any) -> None:
+        super().__init__()
+        self.client = client
+        self._jobs: dict[int, Any] = {}  # those that somebody still waits for
+        self._numbers = itertools.count()
 
-            job = super().submit(func, received)
-            job.add_done_callback(failed)
-            return job
+    def effective_n_jobs(self, n_jobs: int) -> int:
+        """Return the number of the workers' threads; without any yet, chunks wait for the first."""
+        return max(1, sum(self.client.nthreads().values()))
 
-    return Backend(client=client, wait_for_workers_timeout=_WAIT_SECONDS)
+    def configure(self, n_jobs: int = 1, parallel: Any = None, **_: Any) -> int:
+        """Prepare a call of `joblib.Parallel`."""
+        self.parallel = parallel
+        return self.effective_n_jobs(n_jobs)
+
+    def submit(self, func: Any, callback: Any = None) -> int:
+        """Send a task; its outcome goes to the callback."""
+        number = next(self._numbers)
+        self._send(number, func.items, callback, losses=0)
+        return number
+
+    apply_async = submit  # its name before joblib 1.5
+
+    def _send(self, number: int, items: list[Any], callback: Any, losses: int) -> None:
+        [(function, args, options)] = items  # tasks come one by one
+        values = [self._shared(value) for value in (*args, *options.values())]
+        key = f"rindices-{number}-{uuid.uuid4().hex}"
+        job = self._jobs[number] = self.client.submit(_call, function, tuple(options), *values, key=key)
+
+        def ended(job: Any) -> None:
+            outcome = _outcome(job)
+            if number not in self._jobs:
+                return
+            over = losses == _LOSSES_FORGIVEN or self.client.status in ("closing", "closed")
+            if isinstance(outcome, _Lost) and not over:
+                self._send(number, items, callback, losses + 1)
+            else:
+                del self._jobs[number]
+                callback(outcome)
+
+        job.add_done_callback(ended)
+
+    def _shared(self, value: Any) -> Any:
+        if not isinstance(value, np.ndarray) or value.nbytes < _LARGE:
+            return value
+        contents = hashlib.sha256(np.ascontiguousarray(value).data)
+        contents.update(f"{value.dtype.str} {value.shape}".encode())
+        return self.client.submit(_itself, value, key=f"rindices-array-{contents.hexdigest()}")
+
+    def retrieve_result_callback(self, out: Any) -> Any:
+        """Return or raise what came of a task."""
+        if isinstance(out, _Lost):
+            raise out.error
+        if isinstance(out, BaseException):
+            raise out
+        return out
+
+    def abort_everything(self, ensure_ready: bool = True) -> None:
+        """Wait for nothing any more."""
+        jobs, self._jobs = self._jobs, {}
+        if self.client.status == "running":
+            self.client.cancel(list(jobs.values()))
+
+
+class _Lost:
+    """The outcome of a task whose workers, or whose cluster, went away."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+def _outcome(job: Any) -> Any:
+    try:
+        return job.result()
+    except BaseException as error:  # noqa: BLE001 (raised where the outcome is awaited)
+        # A task that failed by its own fault has this state, and so has one that was tried on too many workers.
+        own = job.status == "error" and type(error).__name__ != "KilledWorker"
+        return error if own else _Lost(error)
+
+
+def _call(function: Any, names: tuple[str, ...], *values: Any) -> list[Any]:
+    """Call a function in a worker; joblib expects a list of one."""
+    place = len(values) - len(names)
+    return [function(*values[:place], **dict(zip(names, values[place:], strict=True)))]
+
+
+def _itself(value: np.ndarray) -> np.ndarray:
+    return value

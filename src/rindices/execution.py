@@ -140,16 +140,20 @@ def train_all(
     waiting = [chunk for chunk in chunks if chunk not in execution.store]
     failures = 0
     while waiting:
+        trouble: Exception = OSError("What was trained cannot be read again where it was stored.")
         try:
             for chunk, trajectory in _trained(waiting, settings, people, execution, tally):
                 execution.store.put(chunk, trajectory)
                 tally.finished(chunk)
         except Exception as error:
-            left = [chunk for chunk in waiting if chunk not in execution.store]
-            failures = failures + 1 if len(left) == len(waiting) else 0
-            if not _LOST & {cls.__name__ for cls in type(error).__mro__} or failures == _ATTEMPTS:
+            if not _LOST & {cls.__name__ for cls in type(error).__mro__}:
                 raise
-        waiting = [chunk for chunk in waiting if chunk not in execution.store]
+            trouble = error
+        left = [chunk for chunk in waiting if chunk not in execution.store]
+        failures = failures + 1 if len(left) == len(waiting) else 0
+        if failures == _ATTEMPTS:
+            raise trouble
+        waiting = left
 
 
 def _trained(

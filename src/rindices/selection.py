@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from typing import NamedTuple
 
 import jax
@@ -47,13 +47,19 @@ class Study:
     patient: np.ndarray
     settings: Settings
 
-    @lru_cache(maxsize=4)  # noqa: B019 (a study lives as long as its run)
     def people(self, cohort: int = 0) -> People:
         """Return the data (cohort 0), or the same people with labels that say nothing about them.
 
         Labels are permuted after covariates were removed, and what is estimated in controls afterwards is estimated
         again: in such a cohort the groups differ by chance alone, as much as two groups of these sizes do.
         """
+        return self._people(cohort) if cohort else self._data
+
+    @cached_property
+    def _data(self) -> People:
+        return self._people(0)
+
+    def _people(self, cohort: int) -> People:
         scaled, patient = self.scaled, self.patient
         if cohort:
             patient = np.random.default_rng([self.settings.seed, cohort]).permutation(patient)
