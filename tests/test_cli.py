@@ -6,6 +6,7 @@ import tomllib
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 from typer.testing import CliRunner
 
 from rindices import console
@@ -25,7 +26,7 @@ FILES = {
 }
 SUMMARY = """
     status n_controls n_patients n_features n_patterns patterns_chosen_from_data weights preset repetitions members_used
-    step agreement reliable reliable_reason warnings seed versions device seconds input_sha256
+    step agreement latent correlation reliable reliable_reason warnings seed versions device seconds input_sha256
 """
 
 
@@ -68,6 +69,56 @@ def test_simulate_builds_on_the_users_own_controls(tmp_path):
     assert set(pd.read_csv(tmp_path / "c.csv")["participant_id"]) == set(people["participant_id"])
 
 
+def simulated_scores(tmp_path, *options):
+    """Simulate with these options and return the normal scores of the true severities."""
+    files = ("--out", tmp_path / "c.csv", "--truth", tmp_path / "t.csv")
+    result = run("simulate", "basic", *files, "--patients", 4000, *options)
+    assert result.exit_code == 0, result.output
+    truth = pd.read_csv(tmp_path / "t.csv").drop(columns="participant_id")
+    return norm.ppf(truth.clip(1e-5, 1 - 1e-5))
+
+
+def test_simulate_correlates_severities_by_a_number(tmp_path):
+    found = np.corrcoef(simulated_scores(tmp_path, "--correlation", 0.6).T)
+    np.testing.assert_allclose(found, 0.6 + 0.4 * np.eye(3), atol=0.04)
+    found = np.corrcoef(simulated_scores(tmp_path, "--correlation=-0.4").T)
+    np.testing.assert_allclose(found, -0.4 + 1.4 * np.eye(3), atol=0.04)
+    found = np.corrcoef(simulated_scores(tmp_path).T)
+    np.testing.assert_allclose(found, np.eye(3), atol=0.05)
+
+
+@pytest.mark.parametrize("text", ["1,0.7\n0.7,1\n", "\ufeff1 0.7\r\n\r\n0.7   1", "1;\t0.7\n0.7; 1"])
+def test_simulate_correlates_severities_by_a_matrix(tmp_path, text):
+    (tmp_path / "r.txt").write_text(text, encoding="utf-8")
+    scores = simulated_scores(tmp_path, "--patterns", 2, "--correlation", tmp_path / "r.txt")
+    assert np.corrcoef(scores.T)[0, 1] == pytest.approx(0.7, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1,0.5\n0.5,1\n", "found an array of shape (2, 2)"),
+        ("1,0.5,0\n0.5,1\n0,0,1\n", "not made of numbers"),
+        ("a,b,c\n1,0,0\n0,1,0\n", "not made of numbers"),
+        ("1,0.5,0\n0,1,0\n0,0,1\n", "not symmetric"),
+        ("", "found an array of shape (0,)"),
+        (b"\xff\xfe\x00", "cannot be read as a matrix"),
+        ("1,0,0\n0,1,0\n0,0,1\n", "would replace"),
+    ],
+)
+def test_a_matrix_that_cannot_be_used_is_told(tmp_path, monkeypatch, text, expected):
+    monkeypatch.chdir(tmp_path)
+    content = text if isinstance(text, bytes) else text.encode()
+    (tmp_path / "r.csv").write_bytes(content)
+    out = "r.csv" if expected == "would replace" else "c.csv"
+    result = run("simulate", "basic", "--out", out, "--correlation", "r.csv")
+    assert result.exit_code == 2, result.output
+    assert expected in " ".join(result.output.split())
+    assert "Traceback" not in result.output
+    assert (tmp_path / "r.csv").read_bytes() == content
+    assert [path.name for path in tmp_path.iterdir()] == ["r.csv"]
+
+
 def test_fit_writes_the_whole_run_folder(fitted):
     result, out, _ = fitted
     assert result.exit_code == 0, result.output
@@ -98,6 +149,7 @@ def test_summary_says_what_was_done(fitted):
     assert summary["n_controls"] + summary["n_patients"] + 1 == len(table)
     assert summary["patterns_chosen_from_data"] is False
     assert any("SCD" in warning for warning in summary["warnings"])
+    assert (summary["latent"], summary["correlation"]) == ("independent", None)
     patterns = pd.read_csv(out / "patterns.csv")
     assert list(patterns) == ["region", "pattern", "change_sd", "change_percent", "spread_sd"]
     assert len(patterns) == 2 * 12
@@ -117,6 +169,28 @@ def test_run_toml_is_enough_to_run_again(fitted, tmp_path):
     assert again.exit_code == 0, again.output
     assert (tmp_path / "again" / "r_indices.csv").read_bytes() == (out / "r_indices.csv").read_bytes()
     assert not (tmp_path / "again" / "report.html").exists()
+
+
+def test_fit_learns_the_correlation_of_severities(fitted, tmp_path):
+    _, out, _ = fitted
+    run_folder = tmp_path / "run"
+    result = run(
+        *("fit", out.parent / "cohort.csv", "--out", run_folder, "--patients", "PT", "--latent", "correlated", *TINY)
+    )
+    assert result.exit_code == 0, result.output
+    summary = json.loads((run_folder / "summary.json").read_text())
+    assert summary["latent"] == "correlated"
+    correlation = np.array(summary["correlation"])
+    assert correlation.shape == (2, 2)
+    np.testing.assert_allclose(np.diag(correlation), 1, atol=1e-6)
+    assert correlation[0, 1] == pytest.approx(correlation[1, 0])
+    assert correlation[0, 1] != 0
+    assert "Correlation of the patterns" in (run_folder / "report.html").read_text()
+    assert "Correlation of the patterns" not in (out / "report.html").read_text()
+    assert tomllib.loads((run_folder / "run.toml").read_text())["training"]["latent"] == "correlated"
+    again = run("fit", "--config", run_folder / "run.toml", "--out", tmp_path / "again", "--no-report")
+    assert again.exit_code == 0, again.output
+    assert (tmp_path / "again" / "r_indices.csv").read_bytes() == (run_folder / "r_indices.csv").read_bytes()
 
 
 def test_apply_gives_the_same_people_the_same_scores_whatever_the_order(fitted, tmp_path):
@@ -146,7 +220,7 @@ def test_describe_prints_the_contract(fitted):
     _, out, _ = fitted
     result = run("describe", out / "model.safetensors")
     assert result.exit_code == 0, result.output
-    for word in ("mL", "CN", "PT", "age (", "sex (F, M)", "lAcc", "12, with their range"):
+    for word in ("mL", "CN", "PT", "age (", "sex (F, M)", "lAcc", "12, with their range", "fast, seed 0, step 10"):
         assert word in result.output
 
 
@@ -203,7 +277,11 @@ def test_apply_refuses_what_breaks_the_contract(fitted, tmp_path, change, expect
         (["fit", "table.csv", "--out", "table.csv"], "is a file"),
         (["fit", "table.csv", "--out", "."], "already holds other files"),
         (["fit", "table.csv", "--out", "run", "--patterns", "0"], "--patterns"),
+        (["fit", "table.csv", "--out", "run", "--latent", "wrong"], "one of independent, correlated, found 'wrong'"),
         (["simulate", "easy", "--out", "c.csv"], "basic"),
+        (["simulate", "basic", "--out", "c.csv", "--correlation", "1.5"], "cannot occur together"),
+        (["simulate", "basic", "--out", "c.csv", "--correlation", "nan"], "missing or infinite"),
+        (["simulate", "basic", "--out", "c.csv", "--correlation", "r.csv"], "a number or a file with a matrix"),
         (["simulate", "basic", "--out", "c.csv", "--patterns", "90"], "90"),
         (["apply", "missing.safetensors", "table.csv", "--out", "s.csv"], "no model file"),
         (["apply", "table.csv", "table.csv", "--out", "s.csv"], "cannot be read as a model"),
@@ -312,7 +390,7 @@ def test_a_bad_table_is_refused_without_loading_the_engine(tmp_path):
     assert done.stdout.split("\n")[0] == "2 []"
 
 
-@pytest.mark.parametrize("command", ["simulate", "fit", "apply", "describe", "report", "demo"])
+@pytest.mark.parametrize("command", ["simulate", "fit", "apply", "import-official", "describe", "report", "demo"])
 def test_every_command_and_option_is_explained(command):
     result = run(command, "--help")
     assert result.exit_code == 0

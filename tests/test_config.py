@@ -29,8 +29,9 @@ def test_paper_holds_the_values_of_section_3_3():
 
 def test_official_is_the_released_package():
     preset = config.official()
-    assert preset.training == Training("additive", "joint", "batch", 2.5e-3, 100.0, 0.5, None)
+    assert preset.training == Training("additive", "joint", "batch", 2.5e-3, 100.0, 0.5, None, "weighted", 0.02)
     assert preset.rates.discriminator == pytest.approx(preset.rates.generator / 5)
+    assert preset.rates.correlation == pytest.approx(preset.rates.generator / 30)
     assert (preset.weights.decomposition, preset.weights.reconstruction, preset.weights.monotonicity) == (80, 80, 500)
     assert preset.schedule.batch_size == 300
     assert preset.schedule.whitening == 0
@@ -38,7 +39,8 @@ def test_official_is_the_released_package():
 
 def test_fast_has_the_formulas_of_the_released_package_and_a_discriminator_as_quick_as_f():
     preset = config.fast()
-    assert preset.training == config.official().training
+    same = replace(config.official().training, latent="independent", correlation_penalty=0)
+    assert replace(preset.training, correlation_penalty=0) == same
     assert preset.rates.discriminator == preset.rates.generator == 8e-4
     assert preset.schedule.batch_size == 32
     assert preset.schedule.min_steps <= preset.schedule.max_steps
@@ -52,9 +54,9 @@ def test_presets_survive_json(name):
 
 
 def test_every_choice_survives_json():
-    training = Training("joint", "separate", "person", 0.1, 7.0, 0.9, (0.5, 0.25))
+    training = Training("joint", "separate", "person", 0.1, 7.0, 0.9, (0.5, 0.25), "sampled", 0.03)
     schedule = config.Schedule(None, 1, 2, 3, 0.5)
-    preset = config.Preset("mine", LossWeights(*range(6)), LearningRates(0.5, 0.25), training, schedule)
+    preset = config.Preset("mine", LossWeights(*range(6)), LearningRates(0.5, 0.25, 0.125), training, schedule)
     for part, default in ((training, Training()), (schedule, config.Schedule())):
         assert all(getattr(part, field.name) != getattr(default, field.name) for field in fields(part))
     assert config.preset_from_json(json.loads(json.dumps(config.preset_to_json(preset)))) == preset
@@ -72,3 +74,35 @@ def test_unknown_preset_names_the_known_ones():
 
 def test_formulas_can_be_compiled_in():
     assert hash(config.paper().training) != hash(config.fast().training)
+
+
+@pytest.mark.parametrize(
+    ("name", "latent", "expected"),
+    [
+        ("fast", None, "independent"),
+        ("fast", "independent", "independent"),
+        ("fast", "correlated", "sampled"),
+        ("paper", "correlated", "sampled"),
+        ("official", None, "weighted"),
+        ("official", "independent", "independent"),
+        ("official", "correlated", "weighted"),  # each preset in its own way
+    ],
+)
+def test_severities_can_be_chosen(name, latent, expected):
+    preset = config.get_preset(name)
+    found = config.adjusted(preset, latent=latent)
+    assert found.training.latent == expected
+    assert replace(found, training=preset.training) == preset
+
+
+@pytest.mark.parametrize("latent", ["sampled", "weighted", "Correlated", ""])
+def test_unknown_severities_name_the_known_ones(latent):
+    with pytest.raises(ValueError, match=f"latent should be one of independent, correlated, found '{latent}'"):
+        config.adjusted(config.fast(), latent=latent)
+
+
+def test_choices_of_older_files_have_independent_severities():
+    """Files that were written before severities could be correlated."""
+    data = config.preset_to_json(config.fast())
+    del data["training"]["latent"], data["training"]["correlation_penalty"], data["rates"]["correlation"]
+    assert config.preset_from_json(data) == config.fast()

@@ -1,5 +1,6 @@
 from copy import deepcopy
 from dataclasses import replace
+from itertools import permutations
 
 import jax
 import numpy as np
@@ -8,8 +9,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from rindices import SurrealGAN
+from rindices import SurrealGAN, estimator, load_model
 from rindices.config import paper
+from rindices.core import inference
 
 # Trainings of forty steps seldom agree.
 pytestmark = pytest.mark.filterwarnings("ignore:Repetitions left out:UserWarning")
@@ -309,11 +311,87 @@ def test_fitting_leaves_the_settings_alone(unfitted, fitted):
         ({"orthogonality": -0.1}, "orthogonality should be a number from 0 on"),
         ({"orthogonality": np.nan}, "orthogonality should be a number from 0 on"),
         ({"max_steps": 0}, "max_steps should be a whole number from 1 on"),
+        ({"latent": "sampled"}, "latent should be one of independent, correlated, found 'sampled'"),
     ],
 )
 def test_a_bad_setting_is_named(unfitted, small_table, small_labels, setting, message):
     with pytest.raises(ValueError, match=message):
         clone(unfitted).set_params(**setting).fit(small_table, small_labels)
+
+
+# Correlated severities
+
+
+@pytest.fixture(scope="module")
+def correlated(unfitted, quick_preset, regions, small_labels, covariates):
+    """Fit a model whose correlation moves far in forty steps; return also what training had handed over."""
+    handed_over = []
+
+    class Watched(SurrealGAN):
+        def _keep(self, *arguments):
+            handed_over.extend(arguments)
+            return super()._keep(*arguments)
+
+    training = replace(quick_preset.training, latent="weighted", correlation_penalty=0.0)
+    preset = replace(quick_preset, training=training, rates=quick_preset.rates._replace(correlation=0.02))
+    model = Watched(**unfitted.get_params() | {"preset": preset, "latent": "correlated"})
+    return model.fit(regions, small_labels, covariates), handed_over
+
+
+def test_correlation_is_a_correlation_matrix(correlated):
+    found = correlated[0].correlation_
+    assert found.shape == (3, 3)
+    np.testing.assert_allclose(found, found.T, atol=1e-6)
+    np.testing.assert_allclose(np.diag(found), 1, atol=1e-6)
+    assert np.linalg.eigvalsh(found).min() > 0
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_correlation_is_in_the_order_of_the_patterns(correlated, order):
+    """Training gives patterns in any order; the model numbers them by size, and the correlation goes with them."""
+    model, (prepared, chosen, selected) = correlated
+    assert np.ptp(model.correlation_[np.triu_indices(3, k=1)]) > 0.02  # or the order could not be seen
+    members = [jax.tree.map(lambda leaf, k=k: leaf[k], selected.models) for k in range(len(selected.members))]
+    reordered = [inference.reorder_patterns(member, np.array(order)) for member in members]
+    shuffled = replace(
+        selected,
+        models=jax.tree.map(lambda *leaves: np.stack(leaves), *reordered),
+        correlation=selected.correlation[np.ix_(order, order)],
+    )
+    again = SurrealGAN(**model.get_params())._keep(prepared, chosen, shuffled)
+    np.testing.assert_allclose(again.r_indices_, model.r_indices_, atol=1e-12)
+    np.testing.assert_array_equal(again.correlation_, model.correlation_)
+
+
+def test_correlation_is_saved(correlated, fitted, tmp_path):
+    model, _ = correlated
+    loaded = load_model(model.save(tmp_path / "model.safetensors"))
+    np.testing.assert_array_equal(loaded.correlation_, model.correlation_)
+    assert loaded.preset_.training == model.preset_.training
+    assert fitted.correlation_ is None
+    assert load_model(fitted.save(tmp_path / "model.safetensors")).correlation_ is None
+
+
+def test_files_from_before_correlation_are_read(correlated, monkeypatch, tmp_path):
+    write = estimator.write_model
+
+    def without(path, header, *rest):
+        del header["correlation"], header["parameters"]["latent"]
+        del header["parameters"]["preset"]["training"]["latent"]
+        return write(path, header, *rest)
+
+    monkeypatch.setattr(estimator, "write_model", without)
+    loaded = load_model(correlated[0].save(tmp_path / "model.safetensors"))
+    assert loaded.correlation_ is None
+    assert loaded.latent is None
+    assert loaded.preset_.training.latent == "independent"
+
+
+def test_official_preset_is_correlated_unless_told_otherwise():
+    assert SurrealGAN(preset="official")._preset().training.latent == "weighted"
+    assert SurrealGAN(preset="official", latent="independent")._preset().training.latent == "independent"
+    assert SurrealGAN(latent="correlated")._preset().training.latent == "sampled"
+    assert SurrealGAN()._preset().training.latent == "independent"
 
 
 # People

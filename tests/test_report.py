@@ -481,6 +481,36 @@ def test_balanced_groups(run, undrawn):
     assert "−0.02 sd" in words
 
 
+CORRELATION = [[1.0, 0.523, -0.104], [0.523, 1, 0.3], [-0.104, 0.3, 1.0]]
+
+
+def test_learned_correlation_is_a_table(run, undrawn):
+    change_summary(run, latent="correlated", correlation=CORRELATION)
+    text = write_report(run).read_text(encoding="utf-8")
+    page = Page(text)
+    headings = [heading for level, heading in page.headings if level == 2]
+    assert headings[headings.index("Correlation of the patterns") - 1] == "Pairs of R-indices"
+    assert rows_of(text, "Learned correlation of severities") == [
+        ["R1", "1.00", "0.52", "−0.10"],
+        ["R2", "0.52", "1.00", "0.30"],
+        ["R3", "−0.10", "0.30", "1.00"],
+    ]
+    assert "correlation of their normal scores, mean over the repetitions" in page.words
+    assert "This is not the correlation of the R-indices" in page.words
+    assert len(page.every("caption")) == len(page.every("table"))
+
+
+def test_independent_severities_have_no_section(run, undrawn):
+    change_summary(run, latent="independent", correlation=None)
+    assert "Correlation of the patterns" not in report_of(run).words
+
+
+def test_one_pattern_has_no_correlation(tmp_path, undrawn):
+    make_run(tmp_path, n_patterns=1)
+    change_summary(tmp_path, correlation=[[1.0]])
+    assert "Correlation of the patterns" not in report_of(tmp_path).words
+
+
 def stop_run(folder, **summary):
     folder.mkdir()
     save_summary(folder, summary)
@@ -601,6 +631,13 @@ def test_damaged_file_is_named_with_a_remedy(run, name, content, expected):
         ({"null": {**REFITS, "values": ["0.5"]}}, "'values' of 'null' has the unexpected value '0.5'"),
         ({"balance": [{"variable": "age"}]}, "'kind' of 'balance' is missing"),
         ({"n_patterns": 0}, "'n_patterns' is 0"),
+        ({"correlation": "none"}, "'correlation' has the unexpected value 'none'"),
+        ({"correlation": []}, "'correlation' needs 3 rows of 3 numbers"),
+        ({"correlation": [[1.0, 0.5], [0.5, 1.0]]}, "'correlation' needs 3 rows of 3 numbers"),
+        ({"correlation": [[1.0, 0.5, 0.1]] * 2 + [[1.0]]}, "'correlation' needs 3 rows of 3 numbers"),
+        ({"correlation": [[1.0, 0.5, 0.1]] * 2 + [1.0]}, "'correlation' needs 3 rows of 3 numbers"),
+        ({"correlation": [[1.0, 0.5, None]] * 3}, "'correlation' has the unexpected value None"),
+        ({"correlation": [[1.0, 0.5, "<b>"]] * 3}, "'correlation' has the unexpected value '<b>'"),
     ],
 )
 def test_damaged_summary_says_where(run, changes, expected):

@@ -74,6 +74,9 @@ def simulate(
     controls: Annotated[int | None, _option("Number of controls.", "492")] = None,
     patients: Annotated[int | None, _option("Number of patients.", "900")] = None,
     patterns: Annotated[int, typer.Option(help="Number of disease patterns.")] = 3,
+    correlation: Annotated[
+        str | None, _option("Correlation of the severities' normal scores: a number, or a file with a matrix.", "none")
+    ] = None,
     own_controls: Annotated[Path | None, _option("Build on your own table of healthy people.")] = None,
     seed: Seed = 0,
 ) -> None:
@@ -84,14 +87,22 @@ def simulate(
     from rindices.cohort import read_table
     from rindices.simulate import simulate_cohort
 
+    matrix = None if correlation is None else _correlation(correlation)
+    sources = [Path(path) for path in (own_controls, correlation) if path is not None]
     for path in (out, truth):
         if path is not None:
             check_writable(path)
-            refuse_same(path, *([] if own_controls is None else [own_controls]))
+            refuse_same(path, *sources)
     people = None if own_controls is None else read_table(own_controls)
     try:
         cohort = simulate_cohort(
-            kind, n_controls=controls, n_patients=patients, n_patterns=patterns, seed=seed, controls=people
+            kind,
+            n_controls=controls,
+            n_patients=patients,
+            n_patterns=patterns,
+            seed=seed,
+            controls=people,
+            severity_correlation=matrix,
         )
     except ValueError as error:
         raise InputError(str(error)) from error
@@ -103,6 +114,21 @@ def simulate(
     console.print(f"Table: {out}")
     if truth is not None:
         console.print(f"True severities: {truth}")
+
+
+def _correlation(text: str) -> Any:
+    """Read one number, or a file with a matrix: a row a line, numbers separated by spaces or commas."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    if not Path(text).is_file():
+        raise InputError(f"--correlation should be a number or a file with a matrix, found {text!r}.")
+    try:
+        lines = Path(text).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{text} cannot be read as a matrix: {error}.") from error
+    return [line.replace(",", " ").replace(";", " ").split() for line in lines if line.strip()]
 
 
 @app.command()
@@ -245,7 +271,7 @@ def _replayed(
     try:
         source, options = dict(settings["table"]), dict(settings["training"])
         path = Path(source["path"]) if table is None else table
-        source |= {"path": str(path), "exclude": ()}
+        source = {"exclude": ()} | source | {"path": str(path)}
         for name in ("control", "patients", "unit"):
             source.setdefault(name, None)
         for name in ("orthogonality", "max_steps", "latent"):
@@ -306,7 +332,9 @@ def _settings(cohort: Cohort, source: dict[str, Any], options: dict[str, Any]) -
         "sha256": cohort.sha256,
         "covariates": [str(name) for name in cohort.covariates.columns],
     }
-    if source.get("features") != "muse72":
+    if source.get("features") == "muse72":
+        table["exclude"] = source["exclude"]  # which of the table's columns were summed
+    else:
         table["features"] = [str(name) for name in cohort.features.columns]
     command = {"line": shlex.join(["rindices", *sys.argv[1:]])}
     return {"command": command, "table": table, "training": options, **place()}

@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from rindices.cohort import Cohort
     from rindices.execution import Progress
 
-USER_ERROR, INNER_ERROR, INTERRUPTED, TERMINATED = 2, 3, 130, 143
+USER_ERROR, INNER_ERROR, INTERRUPTED = 2, 3, 130
 _ENDING_SECONDS = 3.0  # to wait for a run that is about to become complete
 _LINE_SECONDS = 30.0  # between two lines of progress where there is no terminal
 
 console = Console(highlight=False, soft_wrap=True, markup=False)
 errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
 _json_lines = False
+_asked_to_stop: list[int] = []  # signals
 _Result = TypeVar("_Result")
 
 
@@ -69,7 +70,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except typer.Exit:
             raise
         except KeyboardInterrupt as error:
-            code = TERMINATED if error.args else INTERRUPTED
+            code = _stop_code()
             log("stopped", status="unfinished", exit_code=code)
             errors.print("Stopped before the results were complete: none were written.")
             raise typer.Exit(code) from error
@@ -168,10 +169,12 @@ def interruptible(work: Callable[[], _Result], how_to_go_on: str, ending: _Endin
     try:
         while worker.is_alive():
             worker.join(0.1)
-    except KeyboardInterrupt as stop:
+            if _asked_to_stop:
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
         ending.lock.acquire(timeout=_ENDING_SECONDS)
         if not ending.over:
-            _stop(TERMINATED if stop.args else INTERRUPTED, how_to_go_on)
+            _stop(_stop_code(), how_to_go_on)
         ending.lock.release()
         worker.join()
     if failure:
@@ -192,19 +195,27 @@ def _stop(code: int, how_to_go_on: str) -> NoReturn:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Treat the end of a job's time (SIGTERM) like Ctrl-C."""
+    """Treat the end of a job's time (SIGTERM) like Ctrl-C, and take note of both."""
+    _asked_to_stop.clear()
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def stop(number: int, _: Any) -> None:
-        raise KeyboardInterrupt(number)
+        _asked_to_stop.append(number)  # Python drops the exception where it cleans up memory
+        raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, stop) for number in usual if signal.getsignal(number) is usual[number]}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stop_code() -> int:
+    return 128 + _asked_to_stop[-1] if _asked_to_stop else INTERRUPTED
 
 
 class TrainingBars:

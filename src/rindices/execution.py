@@ -5,6 +5,7 @@ Nothing here depends on where a chunk is trained or on the order in which chunks
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -173,6 +174,7 @@ def _trained(
             *people(chunk.cohort),
             keeper=execution.store.keeper(chunk),
             progress=report if here else None,
+            master=os.getpid(),
         )
         for chunk in waiting
     )
@@ -189,8 +191,10 @@ def _trained(
         stop.set()  # threads cannot be killed; they end at their next checkpoint
 
 
-def _train(chunk: Chunk, *arguments: object, **options: object) -> tuple[Chunk, Trajectory]:
+def _train(chunk: Chunk, *arguments: object, master: int, **options: object) -> tuple[Chunk, Trajectory]:
     devices.prepare()
+    if os.getppid() == master:  # without its master, a process should not train on for nobody
+        options["progress"] = lambda *_: os.getppid() == master
     return chunk, train_chunk(chunk, *arguments, **options)  # type: ignore[arg-type]
 
 

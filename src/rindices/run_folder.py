@@ -83,6 +83,9 @@ def is_complete(out: Path, settings: dict[str, dict[str, Any]]) -> bool:
         return False
     complete = status_of(out) == DONE
     _refuse_others(out, settings, ignore=_PLACE if complete else ())
+    if complete and (out / JOURNAL).exists():  # it was killed just before it would have removed its journal
+        with contextlib.suppress(InputError, OSError), locked(out):
+            discard(out, only_journal=True)
     return complete
 
 

@@ -20,7 +20,7 @@ from rindices.chunks import Chunk, Member, Point, Settings, cut, models_per_chun
 from rindices.core.inference import reorder_patterns
 from rindices.core.networks import Parameters
 from rindices.core.train import People
-from rindices.execution import Execution, train_all
+from rindices.execution import Execution, shares_memory, train_all
 from rindices.preprocessing import ControlScaler, whitening_matrix
 
 FIRST_LOOK = 3  # repetitions of each setting before most of them are given up
@@ -172,8 +172,9 @@ def _plan(study: Study, points: Sequence[Point], execution: Execution) -> None:
     most = max(point.n_patterns for point in points)
 
     def propose() -> int:
+        at_a_time = execution.n_workers() if shares_memory() else 1
         return execution.models_per_chunk or models_per_chunk(
-            study.people(), most, study.settings.batch_size, execution.device(), execution.n_workers()
+            study.people(), most, study.settings.batch_size, execution.device(), at_a_time
         )
 
     execution.models_per_chunk = execution.store.plan(propose)

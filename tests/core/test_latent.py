@@ -1,9 +1,10 @@
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import kstest
+from scipy.stats import kstest, multivariate_normal, norm
 
-from rindices.core.latent import draw
+from rindices.core.latent import copula_density, correlated, divergence_from_independence, draw, unit_rows
 
 MANY, N_PATTERNS = 20_000, 3
 
@@ -64,3 +65,73 @@ def test_different_keys_give_different_draws():
     first, second = (draw(jax.random.key(seed), 5, 2, 100, 100) for seed in (0, 1))
     assert not np.array_equal(first.earlier, second.earlier)
     assert not np.array_equal(first.controls, second.controls)
+
+
+RAW = np.array([[0.3, 9.0, 9.0], [0.8, -0.5, 9.0], [-0.4, 0.7, 0.2]], np.float32)  # above the diagonal: not used
+
+
+def test_free_numbers_become_a_cholesky_factor():
+    factor = np.asarray(unit_rows(RAW))
+    below = np.array([[np.exp(0.3), 0, 0], [0.8, np.exp(-0.5), 0], [-0.4, 0.7, np.exp(0.2)]])
+    np.testing.assert_allclose(factor, below / np.linalg.norm(below, axis=1, keepdims=True), rtol=1e-6)
+    correlation = factor @ factor.T
+    np.testing.assert_allclose(np.diag(correlation), 1, rtol=1e-6)
+    np.testing.assert_allclose(np.linalg.cholesky(correlation), factor, atol=1e-6)
+    assert np.array_equal(unit_rows(np.zeros((4, 4))), np.eye(4))
+
+
+@pytest.mark.parametrize("size", [5.0, 100.0, 1e20, 3e38])
+def test_very_large_numbers_still_give_a_factor(size):
+    for signs in np.random.default_rng(0).choice([-1.0, 1.0], (8, 3, 3)):
+        factor = np.asarray(unit_rows(jnp.asarray(size * signs, jnp.float32)))
+        np.testing.assert_allclose(np.linalg.norm(factor, axis=1), 1, rtol=1e-5)
+        assert (np.diag(factor) > 0).all()
+        assert np.isfinite(divergence_from_independence(factor))
+        assert np.isfinite(copula_density(jnp.array([[0.0, 1.0, 0.5]]), factor)).all()
+
+
+def test_correlated_severities_are_uniform_with_correlated_normal_scores(many):
+    factor = np.asarray(unit_rows(RAW))
+    severities = np.asarray(correlated(many.earlier, factor))
+    assert min(kstest(severities[:, i], "uniform").pvalue for i in range(N_PATTERNS)) > 1e-3
+    np.testing.assert_allclose(np.corrcoef(norm.ppf(severities).T), factor @ factor.T, atol=0.02)
+    np.testing.assert_allclose(correlated(many.earlier, np.eye(3)), np.clip(many.earlier, 1e-4, 1 - 1e-4), atol=1e-5)
+
+
+def test_density_is_that_of_the_copula(many):
+    factor = np.asarray(unit_rows(RAW), float)
+    z = many.earlier[:500]
+    scores = norm.ppf(np.clip(z.astype(float), 1e-4, 1 - 1e-4))
+    expected = multivariate_normal(cov=factor @ factor.T).pdf(scores) / norm.pdf(scores).prod(axis=1)
+    np.testing.assert_allclose(copula_density(z, factor), expected, rtol=2e-3)
+    np.testing.assert_allclose(copula_density(z, np.eye(3)), 1, rtol=1e-6)
+
+
+def test_density_is_one_on_average(many):
+    weak = np.asarray(unit_rows(0.5 * RAW))
+    assert np.mean(copula_density(many.earlier, weak)) == pytest.approx(1, abs=0.03)
+
+
+def test_divergence_follows_its_formula():
+    factor = np.asarray(unit_rows(RAW), float)
+    correlation = factor @ factor.T
+    expected = 0.5 * (np.trace(np.linalg.inv(correlation)) - 3 + np.linalg.slogdet(correlation)[1])
+    assert float(divergence_from_independence(factor)) == pytest.approx(expected, rel=1e-4)
+    assert float(divergence_from_independence(np.eye(3))) == 0
+
+
+def test_everything_is_finite_at_the_edges():
+    edges = jnp.array(np.stack(np.meshgrid(*[[0.0, 1e-30, 0.5, 1 - 1e-7, 1.0]] * 3), axis=-1).reshape(-1, 3))
+
+    def total(z, raw):
+        factor = unit_rows(raw)
+        severities = correlated(z, factor)
+        density = copula_density(z, factor)
+        return severities.sum() + density.sum() + divergence_from_independence(factor), (severities, density)
+
+    for raw in (RAW, np.zeros((3, 3), np.float32), 5 * RAW):
+        gradients, (severities, density) = jax.grad(total, argnums=(0, 1), has_aux=True)(edges, jnp.asarray(raw))
+        assert all(np.isfinite(array).all() for array in (*gradients, severities, density))
+        assert np.min(severities) >= 0
+        assert np.max(severities) <= 1
+        assert np.min(density) >= 0

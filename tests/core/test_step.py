@@ -16,7 +16,7 @@ from tests.core import plain
 
 N_REGIONS, N_PATTERNS, BATCH_SIZE, N_BEFORE = 9, 3, 5, 10
 WEIGHTS = LossWeights(2.0, 3.0, 5.0, 0.7, 11.0, 1.3)
-RATES = LearningRates(generator=0.02, discriminator=0.05)
+RATES = LearningRates(generator=0.02, discriminator=0.05, correlation=0.03)
 # Numbers so large that every clip and the decay make a difference.
 COMMON = {"weight_decay": 0.1, "gradient_clip": 0.05, "weight_clip": 0.6}
 ADDITIVE = Training("additive", "joint", "batch", **COMMON)
@@ -54,14 +54,15 @@ def warm_state(seed=0):
     )
 
 
-def run(training, whitening):
+def run(training, whitening, **changes):
+    """Make one step; `changes` are made to the state before."""
     rng = np.random.default_rng(5)
     controls, patients = 1 + 0.3 * rng.standard_normal((2, 6, N_REGIONS))
     if whitening is not None:
         patients = 1 + (patients - 1) @ whitening
     data = step.Data(controls, patients, whitening, 6, 4, 0, 1.0)
     with jax.enable_x64(True):
-        before = warm_state()
+        before = warm_state()._replace(**changes)
         draws = latent.draw(jax.random.fold_in(before.key, N_BEFORE), BATCH_SIZE, N_PATTERNS, 6, 4)
         one = jax.jit(step.step, static_argnames=("training", "batch_size"))
         after, losses = one(before, data, WEIGHTS, RATES, training, BATCH_SIZE)

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import jax
@@ -24,10 +25,10 @@ RATES = [LearningRates()] * N_MEMBERS
 TRAINING = Training(freeze_below=(1.0, 1.0))
 
 
-def run(people, members, **schedule):
+def run(people, members, training=TRAINING, **schedule):
     """Train `members`, 20 steps with a look every 10 unless told otherwise, all with the same shapes."""
     schedule = {"checkpoint_every": 10, "min_steps": 10**6, "max_steps": 20} | schedule
-    return list(train.train(people, members, TRAINING, n_patterns=N_PATTERNS, batch_size=BATCH_SIZE, **schedule))
+    return list(train.train(people, members, training, n_patterns=N_PATTERNS, batch_size=BATCH_SIZE, **schedule))
 
 
 def take(members, which):
@@ -236,6 +237,50 @@ def test_training_ends_when_all_are_frozen(small_people):
     looks = run(small_people, make_members(0, GRID, RATES), min_steps=20, max_steps=1000)
     assert [look.step for look in looks] == [10, 20]
     assert looks[-1].frozen.all()
+
+
+CORRELATED = replace(TRAINING, latent="weighted", correlation_penalty=0.0)
+
+
+@pytest.fixture(scope="module")
+def correlated(small_people):
+    """Models whose correlations move far in a few steps."""
+    members = make_members(5, GRID, [LearningRates(correlation=0.02)] * N_MEMBERS)
+    return members, run(small_people, members, CORRELATED)
+
+
+def test_independent_severities_have_no_correlation(together):
+    found = together[-1].correlations()
+    assert together[-1].states.copula is None
+    np.testing.assert_array_equal(found, np.tile(np.eye(N_PATTERNS), (N_MEMBERS, 1, 1)))
+
+
+def test_checkpoint_tells_the_correlation_of_each_model(correlated):
+    checkpoint = correlated[1][-1]
+    raw = np.asarray(checkpoint.states.copula.raw, float)
+    found = checkpoint.correlations()
+    assert found.shape == (N_MEMBERS, N_PATTERNS, N_PATTERNS)
+    for model in range(N_MEMBERS):
+        rows = np.tril(raw[model], -1) + np.diag(np.exp(np.diag(raw[model])))
+        factor = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        np.testing.assert_allclose(found[model], factor @ factor.T, atol=1e-6)
+    off = found[:, *np.triu_indices(N_PATTERNS, k=1)]
+    assert np.abs(off).max() > 0.05
+    assert len(np.unique(off[:, 0])) == N_MEMBERS
+
+
+def test_saved_states_hold_the_correlation(small_people, correlated):
+    """Half a training, saved and continued, ends with the same bits."""
+    members, looks = correlated
+    arrays = train.saved_states(looks[0].states)
+    assert any("copula" in name for name in arrays)
+    restored = train.restored_states(arrays, looks[0].states)
+    same_bits(train.saved_states(restored), arrays)
+    [last] = run(small_people, members, CORRELATED, after=(10, arrays))
+    assert last.step == 20
+    same_bits(last.correlations(), looks[-1].correlations())
+    same_bits(last.parameters(), looks[-1].parameters())
+    same_bits(last.states.copula.moments.nu, looks[-1].states.copula.moments.nu)
 
 
 FOUR_DEVICES = """

@@ -1,5 +1,6 @@
 """Runs as programs of their own, which can be killed, and what they leave behind."""
 
+import json
 import os
 import subprocess
 import sys
@@ -60,9 +61,9 @@ def ended(process, timeout=120):
 def until(condition, process, timeout=60):
     """Wait for something to happen while a process runs."""
     end = time.monotonic() + timeout
-    while not condition() and time.monotonic() < end and process.poll() is None:
+    while not (happened := condition()) and time.monotonic() < end and process.poll() is None:
         time.sleep(0.05)
-    assert condition(), "it did not happen in time" if process.poll() is None else process.communicate()
+    assert happened, "it did not happen in time" if process.poll() is None else process.communicate()
 
 
 def results(folder):
@@ -78,6 +79,12 @@ def assert_same(folder, expected):
     assert arrays.keys() == expected[1].keys()
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, expected[1][name], err_msg=name)
+
+
+def is_done(folder):
+    """Whether a run folder says that its run is complete."""
+    path = folder / "summary.json"
+    return path.exists() and json.loads(path.read_text())["status"] == "done"
 
 
 def finished_chunks(folder):

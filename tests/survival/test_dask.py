@@ -1,6 +1,5 @@
 """Chunks on a cluster whose workers come and go."""
 
-import os
 import socket
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import numpy as np
 import psutil
 import pytest
 
-from tests.survival.conftest import COMMAND, assert_kept, assert_same, ended, finished_chunks, until
+from tests.survival.conftest import COMMAND, assert_kept, assert_same, ended, finished_chunks, is_done, until
 
 
 class Cluster:
@@ -61,9 +60,8 @@ def test_a_killed_worker_changes_nothing(start, tmp_path, undisturbed, cluster):
     until(lambda: finished_chunks(out), process)
     chunks = finished_chunks(out)
     cluster.kill_worker(0)
-    until(lambda: len(finished_chunks(out)) > len(chunks) + 1 or process.poll() is not None, process)
-    if process.poll() is None:
-        assert_kept(chunks, finished_chunks(out) or chunks)
+    until(lambda: len(finished_chunks(out)) > len(chunks), process)
+    assert_kept(chunks, finished_chunks(out))
     assert ended(process)[::2] == (0, "")
     assert_same(out, undisturbed)
 
@@ -72,7 +70,7 @@ def test_a_killed_worker_changes_nothing(start, tmp_path, undisturbed, cluster):
 def test_20_killed_workers_change_nothing(start, tmp_path, undisturbed, cluster):
     for _ in range(3):
         cluster.add_worker()
-    random, killed, number = np.random.default_rng(2), 0, 0
+    random, killed, number = np.random.default_rng(3), 0, 0
     while killed < 20:
         out = tmp_path / f"run{number}"
         process, chunks = start("--no-report", "--dask", cluster.address, out=out.name), {}
@@ -83,8 +81,7 @@ def test_20_killed_workers_change_nothing(start, tmp_path, undisturbed, cluster)
             cluster.add_worker()
             killed += 1
             after = finished_chunks(out)
-            assert (out / "summary.json").exists()
-            if (out / "journal").exists() and process.poll() is None:
+            if not is_done(out):
                 assert_kept(chunks, after)
                 chunks = after
         assert ended(process, timeout=300)[::2] == (0, "")
@@ -92,6 +89,7 @@ def test_20_killed_workers_change_nothing(start, tmp_path, undisturbed, cluster)
         number += 1
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_gone_ends_the_run_with_a_sentence(start, tmp_path, cluster, undisturbed):
     cluster.add_worker()
     out = tmp_path / "run"
@@ -133,4 +131,4 @@ def test_an_address_where_nobody_listens(start, tmp_path):
     assert time.monotonic() - begin < 30
     assert code == 2
     assert f"There is no Dask scheduler at {address}" in err
-    assert not os.path.exists(tmp_path / "run")
+    assert not (tmp_path / "run").exists()

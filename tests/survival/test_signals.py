@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import psutil
@@ -42,6 +44,29 @@ def test_ctrl_c_is_obeyed_while_programs_are_loaded_and_compiled(start, seconds)
     assert code == 130
     assert "Stopped" in err
     assert "Traceback" not in err
+
+
+def test_ctrl_c_is_obeyed_even_where_python_drops_it():
+    program = """
+import os, signal, time
+from rindices import console
+
+class Dropped:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1)
+
+@console.guarded
+def command():
+    Dropped()
+    console.interruptible(lambda: time.sleep(60), "Go on.", console._Ending())
+
+command()
+"""
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=20, check=False)
+    assert "Exception ignored" in process.stderr
+    assert process.returncode == 130
+    assert process.stderr.splitlines()[-1] == "Stopped: unfinished. Go on."
 
 
 @pytest.mark.parametrize("where", [("--workers", "2"), ("--dask", "local")])

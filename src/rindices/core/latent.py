@@ -13,6 +13,7 @@ from jax import Array
 from jax.scipy.special import ndtr, ndtri
 
 _NEAR_CONTROL = 0.05  # severities below this must leave the brain almost as it is
+_LARGEST = 10.0  # free numbers of a factor beyond this would overflow, and change the correlation no further
 _EDGE = 1e-4  # normal scores of severities nearer to 0 or 1 would grow without bound
 
 
@@ -46,6 +47,7 @@ def _row(uniform: Array, n_people: Array) -> Array:
 
 def unit_rows(raw: Array) -> Array:
     """Return L, the Cholesky factor of a correlation matrix, from free numbers; zeros give the identity."""
+    raw = jnp.clip(raw, -_LARGEST, _LARGEST)
     rows = jnp.tril(raw, -1) + jnp.diag(jnp.exp(jnp.diagonal(raw)))
     return rows / jnp.sqrt(jnp.sum(rows**2, axis=1, keepdims=True))
 

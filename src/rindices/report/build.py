@@ -102,6 +102,7 @@ def _results(results: RunResults) -> dict[str, Any]:
         "distributions": sections.distributions(results),
         "groups": sections.group_table(results),
         "pairs": sections.pairs(results),
+        "correlation": sections.correlation(results),
         "patterns": [sections.pattern(results, place) for place in range(1, results.n_patterns + 1)],
         "members_used": len(used) if isinstance(used, list) else used,
         "members_left_out": summary.get("members_left_out") or [],

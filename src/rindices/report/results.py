@@ -77,6 +77,13 @@ def pairs(results: RunResults) -> Picture | None:
     return picture(figure, "Each pair of R-indices against each other: patients as dots, controls as faint crosses.")
 
 
+def correlation(results: RunResults) -> list[tuple[str, list[str]]]:
+    """Return name and row of each pattern in the learned correlation of severities; nothing where there is none."""
+    rows = results.summary.get("correlation") or []
+    # One pattern has nothing to be correlated with.
+    return [(f"R{place + 1}", [number(value) for value in row]) for place, row in enumerate(rows) if len(rows) > 1]
+
+
 def pattern(results: RunResults, place: int) -> dict[str, Any]:
     """Return the strongest regions of one pattern."""
     rows = results.patterns[results.patterns["pattern"] == place]

@@ -33,6 +33,7 @@ _OPTIONAL: Kinds = {
     "search": dict,
     "null": dict,
     "balance": list,
+    "correlation": list,
 }
 _SEARCH: Kinds = {
     "exhaustive": bool,
@@ -95,6 +96,7 @@ def _check_parts(path: Path, summary: dict[str, Any]) -> None:
         raise damaged(path, f"'n_patterns' is {summary['n_patterns']}, expected 1 or more")
     check_rows(path, summary.get("members_left_out"), _LEFT_OUT, of="members_left_out")
     check_rows(path, summary.get("balance"), _BALANCE, of="balance")
+    _check_correlation(path, summary.get("correlation"), summary["n_patterns"])
     search = summary.get("search") or {}
     check_values(path, search, _SEARCH, required=False, of="search")
     check_rows(path, search.get("runners_up"), _RUNNER_UP, of="runners_up")
@@ -106,3 +108,12 @@ def _check_parts(path: Path, summary: dict[str, Any]) -> None:
         check_values(path, null, {"repetitions": int}, required=False, of="null")
         for value in null.get("values") or []:
             check_values(path, {"values": value}, {"values": NUMBER}, required=True, of="null")
+
+
+def _check_correlation(path: Path, rows: list[Any] | None, n_patterns: int) -> None:
+    if rows is None:
+        return
+    if len(rows) != n_patterns or not all(isinstance(row, list) and len(row) == n_patterns for row in rows):
+        raise damaged(path, f"'correlation' needs {n_patterns} rows of {n_patterns} numbers")
+    for value in (value for row in rows for value in row):
+        check_values(path, {"correlation": value}, {"correlation": NUMBER}, required=True)

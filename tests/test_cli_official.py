@@ -1,0 +1,153 @@
+"""The authors' checkpoints and MUSE tables on the command line."""
+
+import json
+import tomllib
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rindices.interop.muse import MUSE72_NAMES, muse72, muse_regions
+from tests.interop.archives import checkpoint, save
+from tests.interop.test_official import plain_r_indices
+from tests.test_cli import TINY, run
+
+
+@pytest.fixture(scope="module")
+def muse_table():
+    """80 people in mm³, single regions with the names that MUSE gives, and two sums of regions."""
+    rng = np.random.default_rng(0)
+    numbers = muse_regions().index
+    values = rng.uniform(0.7, 1.3, (80, len(numbers))) * rng.uniform(0.5, 1.5, len(numbers))
+    volumes = pd.DataFrame(1.2e6 * values / values.sum(axis=1, keepdims=True), columns=numbers)
+    table = volumes.add_prefix("MUSE_Volume_").assign(MUSE_Volume_601=6e5, MUSE_Volume_702=1.2e6)
+    people = {"participant_id": [f"p{i}" for i in range(80)], "diagnosis": np.repeat(["CN", "AD"], 40)}
+    return table.assign(**people, sex=rng.integers(0, 2, 80), age=rng.uniform(61, 89, 80).round(1))
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory, muse_table):
+    """Import a made-up checkpoint whose controls are like those of the table."""
+    folder = tmp_path_factory.mktemp("official")
+    content, arrays = checkpoint(n_regions=72, entries=(100, 200))
+    regions = muse72(muse_table).to_numpy()
+    content["normalization_variables"] = {"cn_mean": regions.mean(axis=0), "cn_std": regions.std(axis=0)}
+    path, out = save(folder / "official.pt", content), folder / "new" / "model.safetensors"
+    options = ["--features", "muse72", "--covariates", "sex,age", "--entry", 200]
+    return run("import-official", path, "--out", out, *options), out, path, content, arrays
+
+
+def test_import_says_what_it_found(imported):
+    result, out, *_ = imported
+    assert result.exit_code == 0, result.output
+    words = " ".join(result.output.split())
+    assert "Imported entry 200: 72 regions (mm3), 2 patterns; covariates sex (0 to 1), age (60 to 90)." in words
+    assert "The training people are not in the file" in words
+    assert out.is_file()
+
+
+def test_imported_model_is_described(imported):
+    result = run("describe", imported[1])
+    assert result.exit_code == 0, result.output
+    words = " ".join(result.output.split())
+    for expected in (
+        "imported entry 200, seed unknown, step 2,000",
+        "unknown (one repetition)",
+        "72, with their range",
+    ):
+        assert expected in words
+    assert "(unknown)" in words
+    assert "MUSE_47+48 hippocampus" in words
+
+
+@pytest.mark.parametrize("naming", ["single regions", "harmonised, in mL", "summed already"])
+def test_imported_model_is_applied_to_muse_tables(imported, muse_table, tmp_path, naming):
+    _, out, _, content, arrays = imported
+    regions = muse72(muse_table)
+    others = muse_table[["participant_id", "sex", "age"]]
+    options = []
+    if naming == "summed already":
+        given = pd.concat([others, regions], axis=1)
+    elif naming == "single regions":
+        given = muse_table
+    else:
+        single = muse_table.filter(like="MUSE_Volume_")
+        given = pd.concat([others, single / 1000, single.add_prefix("H_") / 1000], axis=1)
+        options = ["--exclude", "MUSE_*"]
+    given.to_csv(tmp_path / "muse.csv", index=False)
+    result = run("apply", out, tmp_path / "muse.csv", "--out", tmp_path / "scores.csv", *options)
+    assert result.exit_code == 0, result.output
+    assert "Scored 80 people in 72 regions" in result.output
+    found = pd.read_csv(tmp_path / "scores.csv")
+    expected = plain_r_indices(content, arrays, regions.to_numpy(), others[["sex", "age"]].to_numpy())
+    np.testing.assert_allclose(found[["r1", "r2"]], expected, rtol=1e-4, atol=1e-4)
+    assert found["participant_id"].tolist() == others["participant_id"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda table: table.drop(columns="MUSE_Volume_47"), "lacks 1 of 139 MUSE regions: 47 (right hippocampus)"),
+        (lambda table: table.drop(columns="age"), "age"),
+        (lambda table: table.assign(H_MUSE_Volume_47=3000.0), "is there 2 times"),
+    ],
+)
+def test_muse_tables_that_do_not_fit_are_refused(imported, muse_table, tmp_path, change, expected):
+    change(muse_table).to_csv(tmp_path / "muse.csv", index=False)
+    result = run("apply", imported[1], tmp_path / "muse.csv", "--out", tmp_path / "scores.csv")
+    assert result.exit_code == 2, result.output
+    assert expected in " ".join(result.output.split())
+    assert not (tmp_path / "scores.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--features", "muse72", "--covariates", "sex,age"], "2 entries: 100, 200"),
+        (["--features", "a,b", "--covariates", "sex,age", "--entry", "100"], "72 regions, but 2 different names"),
+        (["--features", "muse72", "--covariates", "age,sex", "--entry", "100"], "in another order"),
+    ],
+)
+def test_imports_that_do_not_fit_are_refused(imported, tmp_path, options, expected):
+    result = run("import-official", imported[2], "--out", tmp_path / "model.safetensors", *options)
+    assert result.exit_code == 2, result.output
+    assert expected in " ".join(result.output.split())
+    assert "Traceback" not in result.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_checkpoint_that_is_none_is_refused(tmp_path):
+    (tmp_path / "official.pt").write_bytes(b"not a checkpoint")
+    arguments = (tmp_path / "official.pt", "--out", tmp_path / "model.safetensors", "--features", "muse72")
+    result = run("import-official", *arguments)
+    assert result.exit_code == 2, result.output
+    assert "is not a zip archive" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("harmonised", [False, True], ids=["raw", "raw and harmonised"])
+def test_fit_sums_muse_regions_and_can_be_run_again(muse_table, tmp_path, harmonised):
+    options, table = ["--features", "muse72", "--covariates", "sex,age", *TINY], muse_table
+    if harmonised:
+        others = 1.1 * muse_table.filter(like="MUSE_Volume_").add_prefix("H_")
+        table, options = pd.concat([muse_table, others], axis=1), [*options, "--exclude", "H_*"]
+    table.to_csv(tmp_path / "muse.csv", index=False)
+    result = run("fit", tmp_path / "muse.csv", "--out", tmp_path / "run", *options)
+    assert result.exit_code == 0, result.output
+    patterns = pd.read_csv(tmp_path / "run" / "patterns.csv")
+    assert patterns["region"][:72].tolist() == list(MUSE72_NAMES)
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["n_features"] == 72
+    settings = tomllib.loads((tmp_path / "run" / "run.toml").read_text())
+    assert settings["table"]["features"] == "muse72"
+    again = run("fit", "--config", tmp_path / "run" / "run.toml", "--out", tmp_path / "again", "--no-report")
+    assert again.exit_code == 0, again.output
+    same = run("fit", tmp_path / "muse.csv", "--out", tmp_path / "again", "--no-report", *options)
+    assert "already complete" in same.output
+    assert (tmp_path / "again" / "r_indices.csv").read_bytes() == (tmp_path / "run" / "r_indices.csv").read_bytes()
+    applied = run(
+        *("apply", tmp_path / "run" / "model.safetensors", tmp_path / "muse.csv", "--out", tmp_path / "scores.csv"),
+        *("--exclude", "H_*" if harmonised else ""),
+    )
+    assert applied.exit_code == 0, applied.output
+    columns = ["r1", "r2"]
+    scores = pd.read_csv(tmp_path / "scores.csv")[columns]
+    np.testing.assert_allclose(scores, pd.read_csv(tmp_path / "run" / "r_indices.csv")[columns], rtol=1e-4, atol=1e-6)
