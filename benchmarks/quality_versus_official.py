@@ -4,8 +4,8 @@
     python benchmarks/quality_versus_official.py --minutes 20   # per kind of cohort; two of their models at once
 
 On the same cohorts and cores, one model a core: theirs with its defaults; ours with the same settings (`official`);
-ours with its default (`fast`). Mean pattern concordance of the single models with the truth, against time (reading the table
-left out on both sides, our compilation included) and against steps.
+ours with its default (`fast`). Mean pattern concordance of the single models with the truth, against time (reading the
+table left out on both sides, our compilation included) and against steps.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ import pytest
 from scipy.stats import norm
 from typer.testing import CliRunner
 
-from rindices import console
-from rindices.cli import app
+from rindices.cli import app, stopping
 from rindices.simulate import simulate_cohort
 
 TINY = ["--repetitions", "2", "--steps", "10", "--patterns", "2"]
@@ -361,7 +360,7 @@ def test_trouble_inside_ends_with_3_and_is_told_everywhere(tmp_path, monkeypatch
     with monkeypatch.context() as broken:
         broken.setattr("rindices.execution.train_chunk", fail)
         result = run("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *TINY)
-    assert result.exit_code == console.INNER_ERROR == 3
+    assert result.exit_code == stopping.INNER_ERROR == 3
     assert "the device went away" in result.output
     assert "Traceback" not in result.output
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())

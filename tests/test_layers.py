@@ -37,7 +37,8 @@ MAY_IMPORT = {
     "preprocessing": ["cohort"],
     "chunks": ["core.train", "core.devices"],
     "execution": ["chunks"],
-    "selection": ["agreement", "preprocessing", "execution", "core.inference"],
+    "study": ["chunks", "preprocessing"],
+    "selection": ["agreement", "study", "execution", "core.inference"],
     "model_file": ["rindices", "files", "agreement", "preprocessing", "core.networks"],
     "journal": ["chunks", "files"],
     "null": ["selection"],
@@ -47,9 +48,9 @@ MAY_IMPORT = {
     "clusters": ["core.devices", "errors"],
     "interop": ["estimator"],
     "run_folder": ["files"],
-    "workflow": ["search", "interop", "run_folder", "journal", "analysis", "report"],
-    "console": ["workflow", "clusters"],
-    "cli": ["console", "simulate", "baselines"],
+    "summary": ["search", "run_folder", "analysis"],
+    "workflow": ["summary", "interop", "journal", "report"],
+    "cli": ["workflow", "clusters", "simulate", "baselines"],
 }
 
 ENGINE_LIBRARIES = {"jax", "optax", "numpy"}

@@ -10,7 +10,8 @@ from rindices.chunks import Member, Point, Settings
 from rindices.config import fast, paper
 from rindices.execution import Execution
 from rindices.null import FEWEST_REFITS, calibrated, calibration, refits, threshold, to_json
-from rindices.selection import Study, Swept, sweep
+from rindices.selection import Swept, sweep
+from rindices.study import Study
 from tests.made_up import Trained, judged
 
 SIZES = (200, 200)

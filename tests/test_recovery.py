@@ -12,8 +12,9 @@ from rindices.core.inference import pattern_changes, r_indices
 from rindices.core.train import make_members, train
 from rindices.execution import Execution
 from rindices.preprocessing import ControlScaler
-from rindices.selection import Study, consensus, sweep
+from rindices.selection import consensus, sweep
 from rindices.simulate import simulate_cohort
+from rindices.study import Study
 
 N_STEPS = 6_000
 # Weights that learn an easy cohort soonest, though they are not the best for hard ones.

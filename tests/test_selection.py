@@ -12,7 +12,8 @@ from rindices.config import Schedule, fast
 from rindices.core.inference import r_indices, reorder_patterns
 from rindices.execution import Execution, Memory
 from rindices.preprocessing import whitening_matrix
-from rindices.selection import FIRST_LOOK, Study, consensus, judge, members_of, rivals, sweep
+from rindices.selection import FIRST_LOOK, consensus, judge, members_of, rivals, sweep
+from rindices.study import Study
 from tests.core import plain
 from tests.made_up import N_PATIENTS, N_REGIONS, Trained, judged, scores, trajectory
 

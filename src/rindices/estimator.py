@@ -25,7 +25,8 @@ from rindices.execution import Execution, Memory, Progress, Store
 from rindices.inputs import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
 from rindices.model_file import complete, read_model, write_model
 from rindices.preprocessing import SCALED_SD, Preprocessing
-from rindices.selection import Judged, Selected, Study, consensus, sweep
+from rindices.selection import Judged, Selected, consensus, sweep
+from rindices.study import Study
 
 _STORED = ("members", "step", "seed")  # fitted attributes that the model file keeps as they are
 _NOT_STORED = ("n_jobs", "models_per_chunk")  # where a model was trained is not part of it

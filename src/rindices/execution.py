@@ -144,7 +144,8 @@ def train_all(
         trouble: Exception = OSError("What was trained cannot be read again where it was stored.")
         try:
             for chunk, trajectory in _trained(waiting, settings, people, execution, tally):
-                execution.store.put(chunk, trajectory)
+                if trajectory is not None:
+                    execution.store.put(chunk, trajectory)
                 tally.finished(chunk)
         except Exception as error:
             if not _LOST & {cls.__name__ for cls in type(error).__mro__}:
@@ -159,7 +160,8 @@ def train_all(
 
 def _trained(
     waiting: list[Chunk], settings: Settings, people: Callable[[int], People], execution: Execution, tally: _Tally
-) -> Iterator[tuple[Chunk, Trajectory]]:
+) -> Iterator[tuple[Chunk, Trajectory | None]]:
+    """Train chunks; give those that other processes trained, which are still to be stored, with what they showed."""
     here = shares_memory()
     stop = threading.Event()
 
@@ -174,6 +176,7 @@ def _trained(
             *people(chunk.cohort),
             keeper=execution.store.keeper(chunk),
             progress=report if here else None,
+            store=execution.store if here else None,
             master=os.getpid(),
         )
         for chunk in waiting
@@ -191,11 +194,18 @@ def _trained(
         stop.set()  # threads cannot be killed; they end at their next checkpoint
 
 
-def _train(chunk: Chunk, *arguments: object, master: int, **options: object) -> tuple[Chunk, Trajectory]:
+def _train(
+    chunk: Chunk, *arguments: object, master: int, store: Store | None = None, **options: object
+) -> tuple[Chunk, Trajectory | None]:
+    """Train a chunk; a thread also stores it, while others train on."""
     devices.prepare()
     if os.getppid() == master:  # without its master, a process should not train on for nobody
         options["progress"] = lambda *_: os.getppid() == master
-    return chunk, train_chunk(chunk, *arguments, **options)  # type: ignore[arg-type]
+    trajectory = train_chunk(chunk, *arguments, **options)  # type: ignore[arg-type]
+    if store is None:
+        return chunk, trajectory
+    store.put(chunk, trajectory)
+    return chunk, None
 
 
 def _describe() -> Device:

@@ -72,6 +72,7 @@ class Journal:
                 if not tries_left:
                     raise
                 time.sleep(_PAUSE)
+        self._read[chunk] = trajectory._replace(weights=_WeightsOnDisk(self._path(chunk), list(trajectory.weights)))
         self.keeper(chunk).path.unlink(missing_ok=True)
 
     def has_begun(self) -> bool:

@@ -17,7 +17,8 @@ import pandas as pd
 
 from rindices.chunks import Point
 from rindices.execution import Execution
-from rindices.selection import FIRST_LOOK, Study, Swept, judge, members_of, train_members
+from rindices.selection import FIRST_LOOK, Swept, judge, members_of, train_members
+from rindices.study import Study
 
 LEVEL = 0.05
 # Tails are heavier than normal: of 1,154 simulated cohorts 0.6 % lie above, of 60 fresh ones, searched over, one; true

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import jax
@@ -16,56 +15,16 @@ import pandas as pd
 
 from rindices import agreement
 from rindices.agreement import Agreement
-from rindices.chunks import Chunk, Member, Point, Settings, cut, models_per_chunk
+from rindices.chunks import Chunk, Member, Point, cut, models_per_chunk
 from rindices.core.inference import reorder_patterns
 from rindices.core.networks import Parameters
-from rindices.core.train import People
 from rindices.execution import Execution, shares_memory, train_all
-from rindices.preprocessing import ControlScaler, whitening_matrix
+from rindices.study import Study
 
 FIRST_LOOK = 3  # repetitions of each setting before most of them are given up
 # Settled on ten cohorts, with the repetitions in 100 orders each: always the choice of all of them, for half the cost.
 _CLOSE = 1.0  # standard errors above its agreement at which a setting is still a rival of the best
 _MARGIN = 0.02  # agreement below the best that is as good, whatever the standard errors say
-
-
-@dataclass(frozen=True, eq=False)
-class Study:
-    """People and settings of a run.
-
-    Parameters
-    ----------
-    scaled : ndarray of shape (people, regions)
-        Controls and patients, covariates removed, scaled by the controls.
-    patient : ndarray of bool
-        Who is a patient.
-    settings : Settings
-        What all models share.
-    """
-
-    scaled: np.ndarray
-    patient: np.ndarray
-    settings: Settings
-
-    def people(self, cohort: int = 0) -> People:
-        """Return the data (cohort 0), or the same people with labels that say nothing about them.
-
-        Labels are permuted after covariates were removed, and what is estimated in controls afterwards is estimated
-        again: in such a cohort the groups differ by chance alone, as much as two groups of these sizes do.
-        """
-        return self._people(cohort) if cohort else self._data
-
-    @cached_property
-    def _data(self) -> People:
-        return self._people(0)
-
-    def _people(self, cohort: int) -> People:
-        scaled, patient = self.scaled, self.patient
-        if cohort:
-            patient = np.random.default_rng([self.settings.seed, cohort]).permutation(patient)
-            scaled = ControlScaler.fit(scaled[~patient]).transform(scaled)
-        controls, patients = scaled[~patient], scaled[patient]
-        return People(controls, patients, whitening_matrix(controls, self.settings.preset.schedule.whitening))
 
 
 class Look(NamedTuple):

@@ -20,8 +20,6 @@ from matplotlib.figure import Figure
 
 import rindices
 from rindices import plots
-from rindices.agreement import match_patterns
-from rindices.analysis import balance_warnings, group_balance
 from rindices.cohort import Cohort, People
 from rindices.core import devices
 from rindices.errors import InputError
@@ -29,10 +27,8 @@ from rindices.estimator import SurrealGAN
 from rindices.execution import Progress
 from rindices.files import atomic_file
 from rindices.journal import Journal
-from rindices.null import to_json
 from rindices.report import write_report
 from rindices.run_folder import (
-    DONE,
     FAILED,
     JOURNAL,
     SETTINGS,
@@ -45,10 +41,10 @@ from rindices.run_folder import (
     write_text,
 )
 from rindices.search import SurrealGANSearch
+from rindices.summary import describe_people, recovery, summarise
 
 _VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
 _FLOAT = "%.6g"
-_RUNNERS_UP = 3
 
 
 def place() -> dict[str, dict[str, Any]]:
@@ -108,7 +104,7 @@ def fit_to_folder(
         journal = Journal(out / JOURNAL, _fingerprint(settings))
         try:
             fit_warnings = _fit(search, cohort, settings.get("table", {}), journal, progress)
-            summary = _summary(cohort, search, fit_warnings, settings)
+            summary = summarise(cohort, search, fit_warnings, settings)
             summary["resumed"] = goes_on
             _write_results(out, cohort, search, settings, summary, truth, start, report)
             with ending or nullcontext():
@@ -188,7 +184,7 @@ def _write_results(
     write_csv(search.history_, out / "selection.csv", index=False)
     figure = plots.r_index_distributions(r_indices)
     if truth is not None:
-        summary["recovery"] = _recovery(truth, r_indices)
+        summary["recovery"] = recovery(truth, r_indices)
         write_csv(truth, out / "truth.csv", index=False)
         figure = _recovery_figure(truth, r_indices, summary)
     plots.figure_png(figure, out / "r_indices.png")
@@ -202,7 +198,7 @@ def _write_failure(
     out: Path, error: Exception, cohort: Cohort, settings: dict[str, dict[str, Any]], report: bool
 ) -> None:
     """Say in the folder that the run failed, as far as it can still be written to."""
-    summary = {"status": FAILED, "failure": f"{type(error).__name__}: {error}"} | _people(cohort)
+    summary = {"status": FAILED, "failure": f"{type(error).__name__}: {error}"} | describe_people(cohort)
     summary |= {"warnings": list(cohort.warnings), "versions": settings.get("versions", {})}
     try:
         write_json(out / SUMMARY, summary)
@@ -232,85 +228,7 @@ def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True) -> None:
         table.to_csv(beside, float_format=_FLOAT, index=index)
 
 
-def _people(cohort: Cohort) -> dict[str, Any]:
-    return {
-        "n_controls": cohort.n_controls,
-        "n_patients": cohort.n_patients,
-        "n_other": cohort.n_other,
-        "n_features": cohort.features.shape[1],
-        "source": cohort.source,
-        "input_sha256": cohort.sha256,
-        "control_labels": list(cohort.control_labels),
-        "patient_labels": list(cohort.patient_labels),
-        "covariates": [str(name) for name in cohort.covariates.columns],
-    }
-
-
-def _summary(
-    cohort: Cohort, search: SurrealGANSearch, fit_warnings: list[str], settings: dict[str, dict[str, Any]]
-) -> dict[str, Any]:
-    model, verdict = search.best_estimator_, search.verdict_
-    training = cohort.training
-    balance = group_balance(cohort.background[training], (cohort.group[training] == "patient").to_numpy())
-    device = devices.describe()
-    return {
-        "status": DONE,
-        **_people(cohort),
-        "n_patterns": model.n_patterns,
-        "patterns_chosen_from_data": search.results_["n_patterns"].nunique() > 1,
-        "weights": model.preset_.weights._asdict(),
-        "preset": model.preset_.name,
-        "repetitions": model.n_repetitions,
-        "members_used": len(model.members_),
-        "members_left_out": [{"member": member, "reason": why} for member, why in model.left_out_.items()],
-        "step": model.step_,
-        "agreement": model.agreement_._asdict(),
-        "latent": "independent" if model.correlation_ is None else "correlated",
-        "correlation": None if model.correlation_ is None else model.correlation_.tolist(),
-        "reliable": verdict.reliable,
-        "reliable_reason": verdict.reason,
-        "null": to_json(verdict),
-        "search": _search(search),
-        "balance": balance.to_dict("records"),
-        "warnings": [*cohort.warnings, *fit_warnings, *balance_warnings(balance)],
-        "seed": model.seed_,
-        "versions": settings.get("versions", {}),
-        "device": f"{device.number} x {device.kind}" if device.platform != "cpu" else f"{devices.n_cores()} cores",
-        "models_per_chunk": search.models_per_chunk_,
-        "peak_device_memory": devices.peak_memory(),
-        "unit": model.contract_.unit,
-    }
-
-
-def _search(search: SurrealGANSearch) -> dict[str, Any]:
-    results = search.results_
-    others = results[(results["n_repetitions"] == search.n_repetitions) & ~results["chosen"]]
-    others = others[others["n_patterns"] > 1].sort_values("pattern_agreement", ascending=False).head(_RUNNERS_UP)
-    shown = ["n_patterns", "orthogonality", "pattern_agreement", "n_models"]
-    return {
-        "n_patterns": sorted(results["n_patterns"].unique().tolist()),
-        "orthogonality": sorted(results["orthogonality"].unique().tolist()),
-        "exhaustive": bool((results["n_repetitions"] == search.n_repetitions).all()),
-        "first_stage_repetitions": int(results["n_repetitions"].min()),
-        "models_trained": search.models_trained_,
-        "models_exhaustive": len(results) * search.n_repetitions,
-        "runners_up": others[shown].to_dict("records"),
-        "reason": search.reason_,
-    }
-
-
 def _recovery_figure(truth: pd.DataFrame, r_indices: pd.DataFrame, summary: dict[str, Any]) -> Figure:
     known, found = truth.set_index("participant_id"), summary["recovery"]
     scores = r_indices.loc[known.index, [f"r{i + 1}" for i in range(known.shape[1])]]
     return plots.recovery(known[found["matched_truth"]], scores, found["per_pattern"])
-
-
-def _recovery(truth: pd.DataFrame, r_indices: pd.DataFrame) -> dict[str, Any]:
-    known = truth.set_index("participant_id")
-    scores = r_indices.loc[known.index, [f"r{i + 1}" for i in range(known.shape[1])]].to_numpy()
-    order, concordances = match_patterns(scores, known.to_numpy())
-    return {
-        "pattern_concordance": float(concordances.mean()),
-        "per_pattern": concordances.tolist(),
-        "matched_truth": [str(known.columns[i]) for i in order],
-    }

@@ -1,6 +1,10 @@
 """`rindices` with a preset that is short but looks and saves often; run as a program, and loaded by Dask's workers."""
 
+import signal
 from dataclasses import replace
+
+if __name__ == "__main__":  # a shell's background jobs ignore it, and so would the run
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 from rindices import chunks, config
 

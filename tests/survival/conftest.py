@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from rindices import chunks, config, journal
 from rindices.cli import app
-from rindices.console import set_output
+from rindices.cli.console import set_output
 from rindices.simulate import simulate_cohort
 from tests.survival import command
 

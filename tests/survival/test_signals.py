@@ -49,17 +49,18 @@ def test_ctrl_c_is_obeyed_while_programs_are_loaded_and_compiled(start, seconds)
 def test_ctrl_c_is_obeyed_even_where_python_drops_it():
     program = """
 import os, signal, time
-from rindices import console
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+from rindices.cli import stopping
 
 class Dropped:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(1)
 
-@console.guarded
+@stopping.guarded
 def command():
     Dropped()
-    console.interruptible(lambda: time.sleep(60), "Go on.", console._Ending())
+    stopping.interruptible(lambda: time.sleep(60), "Go on.", stopping.Ending())
 
 command()
 """

@@ -1,0 +1,180 @@
+"""`rindices fit`: learn patterns and give everybody R-indices."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rindices.cli.application import Exclude, Repetitions, Seed, Steps, app, argument, option
+from rindices.cli.bars import TrainingBars
+from rindices.cli.console import console, describe_cohort, describe_places, describe_run, log, set_output
+from rindices.cli.options import check_options, numbers, replayed
+from rindices.cli.stopping import Ending, guarded, interruptible
+from rindices.errors import InputError
+
+if TYPE_CHECKING:
+    from rindices.cohort import Cohort
+
+
+@app.command()
+@guarded
+def fit(
+    context: typer.Context,
+    table: Annotated[Path | None, argument("Table of people: CSV, TSV or Parquet, one row a person.")] = None,
+    out: Annotated[Path | None, option("Folder for the results: new, or that of the same run, which goes on.")] = None,
+    id: Annotated[str, typer.Option(help="Column with the people's ids.")] = "participant_id",
+    diagnosis: Annotated[str, typer.Option(help="Column with the diagnosis labels.")] = "diagnosis",
+    control: Annotated[str | None, option("Label(s) of controls; CN, HC, control, 0 ... are recognised.")] = None,
+    patients: Annotated[str | None, option("Label(s) of patients, e.g. MCI,AD; others are only scored.")] = None,
+    covariates: Annotated[str, option("Columns whose effects are removed, e.g. age,sex.")] = "",
+    features: Annotated[str | None, option("Regions: names, prefix*, or a file of names.", "all numbers")] = None,
+    exclude: Exclude = "",
+    unit: Annotated[str | None, option("Unit of the regions, e.g. mL; kept with the model.")] = None,
+    patterns: Annotated[
+        str, typer.Option(help="Disease patterns to look for: 3, or several to choose from: 2-5.")
+    ] = "3",
+    orthogonality: Annotated[
+        str | None, option("How strongly patterns are kept apart; several to choose from: 0.2,0.4,0.8.", "by preset")
+    ] = None,
+    repetitions: Repetitions = 10,
+    exhaustive: Annotated[bool, typer.Option("--exhaustive", help="Train every setting in full.")] = False,
+    null: Annotated[
+        int, typer.Option(help="Refits with permuted labels (19 or more) that test whether there is anything to find.")
+    ] = 0,
+    preset: Annotated[str, typer.Option(help="fast, paper or official.")] = "fast",
+    latent: Annotated[
+        str | None, option("independent or correlated: whether severities may be correlated.", "by preset")
+    ] = None,
+    steps: Steps = None,
+    seed: Seed = 0,
+    config: Annotated[Path | None, option("Run again what the run.toml of a run says.")] = None,
+    workers: Annotated[int | None, option("Train in this many processes.", "threads", min=1)] = None,
+    dask: Annotated[str | None, option("Train on a Dask cluster: tcp://HOST:PORT, or local.")] = None,
+    models_per_chunk: Annotated[int | None, option("Models that train together.", "what fits", min=1)] = None,
+    report: Annotated[bool, typer.Option(help="Write report.html.")] = True,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the folder.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+    log_json: Annotated[bool, typer.Option("--log-json", help="Print one JSON object a line.")] = False,
+) -> None:
+    """Learn patterns and give everybody R-indices.
+
+    The table is checked first; a mistake in it is told by column and row, and nothing is written. With several numbers
+    of patterns, the one whose repeated trainings agree best is chosen. A run that was interrupted goes on when the
+    same command is repeated.
+    """
+    set_output(quiet=quiet, log_json=log_json)
+    if out is None:
+        raise InputError("A folder for the results is needed.\nGive one with --out FOLDER.")
+    if config is not None:
+        source, options, models_per_chunk = replayed(context, config, table, models_per_chunk)
+    elif table is None:
+        raise InputError("A table is needed: rindices fit TABLE --out FOLDER.")
+    else:
+        roles = {"id": id, "diagnosis": diagnosis, "control": control, "patients": patients, "covariates": covariates}
+        source = {"path": str(table), **roles, "features": features, "exclude": exclude, "unit": unit}
+        options = {"n_patterns": numbers("--patterns", patterns, int)}
+        options |= {
+            "orthogonality": None if orthogonality is None else numbers("--orthogonality", orthogonality, float)
+        }
+        options |= {"n_repetitions": repetitions, "exhaustive": exhaustive, "n_null": null, "preset": preset}
+        options |= {"max_steps": steps, "latent": latent, "random_state": seed}
+    check_options(options)
+    _fit(source, options, out, overwrite=overwrite, report=report, plan=models_per_chunk, dask=dask, workers=workers)
+
+
+def _fit(
+    source: dict[str, Any],
+    options: dict[str, Any],
+    out: Path,
+    *,
+    overwrite: bool,
+    report: bool,
+    plan: int | None,
+    **where: Any,
+) -> None:
+    from rindices.interop.muse import MUSE72, UNIT
+    from rindices.run_folder import check_free, is_complete
+
+    check_free(out)
+    expected = source.pop("sha256", None)
+    unit = source.pop("unit", None) or (UNIT if source.get("features") == MUSE72 else None)
+    path = Path(source.pop("path"))
+    cohort = _read_cohort(path, source)
+    if expected is not None and cohort.sha256 != expected:
+        raise InputError(f"{path} is not the table that the run was made of: its contents differ.\nGive that table.")
+    describe_cohort(cohort)
+    settings = settings_of(cohort, {"path": str(path), **source, "unit": unit}, options)
+    if not overwrite and is_complete(out, settings):
+        console.print("This very run is already complete: nothing to do. --overwrite makes it again.")
+        describe_places(out, report=(out / "report.html").is_file())
+        log("done", status="done", exit_code=0, out=str(out))
+        console.print("Done before.", style="green")
+        return
+    options = options | {"models_per_chunk": plan}
+    summary = train_and_write(
+        cohort,
+        options,
+        out,
+        settings=settings,
+        report=report,
+        overwrite=overwrite,
+        cluster=where["dask"],
+        workers=where["workers"],
+    )
+    describe_run(summary, out, cohort, report=report)
+
+
+def _read_cohort(path: Path, source: dict[str, Any]) -> Cohort:
+    from rindices.cohort import read_cohort
+    from rindices.interop.muse import MUSE72, MUSE72_NAMES, with_muse72
+
+    if source.get("features") != MUSE72:
+        return read_cohort(path, **source)
+    others = {"features": MUSE72_NAMES, "exclude": ()}
+    return read_cohort(path, **source | others, prepare=lambda table: with_muse72(table, source["exclude"]))
+
+
+def settings_of(cohort: Cohort, source: dict[str, Any], options: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return all that is needed to run the same again."""
+    from rindices.interop.muse import MUSE72
+    from rindices.workflow import place
+
+    table = {name: value for name, value in source.items() if name != "exclude"} | {
+        "sha256": cohort.sha256,
+        "covariates": [str(name) for name in cohort.covariates.columns],
+    }
+    if source.get("features") == MUSE72:
+        table["exclude"] = source["exclude"]  # which of the table's columns were summed
+    else:
+        table["features"] = [str(name) for name in cohort.features.columns]
+    command = {"line": shlex.join(["rindices", *sys.argv[1:]])}
+    return {"command": command, "table": table, "training": options, **place()}
+
+
+def train_and_write(
+    cohort: Cohort,
+    options: dict[str, Any],
+    out: Path,
+    *,
+    settings: dict[str, dict[str, Any]],
+    cluster: str | None = None,
+    workers: int | None = None,
+    **rest: Any,
+) -> dict[str, Any]:
+    """Load the engine, train behind progress bars, and write the run folder."""
+    from rindices.clusters import parallel
+    from rindices.search import SurrealGANSearch
+    from rindices.workflow import fit_to_folder
+
+    search, ending = SurrealGANSearch(**options), Ending()
+
+    def work() -> dict[str, Any]:
+        with parallel(cluster, workers), TrainingBars() as bars:
+            return fit_to_folder(cohort, search, out, settings=settings, progress=bars, ending=ending, **rest)
+
+    how_to_go_on = f"Repeat the same command to go on: what was trained is kept in {out}."
+    return interruptible(work, how_to_go_on, ending)

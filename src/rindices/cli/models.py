@@ -1,0 +1,145 @@
+"""`rindices apply`, `describe`, `import-official` and `report`: what there is, used and told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from rindices.cli.application import Exclude, Model, Table, app, argument, option
+from rindices.cli.console import console
+from rindices.cli.stopping import guarded
+from rindices.errors import InputError, counted
+from rindices.files import check_writable, refuse_same
+
+if TYPE_CHECKING:
+    from rindices.cohort import Contract, People
+
+
+@app.command()
+@guarded
+def apply(
+    model: Model,
+    table: Table,
+    out: Annotated[Path, option("Table of R-indices to write.")],
+    exclude: Exclude = "",
+) -> None:
+    """Give R-indices to new people.
+
+    The table is checked against what the model was trained on: regions, covariates, codings and units.
+    """
+    from rindices.cohort import Contract
+    from rindices.model_file import read_header
+
+    check_writable(out)
+    refuse_same(out, table, model)
+    contract = Contract.from_json(read_header(model)["contract"])
+    people = _read_people(table, contract, exclude)
+    from rindices.estimator import load_model
+    from rindices.workflow import apply_to_people, write_csv
+
+    scores = apply_to_people(load_model(model), people)
+    write_csv(scores, out)
+    console.print(f"Scored {counted(len(scores), 'person', 'people')} in {counted(len(contract.features), 'region')}.")
+    flagged = int((scores["flags"] != "").sum())
+    if flagged:
+        console.print(
+            f"{flagged} of them lie outside what the model was trained on: see the column flags.", style="yellow"
+        )
+    console.print(f"R-indices: {out}")
+
+
+def _read_people(path: Path, contract: Contract, exclude: str) -> People:
+    """Read new people; volumes of single MUSE regions are summed where the model wants the sums."""
+    from rindices.cohort import check_people, read_table
+    from rindices.interop.muse import is_muse72, with_muse72
+
+    table = read_table(path, text_columns=(contract.id_column, contract.diagnosis_column))
+    if is_muse72(contract.features) and not {*contract.features} <= {*map(str, table.columns)}:
+        return check_people(with_muse72(table, exclude), contract)
+    return check_people(table, contract, exclude=exclude)
+
+
+@app.command(name="import-official")
+@guarded
+def import_official(
+    file: Annotated[Path, argument("A checkpoint of the authors' package (.pt).")],
+    out: Annotated[Path, option("Model file to write, e.g. model.safetensors.")],
+    features: Annotated[str, option("Its regions in order: names, a file of names, or muse72.")],
+    covariates: Annotated[str, option("Its covariates in order; for the published models sex,age.")] = "",
+    entry: Annotated[int | None, option("Which entry of the checkpoint.", "the only one")] = None,
+) -> None:
+    """Turn a model of the authors' package into one of ours.
+
+    Nothing in the checkpoint is run: a reader of our own takes numbers and plain containers, and refuses all else.
+    """
+    check_writable(out)
+    refuse_same(out, file)
+    from rindices.interop.imported import import_command
+
+    done = import_command(file, out, features=features, covariates=covariates, entry=entry)
+    unit = f" ({done.unit})" if done.unit else ""
+    console.print(
+        f"Imported entry {done.entry}: {counted(done.n_regions, 'region')}{unit}, "
+        f"{counted(done.n_patterns, 'pattern')}; covariates {', '.join(done.covariates) or 'none'}."
+    )
+    console.print("The training people are not in the file: their ranges and the agreement of trainings are unknown.")
+    console.print(f"Model: {done.path}")
+
+
+@app.command()
+@guarded
+def describe(model: Model) -> None:
+    """Say what a model is and what it expects."""
+    from rindices.cohort import Contract
+    from rindices.model_file import read_header
+
+    header = read_header(model)
+    contract = Contract.from_json(header["contract"])
+    parameters = header["parameters"]
+    agreement = header["agreement"]["pattern_agreement"]
+    spans = [
+        f"{spec.name} ({', '.join(spec.categories)})"
+        if spec.categories
+        else f"{spec.name} ({spec.minimum:g} to {spec.maximum:g})"
+        for spec in contract.covariates
+    ]
+    lines = {
+        "Model": model,
+        "Made by": f"rindices {header['package_version']}",
+        "Patterns": parameters["n_patterns"],
+        "Preset": f"{parameters['preset']['name']}, seed {_known(header['seed'])}, step {header['step']:,}",
+        "Repetitions": f"{len(header['members'])} used, {len(header['left_out'])} left out",
+        "Agreement": "unknown (one repetition)" if agreement is None else f"{agreement:.3f} (0.5 is chance)",
+        "Controls": ", ".join(contract.control_labels) or "y = 0",
+        "Patients": ", ".join(contract.patient_labels) or "y = 1",
+        "Id column": contract.id_column,
+        "Covariates": "; ".join(spans) or "none",
+        "Unit": contract.unit or "not stated",
+        "Regions": f"{len(contract.features)}, with their range in training"
+        f"{' (unknown)' if None in contract.feature_minimum else ''}:",
+    }
+    for name, value in lines.items():
+        console.print(f"{name + ':':<13}{value}")
+    ranges = zip(contract.features, contract.feature_minimum, contract.feature_maximum, strict=True)
+    for region, low, high in ranges:
+        console.print(f"  {region}" if low is None or high is None else f"  {region:<32} {low:>10.4g} to {high:<10.4g}")
+
+
+def _known(value: object) -> object:
+    return "unknown" if value is None else value
+
+
+@app.command()
+@guarded
+def report(
+    folder: Annotated[Path, argument("A run folder.")],
+    out: Annotated[Path | None, option("File to write.", "report.html in the folder")] = None,
+) -> None:
+    """Write the report of a run again."""
+    from rindices.report import write_report
+
+    try:
+        path = write_report(folder, out)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    console.print(f"Report: {path}")

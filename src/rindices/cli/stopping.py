@@ -1,0 +1,145 @@
+"""How a command ends: errors without tracebacks, exit codes, and signals that are obeyed at once."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn, TypeVar
+
+import typer
+
+from rindices.cli.console import console, errors, log
+from rindices.errors import InputError
+
+USER_ERROR, INNER_ERROR, INTERRUPTED = 2, 3, 130
+_ENDING_SECONDS = 3.0  # to wait for a run that is about to become complete
+
+_asked_to_stop: list[int] = []  # signals
+_Result = TypeVar("_Result")
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn errors into a few lines and an exit code: 2 for the user's input, 3 for trouble inside."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            with _terminable():
+                command(*args, **kwargs)
+        except InputError as error:
+            log("error", status="failed", exit_code=USER_ERROR, message=str(error))
+            errors.print(f"Error: {error}", style="red")
+            raise typer.Exit(USER_ERROR) from error
+        except typer.Exit:
+            raise
+        except KeyboardInterrupt as error:
+            code = _stop_code()
+            log("stopped", status="unfinished", exit_code=code)
+            errors.print("Stopped before the results were complete: none were written.")
+            raise typer.Exit(code) from error
+        except Exception as error:
+            if os.environ.get("RINDICES_DEBUG"):
+                traceback.print_exc()
+            log("error", status="failed", exit_code=INNER_ERROR, message=f"{type(error).__name__}: {error}")
+            errors.print(f"Trouble inside rindices: {type(error).__name__}: {error}", style="red")
+            errors.print(_remedy(error))
+            raise typer.Exit(INNER_ERROR) from error
+
+    return run
+
+
+def _remedy(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return "Failed. Repeat the same command when that is mended: it goes on where it stopped."
+    return "Failed. RINDICES_DEBUG=1 shows where it happened; please report it."
+
+
+class Ending:
+    """The moment in which a run becomes complete: a wish to stop is granted before it, and too late after it."""
+
+    def __init__(self) -> None:
+        self.lock, self.over = threading.Lock(), False
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.over = kind is None
+        self.lock.release()
+
+
+def interruptible(work: Callable[[], _Result], how_to_go_on: str, ending: Ending) -> _Result:
+    """Do long work in a thread, so that Ctrl-C and the end of a job's time are obeyed at once.
+
+    Neither can interrupt a computation, but all that matters is on disk in whole files: the process may simply end.
+    The work enters `ending` while it becomes complete.
+    """
+    outcome: list[_Result] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:  # noqa: BLE001 (raised again below)
+            failure.append(error)
+
+    worker = threading.Thread(target=run, daemon=True)
+    worker.start()
+    try:
+        while worker.is_alive():
+            worker.join(0.1)
+            if _asked_to_stop:
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        ending.lock.acquire(timeout=_ENDING_SECONDS)
+        if not ending.over:
+            _stop(_stop_code(), how_to_go_on)
+        ending.lock.release()
+        worker.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]
+
+
+def _stop(code: int, how_to_go_on: str) -> NoReturn:
+    for child in multiprocessing.active_children():  # workers of ours, who would train on
+        with contextlib.suppress(OSError, TypeError):
+            os.kill(child.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # type: ignore[arg-type]
+    log("stopped", status="unfinished", exit_code=code)
+    errors.print(f"\nStopped: unfinished. {how_to_go_on}")
+    console.show_cursor(True)
+    sys.stdout.flush()
+    os._exit(code)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Treat the end of a job's time (SIGTERM) like Ctrl-C, and take note of both."""
+    _asked_to_stop.clear()
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, _: Any) -> None:
+        _asked_to_stop.append(number)  # Python drops the exception where it cleans up memory
+        raise KeyboardInterrupt
+
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, stop) for number in usual if signal.getsignal(number) is usual[number]}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stop_code() -> int:
+    return 128 + _asked_to_stop[-1] if _asked_to_stop else INTERRUPTED
