@@ -54,12 +54,14 @@ def main() -> None:
 
     SurrealGAN.train_instance = watched
     quietly = contextlib.redirect_stdout(io.StringIO())
-    with tempfile.TemporaryDirectory() as folder, quietly, contextlib.suppress(TimeIsUpError):
-        repetitive_representation_learning(
-            table, 3, seed + 1, 1.0, 10**6, folder, start_repetition=seed, stop_repetition=seed + 1
-        )
-    seconds_, steps_, r_indices = zip(*looks, strict=True)
-    np.savez(out, seconds=np.array(seconds_), steps=np.array(steps_), r_indices=np.array(r_indices))
+    try:
+        with tempfile.TemporaryDirectory() as folder, quietly, contextlib.suppress(TimeIsUpError):
+            repetitive_representation_learning(
+                table, 3, seed + 1, 1.0, 10**6, folder, start_repetition=seed, stop_repetition=seed + 1
+            )
+    finally:  # it may also end by an error of its own
+        seconds_, steps_, r_indices = zip(*looks, strict=True)
+        np.savez(out, seconds=np.array(seconds_), steps=np.array(steps_), r_indices=np.array(r_indices))
 
 
 if __name__ == "__main__":

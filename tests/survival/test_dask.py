@@ -105,7 +105,9 @@ def test_a_cluster_that_is_gone_ends_the_run_with_a_sentence(start, tmp_path, cl
     assert_same(out, undisturbed)
 
 
-@pytest.mark.parametrize("where", [("--workers", "2"), ("--dask", "local", "--workers", "2")])
+@pytest.mark.parametrize(
+    "where", [pytest.param(("--workers", "2"), marks=pytest.mark.slow), ("--dask", "local", "--workers", "2")]
+)
 def test_our_own_processes_give_the_same_and_listen_to_nobody_else(start, tmp_path, undisturbed, where):
     out = tmp_path / "run"
     process = start("--no-report", *where)
@@ -122,6 +124,7 @@ def test_our_own_processes_give_the_same_and_listen_to_nobody_else(start, tmp_pa
     assert_same(out, undisturbed)
 
 
+@pytest.mark.slow
 def test_an_address_where_nobody_listens(start, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -35,7 +35,9 @@ def test_a_signal_ends_a_run_at_once_and_it_can_go_on(start, tmp_path, undisturb
         assert_same(out, undisturbed)
 
 
-@pytest.mark.parametrize("seconds", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize(
+    "seconds", [pytest.param(1.0, marks=pytest.mark.slow), 2.0, pytest.param(3.0, marks=pytest.mark.slow)]
+)
 def test_ctrl_c_is_obeyed_while_programs_are_loaded_and_compiled(start, seconds):
     process = start()
     time.sleep(seconds)
@@ -70,6 +72,7 @@ command()
     assert process.stderr.splitlines()[-1] == "Stopped: unfinished. Go on."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", [("--workers", "2"), ("--dask", "local")])
 def test_ctrl_c_takes_the_workers_along(start, tmp_path, where):
     out = tmp_path / "run"
