@@ -21,6 +21,7 @@ from SurrealGAN.model import SurrealGAN
 from SurrealGAN.Surreal_GAN_representation_learning import repetitive_representation_learning
 
 LOOK_SECONDS = 10.0
+NEVER = 10**6  # epochs
 
 
 class TimeIsUpError(Exception):
@@ -56,8 +57,17 @@ def main() -> None:
     quietly = contextlib.redirect_stdout(io.StringIO())
     try:
         with tempfile.TemporaryDirectory() as folder, quietly, contextlib.suppress(TimeIsUpError):
+            # A single repetition fails where it would be saved and compared with others, so that is put off for ever.
             repetitive_representation_learning(
-                table, 3, seed + 1, 1.0, 10**6, folder, start_repetition=seed, stop_repetition=seed + 1
+                table,
+                3,
+                seed + 1,
+                1.0,
+                NEVER,
+                folder,
+                saving_freq=NEVER,
+                start_repetition=seed,
+                stop_repetition=seed + 1,
             )
     finally:  # it may also end by an error of its own
         seconds_, steps_, r_indices = zip(*looks, strict=True)
