@@ -65,7 +65,7 @@ def main() -> None:
                 1.0,
                 NEVER,
                 folder,
-                saving_freq=NEVER,
+                saving_freq=NEVER // 4,
                 start_repetition=seed,
                 stop_repetition=seed + 1,
             )
