@@ -45,7 +45,7 @@ def _calibrated(statistic: float, threshold: float | None) -> str:
     where = "above" if statistic > threshold else "not above"
     return (
         f"This is {where} the threshold of {number(threshold, 3)}, which was calibrated once on simulated cohorts "
-        "without disease, by number of patterns, people and repetitions. It was not calibrated on these data."
+        "without disease, by number of patterns, people, regions and repetitions. It was not calibrated on these data."
     )
 
 
