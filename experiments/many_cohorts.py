@@ -50,6 +50,11 @@ class Brains(NamedTuple):
     patients: np.ndarray
     whitening: np.ndarray
     truth: np.ndarray
+    others: np.ndarray | None = None  # not trained on; scored behind the patients
+
+    def scored(self) -> np.ndarray:
+        """Return those whose R-indices are wanted."""
+        return self.patients if self.others is None else np.concatenate([self.patients, self.others])
 
 
 class Group(NamedTuple):
@@ -67,6 +72,7 @@ class Trained(NamedTuple):
 
     r_indices: np.ndarray  # (looks, cohorts, weightings, repetitions, rows, patterns)
     seconds: float
+    changes: np.ndarray  # (looks, cohorts, weightings, repetitions, patterns, regions): of controls, see `pattern_maps`
 
     def of_cohort(self, place: int, n_patients: int) -> np.ndarray:
         """Return the R-indices of one cohort → ``(looks, weightings, repetitions, patients, patterns)``."""
@@ -92,9 +98,11 @@ def simulate_all(cohorts: list[Cohort], strength: float, cores: Parallel) -> dic
 def stack(brains: list[Brains], n_rows: int) -> tuple[Data, Array]:
     """Put cohorts behind each other, padded to `n_rows`: what is trained on, and the patients to score."""
 
-    def padded(people: list[np.ndarray]) -> Array:
+    def padded(people: list[np.ndarray], n_rows: int = n_rows) -> Array:
         rows = [np.pad(person, [(0, n_rows - len(person)), (0, 0)]) for person in people]
         return jnp.asarray(np.stack(rows), jnp.float32)
+
+    scored = [one.scored() for one in brains]
 
     data = Data(
         controls=padded([one.controls for one in brains]),
@@ -105,7 +113,7 @@ def stack(brains: list[Brains], n_rows: int) -> tuple[Data, Array]:
         min_steps=jnp.zeros(len(brains), int),
         region_share=jnp.ones(len(brains)),
     )
-    return data, padded([one.patients for one in brains])
+    return data, padded(scored, max(n_rows, *map(len, scored)))
 
 
 class Members(NamedTuple):
@@ -155,6 +163,26 @@ def score(parameters: Parameters, patients: Array, cohort_of: Array) -> Array:
     return jax.lax.map(lambda of: predict_r_indices(of[0], patients[of[1]]), (parameters, cohort_of), batch_size=some)
 
 
+@jax.jit
+def pattern_maps(parameters: Parameters, data: Data, cohort_of: Array) -> Array:
+    """Mean change of controls by each pattern alone, relative to no severity → ``(members, patterns, regions)``.
+
+    For the additive composition, which all experiments use.
+    """
+
+    def one_member(of: tuple[Parameters, Array]) -> Array:
+        f, controls, n_controls = of[0].transformation, data.controls[of[1]], data.n_controls[of[1]]
+        n_patterns = len(f["severity"]["weight"])
+        severities = jnp.concatenate([jnp.zeros((1, n_patterns)), jnp.eye(n_patterns)])
+        everybody = jnp.broadcast_to(severities, (len(controls), *severities.shape))
+        changes = networks.decode(f, networks.encode(f, controls), everybody)
+        real = jnp.arange(len(controls)) < n_controls
+        return jnp.tensordot(real / n_controls, changes[:, 1:] - changes[:, :1], axes=1)
+
+    some = 50  # as in `score`
+    return jax.lax.map(one_member, (parameters, cohort_of), batch_size=some)
+
+
 def steps_of_looks(preset: Preset) -> list[int]:
     """Return the steps of the checkpoints that may be chosen."""
     schedule = preset.schedule
@@ -168,17 +196,20 @@ def train(group: Group, brains: list[Brains], n_rows: int, preset: Preset) -> Tr
     states = start(members.key, n_regions=data.controls.shape[-1], n_patterns=group.n_patterns, preset=preset)
     states = advance(states, data, members, 0, preset=preset)  # compiles while another group still trains
     score(states.parameters, patients, members.cohort).block_until_ready()
-    looks, done = [], 0
+    pattern_maps(states.parameters, data, members.cohort).block_until_ready()
+    looks, maps, done = [], [], 0
     with _device:
         began = time.perf_counter()
         for at in steps_of_looks(preset):
             states = advance(states, data, members, at - done, preset=preset)
             looks.append(score(states.parameters, patients, members.cohort))
+            maps.append(pattern_maps(states.parameters, data, members.cohort))
             done = at
-        r_indices = np.stack([np.asarray(look) for look in looks])
+        r_indices, changes = (np.stack([np.asarray(look) for look in of]) for of in (looks, maps))
         seconds = time.perf_counter() - began
     shape = (len(looks), len(group.cohorts), len(group.weightings), group.n_repetitions)
-    return Trained(r_indices.reshape(*shape, *r_indices.shape[2:]), seconds)
+    r_indices, changes = (of.reshape(*shape, *of.shape[2:]) for of in (r_indices, changes))
+    return Trained(r_indices, seconds, changes)
 
 
 def train_all(groups: list[Group], brains: dict[Cohort, Brains], preset: Preset) -> Iterator[tuple[Group, Trained]]:

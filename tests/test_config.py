@@ -106,3 +106,36 @@ def test_choices_of_older_files_have_independent_severities():
     data = config.preset_to_json(config.fast())
     del data["training"]["latent"], data["training"]["correlation_penalty"], data["rates"]["correlation"]
     assert config.preset_from_json(data) == config.fast()
+
+
+# Correction
+
+
+def test_a_correction_survives_json():
+    correction = config.Correction(["age"], [["age", "sex"]], proportion="icv", site="scanner")
+    assert correction == config.Correction(("age",), (("age", "sex"),), "icv", "scanner")
+    assert hash(correction) == hash(config.Correction.from_json(correction.to_json()))
+    again = config.Correction.from_json(json.loads(json.dumps(correction.to_json())))
+    assert again == correction
+    assert config.Correction.from_json(config.Correction().to_json()) == config.Correction()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"smooth": "age"}, "should be lists, found a text"),
+        ({"interactions": "age:sex"}, "should be lists, found a text"),
+        ({"interactions": ["ab"]}, "should be pairs"),
+        ({"interactions": [("age", "sex", "site")]}, "should be pairs"),
+        ({"interactions": [("age", "age")]}, "should be pairs"),
+        ({"smooth": [3]}, "by text"),
+        ({"interactions": [(1, 2)]}, "by text"),
+        ({"site": 3}, "by text"),
+        ({"smooth": ["age", "age"]}, "twice"),
+        ({"interactions": [("age", "sex"), ("sex", "age")]}, "twice"),
+        ({"proportion": "icv", "site": "icv"}, "both head size and site"),
+    ],
+)
+def test_corrections_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        config.Correction(**settings)

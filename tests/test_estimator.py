@@ -10,8 +10,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from rindices import SurrealGAN, estimator, load_model
-from rindices.config import paper
+from rindices.config import Correction, paper
 from rindices.core import inference
+from rindices.preprocessing import UNCORRECTED, Preprocessing
 
 # Trainings of forty steps seldom agree.
 pytestmark = pytest.mark.filterwarnings("ignore:Repetitions left out:UserWarning")
@@ -454,6 +455,66 @@ def test_few_people_are_warned_of(unfitted, small_table, small_labels):
         pytest.warns(UserWarning, match="Batches of 8 are drawn with replacement from a group of 6"),
     ):
         clone(unfitted).fit(small_table.iloc[few], small_labels[few])
+
+
+# Corrections, and what patients show
+
+
+@pytest.fixture(scope="module")
+def several_sites(covariates):
+    rng = np.random.default_rng(8)
+    more = {"site": rng.permutation(np.tile(["A", "B"], 40)), "head": rng.normal(1500, 100, 80)}
+    return covariates.assign(**more)
+
+
+def test_a_correction_reaches_the_preprocessing(unfitted, regions, small_labels, several_sites):
+    correction = Correction(smooth=["age"], interactions=[("age", "sex")], proportion="head", site="site")
+    model = clone(unfitted).set_params(correction=correction, max_steps=1)
+    assert clone(model).get_params() == model.get_params()
+    model.fit(regions, small_labels, several_sites)
+    controls = small_labels == 0
+    expected = Preprocessing.fit(regions.to_numpy()[controls], several_sites[controls], correction)
+    found = model.z_scores(regions, several_sites)
+    np.testing.assert_allclose(found, (expected.transform(regions.to_numpy(), several_sites) - 1) / 0.1, atol=1e-12)
+    np.testing.assert_allclose(found[controls].std(axis=0), 1)
+    np.testing.assert_allclose(found[controls].mean(axis=0), 0, atol=1e-12)
+    with pytest.raises(ValueError, match="come from A, B, but 'site' has 'C'"):
+        model.transform(regions, several_sites.assign(site="C"))
+    assert np.isfinite(model.transform(regions, several_sites.assign(site=UNCORRECTED))).all()
+
+
+def test_synthesised_people_get_their_site_and_head_size_back(unfitted, regions, small_labels, several_sites):
+    correction = Correction(proportion="head", site="site")
+    model = clone(unfitted).set_params(correction=correction, max_steps=1).fit(regions, small_labels, several_sites)
+    made = inference.synthesise(
+        model.models_, 1 + 0.1 * model.z_scores(regions, several_sites), np.zeros((80, 3)), "additive"
+    )
+    expected = model.preprocessing_.inverse_transform(made.mean(axis=0), several_sites)
+    np.testing.assert_allclose(model.synthesize(regions, [0, 0, 0], several_sites), expected)
+
+
+def test_decomposed_maps_are_lines_through_the_origin(fitted, regions, covariates, small_labels, by_hand):
+    patients = small_labels == 1
+    table = fitted.decomposed_maps(regions[patients], covariates[patients])
+    brains, mean, sd, _ = by_hand
+    slopes = []
+    for k in range(len(fitted.members_)):
+        networks = member(fitted, k)
+        scores, changes = scored(networks, brains[patients]), decomposed(networks, brains[patients])
+        slopes.append([np.linalg.lstsq(scores[:, [i]], changes[:, i], rcond=None)[0][0] for i in range(3)])
+    slopes = 10 * np.array(slopes)  # in sd
+    assert table.columns.tolist() == [
+        "region",
+        "pattern",
+        "decomposed_sd",
+        "decomposed_percent",
+        "decomposed_spread_sd",
+    ]
+    assert table["region"].tolist() == regions.columns.tolist() * 3
+    assert table["pattern"].tolist() == np.repeat([1, 2, 3], 12).tolist()
+    np.testing.assert_allclose(table["decomposed_sd"], slopes.mean(axis=0).ravel(), rtol=1e-9)
+    np.testing.assert_allclose(table["decomposed_spread_sd"], slopes.std(axis=0, ddof=1).ravel(), rtol=1e-9)
+    np.testing.assert_allclose(table["decomposed_percent"], (100 * slopes.mean(axis=0) * sd / mean).ravel(), rtol=1e-9)
 
 
 # No leakage, no half-fitted models

@@ -13,6 +13,7 @@ from safetensors.numpy import save_file
 from sklearn.base import clone
 
 from rindices import InputError, SurrealGAN, load_model
+from rindices.config import Correction
 from rindices.model_file import ModelFileError, read_header
 
 # Trainings of forty steps seldom agree.
@@ -162,6 +163,59 @@ def test_saving_makes_folders(fitted, tmp_path):
     assert [file.name for file in path.parent.iterdir()] == ["model.safetensors"]
 
 
+# Corrections of covariates and sites
+
+
+@pytest.fixture(scope="module")
+def corrected(quick_preset, table, small_labels, covariates):
+    correction = Correction(smooth=["âge"], interactions=[("âge", "sex")], proportion="head", site="site")
+    rng = np.random.default_rng(7)
+    more = covariates.assign(sex=rng.choice(["F", "M"], 80), head=rng.normal(1500, 100, 80))
+    model = SurrealGAN(3, n_repetitions=2, preset=quick_preset, correction=correction, random_state=0)
+    return model.fit(table, small_labels, more), more
+
+
+def test_a_corrected_model_says_the_same_to_the_bit(corrected, table, tmp_path):
+    model, more = corrected
+    loaded = load_model(model.save(tmp_path / "model.safetensors"))
+    assert loaded.get_params() == model.get_params()
+    for method in ("transform", "z_scores", "decomposed_maps", "pattern_maps"):
+        before, after = (getattr(one, method)(table, more) for one in (model, loaded))
+        np.testing.assert_array_equal(np.asarray(after, object), np.asarray(before, object))
+    np.testing.assert_array_equal(loaded.synthesize(table, [0.5] * 3, more), model.synthesize(table, [0.5] * 3, more))
+    again = contents(loaded.save(tmp_path / "again.safetensors"))[0]
+    assert again == contents(tmp_path / "model.safetensors")[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["site.mean", "site.sd", "site.offsets", "site.scales", "site.kept.centre", "site.kept.effects"]
+)
+@pytest.mark.parametrize(
+    ("alter", "message"),
+    [
+        (lambda array: array * np.nan, "holds values that are not finite"),
+        (lambda array: array[:-1], "should have shape"),
+        (lambda array: None, "is not a complete model"),
+    ],
+)
+def test_altered_arrays_of_sites_are_refused(corrected, tmp_path, name, alter, message):
+    metadata, arrays = contents(corrected[0].save(tmp_path / "model.safetensors"))
+    arrays = {key: array for key, array in (arrays | {name: alter(arrays[name])}).items() if array is not None}
+    path = tmp_path / "forged.safetensors"
+    save_file(arrays, path, metadata | {"sha256": digest(metadata["header"], arrays)})
+    refused(path, message)
+
+
+def test_files_of_the_first_format_are_read(saved, forge, fitted, table, covariates):
+    header = json.loads(contents(saved)[0]["header"])
+    del header["parameters"]["correction"]
+    header["residualized"] = [[name, categories] for name, categories, _ in header.pop("preprocessing")["covariates"]]
+    assert header["residualized"] == [["âge", None], ["site", ["A", "北京"]]]
+    loaded = load_model(forge(header=json.dumps(header, ensure_ascii=False), format_version="1"))
+    np.testing.assert_array_equal(loaded.transform(table, covariates), fitted.r_indices_)
+    assert loaded.correction is None
+
+
 # What is in the file
 
 
@@ -239,7 +293,7 @@ def test_missing_files_and_folders_are_refused(tmp_path):
     refused(tmp_path, "There is no model file")
 
 
-@pytest.mark.parametrize("version", ["2", "99", "0", "-1", "", "1.5", "one", "²"])
+@pytest.mark.parametrize("version", ["3", "99", "0", "-1", "", "1.5", "one", "²"])
 def test_unknown_versions_are_refused(forge, version):
     refused(forge(format_version=version))
 
@@ -249,7 +303,7 @@ def test_a_forgery_without_changes_is_accepted(forge, fitted, table, covariates)
 
 
 def test_a_newer_version_says_so(forge):
-    refused(forge(format_version="2"), "format version 2.*reads versions up to 1")
+    refused(forge(format_version="3"), "format version 3.*reads versions up to 2")
 
 
 # Forged models: the checksum matches, the contents do not
@@ -281,20 +335,32 @@ def test_a_file_without_models_is_refused(saved, forge):
 
 
 @pytest.mark.parametrize(
-    "header", ["", "{", "null", "[]", "3", '"text"', "{}", '{"residualized": []}', '{"residualized": 3}']
+    "header",
+    [
+        "",
+        "{",
+        "null",
+        "[]",
+        "3",
+        '"text"',
+        "{}",
+        '{"preprocessing": []}',
+        '{"preprocessing": 3}',
+        '{"residualized": 3}',
+    ],
 )
 def test_headers_that_are_no_descriptions_are_refused(forge, header):
     refused(forge(header=header), "is not a complete model")
 
 
 @pytest.mark.parametrize(
-    "name", ["parameters", "contract", "members", "step", "seed", "agreement", "left_out", "named", "residualized"]
+    "name", ["parameters", "contract", "members", "step", "seed", "agreement", "left_out", "named", "preprocessing"]
 )
 def test_a_missing_entry_is_refused(saved, forge, name):
     refused(forge(header=changed_header(saved, **{name: "gone"})), f"is not a complete model: '{name}'")
 
 
-@pytest.mark.parametrize("name", ["parameters", "contract", "agreement", "left_out", "residualized"])
+@pytest.mark.parametrize("name", ["parameters", "contract", "agreement", "left_out", "preprocessing"])
 @pytest.mark.parametrize("value", [3, "text", {"a": 1}])
 def test_an_entry_of_another_kind_is_refused(saved, forge, name, value):
     refused(forge(header=changed_header(saved, **{name: value})), "is not a complete model")
@@ -302,7 +368,8 @@ def test_an_entry_of_another_kind_is_refused(saved, forge, name, value):
 
 def test_unknown_settings_are_refused(saved, forge):
     parameters = json.loads(contents(saved)[0]["header"])["parameters"]
-    for change in ({"n_layers": 3}, {"inference": "mean"}, {"n_patterns": 0}, {"preset": {"name": "fast"}}):
+    changes = ({"n_layers": 3}, {"inference": "mean"}, {"n_patterns": 0}, {"preset": {"name": "fast"}})
+    for change in (*changes, {"correction": 3}, {"correction": {"smooth": "age"}}, {"correction": {"curve": []}}):
         refused(forge(header=changed_header(saved, parameters=parameters | change)), "is not a complete model")
 
 

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
+from rindices.errors import InputError
+
 
 class LossWeights(NamedTuple):
     """Relative importance of the regularisers (the paper's Greek letters; the adversarial term has weight 1).
@@ -98,6 +100,60 @@ class Schedule:
     max_steps: int = 20_000  # with whitening, agreement peaks at 15,000 to 20,000; small cohorts overfit after
     checkpoint_every: int = 1_000
     whitening: float = 1.0  # learns sooner, and fewer repetitions fail; the consensus alone gains little
+
+
+@dataclass(frozen=True)
+class Correction:
+    """How covariates are corrected for, beyond a straight line for each; all names are covariates.
+
+    Parameters
+    ----------
+    smooth : sequence of str
+        Covariates of numbers that get a curve (a natural cubic spline) instead of a line.
+    interactions : sequence of pairs of str
+        Covariates whose effects depend on each other.
+    proportion : str, optional
+        Head size: regions are divided by it.
+    site : str, optional
+        Where people were measured: the sites' offsets and scales are removed (ComBat).
+
+    Examples
+    --------
+    >>> Correction(smooth=["age"], interactions=[("age", "sex")], site="site").to_json()["interactions"]
+    [['age', 'sex']]
+    """
+
+    smooth: tuple[str, ...] = ()
+    interactions: tuple[tuple[str, str], ...] = ()
+    proportion: str | None = None
+    site: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.smooth, str) or isinstance(self.interactions, str):
+            raise InputError("smooth and interactions should be lists, found a text.")
+        smooth = tuple(self.smooth)
+        pairs = [(pair,) if isinstance(pair, str) else tuple(pair) for pair in self.interactions]
+        one = [name for name in (self.proportion, self.site) if name is not None]
+        if not all(isinstance(name, str) for name in [*smooth, *one, *(name for pair in pairs for name in pair)]):
+            raise InputError(f"A correction should name covariates by text, found {self!r}.")
+        if any(len(pair) != 2 or pair[0] == pair[1] for pair in pairs):
+            raise InputError(f"interactions should be pairs of two covariates, found {self.interactions!r}.")
+        if len(set(smooth)) < len(smooth) or len({frozenset(pair) for pair in pairs}) < len(pairs):
+            raise InputError("A correction names a covariate or a pair twice: name each once.")
+        if len(set(one)) < len(one):
+            raise InputError(f"{self.site!r} cannot be both head size and site.")
+        object.__setattr__(self, "smooth", smooth)
+        object.__setattr__(self, "interactions", tuple(pairs))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the correction in plain JSON types."""
+        pairs = [list(pair) for pair in self.interactions]
+        return asdict(self) | {"smooth": list(self.smooth), "interactions": pairs}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Correction:
+        """Return the correction that `to_json` described."""
+        return cls(**data)
 
 
 @dataclass(frozen=True)

@@ -16,20 +16,18 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rindices.agreement import Agreement
 from rindices.chunks import Point, Settings
 from rindices.cohort.contract import Contract
-from rindices.config import Preset, adjusted, get_preset, preset_from_json, preset_to_json
+from rindices.config import Correction, Preset, adjusted, get_preset
 from rindices.core import devices, inference
 from rindices.execution import Execution, Memory, Progress, Store
 from rindices.inputs import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
+from rindices.maps import map_table, spread_of
 from rindices.model_file import complete, read_model, write_model
+from rindices.model_header import fitted_of, header_of, parameters_of
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.selection import Judged, Selected, consensus, sweep
 from rindices.study import Study
-
-_STORED = ("members", "step", "seed")  # fitted attributes that the model file keeps as they are
-_NOT_STORED = ("n_jobs", "models_per_chunk")  # where a model was trained is not part of it
 
 
 class Prepared(NamedTuple):
@@ -63,6 +61,9 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     latent : {"independent", "correlated"}, optional
         Whether severities of patterns are taken to be independent, or their correlation is learned; by default the
         preset's choice (independent, but for ``official``).
+    correction : Correction, optional
+        Curves and interactions of covariates, head size by proportion, sites; by default all covariates have linear
+        effects.
     random_state : int, RandomState or None, default=None
         An int makes the result repeatable to the bit on the same machine.
     n_jobs : int, optional
@@ -121,6 +122,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         orthogonality: float | None = None,
         max_steps: int | None = None,
         latent: Literal["independent", "correlated"] | None = None,
+        correction: Correction | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         models_per_chunk: int | None = None,
@@ -132,6 +134,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.orthogonality = orthogonality
         self.max_steps = max_steps
         self.latent = latent
+        self.correction = correction
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.models_per_chunk = models_per_chunk
@@ -154,7 +157,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         y : array-like of shape (n_samples,)
             0 for controls, 1 for patients. Of two other numbers the lower marks controls, with a warning.
         covariates : array-like of shape (n_samples, n_covariates), optional
-            Numbers or categories whose linear effects, estimated in controls, are removed.
+            Numbers or categories whose effects, estimated in controls, are removed; `correction` says how.
         progress : callable, optional
             Called with a `Progress` as training goes on.
         store : Store, optional
@@ -178,7 +181,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         contract = Contract.of_people(pd.DataFrame(X, columns=regions), table)
         batch_size = preset.schedule.batch_size or max(1, int(patient.sum()) // 8)
         check_groups(X[~patient], int(patient.sum()), batch_size, regions)
-        preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient])
+        preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient], self.correction)
         check_residuals(X[~patient].std(axis=0), preprocessing.scaler.sd, regions)
         devices.prepare()
         settings = Settings(preset, batch_size, seed_from(self.random_state))
@@ -219,8 +222,14 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Return the standard deviation over repetitions of each R-index (NaN with a single one)."""
         return self._score(self._scaled(X, covariates)[0])[1]
 
+    def z_scores(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Return the corrected regions in sd of controls, as the networks see them (W-scores)."""
+        return (self._scaled(X, covariates)[0] - 1) / SCALED_SD
+
     def decompose(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the change that each pattern made to each person's regions, as g₁ sees it, in the units of `X`.
+
+        Where the correction has head size or sites, it is the change in a head of average size, without a site.
 
         Returns
         -------
@@ -262,19 +271,25 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             spread_sd (sd of change_sd over repetitions).
         """
         scaled, _ = self._scaled(X, covariates)
-        changes = inference.pattern_changes(self.models_, scaled, self._composition, severity) / SCALED_SD
-        scaler = self.preprocessing_.scaler
-        percent = 100 * changes.mean(axis=0) * scaler.sd / np.abs(scaler.mean)
-        names = list(self.contract_.features)
-        return pd.DataFrame(
-            {
-                "region": names * self._n_features_out,
-                "pattern": np.repeat(np.arange(self._n_features_out) + 1, len(names)),
-                "change_sd": changes.mean(axis=0).ravel(),
-                "change_percent": percent.ravel(),
-                "spread_sd": _spread(changes).ravel(),
-            }
-        )
+        changes = inference.pattern_changes(self.models_, scaled, self._composition, severity)
+        return self._maps(changes, ("change_sd", "change_percent", "spread_sd"))
+
+    def decomposed_maps(self, X: Any, covariates: Any = None) -> pd.DataFrame:
+        """Return how each pattern at severity 1 changed each region of patients `X`, as g₁ sees it.
+
+        In each repetition a line through the origin of the decomposed changes over the repetition's own R-indices.
+
+        Returns
+        -------
+        DataFrame
+            Columns region, pattern, decomposed_sd (in sd of controls), decomposed_percent (of the controls' mean) and
+            decomposed_spread_sd (sd of decomposed_sd over repetitions).
+        """
+        changes = inference.decomposed_changes(self.models_, self._scaled(X, covariates)[0])
+        return self._maps(changes, ("decomposed_sd", "decomposed_percent", "decomposed_spread_sd"))
+
+    def _maps(self, changes: np.ndarray, names: tuple[str, str, str]) -> pd.DataFrame:
+        return map_table(changes, self.preprocessing_.scaler, self.contract_.features, names)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return the names r1, r2, ... of the R-indices."""
@@ -284,17 +299,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def save(self, path: str | Path) -> Path:
         """Write the fitted model to one safetensors file, which holds numbers and text but no code."""
         check_is_fitted(self, "models_")
-        parameters = self.get_params() | {"preset": preset_to_json(get_preset(self.preset)), "random_state": self.seed_}
-        parameters = {name: value for name, value in parameters.items() if name not in _NOT_STORED}
-        header: dict[str, Any] = {"parameters": parameters, "contract": self.contract_.to_json()}
-        header |= {name: getattr(self, f"{name}_") for name in _STORED}
-        header["agreement"] = {
-            name: None if np.isnan(value) else value for name, value in self.agreement_._asdict().items()
-        }
-        header["left_out"] = [[member, why] for member, why in self.left_out_.items()]
-        header["correlation"] = None if self.correlation_ is None else self.correlation_.tolist()
-        header["named"] = hasattr(self, "feature_names_in_")
-        return write_model(path, header, self.models_, self.preprocessing_)
+        return write_model(path, header_of(self), self.models_, self.preprocessing_)
 
     @property
     def _n_features_out(self) -> int:
@@ -325,7 +330,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _score(self, scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         members = inference.r_indices(self.models_, scaled)
-        return members[0] if self.inference == "medoid" else members.mean(axis=0), _spread(members)
+        return members[0] if self.inference == "medoid" else members.mean(axis=0), spread_of(members)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -345,30 +350,11 @@ def load_model(path: str | Path) -> SurrealGAN:
     """
     header, models, preprocessing = read_model(path)
     with complete(path):
-        model = _from_header(header)
+        model = SurrealGAN(**parameters_of(header))
+        model.preset_ = model._preset()
+        for name, value in fitted_of(header).items():
+            setattr(model, name, value)
         if len(model.contract_.features) != len(preprocessing.scaler.mean):
             raise ValueError(f"{len(model.contract_.features)} names for {len(preprocessing.scaler.mean)} regions")
     model.models_, model.preprocessing_ = models, preprocessing
     return model
-
-
-def _from_header(header: dict[str, Any]) -> SurrealGAN:
-    parameters = header["parameters"]
-    model = SurrealGAN(**(parameters | {"preset": preset_from_json(parameters["preset"])}))
-    model.preset_ = model._preset()
-    model.contract_ = Contract.from_json(header["contract"])
-    agreement = {name: np.nan if value is None else float(value) for name, value in header["agreement"].items()}
-    model.agreement_ = Agreement(**agreement)
-    correlation = header.get("correlation")
-    model.correlation_ = None if correlation is None else np.asarray(correlation, float)
-    model.left_out_ = {int(member): str(why) for member, why in header["left_out"]}
-    for name in _STORED:
-        setattr(model, f"{name}_", header[name])
-    model.n_features_in_ = len(model.contract_.features)
-    if header["named"]:
-        model.feature_names_in_ = np.array(model.contract_.features, dtype=object)
-    return model
-
-
-def _spread(members: np.ndarray) -> np.ndarray:
-    return members.std(axis=0, ddof=1) if len(members) > 1 else np.full(members.shape[1:], np.nan)

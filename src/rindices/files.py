@@ -7,10 +7,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rindices.errors import InputError
 
-__all__ = ["atomic_file", "check_writable", "refuse_same"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["atomic_file", "check_writable", "refuse_same", "write_csv"]
 
 
 @contextmanager
@@ -49,6 +53,12 @@ def _flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True, digits: int = 6) -> None:
+    """Write a table beside `path`, then rename; numbers have so many significant digits."""
+    with atomic_file(path) as beside:
+        table.to_csv(beside, float_format=f"%.{digits}g", index=index, encoding="utf-8")
 
 
 def check_writable(path: Path) -> None:

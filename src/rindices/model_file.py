@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +23,7 @@ if TYPE_CHECKING:
     from rindices.preprocessing import Preprocessing
 
 FORMAT = "rindices-model"
-FORMAT_VERSION = 1
-
-_SCALER = ("scaler.mean", "scaler.sd")
-_RESIDUALIZER = ("residualizer.centre", "residualizer.effects")
+FORMAT_VERSION = 2  # 1: linear effects of covariates and nothing else, described as `residualized`
 
 
 class ModelFileError(InputError):
@@ -34,11 +32,12 @@ class ModelFileError(InputError):
 
 def write_model(path: str | Path, header: dict[str, Any], models: Parameters, preprocessing: Preprocessing) -> Path:
     """Write a model beside `path`, then rename, so that no half-written file is ever seen there."""
+    from rindices.preprocessing.storage import arrays_of, describe
+
     path = Path(path)
-    residualizer = preprocessing.residualizer
-    covariates = [] if residualizer is None else [[c.name, c.categories] for c in residualizer.covariates]
-    header = header | {"package_version": rindices.__version__, "residualized": covariates}
-    arrays = {name: np.ascontiguousarray(array) for name, array in _flatten(models, preprocessing).items()}
+    header = header | {"package_version": rindices.__version__, "preprocessing": describe(preprocessing)}
+    flat = _flatten(models) | arrays_of(preprocessing)
+    arrays = {name: np.ascontiguousarray(array) for name, array in flat.items()}
     # NumPy's numbers may come in settings.
     text = json.dumps(header, ensure_ascii=False, allow_nan=False, default=lambda number: number.item())
     metadata = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
@@ -116,24 +115,19 @@ def _digest(header: str, arrays: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def _flatten(models: Parameters, preprocessing: Preprocessing) -> dict[str, np.ndarray]:
-    arrays = {
+def _flatten(models: Parameters) -> dict[str, np.ndarray]:
+    return {
         f"{network}.{layer}.{kind}": np.asarray(array, np.float32)
         for network, layers in models._asdict().items()
         for layer, weights in layers.items()
         for kind, array in weights.items()
     }
-    arrays |= dict(zip(_SCALER, (preprocessing.scaler.mean, preprocessing.scaler.sd), strict=True))
-    if preprocessing.residualizer is not None:
-        fitted = preprocessing.residualizer
-        arrays |= dict(zip(_RESIDUALIZER, (fitted.centre, fitted.effects), strict=True))
-    return arrays
 
 
 def _unflatten(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> tuple[Parameters, Preprocessing]:
     # Here and not above, so that what a model says about itself can be read without loading JAX.
     from rindices.core import networks
-    from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
+    from rindices.preprocessing.storage import describe_version_1, restore
 
     n_models, n_patterns, _ = arrays["transformation.severity.weight"].shape
     sizes = networks.sizes(len(arrays["scaler.mean"]), n_patterns)
@@ -143,15 +137,8 @@ def _unflatten(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> tuple[P
         network: {layer: _read_layer(arrays, f"{network}.{layer}", n_models, of) for layer, of in layers.items()}
         for network, layers in networks.shapes(sizes)._asdict().items()
     }
-    scaler = ControlScaler(*(_checked(arrays, name, (sizes.regions,)) for name in _SCALER))
-    residualizer = None
-    if header["residualized"]:
-        known = tuple(Covariate(name, tuple(of) if of else None) for name, of in header["residualized"])
-        n_columns = sum(1 if c.categories is None else len(c.categories) - 1 for c in known)
-        shapes = ((n_columns,), (n_columns, sizes.regions))
-        fitted = [_checked(arrays, name, shape) for name, shape in zip(_RESIDUALIZER, shapes, strict=True)]
-        residualizer = CovariateResidualizer(known, *fitted)
-    return networks.Parameters(**read), Preprocessing(residualizer, scaler)
+    described = describe_version_1(header) if "residualized" in header else header["preprocessing"]
+    return networks.Parameters(**read), restore(described, partial(_checked, arrays), sizes.regions)
 
 
 def _read_layer(

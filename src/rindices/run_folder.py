@@ -29,6 +29,7 @@ DONE, FAILED, UNFINISHED = "done", "failed", "unfinished"
 # All that a run leaves in its folder; whatever else is there belongs to the user.
 _OURS = frozenset(
     {"model.safetensors", "r_indices.csv", "r_indices.png", "patterns.csv", "selection.csv", "report.html", "truth.csv"}
+    | {"z_scores.csv", "variables.csv", "people.csv", "analysis", "bids"}
     | {SUMMARY, SETTINGS, JOURNAL}
 )
 # What makes results comparable to the bit only while a run goes on; a finished run is the same run without it.
@@ -127,7 +128,7 @@ def held(out: Path, settings: dict[str, dict[str, Any]], *, overwrite: bool = Fa
         for path in _contents(out):
             keep = path.name == JOURNAL or (goes_on and path.name in (SETTINGS, SUMMARY))
             if not keep and (path.name in _OURS or _half_written(path)):
-                path.unlink()
+                _remove(path)
         _clear(out / JOURNAL, only_half_written=not overwrite)
         if not goes_on:
             write_text(out / SETTINGS, toml_text(settings))
@@ -163,6 +164,13 @@ def _who(holder: Path) -> str:
         return f" ({found['process']} on {found['host']}, since {found['since']})"
     except (OSError, ValueError, KeyError, TypeError):
         return ""
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def _clear(journal: Path, *, only_half_written: bool) -> None:

@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from rindices.chunks import Point
-from rindices.config import Preset
+from rindices.config import Correction, Preset
 from rindices.estimator import SurrealGAN
 from rindices.execution import Execution, Memory, Progress, Store
 from rindices.null import FEWEST_REFITS, calibrated, refits
@@ -39,7 +39,7 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     n_null : int, default=0
         Refits of the search on cohorts with permuted labels, 19 or more, to test whether there is anything to find.
         With 0, agreement is compared with a threshold from simulated cohorts.
-    preset, inference, max_steps, latent, random_state, n_jobs, models_per_chunk
+    preset, inference, max_steps, latent, correction, random_state, n_jobs, models_per_chunk
         As in `SurrealGAN`.
 
     Attributes
@@ -81,6 +81,7 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         inference: Literal["consensus", "medoid"] = "consensus",
         max_steps: int | None = None,
         latent: Literal["independent", "correlated"] | None = None,
+        correction: Correction | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         models_per_chunk: int | None = None,
@@ -94,6 +95,7 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.inference = inference
         self.max_steps = max_steps
         self.latent = latent
+        self.correction = correction
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.models_per_chunk = models_per_chunk
@@ -169,6 +171,7 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             "inference",
             "max_steps",
             "latent",
+            "correction",
             "random_state",
             "n_jobs",
             "models_per_chunk",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
@@ -9,6 +10,7 @@ import pandas as pd
 from rindices.agreement import match_patterns
 from rindices.analysis import balance_warnings, group_balance
 from rindices.cohort import Cohort
+from rindices.config import Correction
 from rindices.core import devices
 from rindices.null import to_json
 from rindices.run_folder import DONE
@@ -29,6 +31,11 @@ def describe_people(cohort: Cohort) -> dict[str, Any]:
         "control_labels": list(cohort.control_labels),
         "patient_labels": list(cohort.patient_labels),
         "covariates": [str(name) for name in cohort.covariates.columns],
+        "clinical": [str(name) for name in cohort.clinical.columns],
+        "visits": cohort.visit is not None,
+        "n_read": len(cohort.people),
+        "excluded": cohort.people["reason"][~cohort.people["used"].astype(bool)].value_counts().to_dict(),
+        "n_sites": None if cohort.site is None else int(cohort.site.nunique()),
     }
 
 
@@ -45,6 +52,7 @@ def summarise(
         **describe_people(cohort),
         "n_patterns": model.n_patterns,
         "patterns_chosen_from_data": search.results_["n_patterns"].nunique() > 1,
+        "correction": asdict(search.correction or Correction()),
         "weights": model.preset_.weights._asdict(),
         "preset": model.preset_.name,
         "repetitions": model.n_repetitions,

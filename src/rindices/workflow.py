@@ -9,25 +9,26 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 import rindices
 from rindices import plots
-from rindices.cohort import Cohort, People
+from rindices.bids_output import write_bids
+from rindices.cohort import Cohort
 from rindices.core import devices
 from rindices.errors import InputError
-from rindices.estimator import SurrealGAN
 from rindices.execution import Progress
-from rindices.files import atomic_file
+from rindices.files import write_csv
+from rindices.findings import FOLDER, LIMITS, Roles, analyse, write_findings
 from rindices.journal import Journal
 from rindices.report import write_report
+from rindices.results import of_cohort
 from rindices.run_folder import (
     FAILED,
     JOURNAL,
@@ -47,6 +48,34 @@ _VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
 _FLOAT = "%.6g"
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What to write besides the tables of a run.
+
+    Attributes
+    ----------
+    report
+        Whether to write ``report.html``.
+    limits
+        Of the subgroups: R-indices below the first are low, above the second high.
+    show_ids
+        Whether the report may name participants.
+    figures
+        Folder for every figure of the report as SVG and PNG.
+    bids
+        Whether to write the R-indices as BIDS has them, too.
+    """
+
+    report: bool = True
+    limits: tuple[float, float] = LIMITS
+    show_ids: bool = False
+    figures: Path | None = None
+    bids: bool = False
+
+
+TABLES_AND_REPORT = Wanted()
+
+
 def place() -> dict[str, dict[str, Any]]:
     """Return the versions and the device that a run's bits depend on."""
     devices.prepare()
@@ -64,7 +93,7 @@ def fit_to_folder(
     *,
     settings: dict[str, dict[str, Any]],
     truth: pd.DataFrame | None = None,
-    report: bool = True,
+    wanted: Wanted = TABLES_AND_REPORT,
     overwrite: bool = False,
     progress: Callable[[Progress], None] | None = None,
     ending: AbstractContextManager[Any] | None = None,
@@ -85,8 +114,8 @@ def fit_to_folder(
         Tables of the command and its options, written to ``run.toml``.
     truth
         Known severities of a simulated cohort, to be compared with the R-indices.
-    report
-        Whether to write ``report.html``.
+    wanted
+        What to write besides the tables.
     overwrite
         Whether to replace what run there is in the folder.
     progress
@@ -106,7 +135,10 @@ def fit_to_folder(
             fit_warnings = _fit(search, cohort, settings.get("table", {}), journal, progress)
             summary = summarise(cohort, search, fit_warnings, settings)
             summary["resumed"] = goes_on
-            _write_results(out, cohort, search, settings, summary, truth, start, report)
+            _write_results(out, cohort, search, settings, summary, truth, wanted)
+            summary["seconds"] = round(time.perf_counter() - start, 1)
+            if wanted.report:
+                write_report(out, summary=plain(summary), show_ids=wanted.show_ids, figures=wanted.figures)
             with ending or nullcontext():
                 write_json(out / SUMMARY, summary)
         except InputError:
@@ -114,7 +146,7 @@ def fit_to_folder(
                 discard(out)
             raise
         except Exception as error:
-            _write_failure(out, error, cohort, settings, report)
+            _write_failure(out, error, cohort, settings, wanted.report)
             raise
     discard(out, only_journal=True)
     return summary
@@ -146,9 +178,11 @@ def _fit(
     model = search.best_estimator_
     model.contract_ = replace(
         model.contract_,
-        ignored_columns=cohort.ignored_columns,
+        ignored_columns=cohort.ignored_columns + tuple(map(str, cohort.clinical.columns)),
         id_column=described.get("id", "participant_id"),
         diagnosis_column=described.get("diagnosis", "diagnosis"),
+        site_column=described.get("site"),
+        visit_column=described.get("visit"),
         control_labels=cohort.control_labels,
         patient_labels=cohort.patient_labels,
         unit=described.get("unit"),
@@ -168,30 +202,28 @@ def _write_results(
     settings: dict[str, dict[str, Any]],
     summary: dict[str, Any],
     truth: pd.DataFrame | None,
-    start: float,
-    report: bool,
+    wanted: Wanted,
 ) -> None:
-    """Write all files of a finished run but `summary.json`, which says that it is one."""
-    model, covariates = search.best_estimator_, _covariates(cohort)
-    r_indices = score(model, cohort.features, covariates)
-    r_indices.insert(0, "diagnosis", cohort.diagnosis)
-    r_indices.insert(1, "group", cohort.group)
-    controls = (cohort.group == "control").to_numpy()
-    patterns = model.pattern_maps(cohort.features[controls], None if covariates is None else covariates[controls])
+    """Write all tables and pictures of a finished run, and add to the summary what they say."""
+    model = search.best_estimator_
+    results = of_cohort(model, cohort)
     model.save(out / "model.safetensors")
-    write_csv(r_indices, out / "r_indices.csv")
-    write_csv(patterns, out / "patterns.csv", index=False)
+    results.write(out)
     write_csv(search.history_, out / "selection.csv", index=False)
-    figure = plots.r_index_distributions(r_indices)
+    summary |= {"variables": results.kinds, "subgroup_limits": list(wanted.limits)}
+    write_findings(
+        out / FOLDER, analyse(model, results, Roles(summary["covariates"], summary["clinical"]), wanted.limits)
+    )
+    figure = plots.r_index_distributions(results.r_indices)
     if truth is not None:
+        r_indices = results.r_indices.set_index("participant_id")
         summary["recovery"] = recovery(truth, r_indices)
         write_csv(truth, out / "truth.csv", index=False)
         figure = _recovery_figure(truth, r_indices, summary)
     plots.figure_png(figure, out / "r_indices.png")
+    if wanted.bids:
+        write_bids(out / "bids", results.r_indices, summary, visit=cohort.visit is not None)
     write_text(out / SETTINGS, toml_text(settings | {"plan": {"models_per_chunk": search.models_per_chunk_}}))
-    summary["seconds"] = round(time.perf_counter() - start, 1)
-    if report:
-        write_report(out, summary=plain(summary))
 
 
 def _write_failure(
@@ -206,26 +238,6 @@ def _write_failure(
             write_report(out)
     except (OSError, ValueError):
         return  # it still says that it is not finished
-
-
-def score(model: SurrealGAN, features: pd.DataFrame, covariates: pd.DataFrame | None) -> pd.DataFrame:
-    """Return R-indices and their spread over repetitions, ids as index."""
-    names = list(model.get_feature_names_out())
-    values = np.hstack([model.transform(features, covariates), model.spread(features, covariates)])
-    return pd.DataFrame(values, index=features.index, columns=[*names, *(f"{name}_sd" for name in names)])
-
-
-def apply_to_people(model: SurrealGAN, people: People) -> pd.DataFrame:
-    """Score new people: ids as index, then diagnosis, R-indices, spread, and what is unusual about them."""
-    table = score(model, people.features, people.covariates if people.covariates.shape[1] else None)
-    table.insert(0, "diagnosis", people.diagnosis)
-    return table.assign(flags=people.flags)
-
-
-def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True) -> None:
-    """Write a table beside `path`, then rename."""
-    with atomic_file(path) as beside:
-        table.to_csv(beside, float_format=_FLOAT, index=index)
 
 
 def _recovery_figure(truth: pd.DataFrame, r_indices: pd.DataFrame, summary: dict[str, Any]) -> Figure:

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.cohort import make_cohort
-from rindices.cohort.contract import Contract, CovariateSpec, check_people, read_people
+from rindices.cohort import check_people, make_cohort, read_people
+from rindices.cohort.contract import Contract, CovariateSpec
 from rindices.errors import InputError
 
 REGIONS = ["lHip", "rHip", "lAmy", "rAmy", "lEnt"]
@@ -83,6 +83,9 @@ def test_json_brings_the_contract_back(contract):
         {"covariates": [{"name": "lHip", "categories": ["a"], "minimum": None, "maximum": None, "codes": None}]},
         {"id_column": None},
         {"unit": 3},
+        {"site_column": "lHip"},
+        {"visit_column": "age"},
+        {"visit_column": 3},
         {"surplus": 1},
     ],
 )
@@ -215,3 +218,70 @@ def test_the_unit_is_named_where_known(contract):
     frame[REGIONS] *= 1000
     with pytest.raises(InputError, match=r"the model was trained on values in mL"):
         check_people(frame, known)
+
+
+def sited():
+    cohort = make_cohort(
+        training().assign(wave=1),
+        id="subject",
+        diagnosis="dx",
+        patients="AD",
+        covariates="age",
+        site="centre",
+        visit="wave",
+        clinical="iq",
+    )
+    return Contract.from_cohort(cohort, id_column="subject", diagnosis_column="dx", visit_column="wave")
+
+
+def test_contracts_of_earlier_versions_are_read(contract):
+    old = {name: value for name, value in contract.to_json().items() if name not in ("site_column", "visit_column")}
+    assert Contract.from_json(old) == contract
+    with pytest.raises(ValueError, match="expected the entries"):
+        Contract.from_json({name: value for name, value in old.items() if name != "unit"})
+
+
+def test_site_and_visit_are_remembered():
+    known = sited()
+    assert (known.site_column, known.visit_column) == ("centre", "wave")
+    assert [spec.name for spec in known.covariates] == ["age", "centre"]
+    assert "iq" in known.ignored_columns  # a clinical score of the training table is no unknown region
+    assert Contract.from_json(json.loads(json.dumps(known.to_json()))) == known
+
+
+def test_people_of_new_sites_pass_only_if_asked():
+    frame = with_cell(2, "centre", "Rom")
+    with pytest.raises(InputError, match="'centre' was coded Bonn, Oslo"):
+        check_people(frame, sited())
+    result = check_people(frame, sited(), new_sites="uncorrected")
+    assert result.covariates["centre"].iloc[2] == "Rom"
+    assert result.flags.tolist() == [
+        *("", "", "site Rom is not one of the model's: not corrected for site", "", "", "", "", "")
+    ]
+    with pytest.raises(InputError, match="'sex' was coded"):
+        check_people(people().assign(sex=people()["sex"] + 1), contract_with_sex(), new_sites="uncorrected")
+    with pytest.raises(InputError, match="--new-sites should be refuse or uncorrected, found 'keep'"):
+        check_people(people(), sited(), new_sites="keep")
+
+
+def contract_with_sex():
+    cohort = make_cohort(training(), id="subject", diagnosis="dx", patients="AD", covariates="sex", exclude="iq")
+    return Contract.from_cohort(cohort, id_column="subject", diagnosis_column="dx")
+
+
+def test_new_people_may_have_visits_and_clinical_scores(contract, tmp_path):
+    frame = pd.concat([people().assign(wave="bl"), people().assign(wave="m06")], ignore_index=True)
+    frame["mmse"] = np.resize([29.0, np.nan], 16)
+    with pytest.raises(InputError, match=r"occurs in rows 2 and 10[\s\S]*--visit COLUMN"):
+        check_people(frame, contract, clinical="mmse")
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    result = read_people(tmp_path / "new.csv", contract, visit="wave", clinical="mmse")
+    assert result.visit.tolist() == frame["wave"].tolist()
+    assert result.clinical["mmse"].isna().sum() == 8
+    assert result.features.index.tolist() == frame["subject"].tolist()
+    assert result.group.tolist() == np.where(frame["dx"] == "CN", "control", "patient").tolist()
+    by_contract = check_people(frame.drop(columns="mmse"), sited())
+    assert by_contract.visit.tolist() == frame["wave"].tolist()
+    assert check_people(people(), sited()).visit is None
+    with pytest.raises(InputError, match=r"needs column 'age', so it cannot be a clinical score"):
+        check_people(people(), contract, clinical="age")

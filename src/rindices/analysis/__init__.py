@@ -1,5 +1,23 @@
 """What follows from R-indices and what could mislead about them: results as tables."""
 
+from rindices.analysis.associations import associations
 from rindices.analysis.balance import balance_warnings, group_balance
+from rindices.analysis.change import change_per_year
+from rindices.analysis.dose_response import dose_response
+from rindices.analysis.drivers import drivers
+from rindices.analysis.flow import flow_table
+from rindices.analysis.group_check import group_check
+from rindices.analysis.subgroups import subgroup_effects, subgroup_sizes
 
-__all__ = ["balance_warnings", "group_balance"]
+__all__ = [
+    "associations",
+    "balance_warnings",
+    "change_per_year",
+    "dose_response",
+    "drivers",
+    "flow_table",
+    "group_balance",
+    "group_check",
+    "subgroup_effects",
+    "subgroup_sizes",
+]

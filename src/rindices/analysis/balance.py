@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
-from scipy.stats import chi2, false_discovery_control
+from scipy.stats import chi2
 from scipy.stats import t as student_t
 
+from rindices.analysis.columns import known_values
+from rindices.analysis.statistics import false_discovery
 from rindices.errors import InputError, counted, shown
 
 LARGEST_Q = 0.05  # the usual false discovery rate: a difference of this q is hardly chance
@@ -62,7 +63,7 @@ def group_balance(variables: pd.DataFrame, patient: ArrayLike) -> pd.DataFrame:
     is_patient = _flags(patient, len(variables))
     rows = [_compared(str(name), column, is_patient) for name, column in variables.items()]
     table = pd.DataFrame(rows, columns=list(_Row._fields)).astype({"difference": float, "p": float})
-    table["q"] = _false_discovery(table["p"].to_numpy(float))
+    table["q"] = false_discovery(table["p"].to_numpy(float))
     table["imbalanced"] = (table["q"] < LARGEST_Q) & (table["difference"].abs() > SMALLEST_DIFFERENCE)
     return table
 
@@ -100,14 +101,9 @@ def _flags(patient: ArrayLike, n_people: int) -> np.ndarray:
 
 
 def _compared(name: str, column: pd.Series, is_patient: np.ndarray) -> _Row:
-    known = column.notna().to_numpy()
-    values, in_patients = column[known].infer_objects(), is_patient[known]
-    if is_numeric_dtype(values) and not is_bool_dtype(values):
-        finite = np.isfinite(values.to_numpy(float))  # an infinite number says as little as a missing one
-        values, in_patients = values[finite], in_patients[finite]
-        kind = "category" if values.nunique() == 2 else "number"
-    else:
-        kind = "category"
+    known = known_values(column)
+    values, in_patients = known.values, is_patient[known.people]
+    kind = "number" if known.is_number and values.nunique() != 2 else "category"
     compare, describe = (_compare_numbers, _mean_and_sd) if kind == "number" else (_compare_categories, _shares)
     n_controls, n_patients = int((~in_patients).sum()), int(in_patients.sum())
     if values.nunique() == 1:
@@ -162,10 +158,3 @@ def _shares(values: pd.Series, group: np.ndarray) -> str:
     if len(categories) > _SHOWN_CATEGORIES:
         return counted(inside.nunique(), "category", "categories")
     return ", ".join(f"{shown(category)} {100 * (inside == category).mean():.0f} %" for category in categories)
-
-
-def _false_discovery(p: np.ndarray) -> np.ndarray:
-    q, known = np.full(len(p), np.nan), ~np.isnan(p)
-    if known.any():
-        q[known] = false_discovery_control(p[known])
-    return q

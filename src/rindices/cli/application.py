@@ -45,3 +45,11 @@ Exclude = Annotated[str, option("Columns of numbers that are not regions: names 
 Steps = Annotated[int | None, option("Longest training.", "by preset", min=1)]
 Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The same seed repeats the same result.")]
 Repetitions = Annotated[int, typer.Option(min=1, help="Trainings to compare and average.")]
+Clinical = Annotated[
+    str, option("Clinical scores to compare with the R-indices: columns, e.g. mmse,apoe4, or a table joined by id.")
+]
+Limits = Annotated[str, typer.Option(help="R-indices below the first are low, above the second high, for subgroups.")]
+ShowIds = Annotated[
+    bool, typer.Option("--show-ids", help="Put participants' ids into the report, with a card for each person.")
+]
+Figures = Annotated[Path | None, option("Folder for every figure of the report as SVG and PNG.")]

@@ -9,10 +9,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rindices.cli.application import Exclude, Repetitions, Seed, Steps, app, argument, option
+from rindices.cli.application import (
+    Clinical,
+    Exclude,
+    Figures,
+    Limits,
+    Repetitions,
+    Seed,
+    ShowIds,
+    Steps,
+    app,
+    argument,
+    option,
+)
 from rindices.cli.bars import TrainingBars
 from rindices.cli.console import console, describe_cohort, describe_places, describe_run, log, set_output
-from rindices.cli.options import check_options, numbers, replayed
+from rindices.cli.options import (
+    CORRECTION,
+    check_options,
+    clinical_columns,
+    corrected,
+    covariates_of,
+    limits_of,
+    names_of,
+    numbers,
+    replayed,
+)
 from rindices.cli.stopping import Ending, guarded, interruptible
 from rindices.errors import InputError
 
@@ -24,13 +46,33 @@ if TYPE_CHECKING:
 @guarded
 def fit(
     context: typer.Context,
-    table: Annotated[Path | None, argument("Table of people: CSV, TSV or Parquet, one row a person.")] = None,
+    table: Annotated[
+        Path | None, argument("Table of people: CSV, TSV or Parquet, one row a person; or a BIDS folder.")
+    ] = None,
     out: Annotated[Path | None, option("Folder for the results: new, or that of the same run, which goes on.")] = None,
     id: Annotated[str, typer.Option(help="Column with the people's ids.")] = "participant_id",
     diagnosis: Annotated[str, typer.Option(help="Column with the diagnosis labels.")] = "diagnosis",
     control: Annotated[str | None, option("Label(s) of controls; CN, HC, control, 0 ... are recognised.")] = None,
     patients: Annotated[str | None, option("Label(s) of patients, e.g. MCI,AD; others are only scored.")] = None,
     covariates: Annotated[str, option("Columns whose effects are removed, e.g. age,sex.")] = "",
+    smooth: Annotated[str, option("Covariates whose effect is a curve rather than a line, e.g. age.")] = "",
+    interactions: Annotated[str, option("Covariates that change each other's effect, e.g. age:sex.")] = "",
+    proportion: Annotated[str | None, option("Head size that the regions are divided by, e.g. icv.")] = None,
+    site: Annotated[str | None, option("Column with the site: its shifts and scales are removed (ComBat).")] = None,
+    small_sites: Annotated[
+        str, typer.Option(help="Sites with fewer than 5 controls: refuse, or drop their people.")
+    ] = "refuse",
+    visit: Annotated[str | None, option("Column that tells a person's repeated visits apart.")] = None,
+    clinical: Clinical = "",
+    join: Annotated[str, option("More tables of the same people, joined by id.")] = "",
+    dictionary: Annotated[Path | None, option("Data dictionary of the table: CSV, TSV or a BIDS JSON file.")] = None,
+    drop_missing: Annotated[
+        bool,
+        typer.Option("--drop-missing", help="Leave out people with missing or impossible values; they are listed."),
+    ] = False,
+    drop_outliers: Annotated[
+        bool, typer.Option("--drop-outliers", help="Leave out people far from all others; they are listed.")
+    ] = False,
     features: Annotated[str | None, option("Regions: names, prefix*, or a file of names.", "all numbers")] = None,
     exclude: Exclude = "",
     unit: Annotated[str | None, option("Unit of the regions, e.g. mL; kept with the model.")] = None,
@@ -56,6 +98,10 @@ def fit(
     dask: Annotated[str | None, option("Train on a Dask cluster: tcp://HOST:PORT, or local.")] = None,
     models_per_chunk: Annotated[int | None, option("Models that train together.", "what fits", min=1)] = None,
     report: Annotated[bool, typer.Option(help="Write report.html.")] = True,
+    subgroup_limits: Limits = "0.4,0.7",
+    show_ids: ShowIds = False,
+    figures: Figures = None,
+    bids: Annotated[bool, typer.Option("--bids", help="Also write r_indices.tsv and .json as BIDS has them.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the folder.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
     log_json: Annotated[bool, typer.Option("--log-json", help="Print one JSON object a line.")] = False,
@@ -74,8 +120,20 @@ def fit(
     elif table is None:
         raise InputError("A table is needed: rindices fit TABLE --out FOLDER.")
     else:
-        roles = {"id": id, "diagnosis": diagnosis, "control": control, "patients": patients, "covariates": covariates}
+        roles: dict[str, Any] = {
+            "id": id,
+            "diagnosis": diagnosis,
+            "control": control,
+            "patients": patients,
+            "covariates": covariates,
+        }
+        roles |= {"site": site, "small_sites": small_sites, "visit": visit}
+        scores, tables = clinical_columns(clinical, names_of(join), id, visit)
+        roles |= {"clinical": scores, "join": tables}
+        roles |= {"dictionary": None if dictionary is None else str(dictionary)}
+        roles |= {"drop_missing": drop_missing, "drop_outliers": drop_outliers}
         source = {"path": str(table), **roles, "features": features, "exclude": exclude, "unit": unit}
+        source |= {"smooth": names_of(smooth), "interactions": names_of(interactions), "proportion": proportion}
         options = {"n_patterns": numbers("--patterns", patterns, int)}
         options |= {
             "orthogonality": None if orthogonality is None else numbers("--orthogonality", orthogonality, float)
@@ -83,59 +141,49 @@ def fit(
         options |= {"n_repetitions": repetitions, "exhaustive": exhaustive, "n_null": null, "preset": preset}
         options |= {"max_steps": steps, "latent": latent, "random_state": seed}
     check_options(options)
-    _fit(source, options, out, overwrite=overwrite, report=report, plan=models_per_chunk, dask=dask, workers=workers)
+    wanted = {"report": report, "limits": limits_of(subgroup_limits), "show_ids": show_ids, "figures": figures}
+    options["models_per_chunk"] = models_per_chunk
+    _fit(source, options, out, wanted | {"bids": bids}, overwrite=overwrite, cluster=dask, workers=workers)
 
 
 def _fit(
-    source: dict[str, Any],
-    options: dict[str, Any],
-    out: Path,
-    *,
-    overwrite: bool,
-    report: bool,
-    plan: int | None,
-    **where: Any,
+    source: dict[str, Any], options: dict[str, Any], out: Path, wanted: dict[str, Any], *, overwrite: bool, **where: Any
 ) -> None:
-    from rindices.interop.muse import MUSE72, UNIT
     from rindices.run_folder import check_free, is_complete
 
     check_free(out)
-    expected = source.pop("sha256", None)
-    unit = source.pop("unit", None) or (UNIT if source.get("features") == MUSE72 else None)
-    path = Path(source.pop("path"))
-    cohort = _read_cohort(path, source)
+    expected, plan = source.pop("sha256", None), options.pop("models_per_chunk")
+    cohort, unit = _read(source)
     if expected is not None and cohort.sha256 != expected:
-        raise InputError(f"{path} is not the table that the run was made of: its contents differ.\nGive that table.")
+        raise InputError(
+            f"{source['path']} is not the table that the run was made of: its contents differ.\nGive that table."
+        )
     describe_cohort(cohort)
-    settings = settings_of(cohort, {"path": str(path), **source, "unit": unit}, options)
+    settings = settings_of(cohort, source | {"unit": unit}, options)
     if not overwrite and is_complete(out, settings):
         console.print("This very run is already complete: nothing to do. --overwrite makes it again.")
         describe_places(out, report=(out / "report.html").is_file())
         log("done", status="done", exit_code=0, out=str(out))
         console.print("Done before.", style="green")
         return
-    options = options | {"models_per_chunk": plan}
-    summary = train_and_write(
-        cohort,
-        options,
-        out,
-        settings=settings,
-        report=report,
-        overwrite=overwrite,
-        cluster=where["dask"],
-        workers=where["workers"],
-    )
-    describe_run(summary, out, cohort, report=report)
+    options = options | {"models_per_chunk": plan, "correction": corrected(source)}
+    summary = train_and_write(cohort, options, out, wanted, settings=settings, overwrite=overwrite, **where)
+    describe_run(summary, out, cohort, report=wanted["report"])
 
 
-def _read_cohort(path: Path, source: dict[str, Any]) -> Cohort:
+def _read(source: dict[str, Any]) -> tuple[Cohort, str | None]:
+    """Read the cohort and tell the unit of its regions; covariates of the correction need no second mention."""
     from rindices.cohort import read_cohort
-    from rindices.interop.muse import MUSE72, MUSE72_NAMES, with_muse72
+    from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
 
-    if source.get("features") != MUSE72:
-        return read_cohort(path, **source)
+    roles = {name: value for name, value in source.items() if name not in CORRECTION and name not in ("path", "unit")}
+    roles["covariates"] = covariates_of(source)
+    if source["features"] != MUSE72:
+        cohort = read_cohort(source["path"], **roles)
+        return cohort, source["unit"] or cohort.unit
     others = {"features": MUSE72_NAMES, "exclude": ()}
-    return read_cohort(path, **source | others, prepare=lambda table: with_muse72(table, source["exclude"]))
+    prepare = lambda table: with_muse72(table, source["exclude"])  # noqa: E731 (one line says it)
+    return read_cohort(source["path"], **roles | others, prepare=prepare), source["unit"] or UNIT
 
 
 def settings_of(cohort: Cohort, source: dict[str, Any], options: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -159,6 +207,7 @@ def train_and_write(
     cohort: Cohort,
     options: dict[str, Any],
     out: Path,
+    wanted: dict[str, Any] | None = None,
     *,
     settings: dict[str, dict[str, Any]],
     cluster: str | None = None,
@@ -168,13 +217,14 @@ def train_and_write(
     """Load the engine, train behind progress bars, and write the run folder."""
     from rindices.clusters import parallel
     from rindices.search import SurrealGANSearch
-    from rindices.workflow import fit_to_folder
+    from rindices.workflow import Wanted, fit_to_folder
 
     search, ending = SurrealGANSearch(**options), Ending()
 
     def work() -> dict[str, Any]:
         with parallel(cluster, workers), TrainingBars() as bars:
-            return fit_to_folder(cohort, search, out, settings=settings, progress=bars, ending=ending, **rest)
+            told: dict[str, Any] = {"settings": settings, "progress": bars, "ending": ending}
+            return fit_to_folder(cohort, search, out, wanted=Wanted(**wanted or {}), **told, **rest)
 
     how_to_go_on = f"Repeat the same command to go on: what was trained is kept in {out}."
     return interruptible(work, how_to_go_on, ending)

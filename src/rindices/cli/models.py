@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rindices.cli.application import Exclude, Model, Table, app, argument, option
+import typer
+
+from rindices.cli.application import Exclude, Figures, Model, ShowIds, Table, app, argument, option
 from rindices.cli.console import console
+from rindices.cli.options import limits_of
 from rindices.cli.stopping import guarded
 from rindices.errors import InputError, counted
 from rindices.files import check_writable, refuse_same
@@ -22,6 +25,14 @@ def apply(
     table: Table,
     out: Annotated[Path, option("Table of R-indices to write.")],
     exclude: Exclude = "",
+    visit: Annotated[str | None, option("Column that tells a person's repeated visits apart.")] = None,
+    new_sites: Annotated[
+        str, typer.Option(help="People of sites that the model does not know: refuse, or leave uncorrected.")
+    ] = "refuse",
+    report: Annotated[Path | None, option("Also write a report of these people here.")] = None,
+    clinical: Annotated[str, option("For the report: columns of the table with clinical scores.")] = "",
+    show_ids: ShowIds = False,
+    figures: Figures = None,
 ) -> None:
     """Give R-indices to new people.
 
@@ -30,33 +41,46 @@ def apply(
     from rindices.cohort import Contract
     from rindices.model_file import read_header
 
-    check_writable(out)
-    refuse_same(out, table, model)
+    for path in (out, report):
+        if path is not None:
+            check_writable(path)
+            refuse_same(path, table, model)
     contract = Contract.from_json(read_header(model)["contract"])
-    people = _read_people(table, contract, exclude)
+    people = _read_people(table, contract, exclude, visit=visit, new_sites=new_sites, clinical=clinical)
     from rindices.estimator import load_model
-    from rindices.workflow import apply_to_people, write_csv
+    from rindices.files import write_csv
+    from rindices.results import of_people
 
-    scores = apply_to_people(load_model(model), people)
-    write_csv(scores, out)
-    console.print(f"Scored {counted(len(scores), 'person', 'people')} in {counted(len(contract.features), 'region')}.")
-    flagged = int((scores["flags"] != "").sum())
+    fitted = load_model(model)
+    results = of_people(fitted, people)
+    write_csv(results.r_indices, out, index=False)
+    console.print(
+        f"Scored {counted(len(people.features), 'person', 'people')} in {counted(len(contract.features), 'region')}."
+    )
+    flagged = int((people.flags != "").sum())
     if flagged:
         console.print(
             f"{flagged} of them lie outside what the model was trained on: see the column flags.", style="yellow"
         )
     console.print(f"R-indices: {out}")
+    if report is not None:
+        from rindices.reporting import report_of_people
+
+        about = {"model": model.name, "source": table.name}
+        names = tuple(people.clinical.columns)
+        report_of_people(fitted, results, report, about=about, clinical=names, show_ids=show_ids, figures=figures)
+        console.print(f"Report:    {report}")
 
 
-def _read_people(path: Path, contract: Contract, exclude: str) -> People:
+def _read_people(path: Path, contract: Contract, exclude: str, **roles: Any) -> People:
     """Read new people; volumes of single MUSE regions are summed where the model wants the sums."""
     from rindices.cohort import check_people, read_table
     from rindices.interop.muse import is_muse72, with_muse72
 
     table = read_table(path, text_columns=(contract.id_column, contract.diagnosis_column))
     if is_muse72(contract.features) and not {*contract.features} <= {*map(str, table.columns)}:
-        return check_people(with_muse72(table, exclude), contract)
-    return check_people(table, contract, exclude=exclude)
+        return check_people(with_muse72(table, exclude), contract, **roles)
+    return check_people(table, contract, exclude=exclude, **roles)
 
 
 @app.command(name="import-official")
@@ -134,12 +158,47 @@ def _known(value: object) -> object:
 def report(
     folder: Annotated[Path, argument("A run folder.")],
     out: Annotated[Path | None, option("File to write.", "report.html in the folder")] = None,
+    clinical: Annotated[
+        Path | None, option("Table of clinical scores, joined by id; they become part of the run.")
+    ] = None,
+    id: Annotated[str, typer.Option(help="Column with the ids in that table.")] = "participant_id",
+    visit: Annotated[
+        str, typer.Option(help="Column with the visits in that table, where the run has visits.")
+    ] = "visit",
+    subgroup_limits: Annotated[
+        str | None, option("R-indices below the first are low, above the second high.", "as before")
+    ] = None,
+    show_ids: ShowIds = False,
+    figures: Figures = None,
 ) -> None:
-    """Write the report of a run again."""
+    """Write the report of a run again, with clinical scores that came later."""
     from rindices.report import write_report
 
-    try:
-        path = write_report(folder, out)
-    except ValueError as error:
-        raise InputError(str(error)) from error
+    told: tuple[str, ...] = ()
+    if clinical is None and subgroup_limits is None:  # nothing to compute: the engine is not needed
+        try:
+            path = write_report(folder, out, show_ids=show_ids, figures=figures)
+        except ValueError as error:
+            raise InputError(str(error)) from error
+    else:
+        from rindices.reporting import report_again
+
+        limits = None if subgroup_limits is None else limits_of(subgroup_limits)
+        try:
+            path, told = report_again(
+                folder,
+                out,
+                clinical=clinical,
+                id_column=id,
+                visit_column=visit,
+                limits=limits,
+                show_ids=show_ids,
+                figures=figures,
+            )
+        except ValueError as error:
+            raise InputError(str(error)) from error
+    for sentence in told:
+        console.print(sentence)
     console.print(f"Report: {path}")
+    if figures is not None:
+        console.print(f"Figures: {figures}")

@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from rindices.errors import InputError, listed
 
+if TYPE_CHECKING:
+    from rindices.config import Correction
+
 _WITH_CONFIG = {"config", "table", "out", "workers", "dask", "models_per_chunk", "report"} | {
     "overwrite",
     "quiet",
     "log_json",
+    "subgroup_limits",
+    "show_ids",
+    "figures",
+    "bids",
 }
-_TABLE_KEYS = {"path", "sha256", "id", "diagnosis", "control", "patients", "covariates", "features", "exclude", "unit"}
+CORRECTION = ("smooth", "interactions", "proportion")
+# What a table's settings are where a run.toml does not say.
+_TABLE_DEFAULTS: dict[str, Any] = {
+    "control": None,
+    "patients": None,
+    "covariates": (),
+    "exclude": (),
+    "unit": None,
+    "site": None,
+    "small_sites": "refuse",
+    "visit": None,
+    "clinical": (),
+    "join": (),
+    "dictionary": None,
+    "drop_missing": False,
+    "drop_outliers": False,
+    "smooth": (),
+    "interactions": (),
+    "proportion": None,
+}
+_TABLE_KEYS = {"path", "sha256", "id", "diagnosis", "features", *_TABLE_DEFAULTS}
 _OPTION_KEYS = {"n_patterns", "orthogonality", "n_repetitions", "exhaustive", "n_null", "preset", "max_steps"} | {
     "latent",
     "random_state",
@@ -37,9 +64,7 @@ def replayed(
     try:
         source, options = dict(settings["table"]), dict(settings["training"])
         path = Path(source["path"]) if table is None else table
-        source = {"exclude": ()} | source | {"path": str(path)}
-        for name in ("control", "patients", "unit"):
-            source.setdefault(name, None)
+        source = _TABLE_DEFAULTS | source | {"path": str(path)}
         for name in ("orthogonality", "max_steps", "latent"):
             options.setdefault(name, None)
         plan = settings.get("plan", {}).get("models_per_chunk")
@@ -64,6 +89,63 @@ def numbers(option: str, text: str, kind: type) -> list[Any]:
     if not found:
         raise InputError(f"{option} {text!r} holds no number: the first should not exceed the last.")
     return list(dict.fromkeys(found))
+
+
+def names_of(text: str) -> list[str]:
+    """Read names separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def clinical_columns(clinical: str, join: list[str], id: str, visit: str | None) -> tuple[list[str], list[str]]:
+    """Return the clinical columns and the tables to join; of a table of scores all columns are clinical."""
+    from rindices.cohort import read_table
+    from rindices.cohort.columns import wanted_names
+
+    if not clinical.casefold().endswith((".csv", ".tsv", ".parquet", ".csv.gz", ".tsv.gz")):
+        return list(wanted_names(clinical)), join
+    columns = [str(name) for name in read_table(clinical, text_columns=(id,))]
+    return [name for name in columns if name not in (id, visit)], [*join, clinical]
+
+
+def limits_of(text: str) -> tuple[float, float]:
+    """Read the two limits of the subgroups."""
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise InputError(f"--subgroup-limits should be two numbers such as 0.4,0.7, found {text!r}.") from error
+    if not 0 < low < high < float("inf"):
+        raise InputError(f"--subgroup-limits should rise from above 0, such as 0.4,0.7, found {text!r}.")
+    return low, high
+
+
+def corrected(source: dict[str, Any]) -> Correction | None:
+    """Return how covariates and sites are to be corrected; nothing where it is by lines alone."""
+    from rindices.config import Correction
+
+    correction = Correction(
+        smooth=tuple(source["smooth"]),
+        interactions=_pairs(source["interactions"]),
+        proportion=source["proportion"],
+        site=source["site"],
+    )
+    return None if correction == Correction() else correction
+
+
+def covariates_of(source: dict[str, Any]) -> list[str]:
+    """Return the covariates, and those that only the correction names."""
+    from rindices.cohort.columns import wanted_names
+
+    head_size = [] if source["proportion"] is None else [source["proportion"]]
+    pairs = [name for pair in _pairs(source["interactions"]) for name in pair]
+    return list(dict.fromkeys([*wanted_names(source["covariates"]), *source["smooth"], *pairs, *head_size]))
+
+
+def _pairs(interactions: list[str]) -> tuple[tuple[str, str], ...]:
+    pairs = [tuple(name.strip() for name in text.split(":")) for text in interactions]
+    for text, pair in zip(interactions, pairs, strict=True):
+        if len(pair) != 2 or not all(pair) or pair[0] == pair[1]:
+            raise InputError(f"--interactions should be pairs of covariates such as age:sex, found {text!r}.")
+    return tuple((pair[0], pair[1]) for pair in pairs)
 
 
 def check_options(options: dict[str, Any]) -> None:

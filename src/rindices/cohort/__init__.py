@@ -1,7 +1,12 @@
 """Users' tables: read, checked, and sorted into controls, patients and others. Every check of a table lives here."""
 
-from rindices.cohort.contract import Contract, CovariateSpec, People, check_people, read_people
-from rindices.cohort.people import MIN_PEOPLE, MIN_REGIONS, Cohort, make_cohort, read_cohort
+from rindices.cohort.columns import MIN_REGIONS
+from rindices.cohort.contract import Contract, CovariateSpec
+from rindices.cohort.joining import join_by_id
+from rindices.cohort.labels import MIN_PEOPLE
+from rindices.cohort.making import make_cohort, read_cohort
+from rindices.cohort.new_people import People, check_people, read_people
+from rindices.cohort.people import Cohort
 from rindices.cohort.tables import read_table
 
 __all__ = [
@@ -12,6 +17,7 @@ __all__ = [
     "CovariateSpec",
     "People",
     "check_people",
+    "join_by_id",
     "make_cohort",
     "read_cohort",
     "read_people",

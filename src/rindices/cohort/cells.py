@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +16,10 @@ __all__ = [
     "MISSING_TEXT",
     "Roster",
     "has_numbers",
-    "number_block",
     "read_roster",
     "require_column",
     "share_of_numbers",
+    "spreadsheet_rows",
     "text_of",
     "tidy_table",
     "with_numbers",
@@ -83,7 +83,7 @@ def _as_numbers(text: pd.Series, decimal_comma: bool) -> pd.Series:
     return numbers.astype(np.float64) if numbers.notna().sum() == text.notna().sum() else text
 
 
-def tidy_table(frame: pd.DataFrame, text_columns: tuple[str, str]) -> pd.DataFrame:
+def tidy_table(frame: pd.DataFrame, text_columns: tuple[str, ...]) -> pd.DataFrame:
     """Return a table of people with its columns as numbers or text; the first text column may also be the index."""
     if frame.index.name == text_columns[0] and text_columns[0] not in frame.columns:
         frame = frame.reset_index()
@@ -117,7 +117,7 @@ class Roster:
     rows: NDArray[np.int64]
 
     def at(self, position: int) -> str:
-        """Return ``row 17 (participant 0031)``."""
+        """Return ``row 17 (participant 0031)``, for errors; what is kept, as warnings are, names the row only."""
         return f"row {self.rows[position]} (participant {self.ids[position]})"
 
 
@@ -145,89 +145,59 @@ def require_column(frame: pd.DataFrame, name: str, role: str, remedy: str) -> No
         )
 
 
-def read_roster(frame: pd.DataFrame, id_column: str, remedy: str = "Rename the column, or use --id COLUMN.") -> Roster:
-    """Return the ids as text, refusing missing and repeated ones."""
+def read_roster(
+    frame: pd.DataFrame,
+    id_column: str,
+    remedy: str = "Rename the column, or use --id COLUMN.",
+    visit_column: str | None = None,
+) -> Roster:
+    """Return the ids as text, refusing missing and repeated ones; with visits, only their repeated visits."""
     require_column(frame, id_column, "the people's ids", remedy)
     ids, rows = text_of(frame[id_column]), spreadsheet_rows(frame)
-    missing = ids.isna().to_numpy()
+    _refuse_empty(ids, rows, "Every person needs an id", "ids")
+    if visit_column is None:
+        _refuse_repeated(ids, rows, id_column)
+    else:
+        require_column(frame, visit_column, "the visit", "Correct the name in --visit, or add the column.")
+        visits = text_of(frame[visit_column])
+        _refuse_empty(visits, rows, "Every row needs a visit", "visits")
+        _refuse_repeated_visits(ids, visits, rows, visit_column)
+    return Roster(pd.Index(ids.tolist(), name="participant_id"), rows)
+
+
+def _refuse_empty(cells: pd.Series, rows: NDArray[np.int64], expected: str, what: str) -> None:
+    missing = cells.isna().to_numpy()
     if missing.any():
         raise InputError(
-            f"Every person needs an id, but column {id_column!r} is empty in {counted(int(missing.sum()), 'row')}: "
-            f"row {listed(rows[missing])}.\nFill in the ids or remove these rows."
+            f"{expected}, but column {str(cells.name)!r} is empty in {counted(int(missing.sum()), 'row')}: "
+            f"row {listed(rows[missing])}.\nFill in the {what} or remove these rows."
         )
+
+
+def _refuse_repeated(ids: pd.Series, rows: NDArray[np.int64], id_column: str) -> None:
     repeated = ids.duplicated().to_numpy()
     if repeated.any():
         first = ids.to_numpy()[repeated][0]
         places = listed(rows[(ids == first).to_numpy()], joiner=" and ")
         raise InputError(
             f"Every person needs an id of their own, but {first!r} occurs in rows {places} of column {id_column!r}"
-            f"{_more_repeated(ids[repeated])}.\nKeep one row per person (one visit each), or make the ids differ."
+            f"{_more_repeated(ids[repeated])}.\nIf these are visits of one person, name their column with "
+            "--visit COLUMN; otherwise make the ids differ."
         )
-    return Roster(pd.Index(ids.tolist(), name="participant_id"), rows)
+
+
+def _refuse_repeated_visits(ids: pd.Series, visits: pd.Series, rows: NDArray[np.int64], visit_column: str) -> None:
+    repeated = pd.DataFrame({"id": ids, "visit": visits}).duplicated().to_numpy()
+    if repeated.any():
+        first = int(np.flatnonzero(repeated)[0])
+        same = ((ids == ids.iloc[first]) & (visits == visits.iloc[first])).to_numpy()
+        raise InputError(
+            f"A person's visits must differ, but participant {ids.iloc[first]!r} has the visit {visits.iloc[first]!r} "
+            f"(column {visit_column!r}) in rows {listed(rows[same], joiner=' and ')} "
+            f"({counted(int(repeated.sum()), 'repeated row')} in all).\nKeep one of them, or correct the visits."
+        )
 
 
 def _more_repeated(ids: pd.Series) -> str:
     others = ids.nunique() - 1
     return f" ({counted(others, 'other id')} repeated as well)" if others else ""
-
-
-def number_block(
-    frame: pd.DataFrame, columns: Sequence[str], roster: Roster, *, kind: str, option: str = ""
-) -> NDArray[np.float64]:
-    """Return the columns as a float64 array, refusing text, missing and infinite cells.
-
-    ``kind`` says what the columns are in the message; ``option`` is the one that leaves a column out.
-    """
-    for name in columns:
-        if not is_numeric_dtype(frame[name]):
-            refuse_text(frame[name], roster, kind=kind, option=option)
-    block = frame[list(columns)].to_numpy(dtype=np.float64)
-    for bad, adjective in ((np.isnan(block), "Missing"), (np.isinf(block), "Infinite")):
-        if bad.any():
-            refuse_gaps(bad, list(columns), roster, kind=kind, adjective=adjective, option=option)
-    return block
-
-
-def refuse_text(column: pd.Series, roster: Roster, *, kind: str, option: str = "") -> None:
-    """Refuse a column that has cells of text, naming the first (an empty column passes)."""
-    offenders = np.flatnonzero(column.notna() & pd.to_numeric(column, errors="coerce").isna())
-    if not len(offenders):
-        return
-    first = int(offenders[0])
-    value = str(column.iloc[first])
-    more = (
-        f", and {counted(len(offenders) - 1, 'more row')} {'has' if len(offenders) == 2 else 'have'} text"
-        if len(offenders) > 1
-        else ""
-    )
-    hint = " Write decimals with a point (1.5)." if "," in value else ""
-    remedy = f", or leave the column out with {option} {column.name}" if option else ""
-    raise InputError(
-        f"Column {column.name!r} ({kind}) should hold numbers, but {roster.at(first)} has the text {value!r}{more}.\n"
-        f"Correct the cell{'s' if more else ''}{remedy}.{hint}"
-    )
-
-
-def refuse_gaps(
-    bad: NDArray[np.bool_],
-    columns: Sequence[str],
-    roster: Roster,
-    *,
-    kind: str,
-    adjective: str = "Missing",
-    option: str = "",
-) -> None:
-    """Refuse cells marked in ``bad`` (people × columns), naming the columns and the first cell."""
-    counts = {name: int(number) for name, number in zip(columns, bad.sum(axis=0), strict=True) if number}
-    names = listed(f"{name} ({counted(number, 'person', 'people')})" for name, number in counts.items())
-    first = next(iter(counts))
-    position = int(np.flatnonzero(bad[:, list(columns).index(first)])[0])
-    remedy = " or remove these people"
-    if option:
-        plural = "s" if len(counts) > 1 else ""
-        remedy = f", remove these people, or leave the column{plural} out with {option} {','.join(list(counts)[:20])}"
-    raise InputError(
-        f"{adjective} values in {counted(len(counts), f'{kind} column')}: {names}.\n"
-        f"The first is in column {first!r}, {roster.at(position)}.\n"
-        f"{'Fill in' if adjective == 'Missing' else 'Correct'} the values{remedy}."
-    )

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.cells import MOSTLY_NUMBERS, Roster, has_numbers, refuse_text, share_of_numbers
+from rindices.cohort.cells import MOSTLY_NUMBERS, Roster, has_numbers, share_of_numbers
+from rindices.cohort.gaps import refuse_text
 from rindices.errors import InputError, counted, did_you_mean, listed, shown
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,46 +13,48 @@ from rindices.cohort.cells import (
     MOSTLY_NUMBERS,
     Roster,
     has_numbers,
-    number_block,
-    refuse_gaps,
-    refuse_text,
     require_column,
     share_of_numbers,
     text_of,
 )
+from rindices.cohort.gaps import number_block, refuse_gaps, refuse_text
 from rindices.errors import InputError, counted, listed, shown
 
-__all__ = ["CovariateSpec", "check_covariates", "group_separation", "read_categories", "read_covariates"]
+__all__ = ["MIN_SITE_CONTROLS", "CovariateSpec", "check_covariates", "group_separation", "read_covariates"]
 
 # Numbers in these columns are names of places or machines: a slope over them would mean nothing.
 ALWAYS_CATEGORIES = frozenset({"site", "scanner"})
+MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
 SEPARATING_AUC = 0.95
 SEPARATING_ACCURACY = 0.95
 
 
-def read_covariates(frame: pd.DataFrame, names: Sequence[str], roster: Roster) -> pd.DataFrame:
-    """Return the covariates with the people's ids as index: numbers as float64, categories as text."""
-    columns: dict[str, list[float] | list[str]] = {}
+def read_covariates(
+    frame: pd.DataFrame, names: Sequence[str], roster: Roster, categories: Collection[str] = ()
+) -> pd.DataFrame:
+    """Return the covariates, row by row: numbers as float64, categories as text, gaps as NaN.
+
+    ``categories`` are never numbers, whatever their cells look like.
+    """
+    columns: dict[str, NDArray] = {}
     for name in names:
         require_column(frame, name, "a covariate", "Correct the name in --covariates, or add the column.")
         column = frame[name]
-        if name.casefold() in ALWAYS_CATEGORIES:
-            columns[name] = read_categories(column, roster)
-        elif has_numbers(column):
-            columns[name] = number_block(frame, [name], roster, kind="covariate")[:, 0].tolist()
-        else:
+        text = name.casefold() in ALWAYS_CATEGORIES or name in categories
+        if not text and not has_numbers(column):
             if share_of_numbers(text_of(column)) >= MOSTLY_NUMBERS:
                 refuse_text(column, roster, kind="covariate")
-            columns[name] = read_categories(column, roster)
-    return pd.DataFrame(columns, index=roster.ids, columns=pd.Index(list(names), dtype=object if not names else None))
+            text = True
+        columns[name] = text_of(column).to_numpy() if text else column.to_numpy(dtype=np.float64)
+    return pd.DataFrame(columns, index=frame.index, columns=pd.Index(list(names), dtype=object))
 
 
-def read_categories(column: pd.Series, roster: Roster, kind: str = "covariate") -> list[str]:
+def _categories(column: pd.Series, roster: Roster) -> list[str]:
     """Return a column of categories as text, refusing missing cells."""
     text = text_of(column)
     missing = text.isna().to_numpy()
     if missing.any():
-        refuse_gaps(missing[:, None], [str(column.name)], roster, kind=kind)
+        refuse_gaps(missing[:, None], [str(column.name)], roster, kind="covariate")
     return [str(cell) for cell in text]
 
 
@@ -69,7 +71,6 @@ def check_covariates(covariates: pd.DataFrame, group: pd.Series) -> tuple[str, .
                 f"Do without {name}, or add controls who differ in it."
             )
         if values.dtype.kind == "f":
-            warnings += _warn_of_tiny(name, values)
             warnings += _warn_of_range(name, values, is_control, is_patient)
         else:
             _refuse_new_levels(name, values, is_control)
@@ -88,19 +89,6 @@ def _refuse_new_levels(name: str, values: NDArray, is_control: NDArray[np.bool_]
             f"Their effect cannot be learned. Categories among the controls: {listed(sorted(known), 10)}.\n"
             f"Remove these people, add controls of the same category, or do without {name}."
         )
-
-
-def _warn_of_tiny(name: str, values: NDArray) -> list[str]:
-    """Warn of a few values near 0 where nearly everybody has much: a head size of 0 is a gap, not a measurement."""
-    typical = float(np.median(values))
-    tiny = values < 0.1 * typical
-    if not tiny.any() or values.min() < 0 or np.quantile(values, 0.05) < 0.5 * typical:
-        return []
-    who = f"{counted(int(tiny.sum()), 'person', 'people')} {'has' if tiny.sum() == 1 else 'have'}"
-    smallest = shown(float(values.min()))
-    return [
-        f"{who} {name} below a tenth of the median {shown(typical)} (the smallest is {smallest}): a failed measurement?"
-    ]
 
 
 def _warn_of_range(
@@ -187,13 +175,17 @@ class CovariateSpec:
         codes = tuple(map(float, different)) if len(different) == 2 else None
         return cls(name, minimum=float(different[0]), maximum=float(different[-1]), codes=codes)
 
-    def read(self, frame: pd.DataFrame, roster: Roster) -> list[float] | list[str]:
-        """Return the covariate of new people, refusing an absent column and another coding."""
+    def read(self, frame: pd.DataFrame, roster: Roster, *, strangers: bool = False) -> list[float] | list[str]:
+        """Return the covariate of new people, refusing an absent column, another coding and, mostly, strangers.
+
+        With ``strangers``, categories that training did not see may pass.
+        """
         require_column(frame, self.name, "a covariate of the model", "Add the column, coded as in the training table.")
         column = frame[self.name]
         if self.categories is not None:
-            categories = read_categories(column, roster)
-            self._refuse_others(pd.Series(categories), self.categories, roster)
+            categories = _categories(column, roster)
+            if not strangers:
+                self._refuse_others(pd.Series(categories), self.categories, roster)
             return categories
         if not has_numbers(column) and column.notna().any() and share_of_numbers(column) < MOSTLY_NUMBERS:
             found = listed(sorted(set(column.dropna())))

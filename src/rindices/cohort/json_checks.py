@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 
 __all__ = ["check_entries", "known_numbers_from", "numbers_from", "texts_from"]
 
 
-def check_entries(data: object, kind: type) -> None:
-    """Refuse data whose entries are not exactly the fields of the dataclass ``kind``."""
+def check_entries(data: object, kind: type, optional: Collection[str] = ()) -> None:
+    """Refuse data whose entries are not the fields of the dataclass ``kind``; ``optional`` ones may be absent."""
     expected = {field.name for field in fields(kind)}
-    if not isinstance(data, Mapping) or set(data) != expected:
+    if not isinstance(data, Mapping) or set(data) | set(optional) != expected:
         found = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
         raise ValueError(f"{kind.__name__}: expected the entries {sorted(expected)}, found {found}")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rindices.cohort.cells import text_of
 from rindices.errors import InputError, counted, did_you_mean, listed
@@ -21,6 +22,7 @@ __all__ = [
     "assign_groups",
     "check_group_sizes",
     "label_text",
+    "warn_of_others",
 ]
 
 Labels = str | Sequence[str] | None
@@ -41,7 +43,6 @@ class Groups:
     group: pd.Series
     control_labels: tuple[str, ...]
     patient_labels: tuple[str, ...]
-    warnings: tuple[str, ...]
 
 
 def label_text(column: pd.Series) -> pd.Series:
@@ -52,7 +53,8 @@ def label_text(column: pd.Series) -> pd.Series:
     >>> label_text(pd.Series(["AD", None, "1.0"])).tolist()
     ['AD', 'n/a', '1']
     """
-    text = text_of(column).map(_plain, na_action="ignore")
+    text = text_of(column)
+    text = text.map({label: _plain(label) for label in text.dropna().unique()})
     return text.where(text.notna(), NO_LABEL)
 
 
@@ -94,8 +96,7 @@ def assign_groups(column: pd.Series, control: Labels = None, patients: Labels = 
         raise InputError(f"The label {both[0]!r} is in both --control and --patients.\nName it in one of the two only.")
     sick = sick or _remaining(found, healthy, counts, where)
     group = np.select([diagnosis.isin(healthy), diagnosis.isin(sick)], ["control", "patient"], "other")
-    others = {label: number for label, number in counts.items() if label not in (*healthy, *sick)}
-    return Groups(diagnosis, pd.Series(group.tolist(), index=column.index), healthy, sick, _warn_of_others(others))
+    return Groups(diagnosis, pd.Series(group.tolist(), index=column.index), healthy, sick)
 
 
 def _asked(labels: Labels, counts: dict[str, int], option: str, where: str) -> tuple[str, ...]:
@@ -147,17 +148,18 @@ def _remaining(found: list[str], healthy: tuple[str, ...], counts: dict[str, int
     )
 
 
-def check_group_sizes(groups: Groups) -> None:
-    """Refuse a cohort with too few controls or patients."""
+def check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], left_out: str = "") -> None:
+    """Refuse a cohort with too few controls or patients to learn from; ``left_out`` says who else there was."""
     for group, option, labels in (
         ("controls", "--control", groups.control_labels),
         ("patients", "--patients", groups.patient_labels),
     ):
-        number = int((groups.group == group.removesuffix("s")).sum())
+        number = int((groups.group == group.removesuffix("s"))[learned_from].sum())
         if number < MIN_PEOPLE:
+            others = f" {left_out}" if left_out else ""
             raise InputError(
                 f"At least {MIN_PEOPLE} {group} are needed, but only {counted(number, 'person has', 'people have')} "
-                f"the label {listed(labels, joiner=' or ')}.\n"
+                f"the label {listed(labels, joiner=' or ')}.{others}\n"
                 f"Add people, or count further labels as {group} with {option}."
             )
 
@@ -166,9 +168,11 @@ def _with_counts(counts: dict[str, int]) -> str:
     return listed((f"{'no label' if label == NO_LABEL else label} ({number})" for label, number in counts.items()), 12)
 
 
-def _warn_of_others(others: dict[str, int]) -> tuple[str, ...]:
-    if not others:
+def warn_of_others(diagnosis: pd.Series, group: pd.Series) -> tuple[str, ...]:
+    """Return a sentence on the people who are neither control nor patient."""
+    others = diagnosis[(group == "other").to_numpy()].value_counts()
+    if not len(others):
         return ()
-    total = sum(others.values())
+    total, labels = int(others.sum()), {str(label): int(number) for label, number in others.items()}
     people = f"{counted(total, 'person', 'people')} {'is' if total == 1 else 'are'} neither control nor patient"
-    return (f"{people} and {'is' if total == 1 else 'are'} scored but not learned from: {_with_counts(others)}.",)
+    return (f"{people} and {'is' if total == 1 else 'are'} scored but not learned from: {_with_counts(labels)}.",)

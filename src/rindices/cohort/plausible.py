@@ -1,4 +1,4 @@
-"""Regions that cannot be regions, and values that cannot be values."""
+"""Values that cannot be values, and regions that cannot be regions."""
 
 from __future__ import annotations
 
@@ -9,71 +9,97 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.cells import Roster
 from rindices.cohort.covariates import group_separation
-from rindices.errors import InputError, counted, listed, shown
+from rindices.errors import listed
 
-__all__ = ["check_plausible"]
+__all__ = ["impossible_covariate", "impossible_regions", "warn_of_scores"]
 
-_FAR = 10.0  # robust standard deviations: no person's brain lies there
-_FEW = 0.02  # a region with more negative values than this share may be a score, where they are ordinary
+_FEW = 0.02  # where more values than this share are negative or 0, they are ordinary
+_WELL_ABOVE = 0.5  # a size has its 5 % quantile above this share of its median; lesions and scores have not
+_NEXT_TO_NOTHING = 0.1  # share of the median: no head is a tenth of another's
+_OLDEST = 120.0
+_LARGE = 100.0  # whole numbers below are counts and codes, where 0 is ordinary: years of education, sex
 # Usual clinical columns, which are numbers but no brain regions.
 _CLINICAL = re.compile(
     r"(mmse|moca|cdr|adas|updrs|ados|srs|panss|hamd|madrs|bdi|bmi|weight|height|apoe|[fvp]?iq)([_ .-].*)?"
 )
 
 
-def check_plausible(
-    block: NDArray[np.float64], regions: Sequence[str], group: pd.Series, roster: Roster
-) -> tuple[str, ...]:
-    """Refuse negative values among sizes; warn of values far out and of columns that look like clinical scores."""
-    _refuse_negative(block, regions, roster)
-    return (*_warn_of_far(block, regions, roster), *_warn_of_scores(block, regions, group))
+def impossible_regions(block: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mark infinite values, negative values among sizes, and 0 where nearly all are well above it.
+
+    Examples
+    --------
+    >>> impossible_regions(np.r_[np.linspace(4, 6, 99), -9.0][:, None])[:, 0].nonzero()[0].tolist()
+    [99]
+    """
+    bad = np.isinf(block)
+    for position in np.flatnonzero((block <= 0).any(axis=0)).tolist():
+        values = block[:, position]
+        known = values[np.isfinite(values)]
+        if not len(known):
+            continue
+        if np.mean(known < 0) <= _FEW and np.quantile(known, 0.25) > 0:
+            bad[:, position] |= values < 0
+        if _is_size(known):
+            bad[:, position] |= values <= 0
+    return bad
 
 
-def _refuse_negative(block: NDArray[np.float64], regions: Sequence[str], roster: Roster) -> None:
-    negative = block < 0
-    odd = (negative.mean(axis=0) <= _FEW) & (np.quantile(block, 0.25, axis=0) > 0)
-    rows, columns = np.nonzero(negative & odd)
-    if len(rows):
-        row, column = int(rows[0]), int(columns[0])
-        raise InputError(
-            f"Column {regions[column]!r} (region) has the negative value {shown(float(block[row, column]))} in "
-            f"{roster.at(row)}, where nearly all others are positive ({counted(len(rows), 'such cell')} in all).\n"
-            "A code for a missing value? Correct the cell, or remove the row."
-        )
+def impossible_covariate(name: str, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mark infinite values, impossible ages, negative values, and next to nothing where nearly all have much.
+
+    Examples
+    --------
+    >>> impossible_covariate("age", np.array([61.0, 250.0, -1.0])).tolist()
+    [False, True, True]
+    """
+    bad, known = np.isinf(values), values[np.isfinite(values)]
+    if not len(known):
+        return bad
+    if name.casefold() == "age":
+        bad |= values < 0
+        # A larger median means months or days.
+        bad |= (values > _OLDEST) & bool(np.median(known) <= _OLDEST)
+    elif _is_size(known):
+        whole_and_small = np.median(known) < _LARGE and bool((known == np.rint(known)).all())
+        bad |= values < (0.0 if whole_and_small else _NEXT_TO_NOTHING * np.median(known))
+    return bad
 
 
-def _warn_of_far(block: NDArray[np.float64], regions: Sequence[str], roster: Roster) -> list[str]:
-    middle = np.median(block, axis=0)
-    robust_sd = 1.4826 * np.median(np.abs(block - middle), axis=0)
-    rows, columns = np.nonzero(np.abs(block - middle) > _FAR * np.where(robust_sd > 0, robust_sd, np.inf))
-    if not len(rows):
-        return []
-    cells = [
-        f"{regions[column]} = {shown(float(block[row, column]))} in {roster.at(int(row))}"
-        for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
-    ]
-    people = counted(len(set(rows.tolist())), "person has", "people have")
-    return [f"{people} values more than {_FAR:.0f} robust sd from the median, which may be errors: {listed(cells, 4)}."]
+def _is_size(known: NDArray[np.float64]) -> bool:
+    median = float(np.median(known))
+    return bool(median > 0 and np.mean(known <= 0) <= _FEW and np.quantile(known, 0.05) >= _WELL_ABOVE * median)
 
 
-def _warn_of_scores(block: NDArray[np.float64], regions: Sequence[str], group: pd.Series) -> list[str]:
+def warn_of_scores(block: NDArray[np.float64], regions: Sequence[str], group: pd.Series) -> tuple[str, ...]:
+    """Warn of regions that look like clinical scores."""
     control, patient = (group == "control").to_numpy(), (group == "patient").to_numpy()
     clinical = [name for name in regions if _CLINICAL.fullmatch(name.casefold())]
     telling = [
-        name
-        for position, name in enumerate(regions)
-        if name not in clinical and group_separation(block[control, position], block[patient, position])
+        regions[position]
+        for position in _may_separate(block[control], block[patient])
+        if regions[position] not in clinical and group_separation(block[control, position], block[patient, position])
     ]
     warnings = []
     if clinical:
         warnings.append(
-            f"Taken for regions, but named like clinical scores: {listed(clinical)}. Leave out with --exclude?"
+            f"Taken for regions, but named like clinical scores: {listed(clinical)}. Name them with --clinical, "
+            "or leave them out with --exclude?"
         )
     if telling:
         warnings.append(
             f"These nearly tell controls and patients apart by themselves: {listed(telling)}. Are they regions? "
             "If not, leave them out with --exclude."
         )
-    return warnings
+    return tuple(warnings)
+
+
+def _may_separate(controls: NDArray[np.float64], patients: NDArray[np.float64]) -> list[int]:
+    """Return the few columns worth a closer look: elsewhere the area under the ROC curve is below 0.9.
+
+    Where half the patients lie below the controls' 80 % quantile, the area is at most 0.5 + 0.5 × 0.8.
+    """
+    low, high = np.quantile(controls, [0.2, 0.8], axis=0)
+    middle = np.median(patients, axis=0)
+    return np.flatnonzero((middle > high) | (middle < low)).tolist()

@@ -6,7 +6,7 @@ Computed in double precision, so that a person's result does not depend on who e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,18 @@ def r_indices(models: Parameters, brains: np.ndarray) -> np.ndarray:
 def decompose(models: Parameters, brains: np.ndarray) -> np.ndarray:
     """Each pattern's change in scaled `brains`, averaged over models → ``(people, patterns, regions)``."""
     return _by_blocks(partial(_decompose, models), (brains,), axis=0)
+
+
+def decomposed_changes(models: Parameters, patients: np.ndarray) -> np.ndarray:
+    """Change at severity 1 that g₁ sees in scaled `patients` → ``(models, patterns, regions)``.
+
+    A line through the origin of each model's changes c over its own R-indices r: Σ r c / Σ r².
+    """
+    scores = r_indices(models, patients)
+    by_person = scores.swapaxes(0, 1).reshape(len(patients), -1)
+    total = sum(np.asarray(_weighted_changes(models, *block)) for block, _ in _blocks((patients, by_person)))
+    with np.errstate(invalid="ignore"):  # nobody has the pattern: not a number
+        return total / (scores**2).sum(axis=1)[:, :, None]
 
 
 def synthesise(models: Parameters, brains: np.ndarray, z: np.ndarray, composition: str) -> np.ndarray:
@@ -73,16 +85,19 @@ def reorder_patterns(parameters: Parameters, order: np.ndarray) -> Parameters:
 
 
 def _by_blocks(function: Callable[..., Array], people: tuple[np.ndarray, ...], axis: int) -> np.ndarray:
+    parts = [np.take(np.asarray(function(*block)), range(n_real), axis) for block, n_real in _blocks(people)]
+    return np.concatenate(parts, axis)
+
+
+def _blocks(people: tuple[np.ndarray, ...]) -> Iterator[tuple[list[np.ndarray], int]]:
+    """Go through people some at a time, in double precision; the last block is filled up with zeros."""
     n_people = len(people[0])
     size = min(_BLOCK, 1 << max(n_people - 1, 15).bit_length())  # few sizes, few compilations
-    parts = []
     with jax.enable_x64(True):
         for start in range(0, n_people, size):
             block = [np.asarray(rows[start : start + size], float) for rows in people]
             n_real = len(block[0])
-            block = [np.pad(rows, [(0, size - n_real), (0, 0)]) for rows in block]
-            parts.append(np.take(np.asarray(function(*block)), range(n_real), axis))
-    return np.concatenate(parts, axis)
+            yield [np.pad(rows, [(0, size - n_real), (0, 0)]) for rows in block], n_real
 
 
 def _double(models: Parameters) -> Parameters:
@@ -112,6 +127,16 @@ def _decompose(models: Parameters, brains: Array) -> Array:
     doubled = _double(models).decomposer
     n_models, n_regions, n_patterns, _ = doubled["patterns"]["weight"].shape
     return jax.lax.scan(add, jnp.zeros((len(brains), n_patterns, n_regions)), doubled)[0] / n_models
+
+
+@jax.jit
+def _weighted_changes(models: Parameters, brains: Array, scores: Array) -> Array:
+    def one(model: tuple[dict, Array]) -> Array:
+        return jnp.einsum("pm,pmr->mr", model[1], networks.decompose(model[0], brains))
+
+    decomposers = _double(models).decomposer
+    n_models = len(decomposers["patterns"]["weight"])
+    return jax.lax.map(one, (decomposers, scores.reshape(len(brains), n_models, -1).swapaxes(0, 1)))
 
 
 @partial(jax.jit, static_argnames="composition")

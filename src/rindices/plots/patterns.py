@@ -1,72 +1,121 @@
 """Figures of what patterns do to regions."""
 
-from typing import Any
-
 import matplotlib
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from rindices.plots.style import BLUE, ORANGE, STYLE, make_panels, safe_label
+from rindices.plots.hemispheres import pair_sides
+from rindices.plots.rows import draw_intervals, draw_marks, name_rows, row_panels, write_beside, write_head
+from rindices.plots.style import BLUE, GREEN, GREY, STYLE, VERMILLION
+
+ROW_HEIGHT = 0.24
+BESIDE_ONE, BESIDE_TWO = 48, 92
+ASIDE = 0.17  # of a row: twins of equal change must not hide each other
+_SIDES = {"left": (-ASIDE, BLUE, "o"), "right": (ASIDE, VERMILLION, "D"), "": (0.0, GREEN, "s")}
+_LABELS = {"left": "left", "right": "right", "": "without a twin"}
 
 
 @matplotlib.rc_context(STYLE)
-def strongest_regions(patterns: pd.DataFrame, top: int = 12, only: int | None = None) -> Figure:
-    """Draw the regions that change most at severity 1, one panel per pattern on one common scale.
+def pattern_dots(patterns: pd.DataFrame, only: int | None = None, top: int = 20) -> Figure:
+    """Draw the regions that change most at severity 1, both hemispheres on one row, patterns on a common scale.
 
     Parameters
     ----------
     patterns
-        Columns ``region``, ``pattern``, ``change_sd``, ``change_percent`` and ``spread_sd``.
-    top
-        How many regions of each pattern.
+        Columns ``region``, ``pattern``, ``change_sd``, ``change_percent`` and ``spread_sd``; where ``decomposed_sd``
+        is there and known, faint marks show it.
     only
         Draw this pattern alone, still on the scale that is common to all.
+    top
+        How many rows of each pattern.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> row = {"pattern": 1, "spread_sd": 0.1, "change_percent": -5.0}
-    >>> table = pd.DataFrame([{**row, "region": name, "change_sd": -1.0} for name in ("amygdala", "hippocampus")])
-    >>> strongest_regions(table).axes[0].get_xlabel()
-    'Change at severity 1 (sd of controls)'
+    >>> row = {"pattern": 1, "spread_sd": 0.1, "change_percent": -5.0, "change_sd": -1.0}
+    >>> table = pd.DataFrame([{**row, "region": name} for name in ("lHip", "rHip", "Vermis")])
+    >>> [tick.get_text() for tick in pattern_dots(table).axes[0].get_yticklabels()]
+    ['Hip', 'Vermis']
     """
-    strongest = {}
-    for pattern, rows in patterns.groupby("pattern"):
-        order = rows["change_sd"].abs().sort_values(ascending=False, kind="stable").index
-        strongest[int(str(pattern))] = rows.loc[order].head(top)
+    if "decomposed_sd" not in patterns:
+        patterns = patterns.assign(decomposed_sd=np.nan)
+    strongest = {int(str(number)): _strongest(rows, top) for number, rows in patterns.groupby("pattern")}
     drawn = [only] if only is not None else list(strongest)
     if not drawn or drawn[0] not in strongest:
         raise ValueError(f"Expected a pattern among {sorted(strongest)}, found {only}. Choose one that the table has.")
-    shown = pd.concat(strongest.values())
-    reach, spread = shown["change_sd"], shown["spread_sd"].fillna(0.0)
-    low, high = min(0.0, (reach - spread).min()), max(0.0, (reach + spread).max())
-    margin = 0.04 * (high - low) or 1.0
-    n_bars = max(len(strongest[pattern]) for pattern in drawn)
-    figure, panels = make_panels(len(drawn), 6.8, 0.9 + 0.2 * n_bars, columns=1)
-    for axes, pattern in zip(panels, drawn, strict=True):
-        _draw_bars(axes, strongest[pattern])
-        axes.set_title(f"Pattern {pattern}", loc="left", fontweight="bold")
-        axes.set_xlim(low - margin * (low < 0), high + margin * (high > 0 or low == 0))
-    panels[-1].set_xlabel("Change at severity 1 (sd of controls)")
+    figure, panels = row_panels([strongest[number]["row"].nunique() for number in drawn], ROW_HEIGHT)
+    limits = _limits(pd.concat(strongest.values()))
+    for axes, number in zip(panels, drawn, strict=True):
+        _draw_pattern(axes, strongest[number])
+        axes.set_title(f"Pattern {number}", loc="left", fontweight="bold")
+        axes.set_xlim(*limits)
+    shown = pd.concat([strongest[number] for number in drawn])
+    label = "Change at severity 1 (sd of controls)"
+    panels[-1].set_xlabel(label + ("\nlines: spread over repetitions" if shown["spread_sd"].notna().any() else ""))
+    _explain(figure, shown)
     return figure
 
 
-def _draw_bars(axes: Axes, rows: pd.DataFrame) -> None:
-    heights = list(range(len(rows)))
-    change = rows["change_sd"].to_numpy(dtype=float)
-    colours = [BLUE if value < 0 else ORANGE for value in change]
-    axes.barh(heights, change, height=0.7, color=colours)
-    spread = rows["spread_sd"].fillna(0.0)
-    axes.errorbar(change, heights, xerr=spread, fmt="none", ecolor="black", capsize=2, linewidth=1)
-    axes.axvline(0, color="black", linewidth=0.8)
-    axes.set_yticks(heights, [safe_label(region) for region in rows["region"]], fontsize=8)
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
-    # Percentages stand in a column of their own: beside the bars they would meet error bars and names.
-    beside = axes.get_yaxis_transform()
-    for height, percent in zip(heights, rows["change_percent"], strict=True):
-        text = "–" if pd.isna(percent) else f"{percent:+.1f} %".replace("-", "−")
-        place: Any = {"xycoords": beside, "textcoords": "offset points", "ha": "right", "va": "center"}
-        axes.annotate(text, (1, height), (46, 0), fontsize=8, annotation_clip=False, **place)
+def _strongest(rows: pd.DataFrame, top: int) -> pd.DataFrame:
+    """Return one pattern's strongest regions with their side, name and row; twins share a row."""
+    pairs = pair_sides(rows["region"].astype(str))
+    found = [pairs.get(str(region), ("", str(region))) for region in rows["region"]]
+    rows = rows.assign(side=[side for side, _ in found], name=[name for _, name in found])
+    # A region without a twin has a row of its own, even where two have the same name.
+    alone = [name if side else place for place, (side, name) in enumerate(found)]
+    strength = rows["change_sd"].abs().groupby(alone).transform("max") if len(rows) else rows["change_sd"]
+    rows = rows.assign(key=alone, strength=strength.to_numpy())
+    rows = rows.iloc[np.argsort(-rows["strength"].to_numpy(dtype=float), kind="stable")]
+    rows = rows.assign(row=pd.factorize(rows["key"].astype(object))[0])
+    return rows[rows["row"] < top]
+
+
+def _limits(shown: pd.DataFrame) -> tuple[float, float]:
+    change, spread = shown["change_sd"], shown["spread_sd"].fillna(0.0)
+    ends = pd.concat([change - spread, change + spread, shown["decomposed_sd"]]).dropna()
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    margin = 0.04 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def _draw_pattern(axes: Axes, rows: pd.DataFrame) -> None:
+    by_row = list(rows.groupby("row", sort=True))
+    name_rows(axes, [pair["name"].iloc[0] for _, pair in by_row])
+    for row, pair in by_row:
+        if len(pair) == 2:
+            ends = pair.set_index("side")["change_sd"].loc[["left", "right"]]
+            axes.plot(ends, [float(str(row)) - ASIDE, float(str(row)) + ASIDE], color=GREY, linewidth=1, zorder=2)
+    for side, (aside, colour, marker) in _SIDES.items():
+        here = rows[rows["side"] == side]
+        change, places = here["change_sd"], here["row"] + aside
+        axes.plot(here["decomposed_sd"], places, marker, color=colour, alpha=0.35, markersize=5, markeredgewidth=0)
+        draw_intervals(axes, places, change - here["spread_sd"], change + here["spread_sd"], colour)
+        draw_marks(axes, change, places, np.ones(len(here)), colour, marker, 4.5)
+    offset = BESIDE_TWO if (rows["side"] != "").any() else BESIDE_ONE
+    if offset == BESIDE_TWO:
+        write_head(axes, "left / right", offset)
+    for row, pair in by_row:
+        write_beside(axes, float(str(row)), _percent(pair.sort_values("side")["change_percent"]), offset)
+
+
+def _percent(values: pd.Series) -> str:
+    # Adding zero turns a rounded "-0.0" into "+0.0".
+    words = ["–" if pd.isna(value) else f"{round(value, 1) + 0.0:+.1f}".replace("-", "−") for value in values]
+    return " / ".join(words) + (" %" if values.notna().any() else "")
+
+
+def _explain(figure: Figure, shown: pd.DataFrame) -> None:
+    """Say what the marks mean, where there is more than one kind."""
+    handles = [
+        Line2D([], [], color=colour, marker=marker, linestyle="none", markersize=5, label=_LABELS[side])
+        for side, (_, colour, marker) in _SIDES.items()
+        if (shown["side"] == side).any()
+    ]
+    if shown["decomposed_sd"].notna().any():
+        faint = {"marker": "o", "color": GREY, "alpha": 0.5, "linestyle": "none", "markeredgewidth": 0}
+        handles.append(Line2D([], [], **faint, markersize=5, label="faint: as seen in real patients"))  # type: ignore[arg-type]
+    if len(handles) > 1:
+        figure.legend(handles=handles, loc="outside upper center", ncols=4)

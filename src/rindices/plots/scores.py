@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rindices.plots.style import (
+    CROWD,
     GREY,
     GROUPS,
-    MANY_POINTS,
     MOST_PAIRED_PATTERNS,
     STYLE,
     VERMILLION,
@@ -22,6 +22,8 @@ from rindices.plots.style import (
     r_columns,
     safe_label,
 )
+
+MOST_PAIRED = 1000  # people of a group
 
 
 @matplotlib.rc_context(STYLE)
@@ -62,21 +64,24 @@ def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
 
 def _draw_group(axes: Axes, position: int, values: np.ndarray, group: Group) -> None:
     centre = position + 0.05
-    violin: Any = axes.violinplot([values], positions=[centre], side="high", widths=0.75, showextrema=False)
+    # Evenly spaced quantiles have the density of all, and do not take seconds where there are many people.
+    smoothed = values if len(values) <= CROWD else np.quantile(values, (np.arange(CROWD) + 0.5) / CROWD)
+    violin: Any = axes.violinplot([smoothed], positions=[centre], side="high", widths=0.75, showextrema=False)
     for body in violin["bodies"]:
         body.set(facecolor=group.colour, alpha=0.35, edgecolor=group.colour)
     line = {"color": "black", "linewidth": 1}
     lines: Any = {"boxprops": line, "whiskerprops": line, "capprops": line, "medianprops": {**line, "linewidth": 2}}
     axes.boxplot(values, positions=[centre], widths=0.1, showfliers=False, manage_ticks=False, **lines)
     jitter = np.random.default_rng(0).uniform(0.1, 0.38, len(values))
-    size, opacity = (3, 0.35) if len(values) > MANY_POINTS else (5, 0.5)
-    look = {"s": size, "alpha": opacity, "marker": group.marker, "color": group.colour, "linewidths": 0}
+    look: Any = {"s": 5, "alpha": 0.5, "marker": group.marker, "color": group.colour, "linewidths": 0}
     draw_points(axes, centre - jitter, values, **look)
 
 
 @matplotlib.rc_context(STYLE)
 def r_index_pairs(r_indices: pd.DataFrame) -> Figure:
     """Draw each pair of R-indices against each other, patients before faint controls; the first four patterns.
+
+    Of more than 1,000 people in a group a random sample is drawn, the same at every call.
 
     Examples
     --------
@@ -91,24 +96,26 @@ def r_index_pairs(r_indices: pd.DataFrame) -> Figure:
         raise ValueError("Expected at least two patterns to draw pairs, found one. Leave this figure out.")
     pairs = [(first, second) for place, first in enumerate(columns) for second in columns[place + 1 :]]
     figure, panels = make_panels(len(pairs), 2.4, 2.5)
-    controls = r_indices[r_indices["group"] == "control"]
-    patients = r_indices[r_indices["group"] == "patient"]
-    values = pd.concat([controls, patients])[columns].to_numpy(dtype=float)
+    everybody = [r_indices[r_indices["group"] == group] for group in ("control", "patient")]
+    # More people hide each other, and six images of them are a heavy file.
+    controls, patients = (people.sample(min(len(people), MOST_PAIRED), random_state=0) for people in everybody)
+    values = pd.concat(everybody)[columns].to_numpy(dtype=float)
     limits = (min(0.0, float(np.nanmin(values))) - 0.05, max(1.0, float(np.nanmax(values))) + 0.05)
     for axes, (across, up) in zip(panels, pairs, strict=True):
-        for people, style in (
-            (controls, {"marker": "+", "s": 12, "color": GREY, "alpha": 0.4, "linewidths": 0.7, "label": "controls"}),
-            (
-                patients,
-                {"marker": "o", "s": 9, "color": VERMILLION, "alpha": 0.5, "linewidths": 0, "label": "patients"},
-            ),
-        ):
-            draw_points(axes, people[across], people[up], **style)
+        look: Any = {"marker": "+", "s": 12, "color": GREY, "alpha": 0.4, "linewidths": 0.7}
+        draw_points(axes, controls[across], controls[up], label="controls", **look)
+        look = {"marker": "o", "s": 9, "color": VERMILLION, "alpha": 0.5, "linewidths": 0}
+        draw_points(axes, patients[across], patients[up], label="patients", **look)
         axes.set(xlim=limits, ylim=limits, xlabel=f"R{across[1:]}", ylabel=f"R{up[1:]}", aspect="equal")
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=2, markerscale=1.5)
-    if len(every) > len(columns):
-        figure.supxlabel(f"The first {len(columns)} of {len(every)} patterns", fontsize=9)
+    legend = figure.legend(handles, labels, loc="outside upper center", ncols=2)
+    for handle in legend.legend_handles:
+        handle.set(alpha=1.0, sizes=[20])  # type: ignore[union-attr]
+    notes = [f"the first {len(columns)} of {len(every)} patterns"] if len(every) > len(columns) else []
+    if max(map(len, everybody)) > MOST_PAIRED:
+        notes.append(f"at random {MOST_PAIRED:,} people of a larger group")
+    if notes:
+        figure.supxlabel("; ".join(notes).capitalize(), fontsize=9)
     return figure
 
 
@@ -139,7 +146,7 @@ def recovery(truth: pd.DataFrame, r_indices: pd.DataFrame, concordance: Sequence
         )
     figure, panels = make_panels(truth.shape[1], 2.4, 2.8)
     for place, (axes, value) in enumerate(zip(panels, concordance, strict=True)):
-        look = {"s": 6, "color": VERMILLION, "alpha": 0.5, "linewidths": 0}
+        look: Any = {"s": 6, "color": VERMILLION, "alpha": 0.5, "linewidths": 0}
         draw_points(axes, truth.iloc[:, place], r_indices.iloc[:, place], **look)
         axes.axline((0, 0), slope=1, color="black", linewidth=1, linestyle="--")
         axes.set_title(f"Pattern {place + 1}\nconcordance {value:.3f}")

@@ -9,14 +9,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 BLUE, ORANGE, GREEN, VERMILLION, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#767676"  # Okabe and Ito
+PURPLE, SKY = "#CC79A7", "#56B4E9"  # theirs, too
+SERIES_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
+MARKERS = ("o", "s", "^", "D", "v", "<", ">")
+WIDTH = 6.8  # inches: a figure over the whole width of the page
 MOST_PAIRED_PATTERNS = 4
 LONGEST_LABEL = 42
-MANY_POINTS = 500  # above this a group's points are drawn as an image, or the file grows with the cohort
+MANY_POINTS = 2000  # above this a figure's points are drawn as images, or the file grows with the cohort
+CROWD = 2000  # above this a group's points are drawn smaller and fainter
+FINE_DPI, COARSE_DPI, FINE_IMAGES = 200, 80, 3
 COLUMNS = 3
 
 # Text stays text, so that a reader can search it and a browser can bring a font for any script.
@@ -71,6 +80,23 @@ def r_columns(r_indices: pd.DataFrame) -> list[str]:
     return sorted(columns, key=lambda column: int(column[1:]))
 
 
+def look_of(pattern: int) -> tuple[str, str]:
+    """Return colour and marker of a pattern, the same in every figure; 42 patterns differ in the pair of both."""
+    return SERIES_COLOURS[(pattern - 1) % len(SERIES_COLOURS)], MARKERS[(pattern - 1) % len(MARKERS)]
+
+
+def pattern_legend(figure: Figure, patterns: list[int], columns: int = 5) -> None:
+    """Write above a figure which colour and marker is which pattern, in rows."""
+    handles: list[Line2D] = []
+    # A legend fills its columns one after another, but is read row by row.
+    for column in range(min(columns, len(patterns))):
+        for pattern in patterns[column::columns]:
+            colour, marker = look_of(pattern)
+            look: Any = {"linestyle": "none", "markersize": 5, "label": f"Pattern {pattern}"}
+            handles.append(Line2D([], [], color=colour, marker=marker, **look))
+    figure.legend(handles=handles, loc="outside upper center", ncols=columns)
+
+
 def make_panels(
     n_panels: int, width: float, height: float, columns: int = COLUMNS, **shared: Any
 ) -> tuple[Figure, list[Axes]]:
@@ -85,9 +111,11 @@ def make_panels(
     return figure, axes[:n_panels]
 
 
-def draw_points(axes: Axes, across: Any, up: Any, **style: Any) -> None:
-    """Draw people as points, many of them as an image."""
-    axes.scatter(across, up, rasterized=len(up) > MANY_POINTS, **style)
+def draw_points(axes: Axes, across: Any, up: Any, *, s: float, alpha: float = 1.0, **style: Any) -> None:
+    """Draw people as points, a crowd so small and faint that it does not become one block."""
+    share = min(1.0, (CROWD / max(len(up), 1)) ** 0.5)
+    size, opacity = max(s * share, 1.0), max(alpha * share, min(alpha, 0.12))
+    axes.scatter(across, up, s=size, alpha=opacity, **style)
 
 
 @matplotlib.rc_context(STYLE)
@@ -102,7 +130,7 @@ def _rendered(figure: Figure, kind: str, dpi: int, unnamed: str) -> bytes:
 
 
 def figure_svg(fig: Figure) -> str:
-    """Return a figure as SVG text: the same figure always gives the same text.
+    """Return a figure as SVG text: the same figure always gives the same text, many points become images.
 
     Examples
     --------
@@ -110,7 +138,13 @@ def figure_svg(fig: Figure) -> str:
     >>> figure_svg(Figure()).rstrip().endswith("</svg>")
     True
     """
-    return _rendered(fig, "svg", 200, "Date").decode("utf-8")
+    clouds = [cloud for axes in fig.axes for cloud in axes.collections if isinstance(cloud, PathCollection)]
+    many = sum(np.shape(cloud.get_offsets())[0] for cloud in clouds) > MANY_POINTS
+    for cloud in clouds:
+        cloud.set_rasterized(many)
+    # With many images each is coarser, so that the file stays small.
+    dpi = FINE_DPI * min(1.0, (FINE_IMAGES / max(len(clouds), 1)) ** 0.5)
+    return _rendered(fig, "svg", max(round(dpi), COARSE_DPI), "Date").decode("utf-8")
 
 
 def figure_png(fig: Figure, path: Path) -> Path:

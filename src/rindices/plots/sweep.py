@@ -10,18 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from rindices.plots.style import BLUE, GREEN, GREY, ORANGE, STYLE, VERMILLION
+from rindices.plots.style import BLUE, GREY, MARKERS, SERIES_COLOURS, STYLE, VERMILLION
 from rindices.plots.training import CHANCE_CONCORDANCE, CHANCE_CORRELATION, mark_chance
 
-PURPLE, SKY = "#CC79A7", "#56B4E9"  # Okabe and Ito, too
 WIDEST_DODGE = 0.72  # of the distance between two numbers of patterns
 MARKER, SMALL_MARKER = 6.0, 3.6
 # An interval from three models can reach far below anything seen; it must not flatten the rest.
 MOST_BELOW = 0.25
 DOT_COLUMNS = 60
 
-_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
-_MARKERS = ("o", "s", "^", "D", "v", "<", ">")
 _LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (2, 1)))
 _PANELS = (
     ("pattern_agreement", CHANCE_CONCORDANCE, "Pattern agreement\n(dotted: chance)"),
@@ -100,7 +97,7 @@ def _series(best: pd.DataFrame) -> list[Series]:
     found = []
     for number, (weight, rows) in enumerate(best.groupby("orthogonality", sort=True)):
         # Seven markers and six colours: settings beyond the sixth still differ in the pair of both.
-        look = [looks[number % len(looks)] for looks in (_COLOURS, _MARKERS, _LINES)]
+        look = [looks[number % len(looks)] for looks in (SERIES_COLOURS, MARKERS, _LINES)]
         found.append(Series(rows.sort_values("n_patterns"), f"orthogonality {weight:g}", *look))
     return found
 

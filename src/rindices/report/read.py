@@ -1,19 +1,20 @@
 """The result files of a finished run, read and checked before anything is drawn."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
+from rindices.report.analyses import Analyses, read_analyses
 from rindices.report.checks import NUMBER, check_values, damaged, read_text
+from rindices.report.csv_files import read_table, visit_order
 
 GROUPS = ("control", "patient", "other")
 AGREEMENT = ("pattern_agreement", "dimension_correlation", "difference_correlation")
 LIMITS = tuple(f"{name}_{limit}" for name in AGREEMENT for limit in ("low", "high"))
 SETTING = ["n_patterns", "orthogonality"]
+DECOMPOSED = ("decomposed_sd", "decomposed_percent", "decomposed_spread_sd")
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,11 @@ class RunResults:
 
     Attributes
     ----------
-    r_indices, patterns, selection
-        The tables of the same names, numbers as numbers; ``best`` and ``chosen`` of ``selection`` are boolean.
+    r_indices, patterns
+        The tables of the same names, numbers as numbers. ``patterns`` is empty if people were only scored and the
+        model's patterns are not there.
+    selection
+        The table of this name, ``best`` and ``chosen`` boolean; ``None`` if people were only scored.
     summary
         ``summary.json``.
     settings
@@ -31,14 +35,17 @@ class RunResults:
     truth
         Known severities of a demo in the order of the R-indices, one row per row of ``r_indices`` (empty for
         people without); ``None`` without ``truth.csv`` or without ``recovery`` in the summary.
+    analyses
+        Tables of analyses.
     """
 
     r_indices: pd.DataFrame
     patterns: pd.DataFrame
-    selection: pd.DataFrame
+    selection: pd.DataFrame | None
     summary: dict[str, Any]
     settings: str
     truth: pd.DataFrame | None
+    analyses: Analyses = field(default_factory=Analyses)
 
     @property
     def n_patterns(self) -> int:
@@ -46,63 +53,73 @@ class RunResults:
         return int(self.summary["n_patterns"])
 
     @property
+    def applied(self) -> bool:
+        """Whether a model that was there before scored these people."""
+        return bool(self.summary.get("applied"))
+
+    @property
     def chosen(self) -> pd.Series:
         """The row of ``selection`` that was chosen."""
+        if self.selection is None:
+            raise ValueError("Expected a selection; these people were only scored.")
         return self.selection[self.selection["chosen"]].iloc[0]
+
+    @property
+    def first(self) -> pd.DataFrame:
+        """The R-indices of each person once: at the first visit where there are several."""
+        if "visit" not in self.r_indices:
+            return self.r_indices
+        order = visit_order(self.r_indices["visit"]).sort_values(kind="stable").index
+        return self.r_indices.loc[order].drop_duplicates("participant_id").sort_index()
+
+    def group(self, name: str) -> pd.DataFrame:
+        """Return the people of one group, each once."""
+        first = self.first
+        return first[first["group"] == name]
 
 
 def read_run(folder: Path, summary: dict[str, Any]) -> RunResults:
     """Read the files of a finished run; a missing or damaged one is a ``ValueError`` that names it and the remedy."""
     numbers = range(1, summary["n_patterns"] + 1)
-    r_indices = _read_table(
-        folder / "r_indices.csv",
-        texts=("participant_id", "diagnosis", "group"),
-        numbers=[f"r{number}{suffix}" for suffix in ("", "_sd") for number in numbers],
-    )
-    strangers = sorted(set(r_indices["group"]) - set(GROUPS))
-    if strangers:
-        raise damaged(folder / "r_indices.csv", f"column group has {strangers[0]!r}, expected one of {GROUPS}")
-    settings = read_text(folder / "run.toml")
+    applied = bool(summary.get("applied"))
+    r_indices = _read_r_indices(folder / "r_indices.csv", summary["n_patterns"], applied=applied)
+    toml, patterns = folder / "run.toml", folder / "patterns.csv"
+    no_patterns = pd.DataFrame(columns=["region", "pattern", "change_sd", "change_percent", "spread_sd"])
     return RunResults(
         r_indices=r_indices,
-        patterns=_read_patterns(folder / "patterns.csv", set(numbers)),
-        selection=_read_selection(folder / "selection.csv", summary["n_patterns"]),
+        patterns=no_patterns if applied and not patterns.is_file() else _read_patterns(patterns, set(numbers)),
+        selection=None if applied else _read_selection(folder / "selection.csv", summary["n_patterns"]),
         summary=summary,
-        settings=settings,
+        settings="" if applied and not toml.is_file() else read_text(toml),
         truth=_read_truth(folder / "truth.csv", r_indices["participant_id"], summary),
+        analyses=read_analyses(folder, summary["n_patterns"]),
     )
 
 
-def _read_table(path: Path, texts: Sequence[str], numbers: Sequence[str]) -> pd.DataFrame:
-    read_text(path)
-    try:
-        # As text first: a region may be called "NA" and a participant "007".
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise damaged(path, f"it is not a table ({str(error).strip()})") from error
-    missing = [column for column in (*texts, *numbers) if column not in table.columns]
-    if missing:
-        raise damaged(path, f"column {missing[0]!r} is missing")
-    if table.empty:
-        raise damaged(path, "it has no rows")
-    for column in numbers:
-        table[column] = _numbers(path, table[column])
+def _read_r_indices(path: Path, n_patterns: int, *, applied: bool) -> pd.DataFrame:
+    numbers = [f"r{place + 1}{suffix}" for suffix in ("", "_sd") for place in range(n_patterns)]
+    texts = ["participant_id", "diagnosis", *([] if applied else ["group"])]
+    table = _not_empty(path, read_table(path, texts, numbers))
+    if "group" not in table:  # a model alone does not know who is a control
+        table["group"] = "other"
+    strangers = sorted(set(table["group"]) - set(GROUPS))
+    if strangers:
+        raise damaged(path, f"column group has {strangers[0]!r}, expected one of {GROUPS}")
     return table
 
 
-def _numbers(path: Path, column: pd.Series) -> pd.Series:
-    empty = column.str.strip().str.lower().isin(["", "nan"])
-    values = pd.to_numeric(column.mask(empty), errors="coerce").astype(float)
-    wrong = ~empty & ~np.isfinite(values)
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise damaged(path, f"line {row + 2}, column {column.name!r} has {column.iloc[row]!r}, expected a number")
-    return values
+def _not_empty(path: Path, table: pd.DataFrame) -> pd.DataFrame:
+    if table.empty:
+        raise damaged(path, "it has no rows")
+    return table
 
 
 def _read_patterns(path: Path, expected: set[int]) -> pd.DataFrame:
-    patterns = _read_table(path, ["region"], ["pattern", "change_sd", "change_percent", "spread_sd"])
-    found = set(patterns["pattern"])
+    columns = ["pattern", "change_sd", "change_percent", "spread_sd"]
+    patterns = read_table(path, ["region"], columns)
+    if set(DECOMPOSED) <= set(patterns.columns):
+        patterns = read_table(path, ["region"], [*columns, *DECOMPOSED])
+    found = set(_not_empty(path, patterns)["pattern"])
     if found != expected:
         raise damaged(path, f"expected the patterns {sorted(expected)}, found {sorted(found)}")
     if patterns["change_sd"].isna().any():
@@ -113,9 +130,7 @@ def _read_patterns(path: Path, expected: set[int]) -> pd.DataFrame:
 
 def _read_selection(path: Path, n_patterns: int) -> pd.DataFrame:
     counts = [*SETTING, "step", "n_models"]
-    selection = _read_table(path, ["best", "chosen"], [*counts, *AGREEMENT, *LIMITS])
-    for column in ("best", "chosen"):
-        selection[column] = selection[column].str.strip().str.lower().isin(["true", "1"])
+    selection = _not_empty(path, read_table(path, [], [*counts, *AGREEMENT, *LIMITS], ["best", "chosen"]))
     n_chosen = int(selection["chosen"].sum())
     if n_chosen != 1:
         raise damaged(path, f"expected one row with chosen = true, found {n_chosen}")
@@ -147,7 +162,7 @@ def _read_truth(path: Path, participants: pd.Series, summary: dict[str, Any]) ->
             check_values(source, {key: value}, {key: kind}, required=True, of="recovery")
     check_values(source, found, {"pattern_concordance": NUMBER}, required=True, of="recovery")
     names = found["matched_truth"]
-    truth = _read_table(path, ["participant_id"], names)
+    truth = _not_empty(path, read_table(path, ["participant_id"], names))
     if truth["participant_id"].duplicated().any():
         raise damaged(path, "a participant_id appears twice")
     return truth.set_index("participant_id")[names].reindex(participants).reset_index(drop=True)

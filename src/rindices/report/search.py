@@ -5,33 +5,36 @@ from typing import Any
 import pandas as pd
 
 from rindices import plots
-from rindices.report.pieces import Picture, interval, number, picture
+from rindices.report.pieces import Gallery, Picture, number
 from rindices.report.read import AGREEMENT, SETTING, RunResults
+from rindices.report.tables import Cell, Table, count, limits, limits_column, make_table, measure, numbers
 
 MOST_SETTINGS = 20
 DROPPED = "dropped early"
 
 
-def search_section(results: RunResults) -> dict[str, Any] | None:
+def search_section(results: RunResults, gallery: Gallery) -> dict[str, Any] | None:
     """Return what the section shows, nothing where there was one setting only."""
-    best = results.selection[results.selection["best"]]
-    if len(best) < 2:
+    selection = results.selection
+    if selection is None or selection["best"].sum() < 2:
         return None
+    best = selection[selection["best"]]
     search = results.summary.get("search") or {}
     runners_up = search.get("runners_up") or []
     best = best.assign(rival=_rivals(best))
     ordered = best.sort_values(["rival", "pattern_agreement"], ascending=False, kind="stable")
     # The chosen setting is always shown, however long the list is.
     shown = ordered[ordered["chosen"].to_numpy() | (pd.RangeIndex(len(ordered)) < MOST_SETTINGS)]
-    rows = [_row(row, _remark(row, best, search)) for _, row in shown.iterrows()]
+    remarks = [_remark(row, best, search) for _, row in shown.iterrows()]
+    one_pattern = not ordered["rival"].all()
     return {
         "reason": search.get("reason") or "",
-        "picture": _picture(results),
+        "picture": _picture(selection, results.chosen, gallery),
         "fewer_models": bool((best["n_models"] < best["n_models"].max()).any()),
-        "rows": rows,
+        "table": _table(shown, remarks, one_pattern=one_pattern),
         "n_left_out": len(ordered) - len(shown),
-        "one_pattern": not ordered["rival"].all(),
-        "dropped_early": any(row["remark"] == DROPPED for row in rows),
+        "one_pattern": one_pattern,
+        "dropped_early": DROPPED in remarks,
         "runners_up": [_runner_up(entry) for entry in runners_up],
         "effort": _effort(search),
     }
@@ -47,25 +50,29 @@ def _setting(entry: Any) -> str:
     return f"{patterns} {'pattern' if patterns == 1 else 'patterns'} with orthogonality {entry['orthogonality']:g}"
 
 
-def _picture(results: RunResults) -> Picture:
+def _picture(selection: pd.DataFrame, chosen: pd.Series, gallery: Gallery) -> Picture:
     alt = (
         "Agreement between trainings for each number of patterns and each orthogonality. Chosen: "
-        f"{_setting(results.chosen)}, pattern agreement {number(results.chosen['pattern_agreement'], 3)}. "
+        f"{_setting(chosen)}, pattern agreement {number(chosen['pattern_agreement'], 3)}. "
         "The table has the values."
     )
-    return picture(plots.agreement_over_settings(results.selection), alt)
+    return gallery.draw("agreement_over_settings", plots.agreement_over_settings(selection), alt)
 
 
-def _row(row: pd.Series, remark: str) -> dict[str, Any]:
-    values = [(number(row[name], 3), interval(row[f"{name}_low"], row[f"{name}_high"])) for name in AGREEMENT]
-    return {
-        "n_patterns": int(row["n_patterns"]),
-        "orthogonality": f"{row['orthogonality']:g}",
-        "n_models": int(row["n_models"]),
-        "step": f"{int(row['step']):,}",
-        "values": values,
-        "remark": remark,
-    }
+def _table(shown: pd.DataFrame, remarks: list[str], *, one_pattern: bool) -> Table:
+    columns = [*numbers("Patterns", "Orthogonality"), "Remark", *numbers("Models", "Step")]
+    for name in AGREEMENT:
+        title = name.replace("_", " ").capitalize()
+        columns += [*numbers(title), limits_column(of=title)]
+    rows = []
+    for (_, row), remark in zip(shown.iterrows(), remarks, strict=True):
+        cells = [count(row["n_patterns"]), Cell(f"{row['orthogonality']:g}"), remark]
+        cells += [count(row["n_models"]), count(row["step"])]
+        for name in AGREEMENT:
+            cells += [measure(row[name], 3), limits(row[f"{name}_low"], row[f"{name}_high"], 3)]
+        rows.append(cells)
+    caption = "Agreement of each setting, best first" + ("; one pattern last" if one_pattern else "")
+    return make_table(caption, columns, rows, marked=remarks.index("chosen"))
 
 
 def _remark(row: pd.Series, best: pd.DataFrame, search: dict[str, Any]) -> str:

@@ -20,6 +20,8 @@ _REQUIRED: Kinds = {
     "reliable": (bool, type(None)),
     "warnings": list,
 }
+# People who were scored by a model that was there before: nothing was trained, chosen or judged.
+_REQUIRED_APPLIED: Kinds = {"n_features": int, "n_patterns": int, "warnings": list}
 _OPTIONAL: Kinds = {
     "n_other": int,
     "weights": dict,
@@ -34,7 +36,17 @@ _OPTIONAL: Kinds = {
     "null": dict,
     "balance": list,
     "correlation": list,
+    "applied": bool,
+    "model": (str, dict),
+    "correction": dict,
+    "clinical": list,
+    "excluded": dict,
+    "n_read": int,
+    "subgroup_limits": list,
+    "n_controls": int,
+    "n_patients": int,
 }
+_CORRECTION: Kinds = {"smooth": list, "interactions": list, "proportion": str, "site": str, "n_sites": int}
 _SEARCH: Kinds = {
     "exhaustive": bool,
     "first_stage_repetitions": int,
@@ -84,7 +96,8 @@ def read_summary(folder: Path) -> dict[str, Any]:
     check_values(path, summary, {"status": str}, required=True)
     if summary["status"] not in STATUSES:
         raise damaged(path, f"'status' has the unexpected value {summary['status']!r}, expected one of {STATUSES}")
-    check_values(path, summary, _REQUIRED, required=summary["status"] == "done")
+    required = _REQUIRED_APPLIED if summary.get("applied") is True else _REQUIRED
+    check_values(path, summary, required, required=summary["status"] == "done")
     check_values(path, summary, _OPTIONAL, required=False)
     if summary["status"] == "done":
         _check_parts(path, summary)
@@ -97,6 +110,11 @@ def _check_parts(path: Path, summary: dict[str, Any]) -> None:
     check_rows(path, summary.get("members_left_out"), _LEFT_OUT, of="members_left_out")
     check_rows(path, summary.get("balance"), _BALANCE, of="balance")
     _check_correlation(path, summary.get("correlation"), summary["n_patterns"])
+    check_values(path, summary.get("correction") or {}, _CORRECTION, required=False, of="correction")
+    excluded = summary.get("excluded") or {}
+    check_values(path, excluded, dict.fromkeys(excluded, int), required=True, of="excluded")
+    for value in summary.get("subgroup_limits") or []:
+        check_values(path, {"subgroup_limits": value}, {"subgroup_limits": NUMBER}, required=True)
     search = summary.get("search") or {}
     check_values(path, search, _SEARCH, required=False, of="search")
     check_rows(path, search.get("runners_up"), _RUNNER_UP, of="runners_up")

@@ -2,26 +2,34 @@
 
 from typing import Any
 
+import pandas as pd
+
 from rindices import plots
-from rindices.report.pieces import Picture, number, p_value, picture
+from rindices.report.pieces import Gallery, Picture, listed, number, p_value
+from rindices.report.read import RunResults
 from rindices.report.summary import CALIBRATED, REFITS
+from rindices.report.tables import Cell, Table, count, make_table, measure, numbers, probability
 
 
-def verdict_section(summary: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what the section shows, nothing where neither a test nor the balance of the groups is known."""
+def verdict_section(results: RunResults, gallery: Gallery) -> dict[str, Any] | None:
+    """Return what the section shows, nothing where neither a test nor a check of the groups is known."""
+    summary, check = results.summary, results.analyses.group_check
     null, balance = summary.get("null"), summary.get("balance")
-    if not null and balance is None:
+    if not null and balance is None and check is None:
         return None
     rows = balance or []
     imbalanced = [row["variable"] for row in rows if row["imbalanced"]]
     removed = summary.get("covariates") or []
     return {
+        "tested": not results.applied,
         "sentences": _sentences(null or {}),
-        "picture": _picture(null or {}),
-        "balance": [_balance_row(row) for row in rows],
-        "imbalanced": _listed(imbalanced),
-        "imbalanced_removed": _listed([name for name in imbalanced if name in removed]),
-        "imbalanced_left": _listed([name for name in imbalanced if name not in removed]),
+        "picture": _picture(null or {}, gallery),
+        "balance": _balance_table(rows) if rows else None,
+        "imbalanced": listed(imbalanced),
+        "imbalanced_removed": listed([name for name in imbalanced if name in removed]),
+        "imbalanced_left": listed([name for name in imbalanced if name not in removed]),
+        "check": None if check is None else _check_table(check),
+        "remarks": [] if check is None else [remark for remark in dict.fromkeys(check["remark"]) if remark.strip()],
     }
 
 
@@ -61,7 +69,7 @@ def _refitted(null: dict[str, Any]) -> str:
     )
 
 
-def _picture(null: dict[str, Any]) -> Picture | None:
+def _picture(null: dict[str, Any], gallery: Gallery) -> Picture | None:
     if null.get("method") != REFITS or not null["values"] or null["statistic"] is None:
         return None
     highest = number(max(null["values"]), 3)
@@ -69,27 +77,33 @@ def _picture(null: dict[str, Any]) -> Picture | None:
         f"Agreement in {null['n']} cohorts without disease as dots, the highest at {highest}, and these data as a line "
         f"at {number(null['statistic'], 3)}."
     )
-    return picture(plots.null_statistics(null["values"], null["statistic"]), alt)
+    return gallery.draw("without_disease", plots.null_statistics(null["values"], null["statistic"]), alt)
 
 
-def _balance_row(row: dict[str, Any]) -> dict[str, str]:
-    difference = row["difference"]
-    if difference is None:
-        shown = "–"
-    elif row["kind"] == "category":
-        shown = f"V = {number(difference)}"
-    else:
-        shown = f"{number(difference, 2, '+')} sd"
-    return {
-        "variable": row["variable"],
-        "controls": row["controls"],
-        "patients": row["patients"],
-        "difference": shown,
-        "p": p_value(row["p"]),
-        "q": p_value(row["q"]),
-        "remark": "imbalanced" if row["imbalanced"] else "no clear difference",
-    }
+def _balance_table(rows: list[dict[str, Any]]) -> Table:
+    columns = ["Variable", "Controls", "Patients", *numbers("Difference", "p", "q"), "Remark"]
+    cells = []
+    for row in rows:
+        remark = "imbalanced" if row["imbalanced"] else "no clear difference"
+        groups = [row["variable"], row["controls"], row["patients"]]
+        cells.append([*groups, _difference(row), probability(row["p"]), probability(row["q"]), remark])
+    return make_table("Controls and patients compared", columns, cells)
 
 
-def _listed(names: list[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+def _difference(row: dict[str, Any]) -> Cell:
+    value = measure(row["difference"], 2, "" if row["kind"] == "category" else "+")
+    if row["difference"] is None:
+        return value
+    return value._replace(text=f"V = {value.text}" if row["kind"] == "category" else f"{value.text} sd")
+
+
+def _check_table(check: pd.DataFrame) -> Table:
+    columns = ["R-index", "Variable", "Statistic", *numbers("Controls", "Coefficient", "p", "q"), "Groups"]
+    cells = []
+    for row in check.to_dict("records"):
+        value = row["explained"]
+        share = measure(value)._replace(text="–" if pd.isna(value) else f"{number(100 * value, 0)} %")
+        names = [f"R{row['pattern']}", str(row["variable"]), str(row["statistic"])]
+        values = [count(row["n_controls"]), measure(row["coefficient"]), probability(row["p"]), probability(row["q"])]
+        cells.append([*names, *values, "imbalanced" if row["imbalanced"] else "alike", share])
+    return make_table("R-indices of controls and their background", [*columns, *numbers("Share explained")], cells)

@@ -1,9 +1,8 @@
 import base64
+import hashlib
 import itertools
 import json
 import re
-from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,192 +10,27 @@ import pytest
 
 from rindices import plots
 from rindices.report import write_report
+from tests.report.made_run import AGREEMENT, add_settings, add_truth, change_summary, make_run, save_summary
+from tests.report.page import Page, pictures, report_of, rows_of
 
-AGREEMENT = ("pattern_agreement", "dimension_correlation", "difference_correlation")
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 SCRIPT = "<script>alert('region')</script>"
 CALIBRATED = {"method": "calibrated", "statistic": 0.93, "threshold": 0.612, "repetitions": 3}
 REFITS = {"method": "refits", "statistic": 0.93, "p": 0.1, "n": 19, "repetitions": 3, "values": [0.94] + [0.52] * 18}
 SECTIONS = [
+    "In short",
     "Agreement over training",
     "R-indices of controls and patients",
     "How to read an R-index",
     "Pairs of R-indices",
-    "Strongest regions of each pattern",
+    "Regions of each pattern",
+    "Single people",
+    "Methods, for a paper",
+    "Limits",
     "Repetitions used and left out",
     "How to cite",
     "Settings and versions",
 ]
-
-
-def summary_of(n_patterns, n_controls, n_patients, n_regions):
-    return {
-        "status": "done",
-        "n_controls": n_controls,
-        "n_patients": n_patients,
-        "n_other": 12,
-        "n_features": n_regions,
-        "n_patterns": n_patterns,
-        "patterns_chosen_from_data": False,
-        "weights": {"change": 6.0, "decomposition": 40.0, "orthogonality": 0.8, "near_control": 6.0},
-        "preset": "fast",
-        "repetitions": 10,
-        "members_used": 9,
-        "members_left_out": [{"member": 4, "reason": "disagrees with the others (0.61)"}],
-        "step": 20000,
-        "agreement": {"pattern_agreement": 0.95, "dimension_correlation": 0.9, "difference_correlation": 0.85},
-        "reliable": True,
-        "reliable_reason": "Agreement 0.950 is above 0.612, the most that 20 cohorts without disease reached.",
-        "warnings": [],
-        "seed": 0,
-        "versions": {"rindices": "0.1.0", "jax": "0.7.0"},
-        "device": "cpu",
-        "seconds": 3725.2,
-        "input_sha256": "ab" * 32,
-        "source": "volumes.csv",
-        "control_labels": ["CN"],
-        "patient_labels": ["AD", "MCI"],
-        "covariates": ["age", "sex"],
-        "unit": "mL",
-    }
-
-
-def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions=20, names=None):
-    """Write the files of a run as they would come from training; severities are uniform, controls near zero."""
-    rng = np.random.default_rng(n_patterns)
-    folder.mkdir(parents=True, exist_ok=True)
-    sizes = {"control": n_controls, "patient": n_patients, "other": 12}
-    groups = np.repeat(list(sizes), list(sizes.values()))
-    truth = rng.uniform(size=(len(groups), n_patterns)) * (groups == "patient")[:, None]
-    people = pd.DataFrame({"participant_id": [f"sub-{place:04d}" for place in range(len(groups))]})
-    people["diagnosis"] = pd.Series(groups).map({"control": "CN", "patient": "AD", "other": "unclear"})
-    people["group"] = groups
-    for place in range(n_patterns):
-        people[f"r{place + 1}"] = truth[:, place] * 0.9 + 0.03 + rng.normal(0, 0.07, len(groups))
-    for place in range(n_patterns):
-        people[f"r{place + 1}_sd"] = rng.uniform(0.01, 0.05, len(groups))
-    people.to_csv(folder / "r_indices.csv", index=False)
-    regions = (names or []) + [f"region {place}" for place in range(n_regions - len(names or []))]
-    rows = []
-    for pattern in range(1, n_patterns + 1):
-        change = np.sort(rng.gamma(1.0, 0.8, n_regions))[::-1] * rng.choice([-1, -1, -1, 1], n_regions)
-        for region, value in zip(regions, change, strict=True):
-            spread = rng.uniform(0.02, 0.3)
-            rows.append((region, pattern, value, value * 6.1, spread))
-    columns = ["region", "pattern", "change_sd", "change_percent", "spread_sd"]
-    pd.DataFrame(rows, columns=columns).to_csv(folder / "patterns.csv", index=False)
-    steps = np.arange(2000, 32000, 2000)
-    rise = 1 - np.exp(-steps / 6000) - 0.04 * (steps > 22000)
-    selection = pd.DataFrame({"n_patterns": n_patterns, "orthogonality": 0.8, "step": steps, "n_models": 10})
-    selection["pattern_agreement"] = 0.52 + 0.44 * rise
-    selection["dimension_correlation"] = 0.05 + 0.9 * rise
-    selection["difference_correlation"] = np.nan if n_patterns == 1 else 0.85 * rise
-    with_intervals(selection).assign(best=steps == 20000, chosen=steps == 20000).to_csv(
-        folder / "selection.csv", index=False
-    )
-    save_summary(folder, summary_of(n_patterns, n_controls, n_patients, n_regions))
-    (folder / "run.toml").write_text('[run]\ncommand = "rindices fit volumes.csv"\nrepetitions = 10\n')
-    return truth
-
-
-def with_intervals(selection, width=0.02):
-    for name in AGREEMENT:
-        selection[f"{name}_low"] = selection[name] - width
-        selection[f"{name}_high"] = (selection[name] + width).clip(upper=1)
-    return selection
-
-
-def add_settings(folder, settings):
-    """Add settings that were not chosen to the selection: (patterns, orthogonality, models, pattern agreement)."""
-    rows = []
-    for n_patterns, orthogonality, n_models, value in settings:
-        setting = {"n_patterns": n_patterns, "orthogonality": orthogonality, "n_models": n_models, "chosen": False}
-        for step, agreement in ((10000, value - 0.1), (16000, value)):
-            values = dict(zip(AGREEMENT, (agreement, agreement - 0.1, agreement - 0.2), strict=True))
-            rows.append({**setting, **values, "step": step, "best": step == 16000})
-    chosen = pd.read_csv(folder / "selection.csv")
-    pd.concat([chosen, with_intervals(pd.DataFrame(rows), 0.05)]).to_csv(folder / "selection.csv", index=False)
-
-
-def rows_of(text, caption):
-    """Return the cells of the table with this caption, a list for each row, tags replaced by spaces."""
-    table = text.split(f"<caption>{caption}")[1].split("</table>")[0]
-    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", table.split("<tbody>")[1])
-    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
-    return [[" ".join(re.sub("<[^>]*>", " ", cell).split()) for cell in row] for row in cells]
-
-
-def save_summary(folder, summary):
-    (folder / "summary.json").write_text(json.dumps(summary))
-
-
-def change_summary(folder, **changes):
-    save_summary(folder, {**json.loads((folder / "summary.json").read_text()), **changes})
-
-
-def add_truth(folder, truth):
-    """Store the truth with its columns shuffled, as a training without labels would find them."""
-    n_patterns = truth.shape[1]
-    people = pd.read_csv(folder / "r_indices.csv")
-    order = [f"s{n_patterns - place}" for place in range(n_patterns)]
-    table = pd.DataFrame(dict(zip(order, truth.T, strict=True)))
-    table.insert(0, "participant_id", people["participant_id"])
-    table[people["group"] == "patient"].sample(frac=1, random_state=0).to_csv(folder / "truth.csv", index=False)
-    per_pattern = [0.9 + place / 100 for place in range(n_patterns)]
-    found = {"pattern_concordance": 0.911, "per_pattern": per_pattern, "matched_truth": order}
-    change_summary(folder, recovery=found)
-
-
-class Page(HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.text, self.headings, self.open = [], [], [], None
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if re.fullmatch(r"h\d", tag):
-            self.headings.append((int(tag[1]), ""))
-            self.open = tag
-
-    def handle_endtag(self, tag):
-        self.open = None if tag == self.open else self.open
-
-    def handle_data(self, data):
-        self.text.append(data)
-        if self.open:
-            level, text = self.headings[-1]
-            self.headings[-1] = (level, text + data)
-
-    def every(self, tag):
-        return [attributes for name, attributes in self.tags if name == tag]
-
-    @property
-    def words(self):
-        return " ".join("".join(self.text).split())
-
-
-def pictures(page):
-    sources = [image["src"] for image in page.every("img")]
-    return [base64.b64decode(source.removeprefix("data:image/svg+xml;base64,")).decode() for source in sources]
-
-
-def report_of(folder):
-    return Page(write_report(folder).read_text(encoding="utf-8"))
-
-
-@pytest.fixture
-def run(tmp_path):
-    make_run(tmp_path / "run")
-    return tmp_path / "run"
-
-
-@pytest.fixture
-def undrawn(monkeypatch):
-    """Leave out the slow part, the drawing, where a test is about words and tables."""
-    monkeypatch.setattr(plots, "figure_svg", lambda figure: "<svg/>")
-    training = ("agreement_over_training", "agreement_over_settings", "null_statistics")
-    for name in (*training, "r_index_distributions", "r_index_pairs", "strongest_regions"):
-        monkeypatch.setattr(plots, name, lambda *_, **__: None)
 
 
 def test_sections_and_headline(run, undrawn):
@@ -225,19 +59,18 @@ def test_number_of_patterns_chosen_from_data(run, undrawn):
 def test_quartiles_are_those_of_the_table(run, undrawn):
     people = pd.read_csv(run / "r_indices.csv")
     values = np.percentile(people.loc[people["group"] == "patient", "r2"], [25, 50, 75])
-    expected = "".join(f'<td class="number">{value:.2f}</td>' for value in values).replace("-", "−")
-    row = f'<tr><th scope="row">R2</th><td>Patients</td><td class="number">60</td>{expected}</tr>'
-    assert row in write_report(run).read_text(encoding="utf-8")
+    rows = rows_of(write_report(run).read_text(encoding="utf-8"), "Quartiles of the R-indices")
+    assert rows[4] == ["R2", "Patients", "60", *(f"{value:.2f}".replace("-", "−") for value in values)]
 
 
-def test_strongest_regions_are_sorted_by_size_of_change(run, undrawn):
+def test_all_regions_are_there_sorted_by_size_of_change(run, undrawn):
     patterns = pd.read_csv(run / "patterns.csv")
     rows = patterns[patterns["pattern"] == 2].to_dict("records")
     rows.sort(key=lambda row: -abs(row["change_sd"]))
     text = write_report(run).read_text(encoding="utf-8")
-    section = text.split("<caption>The 12 strongest regions of pattern 2</caption>")[1].split("</table>")[0]
-    found = re.findall(r'<th scope="row">(.*?)</th><td class="number">(.*?)</td>', section)
-    assert found == [(row["region"], f"{row['change_sd']:+.2f}".replace("-", "−")) for row in rows[:12]]
+    found = rows_of(text, "All regions of pattern 2, strongest first")
+    assert [row[:2] for row in found] == [[row["region"], f"{row['change_sd']:+.2f}".replace("-", "−")] for row in rows]
+    assert f'data-value="{rows[0]["change_sd"]:.15g}"' in text
 
 
 def test_hostile_text_is_shown_and_never_run(tmp_path):
@@ -262,7 +95,8 @@ def test_hostile_text_is_shown_and_never_run(tmp_path):
     path = write_report(folder)
     text = path.read_text(encoding="utf-8")
     page = Page(text)
-    assert not page.every("script")
+    assert [script.get("type") for script in page.every("script")] == ["application/json", None]
+    assert "alert" not in "".join(page.scripts)
     assert not page.every("b")
     assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in page.every("img"))
     assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
@@ -276,10 +110,11 @@ def test_nothing_comes_from_elsewhere(run):
     page = report_of(run)
     for _, attributes in page.tags:
         for name in ("src", "href", "srcset", "data", "action", "poster"):
-            assert attributes.get(name, "data:").startswith("data:")
+            assert attributes.get(name, "data:").startswith(("data:", "#"))
     assert not page.every("link")
     [policy] = [meta["content"] for meta in page.every("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
-    assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    code = hashlib.sha256(page.scripts[-1].encode()).digest()
+    assert policy == f"{POLICY}; script-src 'sha256-{base64.b64encode(code).decode()}'"
     text = (run / "report.html").read_text(encoding="utf-8")
     assert not re.search(r"@import|url\(", text)
     for picture in pictures(page):
@@ -361,7 +196,7 @@ def test_search_lists_settings_best_first(searched, undrawn):
     text = write_report(searched).read_text(encoding="utf-8")
     page = Page(text)
     headings = [heading for level, heading in page.headings if level == 2]
-    assert headings == ["How many patterns?", *SECTIONS]
+    assert headings == ["In short", "How many patterns?", *SECTIONS[1:]]
     assert "It agrees best & most clearly." in page.words
     assert "Runner-up: 2 patterns with orthogonality 0.8 (pattern agreement 0.910, 10 models)." in page.words
     assert "1,057 models were trained" in page.words
@@ -374,7 +209,7 @@ def test_search_lists_settings_best_first(searched, undrawn):
         ["2", "0.2", "", "9"],
         ["1", "0.8", "not a rival", "10"],
     ]
-    assert rows[2][4:] == ["16,000", "0.850 0.800–0.900", "0.750 0.700–0.800", "0.650 0.600–0.700"]
+    assert rows[2][4:] == ["16,000", "0.850", "0.800–0.900", "0.750", "0.700–0.800", "0.650", "0.600–0.700"]
     assert "M = 1 is never chosen by agreement" in page.words
     assert len(page.every("caption")) == len(page.every("table"))
 
@@ -384,7 +219,7 @@ def test_search_without_details_and_with_negative_limits(run, undrawn):
     text = write_report(run).read_text(encoding="utf-8")
     rows = rows_of(text, "Agreement of each setting, best first</caption>")
     assert [row[2] for row in rows] == ["chosen", ""]
-    assert rows[1][-1] == "0.020 −0.030 to 0.070"
+    assert rows[1][-2:] == ["0.020", "−0.030 to 0.070"]
     assert "Runner" not in text
     assert "models were trained" not in text
     assert "M = 1" not in text
@@ -435,7 +270,7 @@ def test_one_setting_is_no_search(run, undrawn):
 def test_verdict_in_words(run, undrawn, null, expected):
     change_summary(run, null=null)
     page = report_of(run)
-    assert next(text for level, text in page.headings if level == 2) == "Is there anything to find?"
+    assert [text for level, text in page.headings if level == 2][:2] == ["In short", "Is there anything to find?"]
     assert expected in page.words
     assert "an imbalance of site, age or scanner between the groups passes it too" in page.words
     assert "No covariates were in the table, so this could not be checked." in page.words
@@ -544,7 +379,7 @@ def test_stopped_run_with_almost_nothing_known(tmp_path):
     assert "Reason: it is not known." in page.words
     assert [text for _, text in page.headings] == ["R-indices report", "This run failed"]
     [policy] = [meta["content"] for meta in page.every("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
-    assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    assert policy == POLICY
 
 
 def test_stopped_run_with_hostile_text(tmp_path):
@@ -570,7 +405,8 @@ def test_recovery_comes_first_and_matches_people_and_patterns(tmp_path, monkeypa
     draw = plots.recovery
     monkeypatch.setattr(plots, "recovery", lambda *tables: drawn.append(tables) or draw(*tables))
     page = report_of(tmp_path)
-    assert next(text for level, text in page.headings if level == 2) == "Recovery of the known truth"
+    headings = [text for level, text in page.headings if level == 2]
+    assert headings[:2] == ["In short", "Recovery of the known truth"]
     assert "0.911" in page.words
     [(known, scores, concordance)] = drawn
     assert list(known.columns) == ["s2", "s1"]

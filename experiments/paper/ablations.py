@@ -1,0 +1,49 @@
+"""Section B.3, Fig. S1 c: what each regulariser contributes, by leaving it out. Made for a GPU.
+
+    python experiments/paper/ablations.py --out results/ablations.csv
+
+Weights set to 0, the others as in the default preset; five kinds of cohorts, three cohorts each, ten models. Section
+B.3 swaps two letters: its "ζ = 0 (no cn loss)" is η here. Without κ, λ, μ and η the terms of Smile-GAN remain (the
+pseudo-Smile-GAN).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sweeps import Named, compare
+from tables import Scope, parser, scope
+
+from rindices.config import LossWeights
+from rindices.core import devices
+
+REMOVED = {
+    "nothing": (),
+    "decomposition": ("decomposition",),
+    "orthogonality": ("orthogonality",),
+    "monotonicity": ("monotonicity",),
+    "near_control": ("near_control",),
+    "monotonicity and near_control": ("monotonicity", "near_control"),
+    "pseudo-Smile-GAN": ("decomposition", "orthogonality", "monotonicity", "near_control"),
+}
+
+
+def weightings(weights: LossWeights) -> list[Named]:
+    """Return the weights without each of the terms."""
+    return [({"removed": name}, weights._replace(**dict.fromkeys(terms, 0.0))) for name, terms in REMOVED.items()]
+
+
+def run(size: Scope, out: Path) -> None:
+    """Train all weightings."""
+    compare(size, out, weightings(size.preset.weights), preset=size.preset)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the experiment."""
+    chosen = parser(__doc__, "ablations").parse_args(arguments)
+    devices.prepare()
+    run(scope(chosen.small), chosen.out)
+
+
+if __name__ == "__main__":
+    main()

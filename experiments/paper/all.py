@@ -1,0 +1,97 @@
+"""All experiments of the paper, in stages that each take less than eight minutes on one H200 with 16 cores.
+
+    python experiments/paper/all.py --list
+    python experiments/paper/all.py --stage 1 --out results
+    python experiments/paper/all.py --out results --controls healthy.csv         # everything that is missing
+
+A stage goes on where it was stopped. Without --controls the stages on real people are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from tables import RESULTS
+
+
+class Run(NamedTuple):
+    """One script, with what it writes and further options."""
+
+    script: str
+    table: str
+    options: tuple[str, ...] = ()
+    needs_controls: bool = False
+
+
+class Stage(NamedTuple):
+    """Scripts that run one after the other."""
+
+    about: str
+    seconds: int  # expected on one H200 with 16 cores
+    gpu: bool
+    runs: tuple[Run, ...]
+
+
+STAGES = {
+    1: Stage("Table 1, Fig. 2", 130, True, (Run("table1", "table1"),)),
+    2: Stage("choice of M", 260, True, (Run("choice_of_patterns", "choice_of_patterns"),)),
+    3: Stage("Table 6", 150, True, (Run("folds", "folds"),)),
+    4: Stage("B.2, B.3", 300, True, (Run("robustness", "robustness"), Run("ablations", "ablations"))),
+    5: Stage("B.7, B.8", 240, True, (Run("split_half", "split_half"),)),
+    6: Stage("Table 1 on real people", 120, True, (Run("real_controls", "real_controls", needs_controls=True),)),
+    7: Stage("section 4.3, Table 2, Fig. 3", 240, True, (Run("ad_like", "ad_like"),)),
+    8: Stage("cost of the protocol", 460, True, (Run("cost", "cost", ("--part", "protocol")),)),
+    9: Stage(
+        "models and people needed, growth",
+        440,
+        True,
+        (Run("models_and_people", "models_and_people"), Run("cost", "growth", ("--part", "growth"))),
+    ),
+    10: Stage(
+        "baselines of Tables 1 and 7",
+        400,
+        False,
+        (Run("baselines", "baselines"), Run("baselines", "real_baselines", needs_controls=True)),
+    ),
+    11: Stage(
+        "choice of M, mild", 260, True, (Run("choice_of_patterns", "choice_of_patterns_mild", ("--kind", "mild")),)
+    ),
+}
+
+
+def run_stage(stage: Stage, out: Path, controls: Path | None, small: bool) -> None:
+    """Run the scripts of a stage."""
+    for run in stage.runs:
+        if run.needs_controls and controls is None:
+            print(f"{run.table}: left out, needs --controls", flush=True)
+            continue
+        arguments = ["--out", str(out / f"{run.table}.csv"), *run.options]
+        arguments += ["--controls", str(controls)] if run.needs_controls else []
+        start = time.perf_counter()
+        importlib.import_module(run.script).main([*arguments, "--small"] if small else arguments)
+        print(f"{run.table}: {time.perf_counter() - start:.0f} s", flush=True)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the stages asked for."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--stage", type=int, nargs="*", choices=list(STAGES), default=list(STAGES))
+    options.add_argument("--out", type=Path, default=RESULTS, help="folder of the tables")
+    options.add_argument("--controls", type=Path, help="table of real healthy people")
+    options.add_argument("--small", action="store_true", help="smoke runs; results are not comparable")
+    options.add_argument("--list", action="store_true", help="print the stages and what they take")
+    chosen = options.parse_args(arguments)
+    for number in chosen.stage:
+        stage = STAGES[number]
+        where = "GPU" if stage.gpu else "cores"
+        print(f"stage {number}: {stage.about} (about {stage.seconds} s, {where})", flush=True)
+        if not chosen.list:
+            run_stage(stage, chosen.out, chosen.controls, chosen.small)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Table 6: Surreal-GAN, linear regression and support vectors through the same five folds, train and test. For a GPU.
+
+    python experiments/paper/folds.py --out results/folds.csv
+
+Surreal-GAN trains on the patients of four folds and all controls; held-out patients are scored by the same models.
+The regressions are told the true severities, Surreal-GAN is not. A row for each cohort, method and fold.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from cases import Case, Known, draw, scaled
+from joblib import Parallel, delayed
+from judging import best_look, together
+from many_cohorts import Brains, Group, steps_of_looks, train_all
+from sklearn.model_selection import KFold
+from tables import Results, Scope, parser, scope
+
+from rindices.agreement import concordance, match_patterns, pattern_concordance
+from rindices.core import devices
+
+N_FOLDS = 5
+FOLD_SEED = 0  # the folds of `supervised_ceilings`
+
+
+def splits(n_patients: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the patients trained on and those held out, for each fold."""
+    return list(KFold(N_FOLDS, shuffle=True, random_state=FOLD_SEED).split(np.arange(n_patients)))
+
+
+def fold_brains(case: Case, fold: int) -> Brains:
+    """Train on four folds; score the fifth as well. The truth is in the order of those scored."""
+    known = draw(case)
+    patients = known.regions[known.patient]
+    train, test = splits(len(patients))[fold]
+    truth = known.truth[np.concatenate([train, test])]
+    return scaled(known.regions[~known.patient], patients[train], truth, patients[test])
+
+
+def concordances(truth: np.ndarray, scores: np.ndarray, n_train: int) -> tuple[float, float]:
+    """Match patterns with the truth among those trained on; return the concordance of these and of the others."""
+    order, matched = match_patterns(truth[:n_train], scores[:n_train])
+    test = [concordance(truth[n_train:, i], scores[n_train:, k]) for i, k in enumerate(order)]
+    return float(matched.mean()), float(np.mean(test))
+
+
+def judge_fold(looks: np.ndarray, steps: list[int], truth: np.ndarray, n_train: int) -> list[dict[str, float | str]]:
+    """Choose the look by the agreement on those trained on; describe its consensus and the mean of its models."""
+    place, agreed = best_look(looks[:, :, :n_train], steps, 0)
+    members = looks[place].astype(float)
+    rows: list[dict[str, float | str]] = []
+    if agreed is not None:
+        train, test = concordances(truth, together(members, agreed), n_train)
+        rows.append({"method": "surreal_gan_consensus", "train": train, "test": test, "n_used": len(agreed.members)})
+    finite = members[np.isfinite(members).all(axis=(1, 2))]
+    single = np.array([concordances(truth, one, n_train) for one in finite]).mean(axis=0)
+    rows.append({"method": "surreal_gan", "train": single[0], "test": single[1], "n_used": len(finite)})
+    return [row | {"step": steps[place]} for row in rows]
+
+
+def regressions(known: Known) -> list[dict]:
+    """Return what regressions reach that are told the truth."""
+    from rindices.baselines import supervised_ceilings
+
+    table = supervised_ceilings(known.regions[known.patient], known.truth, pattern_concordance, seed=FOLD_SEED)
+    return table.to_dict("records")
+
+
+def run(size: Scope, out: Path) -> None:
+    """Train what is missing; a group is all kinds and folds with one seed."""
+    results = Results(out, ["seed"], comparable=not size.small)
+    preset = size.preset
+    groups = []
+    for seed in size.seeds:
+        if not results.has(seed=seed):
+            cases = [Case(*size.size, kind, seed, part=str(fold)) for kind in size.kinds for fold in range(N_FOLDS)]
+            groups.append(Group(3, cases, [seed] * len(cases), [preset.weights], size.n_models))
+    results.describe(preset, seeds=size.seeds, n_folds=N_FOLDS, n_models=size.n_models, size=size.size)
+    if not groups:
+        return
+    steps = steps_of_looks(preset)
+    with Parallel(n_jobs=-1) as cores:
+        cases = [case for group in groups for case in group.cohorts]
+        brains = dict(zip(cases, cores(delayed(fold_brains)(case, int(case.part)) for case in cases), strict=True))
+        for group, trained in train_all(groups, brains, preset):
+            own = [brains[case] for case in group.cohorts]
+            judged = cores(
+                delayed(judge_fold)(trained.of_cohort(place, len(one.truth))[:, 0], steps, one.truth, len(one.patients))
+                for place, one in enumerate(own)
+            )
+            names = [{"kind": case.kind, "seed": case.seed} for case in group.cohorts]
+            rows = [
+                name | {"fold": int(case.part)} | row
+                for name, case, found in zip(names, group.cohorts, judged, strict=True)
+                for row in found
+            ]
+            firsts = [case for case in group.cohorts if case.part == "0"]
+            told = cores(delayed(regressions)(draw(case)) for case in firsts)
+            rows += [
+                {"kind": case.kind, "seed": case.seed} | row
+                for case, found in zip(firsts, told, strict=True)
+                for row in found
+            ]
+            results.add(rows)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the experiment."""
+    chosen = parser(__doc__, "folds").parse_args(arguments)
+    devices.prepare()
+    run(scope(chosen.small), chosen.out)
+
+
+if __name__ == "__main__":
+    main()

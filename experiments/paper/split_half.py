@@ -1,0 +1,170 @@
+"""Sections B.7 and B.8: a model of one half of the people, applied to the other half. Made for a GPU.
+
+    python experiments/paper/split_half.py --out results/split_half.csv
+
+B.7: the five kinds of cohorts with three patterns, and cohorts as large as the paper's (850 + 2204) with two; three
+cohorts each, ten models a half, default preset. A row for each cohort and half: concordance with the truth in the other
+half, agreement of the two models about it, and correlation of their pattern maps. B.8, in a second table beside the
+first (_diagnosis): support vectors that tell patients of the second half from controls, by R-indices of the first
+half's model and by all regions.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from cases import Case, Known, draw, scaled
+from joblib import Parallel, delayed
+from judging import best_look, together
+from many_cohorts import Brains, Group, Trained, steps_of_looks, train_all
+from sklearn.model_selection import StratifiedKFold
+from tables import Results, Scope, parser, scope
+
+from rindices.agreement import compare, match_patterns, pattern_concordance
+from rindices.core import devices
+
+LARGE = (850, 2204)  # the people of section 4.3
+LARGE_KIND = "mild"
+N_SPLITS = 100
+
+
+class Half(NamedTuple):
+    """What the model of one half says about everybody, and its maps; people in the order of the table."""
+
+    r_indices: np.ndarray  # (people, patterns)
+    maps: np.ndarray  # (patterns, regions)
+    step: int
+
+
+def in_first_half(known: Known, seed: int) -> np.ndarray:
+    """Halve controls and patients apart."""
+    folds = StratifiedKFold(2, shuffle=True, random_state=seed)
+    first = np.zeros(len(known.patient), bool)
+    first[next(folds.split(known.patient[:, None], known.patient))[0]] = True
+    return first
+
+
+def half_of(case: Case) -> np.ndarray:
+    """Say who of a cohort is trained on."""
+    known = draw(case)
+    first = in_first_half(known, case.seed)
+    return first if case.part == "1" else ~first
+
+
+def half_brains(case: Case) -> Brains:
+    """Train on one half; score everybody else behind its patients."""
+    known, inside = draw(case), half_of(case)
+    trained = inside & known.patient
+    return scaled(
+        known.regions[inside & ~known.patient],
+        known.regions[trained],
+        known.truth[trained[known.patient]],
+        known.regions[~trained],
+    )
+
+
+def describe_half(case: Case, looks: np.ndarray, changes: np.ndarray, steps: list[int]) -> Half:
+    """Choose the look by agreement within the half; bring everybody's R-indices into the order of the table."""
+    known, inside = draw(case), half_of(case)
+    trained = inside & known.patient
+    place, agreed = best_look(looks[:, :, : trained.sum()], steps, 0)
+    if agreed is None:
+        raise RuntimeError(f"fewer than two sound models on {case}")
+    behind_each_other = np.concatenate([np.flatnonzero(trained), np.flatnonzero(~trained)])
+    scores = np.empty((len(known.patient), looks.shape[-1]))
+    scores[behind_each_other] = together(looks[place].astype(float), agreed)
+    maps = np.mean([changes[place, k][o] for k, o in zip(agreed.members, agreed.orders, strict=True)], axis=0)
+    return Half(scores, maps, steps[place])
+
+
+def compare_halves(case: Case, first: Half, second: Half) -> list[dict]:
+    """Describe each model on the patients of the other half."""
+    known = draw(case)
+    in_first = in_first_half(known, case.seed)[known.patient]
+    one, two = first.r_indices[known.patient], second.r_indices[known.patient]
+    order, _ = match_patterns(one, two)
+    maps = [float(np.corrcoef(first.maps[i], second.maps[k])[0, 1]) for i, k in enumerate(order)]
+    rows = []
+    for name, scores, held_out, step in (("1", one, ~in_first, first.step), ("2", two, in_first, second.step)):
+        rows.append(
+            {
+                "kind": case.kind,
+                "seed": case.seed,
+                "n_patients": case.n_patients,
+                "n_patterns": case.n_patterns,
+                "half": int(name),
+                "step": step,
+                "train": pattern_concordance(known.truth[~held_out], scores[~held_out]),
+                "held_out": pattern_concordance(known.truth[held_out], scores[held_out]),
+                "agreement": compare(one[held_out], two[held_out]).pattern_agreement,
+                "map_correlation": float(np.mean(maps)),
+                "lowest_map_correlation": min(maps),
+            }
+        )
+    return rows
+
+
+def halves_of(group: Group, trained: Trained, steps: list[int], cores: Parallel) -> list[tuple[Case, Half, Half]]:
+    """Bring the two halves of each cohort together."""
+    found = cores(
+        delayed(describe_half)(
+            case, trained.of_cohort(place, case.n_controls + case.n_patients)[:, 0], trained.changes[:, place, 0], steps
+        )
+        for place, case in enumerate(group.cohorts)
+    )
+    return [(group.cohorts[k], found[k], found[k + 1]) for k in range(0, len(found), 2)]
+
+
+def diagnose(case: Case, first: Half, n_splits: int) -> list[dict]:
+    """Tell patients from controls in the second half, by the first half's R-indices and by all regions."""
+    from rindices.analysis.diagnosis import diagnosis_auc
+
+    known = draw(case)
+    inside = ~in_first_half(known, case.seed)
+    table = diagnosis_auc(
+        first.r_indices[inside], known.regions[inside], known.patient[inside], n_splits=n_splits, n_jobs=-1
+    )
+    return [{"kind": case.kind, "seed": case.seed} | row for row in table.to_dict("records")]
+
+
+def run(size: Scope, out: Path) -> None:
+    """Train what is missing; a group is all cohorts of one size."""
+    results = Results(out, ["n_patterns"], comparable=not size.small)
+    auc = Results(out.with_name(f"{out.stem}_diagnosis.csv"), ["kind"], comparable=not size.small)
+    preset, steps = size.preset, steps_of_looks(size.preset)
+    large = (60, 80) if size.small else LARGE
+    wholes = {
+        3: [Case(*size.size, kind, seed) for kind in size.kinds for seed in size.seeds],
+        2: [Case(*large, LARGE_KIND, seed, 2) for seed in size.seeds],
+    }
+    if size.small:
+        del wholes[3]  # the same again with another program
+    results.describe(preset, seeds=size.seeds, n_models=size.n_models, size=size.size, large=large)
+    auc.describe(preset, seed=size.seeds[0], n_splits=2 if size.small else N_SPLITS)
+    with Parallel(n_jobs=-1) as cores:
+        for n_patterns, cases in wholes.items():
+            if results.has(n_patterns=n_patterns):
+                continue
+            halves = [case._replace(part=part) for case in cases for part in ("1", "2")]
+            brains = dict(zip(halves, cores(delayed(half_brains)(half) for half in halves), strict=True))
+            seeds = [2 * half.seed + int(half.part) for half in halves]  # halves must not agree by the same start
+            group = Group(n_patterns, halves, seeds, [preset.weights], size.n_models)
+            _, trained = next(train_all([group], brains, preset))
+            found = halves_of(group, trained, steps, cores)
+            if n_patterns == 2:
+                auc.add(diagnose(*found[0][:2], 2 if size.small else N_SPLITS))
+            rows = cores(delayed(compare_halves)(*of) for of in found)
+            results.add([row for of in rows for row in of])
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the experiment."""
+    chosen = parser(__doc__, "split_half").parse_args(arguments)
+    devices.prepare()
+    run(scope(chosen.small), chosen.out)
+
+
+if __name__ == "__main__":
+    main()

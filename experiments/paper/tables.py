@@ -1,0 +1,107 @@
+"""Results of an experiment: a CSV that grows group by group and is never half written, and what it was made with."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import pandas as pd
+from cases import KINDS, SEEDS, SIZE
+
+import rindices
+from rindices.config import Preset, fast, preset_to_json
+from rindices.core import devices
+from rindices.files import atomic_file, write_csv
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+class Results:
+    """A tidy CSV of finished groups.
+
+    Parameters
+    ----------
+    path : Path
+        The CSV; it is read where it exists, and what is there is not computed again.
+    keys : sequence of str
+        Columns that tell groups apart.
+    comparable : bool
+        False for small runs, which only show that a script works.
+    """
+
+    def __init__(self, path: Path, keys: Sequence[str], *, comparable: bool = True) -> None:
+        self.path, self.keys, self.comparable = path, list(keys), comparable
+        self.table = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=[*self.keys, "comparable"])
+        if len(self.table) and bool(self.table["comparable"].iloc[0]) != comparable:
+            raise SystemExit(f"{path} holds results of the other size (--small): give another file with --out.")
+
+    def has(self, **group: Any) -> bool:
+        """Say whether a group is there."""
+        if self.table.empty:
+            return False
+        same = pd.Series(True, index=self.table.index)
+        for name, value in group.items():
+            same &= self.table[name] == value
+        return bool(same.any())
+
+    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add a group and write the table."""
+        new = pd.DataFrame([*rows]).assign(comparable=self.comparable)
+        self.table = new if self.table.empty else pd.concat([self.table, new], ignore_index=True)
+        write_csv(self.table, self.path, index=False)
+
+    def describe(self, preset: Preset | None = None, **settings: Any) -> None:
+        """Write beside the table what it was made with."""
+        about = {
+            "version": rindices.__version__,
+            "date": datetime.now(UTC).date().isoformat(),
+            "device": _device(),
+            "comparable": self.comparable,
+            "preset": None if preset is None else preset_to_json(preset),
+        }
+        with atomic_file(self.path.with_suffix(".json")) as beside:
+            beside.write_text(json.dumps(about | settings, indent=1) + "\n", encoding="utf-8")
+
+
+def _device() -> str:
+    found = devices.describe()
+    return f"{found.number} x {found.kind}, {devices.n_cores()} cores ({platform.machine()}), JAX {jax.__version__}"
+
+
+class Scope(NamedTuple):
+    """How much an experiment does: the paper's sizes, or just enough to see that it works."""
+
+    small: bool
+    kinds: tuple[str, ...]
+    seeds: tuple[int, ...]
+    size: tuple[int, int]
+    n_models: int
+    preset: Preset
+    early_looks: int  # first step that is looked at; choices are made from `preset.schedule.min_steps` on
+
+    def looking(self) -> Preset:
+        """Return the preset with its looks beginning early."""
+        return replace(self.preset, schedule=replace(self.preset.schedule, min_steps=self.early_looks))
+
+
+def scope(small: bool) -> Scope:
+    """Return the whole experiment, or a small one."""
+    if not small:
+        return Scope(False, KINDS, SEEDS, SIZE, 10, fast(), 2_000)
+    preset = replace(fast(), schedule=replace(fast().schedule, min_steps=20, max_steps=40, checkpoint_every=20))
+    return Scope(True, ("basic", "mild"), SEEDS[:1], (50, 60), 3, preset, 20)
+
+
+def parser(description: str | None, name: str) -> argparse.ArgumentParser:
+    """Return the options that all experiments have."""
+    made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--out", type=Path, default=RESULTS / f"{name}.csv", help="CSV to write or to go on with")
+    made.add_argument("--small", action="store_true", help="a minute on two cores; results are not comparable")
+    return made

@@ -1,0 +1,199 @@
+"""Does another half of the cohort show the same patterns? Split-half reproducibility (section B.7 of the paper)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+
+from rindices.agreement import compare, match_patterns, pattern_concordance
+from rindices.analysis.columns import same_people
+from rindices.errors import InputError
+
+_FEWEST = 4  # in a group: two in each half, or nothing can be ordered
+
+
+class SplitHalf(NamedTuple):
+    """Two models, one trained on each half of a cohort; patterns are numbered as in the first."""
+
+    half: np.ndarray  # (people,): 1 or 2
+    r_indices: np.ndarray  # (2, people, patterns), by the model of each half, for everybody
+    patterns: pd.DataFrame  # a row a pattern: how well the models agree about it
+    agreement: pd.DataFrame  # a row a group of patients: how well the models agree about them
+    maps: pd.DataFrame  # region, pattern, half1, half2: change_sd; empty where the estimator draws no maps
+
+    @property
+    def held_out(self) -> np.ndarray:
+        """R-indices of each person by the model that was trained without her or him, (people, patterns)."""
+        return np.where((self.half == 1)[:, None], self.r_indices[1], self.r_indices[0])
+
+
+def split_half(
+    estimator: Any, X: Any, y: ArrayLike, covariates: Any = None, *, seed: int = 0, truth: Any = None
+) -> SplitHalf:
+    """Train on each half of a cohort and compare the two models.
+
+    Controls and patients are halved apart. Each half has its own random numbers, so that models cannot agree by the
+    same start. Maps are those of all controls.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Unfitted, such as `rindices.SurrealGAN`; it is cloned. It has ``fit(X, y)`` and ``transform(X)`` with
+        ``covariates`` as the last argument where they are given, and possibly ``pattern_maps``.
+    X : array-like of shape (n_people, n_regions)
+        Regional measures of controls and patients.
+    y : array-like of shape (n_people,)
+        0 for controls, 1 for patients.
+    covariates : array-like of shape (n_people, n_covariates), optional
+        Handed to the estimator.
+    seed : int, default=0
+        Decides the halves, and the estimator's ``random_state`` where it has one.
+    truth : array-like of shape (n_patients, n_true_patterns), optional
+        Known severities of the patients, in their order in `X`.
+
+    Returns
+    -------
+    SplitHalf
+        ``patterns``: pattern, matched (its number in the second model), concordance and correlation of the two
+        R-indices over all patients, map_correlation over regions.
+        ``agreement``: patients ("half 1", "half 2", "all"), n_patients, pattern_agreement, dimension_correlation and
+        difference_correlation of the two models, and with `truth` concordance_half1 and concordance_half2 of the
+        models of these halves. In each half, one of the models was trained without these patients.
+
+    Examples
+    --------
+    >>> from rindices.baselines import Baseline
+    >>> from rindices import simulate_cohort
+    >>> cohort = simulate_cohort("basic", n_controls=100, n_patients=200)
+    >>> regions = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
+    >>> found = split_half(Baseline("nmf"), regions, cohort.table["diagnosis"] == "PT")
+    >>> found.r_indices.shape, found.agreement["n_patients"].tolist()
+    ((2, 300, 3), [100, 100, 200])
+    """
+    patient = patients_of(y, len(X), _FEWEST)
+    known = None if truth is None else _truth(truth, int(patient.sum()))
+    if covariates is not None:
+        same_people(len(X), covariates=covariates)
+    half = _halves(patient, seed)
+    models = [_trained(estimator, X, patient, covariates, half == k, [seed, k]) for k in (1, 2)]
+    first, second = (np.asarray(_called(model.transform, X, covariates=covariates), float) for model in models)
+    if first.shape != second.shape:
+        raise InputError(
+            f"The halves found {first.shape[1]} and {second.shape[1]} patterns: set the number for both, "
+            "such as n_patterns=3."
+        )
+    order, concordances = match_patterns(first[patient], second[patient])
+    scores = np.stack([first, second[:, order]])
+    maps = _maps(models, X, covariates, ~patient, order)
+    patterns = pd.DataFrame(
+        {
+            "pattern": np.arange(len(order)) + 1,
+            "matched": order + 1,
+            "concordance": concordances,
+            "correlation": [_correlation(*scores[:, patient, i]) for i in range(len(order))],
+            "map_correlation": _map_correlations(maps, len(order)),
+        }
+    )
+    return SplitHalf(half, scores, patterns, _agreement(scores[:, patient], half[patient], known), maps)
+
+
+def patients_of(y: ArrayLike, n_people: int, fewest: int) -> np.ndarray:
+    """Return who is a patient: 1 or true in `y`, where controls are 0 or false.
+
+    Raises
+    ------
+    InputError
+        If there are other labels, or fewer people than `fewest` in a group.
+    """
+    labels = np.asarray(y)
+    same_people(n_people, y=labels)
+    strange = [label for label in pd.unique(labels.ravel()) if label not in (0, 1)]
+    if strange or labels.ndim != 1:
+        found = repr(str(strange[0])) if strange else f"shape {labels.shape}"
+        raise InputError(f"y should hold 0 for controls and 1 for patients, found {found}.")
+    patient = labels.astype(bool)
+    n_patients = int(patient.sum())
+    if min(n_patients, n_people - n_patients) < fewest:
+        raise InputError(
+            f"At least {fewest} controls and {fewest} patients are needed, "
+            f"found {n_people - n_patients} and {n_patients}."
+        )
+    return patient
+
+
+def _truth(truth: Any, n_patients: int) -> np.ndarray:
+    known = np.asarray(truth, float)
+    if known.ndim != 2 or len(known) != n_patients:
+        raise InputError(f"`truth` should have a row for each of {n_patients} patients; its shape is {known.shape}.")
+    return known
+
+
+def _halves(patient: np.ndarray, seed: int) -> np.ndarray:
+    half = np.ones(len(patient), int)
+    folds = StratifiedKFold(2, shuffle=True, random_state=seed).split(patient[:, None], patient)
+    half[next(folds)[1]] = 2
+    return half
+
+
+def _trained(estimator: Any, X: Any, patient: np.ndarray, covariates: Any, chosen: np.ndarray, seed: list[int]) -> Any:
+    model = clone(estimator)
+    if "random_state" in model.get_params(deep=False):
+        model.set_params(random_state=int(np.random.default_rng(seed).integers(2**31)))
+    return _called(model.fit, _rows(X, chosen), patient[chosen].astype(int), covariates=_rows(covariates, chosen))
+
+
+def _called(method: Any, *arguments: Any, covariates: Any) -> Any:
+    return method(*arguments) if covariates is None else method(*arguments, covariates)
+
+
+def _rows(table: Any, chosen: np.ndarray) -> Any:
+    if table is None:
+        return None
+    return table.loc[chosen] if isinstance(table, pd.DataFrame | pd.Series) else np.asarray(table)[chosen]
+
+
+def _agreement(scores: np.ndarray, half: np.ndarray, truth: np.ndarray | None) -> pd.DataFrame:
+    rows = []
+    for name, inside in {"half 1": half == 1, "half 2": half == 2, "all": half > 0}.items():
+        first, second = scores[:, inside]
+        row = {"patients": name, "n_patients": int(inside.sum())} | compare(first, second)._asdict()
+        if truth is not None:
+            row |= {
+                f"concordance_half{k}": pattern_concordance(truth[inside], found)
+                for k, found in ((1, first), (2, second))
+            }
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _maps(models: list[Any], X: Any, covariates: Any, controls: np.ndarray, order: np.ndarray) -> pd.DataFrame:
+    """Put the two maps beside each other, in the first model's numbers of patterns."""
+    if not all(hasattr(model, "pattern_maps") for model in models):
+        return pd.DataFrame(columns=["region", "pattern", "half1", "half2"])
+    first, second = (
+        _called(model.pattern_maps, _rows(X, controls), covariates=_rows(covariates, controls))[
+            ["region", "pattern", "change_sd"]
+        ]
+        for model in models
+    )
+    in_first = {int(number) + 1: i + 1 for i, number in enumerate(order)}
+    second = second.assign(pattern=second["pattern"].map(in_first)).rename(columns={"change_sd": "half2"})
+    return first.rename(columns={"change_sd": "half1"}).merge(second, on=["region", "pattern"], how="left")
+
+
+def _map_correlations(maps: pd.DataFrame, n_patterns: int) -> list[float]:
+    if maps.empty:
+        return [float("nan")] * n_patterns
+    found = {number: _correlation(*map_[["half1", "half2"]].to_numpy().T) for number, map_ in maps.groupby("pattern")}
+    return [found[number] for number in range(1, n_patterns + 1)]
+
+
+def _correlation(a: np.ndarray, b: np.ndarray) -> float:
+    if np.ptp(a) == 0 or np.ptp(b) == 0:
+        return float("nan")
+    return float(np.corrcoef(a, b)[0, 1])

@@ -1,0 +1,175 @@
+"""Correlations and means with intervals that hold for skewed scores; false discovery rates.
+
+R-indices are not normal: many people are near 0, few near 1. Tests of *no* association do not mind, but Fisher's
+interval of a correlation does. Measured by ``experiments/calibrate_associations.py`` in samples of 100 to 400 people,
+95 % intervals of Fisher held the truth in 88 to 97 %, those of the noncentral F distribution (η²) in 87 to 98 %. Those
+below, which measure the sampling error in the data themselves, held it in 94 to 97 %.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ncfdtr
+from scipy.stats import f as fisher_f
+from scipy.stats import false_discovery_control
+from scipy.stats import t as student_t
+
+_TAIL = 0.025  # of a 95 % interval
+_NOTHING_LEFT = 1e-10  # share of a variance that is left where covariates explain all
+_ROUNDING = 1e-24  # share of a sum of squares that is rounding error of its mean
+_NEARLY_ONE = 1 - 1e-12
+
+
+class Estimate(NamedTuple):
+    """Coefficients of several R-indices with one variable, their 95 % limits and p; one value a pattern."""
+
+    coefficient: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    p: np.ndarray
+
+
+class Mean(NamedTuple):
+    """Means of columns, their 95 % limits and p of the t test against 0."""
+
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    p: np.ndarray
+
+
+def false_discovery(p: np.ndarray) -> np.ndarray:
+    """Return q of Benjamini and Hochberg; tests without p (NaN) do not count."""
+    q, known = np.full(len(p), np.nan), ~np.isnan(p)
+    if known.any():
+        q[known] = false_discovery_control(p[known])
+    return q
+
+
+def mean_interval(values: np.ndarray) -> Mean:
+    """Return the mean of each column of `values` ``(people, columns)`` with its t interval; NaN with one person."""
+    n_people, mean = len(values), values.mean(axis=0)
+    if n_people < 2:
+        return Mean(mean, *(np.full_like(mean, np.nan) for _ in range(3)))
+    error = values.std(axis=0, ddof=1) / np.sqrt(n_people)
+    half = student_t.isf(_TAIL, n_people - 1) * error
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = 2 * student_t.sf(np.abs(mean) / error, n_people - 1)
+    return Mean(mean, mean - half, mean + half, p)
+
+
+def basis(columns: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of centred `columns` ``(people, n)``; columns that repeat others count once."""
+    centred = columns - columns.mean(axis=0)
+    scale = np.sqrt(np.sum(centred**2, axis=0))
+    varies = scale**2 > _ROUNDING * np.sum(columns**2, axis=0)
+    if not varies.any():
+        return np.empty((len(columns), 0))
+    orthogonal, triangle = np.linalg.qr(centred[:, varies] / scale[varies])
+    left, sizes, _ = np.linalg.svd(triangle)
+    return orthogonal @ left[:, : int(np.sum(sizes > 1e-7 * sizes[0]))]
+
+
+def residuals(values: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """Return centred `values` ``(people, n)`` less what an orthonormal basis `given` explains; 0 where it is all."""
+    centred = values - values.mean(axis=0)
+    left = centred
+    if given.shape[1]:
+        left = centred - given @ (given.T @ centred)
+        left = left - given @ (given.T @ left)  # once more, for the last digits
+    smallest = np.maximum(_NOTHING_LEFT * np.sum(centred**2, axis=0), _ROUNDING * np.sum(values**2, axis=0))
+    return np.where(np.sum(left**2, axis=0) <= smallest, 0.0, left)
+
+
+def correlation(r_indices: np.ndarray, variable: np.ndarray, n_given: int = 0) -> Estimate:
+    """Correlate R-indices ``(people, patterns)`` with a variable ``(people,)``, both centred.
+
+    For partial correlations give residuals, and the number of covariates in `n_given`: n − 2 − `n_given` degrees of
+    freedom. p is that of the t test. The interval is symmetric on Fisher's scale; its width is the jackknife's: how
+    much the coefficient moves as each person is left out. Few influential people make it wider, by the degrees of
+    freedom of Student's t: a variance from n values of kurtosis κ is worth 2n / (κ − 1) of them (Satterthwaite).
+    """
+    n_people, freedom = len(variable), len(variable) - 2 - n_given
+    with np.errstate(divide="ignore", invalid="ignore"):
+        x, y = _standardised(r_indices.T), _standardised(variable)
+        r = np.clip(x @ y / n_people, -1, 1)
+        p = 2 * student_t.sf(np.abs(r) * np.sqrt(freedom / (1 - r**2)), freedom)
+        moved = _fisher(_correlations_without_each(x, y, r))
+        squares = np.square(moved - moved.mean(axis=1, keepdims=True))
+        variance = squares.mean(axis=1)
+        kurtosis = np.square(squares).mean(axis=1) / variance**2
+        error = np.sqrt((n_people - 1) * variance * n_people / (n_people - n_given))
+        half = student_t.isf(_TAIL, np.minimum(2 * freedom / (kurtosis - 1), freedom)) * error
+    perfect = np.abs(r) >= _NEARLY_ONE
+    low, high = np.tanh(_fisher(r) - half), np.tanh(_fisher(r) + half)
+    return Estimate(r, np.where(perfect, r, low), np.where(perfect, r, high), p)
+
+
+def explained_variance(r_indices: np.ndarray, categories: np.ndarray, n_given: int = 0) -> Estimate:
+    """Find the share of the variance of R-indices ``(people, patterns)`` that categories explain: η².
+
+    For partial η² give residuals of R-indices and of indicators of categories, and the number of covariates in
+    `n_given`. p is that of the F test. The interval inverts the noncentral F distribution, which is right for normal
+    scores and fixed sizes of the categories, and is then stretched about the (unbiased) estimate by the ratio of the
+    standard error of η² in these data to that under these assumptions. A lower limit of 0 stays 0, and the upper one is
+    never below η² itself, which is biased upwards.
+    """
+    fitted = basis(categories)
+    between, within = fitted.shape[1], len(r_indices) - 1 - n_given - fitted.shape[1]
+    if between == 0:
+        return Estimate(*(np.full(r_indices.shape[1], np.nan) for _ in range(4)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y = r_indices / np.sqrt(np.mean(r_indices**2, axis=0))
+        explained = fitted @ (fitted.T @ y)
+        eta = np.minimum(np.mean(explained**2, axis=0), 1.0)
+        ratio = eta / (1 - eta) * within / between
+        p = fisher_f.sf(ratio, between, within)
+        influence = 2 * explained * y - explained**2 - eta * y**2
+        assumed = 4 * eta * (1 - eta) ** 3 + 2 * eta**2 * (1 - eta) ** 2
+        stretch = np.nan_to_num(np.sqrt(np.mean(influence**2, axis=0) / assumed), nan=1.0)
+        low, high = share_limits(ratio, between, within)
+        unbiased = np.clip(1 - (1 - eta) * (between + within) / within, low, high)
+    centre, ends = _fisher(np.sqrt(unbiased)), (_fisher(np.sqrt(low)), _fisher(np.sqrt(high)))
+    stretched = [np.tanh(np.maximum(centre + stretch * (end - centre), 0)) ** 2 for end in ends]
+    perfect = eta >= _NEARLY_ONE
+    low = np.where(perfect, eta, np.where(low > 0, stretched[0], low))
+    return Estimate(eta, low, np.where(perfect, eta, np.maximum(stretched[1], eta)), p)
+
+
+def share_limits(ratio: np.ndarray, between: int, within: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return 95 % limits of η² for normal scores, from F ratios with `between` and `within` degrees of freedom."""
+    return _share(ratio, between, within, 1 - _TAIL), _share(ratio, between, within, _TAIL)
+
+
+def _fisher(coefficient: np.ndarray) -> np.ndarray:
+    return np.arctanh(np.clip(coefficient, -_NEARLY_ONE, _NEARLY_ONE))
+
+
+def _standardised(values: np.ndarray) -> np.ndarray:
+    """Scale centred values, people last, to variance 1; people lie side by side in memory, which is faster."""
+    values = np.ascontiguousarray(values)
+    return values / np.sqrt(np.mean(np.square(values), axis=-1, keepdims=True))
+
+
+def _correlations_without_each(x: np.ndarray, y: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """Return ``(patterns, people)`` correlations as each person is left out; `x` and `y` have mean 0 and variance 1.
+
+    Without one of n people, means move by x / (n − 1): all sums lose n / (n − 1) of the person's product.
+    """
+    n_people = len(y)
+    weight = 1 / (n_people - 1)
+    return (r[:, None] - weight * (x * y)) / np.sqrt((1 - weight * np.square(x)) * (1 - weight * np.square(y)))
+
+
+def _share(ratio: np.ndarray, between: int, within: int, tail: float) -> np.ndarray:
+    """Return the η² for which an F ratio as small as the observed has probability `tail`; 0 where none is so small."""
+    size = between + within + 1
+    low, high = np.zeros_like(ratio), np.where(np.isfinite(ratio), 4 * (between * ratio + size), np.nan)
+    low = np.where(np.isfinite(ratio), low, np.nan)
+    for _ in range(60):
+        middle = (low + high) / 2
+        too_small = ncfdtr(between, within, middle, ratio) > tail
+        low, high = np.where(too_small, middle, low), np.where(too_small, high, middle)
+    return np.where(high < 1e-9, 0.0, low / (low + size))

@@ -1,0 +1,172 @@
+"""Where a table comes from: a file, a BIDS dataset, or several tables of the same people joined by their ids."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from rindices.cohort.cells import text_of
+from rindices.cohort.dictionary import Dictionary, read_dictionary
+from rindices.cohort.joining import join_by_id, keys_of
+from rindices.cohort.tables import read_table
+from rindices.errors import InputError, did_you_mean, listed
+
+__all__ = ["Source", "join_by_id", "read_source"]
+
+_PARTICIPANTS, _PHENOTYPE, _SESSION = "participants.tsv", "phenotype", "session_id"
+
+
+class Source(NamedTuple):
+    """A table, what is known about its columns, and the files that were read.
+
+    Attributes
+    ----------
+    frame
+        The table, as `read_table` gives it.
+    dictionary
+        What JSON files beside the tables say about their columns; None where there are none.
+    files
+        All files that were read, the main table first.
+    notes
+        Sentences for the user: who was not found in joined tables. They name nobody.
+    doi
+        Identifier of a BIDS dataset, if it tells one.
+    """
+
+    frame: pd.DataFrame
+    dictionary: Dictionary | None
+    files: tuple[Path, ...]
+    notes: tuple[str, ...] = ()
+    doi: str | None = None
+
+
+def read_source(
+    path: str | Path,
+    *,
+    text_columns: Sequence[str] = ("participant_id", "diagnosis"),
+    id_column: str = "participant_id",
+    visit_column: str | None = None,
+    join: Sequence[str | Path] = (),
+) -> Source:
+    r"""Read a table of people from a file or from a BIDS dataset.
+
+    Of a BIDS dataset, `participants.tsv` and all tables in `phenotype/` are read with their JSON files and joined
+    by `participant_id`. A phenotype table with several sessions of a person needs `visit_column`; where
+    `participants.tsv` has one row a person, each session becomes a row.
+
+    Parameters
+    ----------
+    path
+        A table; the folder of a BIDS dataset; or its `participants.tsv`. A JSON file of the same name beside a .tsv
+        file is its dictionary.
+    text_columns
+        Columns that always stay text.
+    id_column, visit_column
+        Columns by which tables are joined.
+    join
+        Further tables of the same people.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or does not fit the others.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Path(folder, "phenotype").mkdir()
+    ...     _ = Path(folder, "participants.tsv").write_text("participant_id\tage\nsub-01\t61\nsub-02\tn/a\n")
+    ...     _ = Path(folder, "phenotype", "mmse.tsv").write_text("participant_id\tmmse\nsub-02\t28\nsub-01\t30\n")
+    ...     read_source(folder).frame.to_numpy().tolist()
+    [['sub-01', 61.0, 30.0], ['sub-02', nan, 28.0]]
+    """
+    path = Path(path)
+    root = _bids_root(path)
+    main = path if root is None else root / _PARTICIPANTS
+    phenotype = [] if root is None else _phenotype_tables(root)
+    names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype} | {
+        Path(table): Path(table).name for table in join
+    }
+    as_text = tuple(dict.fromkeys((*text_columns, *((id_column,) if names else ()))))
+    frame, dictionary, files = _read(main, as_text)
+    others = {table: _read(table, as_text) for table in names}
+    notes: list[str] = []
+    if visit_column is not None and visit_column not in frame.columns and others:
+        of_visits = {names[table]: others[table][0] for table in phenotype if visit_column in others[table][0]}
+        frame, notes = _a_row_each_visit(frame, of_visits, id_column, visit_column, main.name)
+    origins = {str(name): main.name for name in frame.columns}
+    for table, (other, described, read) in others.items():
+        by = next((name for name in (visit_column, _SESSION) if name in other.columns), None)
+        frame, said = join_by_id(frame, other, id_column, by, source=names[table], origins=origins)
+        origins = {str(name): names[table] for name in frame.columns} | origins
+        notes += said
+        files += read
+        if described is not None:  # the main table's own dictionary has the last word
+            dictionary = described | (dictionary or {})
+    return Source(frame, dictionary, files, tuple(notes), None if root is None else _doi(root))
+
+
+def _a_row_each_visit(
+    frame: pd.DataFrame, of_visits: Mapping[str, pd.DataFrame], id_column: str, visit_column: str, main: str
+) -> tuple[pd.DataFrame, list[str]]:
+    """Repeat each person's row for all visits that other tables have of them, in the order of the people."""
+    if not of_visits or id_column not in frame.columns:
+        near = did_you_mean(visit_column, [str(name) for name in frame.columns])
+        raise InputError(f"{main} has no column {visit_column!r} (from --visit).{near}\nAdd it, or correct the name.")
+    lacking = next((name for name, table in of_visits.items() if id_column not in table.columns), None)
+    if lacking is not None:
+        raise InputError(f"{lacking} has no column {id_column!r}, by which it is joined.\nRename the column of ids.")
+    pairs = pd.concat([table[[id_column, visit_column]] for table in of_visits.values()], ignore_index=True)
+    pairs = pairs[~keys_of(pairs, [id_column, visit_column]).duplicated().to_numpy()].dropna()
+    rows = frame.assign(**{id_column: text_of(frame[id_column])}).merge(pairs, how="left", on=id_column)
+    ordered = [id_column, visit_column, *(name for name in frame.columns if name != id_column)]
+    if len(rows) == len(frame):
+        return rows[ordered].set_axis(frame.index, axis=0), []
+    note = f"{main} has a row a person, {listed(of_visits)} a row a visit: row numbers are those of the joined table."
+    return rows[ordered], [note]
+
+
+def _bids_root(path: Path) -> Path | None:
+    """Return the folder of the BIDS dataset that is meant, None for any other table."""
+    if path.name == _PARTICIPANTS and path.is_file():
+        return path.parent
+    if not path.is_dir():
+        return None
+    if not (path / _PARTICIPANTS).is_file():
+        raise InputError(
+            f"{path} is a folder without {_PARTICIPANTS}, so it is no BIDS dataset.\n"
+            "Name a .csv, .tsv, .txt or .parquet file, or the folder of a BIDS dataset."
+        )
+    return path
+
+
+def _phenotype_tables(root: Path) -> list[Path]:
+    return sorted(path for path in (root / _PHENOTYPE).glob("*.tsv") if path.is_file() and path.name[0] != ".")
+
+
+def _read(path: Path, text_columns: Sequence[str]) -> tuple[pd.DataFrame, Dictionary | None, tuple[Path, ...]]:
+    """Read a table and, for a .tsv file, the dictionary beside it."""
+    frame = read_table(path, text_columns=text_columns)
+    sidecar = path.with_suffix(".json")
+    if path.suffix.lower() != ".tsv" or not sidecar.is_file():
+        return frame, None, (path,)
+    if not sidecar.read_bytes().lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return frame, None, (path,)  # the same name by chance: a dictionary is an object
+    dictionary = read_dictionary(sidecar)
+    columns = {str(name).casefold() for name in frame.columns}
+    if not any(name.casefold() in columns for name in dictionary):
+        return frame, None, (path,)
+    return frame, dictionary, (path, sidecar)
+
+
+def _doi(root: Path) -> str | None:
+    try:
+        doi = json.loads((root / "dataset_description.json").read_text(encoding="utf-8-sig")).get("DatasetDOI")
+    except (OSError, ValueError, AttributeError):
+        return None  # nothing that the results depend on
+    return doi if isinstance(doi, str) and doi.strip() else None

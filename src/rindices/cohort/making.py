@@ -1,0 +1,214 @@
+"""A user's table becomes a checked cohort."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, TypedDict, Unpack
+
+import pandas as pd
+
+from rindices.cohort.assembly import Parts, assemble, read_parts
+from rindices.cohort.bids import read_source
+from rindices.cohort.clinical import warn_of_clinical
+from rindices.cohort.columns import Names, check_constant, wanted_names
+from rindices.cohort.covariates import check_covariates
+from rindices.cohort.dictionary import Dictionary, read_dictionary, unit_of
+from rindices.cohort.exclusions import Record, leave_out_gaps, leave_out_outliers, leave_out_small_sites
+from rindices.cohort.labels import Labels, check_group_sizes, warn_of_others
+from rindices.cohort.people import Cohort
+from rindices.cohort.plausible import warn_of_scores
+from rindices.cohort.roles import assign_roles, explained
+from rindices.errors import InputError, listed
+
+__all__ = ["CohortOptions", "make_cohort", "read_cohort"]
+
+
+class CohortOptions(TypedDict, total=False):
+    """The parameters that `read_cohort` hands on to `make_cohort`, which explains them."""
+
+    id: str
+    diagnosis: str
+    control: Labels
+    patients: Labels
+    covariates: Names
+    site: str | None
+    visit: str | None
+    clinical: Names
+    features: Names
+    exclude: Names
+    drop_missing: bool
+    drop_outliers: bool
+    small_sites: Literal["refuse", "drop"]
+
+
+def read_cohort(
+    path: str | Path,
+    *,
+    join: Sequence[str | Path] = (),
+    dictionary: Dictionary | str | Path | None = None,
+    prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+    **options: Unpack[CohortOptions],
+) -> Cohort:
+    """Read and check a cohort from a file or a BIDS dataset; `make_cohort` explains the other parameters.
+
+    Parameters
+    ----------
+    path
+        A table, the folder of a BIDS dataset, or its ``participants.tsv``.
+    join
+        Further tables of the same people, joined by id (and visit).
+    dictionary
+        A data dictionary or its file; it has the last word over JSON files beside the tables.
+    prepare
+        Changes the table after it was read and before it is checked.
+    options
+        As in `make_cohort`.
+
+    Examples
+    --------
+    >>> cohort = read_cohort("volumes.csv", control="CN", patients="MCI,AD", covariates="age,sex")  # doctest: +SKIP
+    """
+    id_column = options.get("id", "participant_id")
+    source = read_source(
+        path,
+        text_columns=(id_column, options.get("diagnosis", "diagnosis")),
+        id_column=id_column,
+        visit_column=options.get("visit"),
+        join=join,
+    )
+    files = source.files
+    if isinstance(dictionary, str | Path):
+        files, dictionary = (*files, Path(dictionary)), read_dictionary(dictionary)
+    if dictionary is not None and source.dictionary is not None:
+        dictionary = source.dictionary | dictionary
+    frame = source.frame if prepare is None else prepare(source.frame)
+    known = source.dictionary if dictionary is None else dictionary
+    cohort = make_cohort(frame, dictionary=known, source=Path(path).resolve().name, **options)
+    return replace(cohort, sha256=_digest(files), warnings=source.notes + cohort.warnings)
+
+
+def _digest(files: Sequence[Path]) -> str:
+    """Return the SHA-256 of a file, or of several files' digests."""
+    digests = []
+    for path in files:
+        with path.open("rb") as file:
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+def make_cohort(
+    frame: pd.DataFrame,
+    *,
+    id: str = "participant_id",
+    diagnosis: str = "diagnosis",
+    control: Labels = None,
+    patients: Labels = None,
+    covariates: Names = (),
+    site: str | None = None,
+    visit: str | None = None,
+    clinical: Names = (),
+    features: Names = None,
+    exclude: Names = (),
+    drop_missing: bool = False,
+    drop_outliers: bool = False,
+    small_sites: Literal["refuse", "drop"] = "refuse",
+    dictionary: Dictionary | None = None,
+    source: str = "table",
+) -> Cohort:
+    """Check a table in memory and make it a cohort.
+
+    Parameters
+    ----------
+    frame
+        One row per person or, with ``visit``, per visit. The ids may also be the index, if it has the name of the id
+        column.
+    id, diagnosis
+        Names of the columns with ids and diagnosis labels.
+    control, patients
+        Labels of the groups: one, several separated by commas, or a sequence. Without ``control`` a usual name
+        (CN, HC, control, 0, ...) is recognised; without ``patients`` the one remaining label is taken.
+    covariates
+        Columns whose effect is to be removed.
+    site
+        Column with the site of each person; it becomes the last covariate.
+    visit
+        Column that tells a person's visits apart: numbers, dates, or names such as ``baseline`` and ``m06``. Everybody
+        is learned from once, at the first visit; later visits are scored only.
+    clinical
+        Columns that R-indices will be compared with: names or patterns; never regions, and gaps are allowed.
+    features, exclude
+        Regions to use and to leave out: names, patterns such as ``l*``, or a file with one name per line. Without
+        ``features`` every column of numbers is a region, apart from age, sex, icv and other usual non-regions.
+    drop_missing
+        Leave out people with missing or impossible values in regions or covariates, instead of refusing the table.
+    drop_outliers
+        Leave out people who are far from everybody else; otherwise they are only named.
+    small_sites
+        ``"drop"`` leaves out people of sites with too few controls, ``"refuse"`` refuses the table.
+    dictionary
+        What the columns mean: missing codes, levels, ranges, units.
+    source
+        Name of the table for the records.
+
+    Returns
+    -------
+    Cohort
+        Everything checked.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be used; the message says where and what to do.
+
+    Examples
+    --------
+    See `Cohort`.
+    """
+    if small_sites not in ("refuse", "drop"):
+        raise InputError(f"--small-sites should be refuse or drop, found {small_sites!r}.")
+    columns = [str(name) for name in frame.columns]
+    roles = assign_roles(columns, id, diagnosis, wanted_names(covariates), site, visit, wanted_names(clinical))
+    frame, control, patients, notes = explained(frame, dictionary, roles, control, patients)
+    categories = () if dictionary is None else dictionary.categories
+    parts = read_parts(frame, roles, control, patients, features, exclude, categories)
+    record = Record(len(parts.table))
+    far = _leave_out(parts, record, missing=drop_missing, outliers=drop_outliers, sites=small_sites == "drop")
+    cohort, doubts = assemble(parts, record)
+    unit = None if dictionary is None else unit_of(dictionary, list(cohort.features.columns))
+    warnings = (*notes, *record.warning(), *_checked(cohort), *_warn_of_empty(parts), *far, *doubts)
+    return replace(cohort, warnings=warnings, source=source, unit=unit)
+
+
+def _leave_out(parts: Parts, record: Record, *, missing: bool, outliers: bool, sites: bool) -> tuple[str, ...]:
+    """Leave out who is to be left out, refuse what cannot be used, and return warnings of outliers."""
+    leave_out_gaps(record, parts.features, parts.covariates, parts.roster, drop=missing)
+    check_group_sizes(parts.groups, parts.learned_from(record), *record.warning())
+    far = leave_out_outliers(record, parts.features, parts.groups.group, parts.roster, drop=outliers)
+    if parts.roles.site is not None:
+        controls = (parts.groups.group == "control").to_numpy() & parts.learned_from(record)
+        leave_out_small_sites(record, parts.covariates[parts.roles.site], controls, drop=sites)
+    check_group_sizes(parts.groups, parts.learned_from(record), *record.warning())
+    return far
+
+
+def _checked(cohort: Cohort) -> tuple[str, ...]:
+    """Refuse regions and covariates that cannot be learned from, and return warnings about the doubtful ones."""
+    first = cohort.first_visit
+    learned = cohort.group.where(first, "other")
+    block, regions = cohort.features.to_numpy(), [str(name) for name in cohort.features.columns]
+    check_constant(block, regions, learned)
+    return (
+        *warn_of_others(cohort.diagnosis[first], cohort.group[first]),
+        *check_covariates(cohort.covariates, learned),
+        *warn_of_scores(block, regions, learned),
+        *warn_of_clinical(cohort.clinical),
+    )
+
+
+def _warn_of_empty(parts: Parts) -> tuple[str, ...]:
+    table = parts.table
+    empty = [str(name) for name in table.columns if name not in parts.roles.named and table[name].isna().all()]
+    return (f"Columns without a single value are left out: {listed(empty)}.",) if empty else ()

@@ -1,0 +1,212 @@
+"""New people, checked against what a fitted model expects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rindices.cohort.bids import read_source
+from rindices.cohort.cells import Roster, has_numbers, read_roster, tidy_table
+from rindices.cohort.clinical import read_clinical
+from rindices.cohort.columns import Names, expand_names, is_region_name, wanted_names
+from rindices.cohort.contract import STATISTICS, Contract
+from rindices.cohort.dictionary import apply_dictionary
+from rindices.cohort.gaps import number_block
+from rindices.cohort.labels import NO_LABEL, label_text
+from rindices.cohort.units import check_units
+from rindices.errors import InputError, counted, did_you_mean, listed
+
+__all__ = ["People", "check_people", "read_people"]
+
+# A new person may exceed the training range of a region by this share of it before being flagged.
+RANGE_MARGIN = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """New people, checked: all tables and series have the participants' ids as index, which repeat with visits.
+
+    Attributes
+    ----------
+    features
+        People × regions in the model's order, float64.
+    covariates
+        Numbers as float64, categories as text.
+    diagnosis
+        Labels, ``n/a`` where missing.
+    group
+        ``control`` or ``patient`` where the label is one of the training table's, otherwise ``other``.
+    flags
+        ``""``, or what lies outside the training range, or that the site is unknown.
+    clinical
+        Clinical scores: numbers as float64, categories as text, gaps as NaN.
+    visit
+        The visit as in the table; None without visits.
+    """
+
+    features: pd.DataFrame
+    covariates: pd.DataFrame
+    diagnosis: pd.Series
+    group: pd.Series
+    flags: pd.Series
+    clinical: pd.DataFrame
+    visit: pd.Series | None = None
+
+
+def read_people(
+    path: str | Path,
+    contract: Contract,
+    *,
+    exclude: Names = (),
+    clinical: Names = (),
+    visit: str | None = None,
+    new_sites: Literal["refuse", "uncorrected"] = "refuse",
+) -> People:
+    """Read new people from a file or a BIDS dataset and check them; see `check_people`."""
+    source = read_source(
+        path,
+        text_columns=(contract.id_column, contract.diagnosis_column),
+        id_column=contract.id_column,
+        visit_column=visit,
+    )
+    frame = source.frame
+    if source.dictionary is not None:
+        frame, _ = apply_dictionary(frame, source.dictionary, checked=[spec.name for spec in contract.covariates])
+    return check_people(frame, contract, exclude=exclude, clinical=clinical, visit=visit, new_sites=new_sites)
+
+
+def check_people(
+    frame: pd.DataFrame,
+    contract: Contract,
+    *,
+    exclude: Names = (),
+    clinical: Names = (),
+    visit: str | None = None,
+    new_sites: Literal["refuse", "uncorrected"] = "refuse",
+) -> People:
+    """Check a table of new people against what the model expects.
+
+    Parameters
+    ----------
+    frame
+        Table from `rindices.cohort.tables.read_table`; the diagnosis column may be absent.
+    contract
+        What the model expects.
+    exclude
+        Additional columns of numbers that are no regions: names, patterns or a file with names.
+    clinical
+        Columns of clinical scores: names or patterns.
+    visit
+        Column that tells a person's visits apart; that of the training table, if this table has it too.
+    new_sites
+        Whether people of sites that the model does not know are refused, or scored without a correction for site.
+
+    Returns
+    -------
+    People
+        Regions in the model's order; people outside the training range are kept and flagged.
+
+    Raises
+    ------
+    InputError
+        If regions or covariates are missing, additional, coded otherwise or in another unit.
+
+    Examples
+    --------
+    >>> contract = Contract(("a", "b"), (1.0, 2.0), (2.0, 3.0), (3.0, 4.0))
+    >>> table = pd.DataFrame({"participant_id": ["p1", "p2"], "b": [3.0, 3.1], "a": [2.0, 5.0]})
+    >>> check_people(table, contract).flags.tolist()
+    ['', '1 region outside the training range (a)']
+    """
+    if new_sites not in ("refuse", "uncorrected"):
+        raise InputError(f"--new-sites should be refuse or uncorrected, found {new_sites!r}.")
+    table = tidy_table(frame, (contract.id_column, contract.diagnosis_column))
+    if visit is None and contract.visit_column in table.columns:
+        visit = contract.visit_column
+    roster = read_roster(table, contract.id_column, "Rename the column as in the training table.", visit)
+    scores = _check_columns(table, contract, visit, exclude, clinical)
+    site = contract.site_column if new_sites == "uncorrected" else None
+    covariates = {spec.name: spec.read(table, roster, strangers=spec.name == site) for spec in contract.covariates}
+    block = number_block(table, contract.features, roster, kind="region")
+    # What is not known becomes NaN, which nothing lies below or above.
+    minimum, median, maximum = (np.array(getattr(contract, name), float) for name in STATISTICS)
+    check_units(block, contract.features, (minimum, median, maximum), contract.unit)
+    names = pd.Index([spec.name for spec in contract.covariates], dtype=None if contract.covariates else object)
+    covariate_table = pd.DataFrame(covariates, index=roster.ids, columns=names)
+    margin = RANGE_MARGIN * (maximum - minimum)
+    outside = (block < minimum - margin) | (block > maximum + margin)
+    diagnosis = _labels(table, contract, roster)
+    group = np.select(
+        [diagnosis.isin(contract.control_labels), diagnosis.isin(contract.patient_labels)],
+        ["control", "patient"],
+        "other",
+    )
+    return People(
+        features=pd.DataFrame(block, index=roster.ids, columns=list(contract.features)),
+        covariates=covariate_table,
+        diagnosis=diagnosis,
+        group=pd.Series(group.tolist(), index=roster.ids, name="group"),
+        flags=_flags(outside, covariate_table, contract, roster),
+        clinical=read_clinical(table, scores, roster).set_axis(roster.ids, axis=0),
+        visit=None if visit is None else table[visit].set_axis(roster.ids).rename("visit"),
+    )
+
+
+def _labels(table: pd.DataFrame, contract: Contract, roster: Roster) -> pd.Series:
+    has_labels = contract.diagnosis_column in table.columns
+    labels = label_text(table[contract.diagnosis_column]).tolist() if has_labels else [NO_LABEL] * len(table)
+    return pd.Series(labels, index=roster.ids, name="diagnosis")
+
+
+def _check_columns(
+    table: pd.DataFrame, contract: Contract, visit: str | None, exclude: Names, clinical: Names
+) -> tuple[str, ...]:
+    """Refuse a table that lacks regions or has others; return the names of the clinical columns."""
+    columns = [str(name) for name in table.columns]
+    missing = [name for name in contract.features if name not in columns]
+    needed = {contract.id_column, contract.diagnosis_column, *contract.features}
+    needed |= {spec.name for spec in contract.covariates} | ({visit} if visit else set())
+    free = [name for name in columns if name not in needed]
+    if missing:
+        raise InputError(
+            f"The model needs {counted(len(contract.features), 'region')}, but the table lacks {len(missing)}: "
+            f"{listed(missing)}.{did_you_mean(missing[0], free)}\n"
+            "Add the columns, named as in the training table; a model cannot score people without them."
+        )
+    left_out = expand_names(wanted_names(exclude), columns, option="--exclude", pattern_columns=free)
+    scores = expand_names(wanted_names(clinical), columns, option="--clinical", pattern_columns=free)
+    for option, chosen, what in (("--exclude", left_out, "left out"), ("--clinical", scores, "a clinical score")):
+        for name in chosen:
+            if name in needed:
+                raise InputError(f"The model needs column {name!r}, so it cannot be {what}.\nTake it out of {option}.")
+    known = {*left_out, *scores, *contract.ignored_columns}
+    extra = [name for name in free if name not in known and is_region_name(name) and has_numbers(table[name])]
+    if extra:
+        raise InputError(
+            f"The table has {counted(len(extra), 'column')} of numbers that the model does not know: {listed(extra)}.\n"
+            f"Expected the {counted(len(contract.features), 'region')} of the training table and nothing besides.\n"
+            f"If they are not needed, leave them out with --exclude {','.join(extra[:20])}"
+        )
+    return scores
+
+
+def _flags(outside: NDArray[np.bool_], covariates: pd.DataFrame, contract: Contract, roster: Roster) -> pd.Series:
+    parts: list[list[str]] = [[] for _ in roster.ids]
+    regions = np.array(contract.features, dtype=object)
+    for position in np.flatnonzero(outside.any(axis=1)).tolist():
+        names = regions[outside[position]]
+        parts[position].append(f"{counted(len(names), 'region')} outside the training range ({listed(names, limit=5)})")
+    for spec in contract.covariates:
+        if spec.name == contract.site_column and spec.categories is not None:
+            for position, site in enumerate(covariates[spec.name]):
+                if site not in spec.categories:
+                    parts[position].append(f"site {site} is not one of the model's: not corrected for site")
+        for position, text in enumerate(spec.beyond(covariates[spec.name].to_numpy())):
+            if text:
+                parts[position].append(text)
+    return pd.Series(["; ".join(part) for part in parts], index=roster.ids, name="flags")

@@ -1,0 +1,21 @@
+"""Preparation of regional measures, always estimated in controls.
+
+Head size by proportion, then sites, then covariates, then one scale for all regions.
+"""
+
+from rindices.preprocessing.covariates import Covariate, CovariateResidualizer
+from rindices.preprocessing.pipeline import Preprocessing
+from rindices.preprocessing.scaling import SCALED_SD, ControlScaler, HeadSize, whitening_matrix
+from rindices.preprocessing.sites import UNCORRECTED, SiteHarmonizer
+
+__all__ = [
+    "SCALED_SD",
+    "UNCORRECTED",
+    "ControlScaler",
+    "Covariate",
+    "CovariateResidualizer",
+    "HeadSize",
+    "Preprocessing",
+    "SiteHarmonizer",
+    "whitening_matrix",
+]

@@ -1,0 +1,179 @@
+"""Differences between sites, removed by ComBat that was estimated in controls.
+
+Written here and not taken from combatlearn, which wants the sites of everybody in its constructor and keeps what it
+estimated to itself: a model file has to hold it. A test compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from rindices.cohort.covariates import MIN_SITE_CONTROLS
+from rindices.errors import InputError, counted, listed
+from rindices.preprocessing.covariates import CovariateResidualizer, Pairs, covariate_of, group_means
+
+UNCORRECTED = ""  # as a person's site: leave the regions as they are, for scanners that training did not have
+_CONVERGED = 1e-10
+_MOST_ROUNDS = 1000
+_NOTHING_LEFT = 1e-9  # of the sd: rounding, not people
+
+
+@dataclass(frozen=True, eq=False)
+class SiteHarmonizer:
+    """Removes offset and scale that each site adds to each region, and keeps the effects of covariates.
+
+    Parametric ComBat (Johnson et al. 2007; Fortin et al. 2018), with splines as in ComBat-GAM (Pomponio et al. 2020).
+    Each site's offsets and scales are shrunk towards their distribution over regions (empirical Bayes), so that small
+    sites can be corrected. All of it is estimated in controls, so that sites may differ in the share of patients.
+
+    A person whose site is `UNCORRECTED` gets no offset and no scale; any other unknown site is refused.
+    `leave_new_sites` puts the one in the place of the others.
+
+    Attributes
+    ----------
+    name : str
+        Covariate that holds the site.
+    sites : tuple of str
+        Sites of the controls.
+    kept : CovariateResidualizer or None
+        Effects of the covariates within sites.
+    mean, sd : ndarray of shape (regions,)
+        Of the controls: mean with average covariates, sd within sites.
+    offsets, scales : ndarray of shape (sites, regions)
+        What a site adds, and by what it multiplies deviations, in these sd.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame({"site": ["A", "B"] * 50})
+    >>> volumes = rng.normal(size=(100, 20)) + 3 * (table[["site"]] == "B").to_numpy()
+    >>> even = SiteHarmonizer.fit(volumes, table, "site").transform(volumes, table)
+    >>> gap = even[1::2].mean() - even[::2].mean()
+    >>> bool(abs(gap) < 0.01)
+    True
+    """
+
+    name: str
+    sites: tuple[str, ...]
+    kept: CovariateResidualizer | None
+    mean: np.ndarray
+    sd: np.ndarray
+    offsets: np.ndarray
+    scales: np.ndarray
+
+    @classmethod
+    def fit(
+        cls,
+        controls: np.ndarray,
+        covariates: pd.DataFrame,
+        name: str,
+        *,
+        smooth: Sequence[str] = (),
+        interactions: Pairs = (),
+    ) -> SiteHarmonizer:
+        """Estimate the sites' effects in controls; all covariates but the site `name` are kept."""
+        labels = _labels(covariates, name)
+        sites, site = np.unique(labels, return_inverse=True)
+        sizes = np.bincount(site)
+        _check_sites(name, sites.tolist(), sizes)
+        others = covariates.drop(columns=name)
+        kept = None
+        without = controls - controls.mean(axis=0)
+        if others.shape[1]:
+            kept = CovariateResidualizer.fit(controls, others, smooth=smooth, interactions=interactions, within=site)
+            without = kept.transform(without, others)
+        means = group_means(without, site)
+        sd = np.sqrt(((without - means[site]) ** 2).mean(axis=0))
+        overall = controls.std(axis=0)
+        sd = np.where(sd > _NOTHING_LEFT * overall, sd, overall)  # what has no residuals is refused later, in words
+        variances = group_means(((without - means[site]) / sd) ** 2, site) * (sizes / (sizes - 1))[:, None]
+        shrunk = [shrink(*estimates) for estimates in zip(means / sd, variances, sizes.tolist(), strict=True)]
+        offsets, scales = (np.stack(numbers) for numbers in zip(*shrunk, strict=True))
+        return cls(name, tuple(sites.tolist()), kept, controls.mean(axis=0), sd, offsets, np.sqrt(scales))
+
+    def transform(self, features: np.ndarray, covariates: pd.DataFrame) -> np.ndarray:
+        """Remove the sites' effects."""
+        typical, offsets, scales = self._of_people(covariates)
+        return typical + ((features - typical) - self.sd * offsets) / scales
+
+    def inverse_transform(self, features: np.ndarray, covariates: pd.DataFrame) -> np.ndarray:
+        """Add the effects of each person's site."""
+        typical, offsets, scales = self._of_people(covariates)
+        return typical + (features - typical) * scales + self.sd * offsets
+
+    def leave_new_sites(self, covariates: pd.DataFrame) -> pd.DataFrame:
+        """Return the covariates with `UNCORRECTED` in the place of sites that training did not have."""
+        labels = _labels(covariates, self.name)
+        return covariates.assign(**{self.name: np.where(np.isin(labels, self.sites), labels, UNCORRECTED)})
+
+    def _of_people(self, covariates: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return what is typical of people with these covariates, and their sites' offsets and scales."""
+        labels = _labels(covariates, self.name)
+        known = np.array([*self.sites, UNCORRECTED], dtype=object)
+        site = pd.Index(known).get_indexer(labels)
+        if (site < 0).any():
+            strangers = pd.Series(labels[site < 0]).value_counts()
+            told = listed(f"{label!r} ({counted(int(n), 'person', 'people')})" for label, n in strangers.items())
+            raise InputError(
+                f"The controls of the model come from {listed(self.sites, 20)}, but {self.name!r} has {told}.\n"
+                "The effect of an unknown site cannot be removed. Correct its name, remove these people, or leave "
+                "them as they are with --new-sites uncorrected."
+            )
+        effect = 0.0 if self.kept is None else self.kept.effect(covariates)
+        neutral = np.zeros((1, len(self.mean)))
+        return self.mean + effect, np.vstack([self.offsets, neutral])[site], np.vstack([self.scales, 1 + neutral])[site]
+
+
+def shrink(offsets: np.ndarray, variances: np.ndarray, n_people: int) -> tuple[np.ndarray, np.ndarray]:
+    """Shrink one site's offsets and variances ``(regions,)`` towards their distribution over regions.
+
+    Offsets γ are normal and variances δ² inverse gamma over regions, with moments from the estimates; the posterior
+    means depend on each other and are found by turns (Johnson et al. 2007, section 3.2).
+    """
+    if len(offsets) == 1:  # nothing to learn a distribution from
+        return offsets, variances
+    centre, spread = offsets.mean(), offsets.var(ddof=1)
+    mean, variance = variances.mean(), max(variances.var(ddof=1), np.finfo(float).tiny)
+    shape, scale = 2 + mean**2 / variance, mean + mean**3 / variance
+    if not np.isfinite(scale):  # all regions vary alike
+        variances = np.full_like(variances, mean)
+    gamma, delta = offsets, variances
+    for _ in range(_MOST_ROUNDS):
+        before = gamma, delta
+        gamma = (n_people * spread * offsets + delta * centre) / (n_people * spread + delta)
+        if np.isfinite(scale):
+            squares = (n_people - 1) * variances + n_people * (offsets - gamma) ** 2
+            delta = (scale + squares / 2) / (shape + n_people / 2 - 1)
+        if np.allclose(gamma, before[0], rtol=_CONVERGED, atol=_CONVERGED) and np.allclose(
+            delta, before[1], rtol=_CONVERGED, atol=0
+        ):
+            break
+    return gamma, delta
+
+
+def _labels(covariates: pd.DataFrame, name: str) -> np.ndarray:
+    """Return sites as text; numbers as whole numbers where they are, so that 3 and 3.0 are one site."""
+    values = covariate_of(covariates, name)
+    if pd.api.types.is_numeric_dtype(values):
+        return np.array([f"{value:.15g}" for value in values], dtype=object)
+    return values.astype(str).to_numpy(dtype=object)
+
+
+def _check_sites(name: str, sites: list[str], sizes: np.ndarray) -> None:
+    if UNCORRECTED in sites:
+        raise InputError(f"Some controls have no site in {name!r}: fill it in, or drop them.")
+    if len(sites) == 1:
+        raise InputError(
+            f"All controls have the same {name!r} ({sites[0]}): there is nothing to harmonise.\nOmit --site."
+        )
+    small = [f"{site} ({n})" for site, n in zip(sites, sizes.tolist(), strict=True) if n < MIN_SITE_CONTROLS]
+    if small:
+        raise InputError(
+            f"{counted(len(small), 'site')} of {name!r} {'has' if len(small) == 1 else 'have'} fewer than "
+            f"{MIN_SITE_CONTROLS} controls: {listed(small)}.\n"
+            "Leave their people out with --small-sites drop, join them with a similar site, or do without --site."
+        )

@@ -1,0 +1,92 @@
+"""The sections on groups of patients: mild to severe in one pattern, and change from visit to visit."""
+
+from typing import Any
+
+import pandas as pd
+
+from rindices import plots
+from rindices.report.pieces import Gallery, Picture
+from rindices.report.read import RunResults
+from rindices.report.tables import Table, count, limits, limits_column, make_table, measure, numbers, probability
+
+_GROUPS = {"control": "Controls", "patient": "Patients", "other": "Others"}
+
+
+def subgroups_section(results: RunResults, gallery: Gallery) -> dict[str, Any] | None:
+    """Return sizes and regions of the subgroups, nothing where there are none."""
+    sizes, effects = results.analyses.subgroup_sizes, results.analyses.subgroups
+    if sizes is None:
+        return None
+    small = sizes[~sizes["used"]]
+    return {
+        "sizes": _sizes(sizes),
+        "small": [f"R{row['pattern']}, {row['level']}: {row['note']}" for row in small.to_dict("records")],
+        "picture": _picture(effects, sizes, gallery),
+        "effects": None if effects is None else _effects(effects),
+    }
+
+
+def _sizes(sizes: pd.DataFrame) -> Table:
+    rows = [
+        [f"R{row['pattern']}", str(row["level"]), str(row["rule"]), count(row["n"]), str(row["note"])]
+        for row in sizes.to_dict("records")
+    ]
+    return make_table("Subgroups of patients", ["Pattern", "Level", "Rule", *numbers("Patients"), "Note"], rows)
+
+
+def _picture(effects: pd.DataFrame | None, sizes: pd.DataFrame, gallery: Gallery) -> Picture | None:
+    if effects is None or not effects["effect"].notna().any():
+        return None
+    alt = (
+        "Difference of each subgroup of patients from controls in its strongest regions, as Cohen's d; one panel "
+        "per pattern. The table has the values."
+    )
+    return gallery.draw("subgroups", plots.subgroup_dots(effects, sizes), alt)
+
+
+def _effects(effects: pd.DataFrame) -> Table:
+    order = effects["effect"].abs().sort_values(ascending=False, kind="stable").index
+    rows = [
+        [
+            f"R{row['pattern']}",
+            str(row["level"]),
+            str(row["region"]),
+            measure(row["effect"], 2, "+"),
+            limits(row["low"], row["high"]),
+            measure(row["t"]),
+            probability(row["p"]),
+            probability(row["q"]),
+        ]
+        for row in effects.loc[order].to_dict("records")
+    ]
+    columns = ["Pattern", "Level", "Region", *numbers("d"), limits_column(), *numbers("t", "p", "q")]
+    return make_table("Regions of the subgroups against controls, strongest first", columns, rows)
+
+
+def change_section(results: RunResults, gallery: Gallery) -> dict[str, Any] | None:
+    """Return how R-indices change in a year, nothing without repeated visits."""
+    change, summary = results.analyses.change, results.analyses.change_summary
+    if change is None or summary is None:
+        return None
+    alt = (
+        "Change of each R-index per year: each person faintly, and the mean of each group with its 95 % interval. "
+        "The table has the values."
+    )
+    rows = [
+        [
+            f"R{row['pattern']}",
+            _GROUPS.get(row["group"], str(row["group"])),
+            count(row["n"]),
+            measure(row["mean"], 3, "+"),
+            limits(row["low"], row["high"], 3),
+            probability(row["p"]),
+        ]
+        for row in summary.to_dict("records")
+    ]
+    columns = ["Pattern", "Group", *numbers("People", "Change per year"), limits_column(), *numbers("p")]
+    return {
+        "n": len(change),
+        "years": change["years"].median(),
+        "picture": gallery.draw("change", plots.change_lines(change, summary), alt),
+        "table": make_table("Change of the R-indices per year", columns, rows),
+    }

@@ -1,0 +1,146 @@
+"""Reports after the fit: of a run once more, with scores that came later, and of people a model was applied to."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rindices.cohort import join_by_id, read_table
+from rindices.errors import InputError
+from rindices.estimator import SurrealGAN, load_model
+from rindices.findings import FOLDER, LIMITS, Roles, analyse, write_findings
+from rindices.report import write_report
+from rindices.report.summary import read_summary
+from rindices.results import Results, read_results
+from rindices.run_folder import DONE, SUMMARY, write_json
+
+__all__ = ["report_again", "report_of_people"]
+
+
+def report_again(
+    folder: Path,
+    out: Path | None = None,
+    *,
+    clinical: Path | None = None,
+    id_column: str = "participant_id",
+    visit_column: str = "visit",
+    limits: tuple[float, float] | None = None,
+    show_ids: bool = False,
+    figures: Path | None = None,
+) -> tuple[Path, tuple[str, ...]]:
+    """Write the report of a run once more, and return its path and what there is to tell.
+
+    Parameters
+    ----------
+    folder
+        A run folder.
+    out
+        The file to write; ``report.html`` in the folder if not given.
+    clinical
+        A table of clinical scores, joined by id (and visit, where the run has visits). They become part of the run.
+    id_column, visit_column
+        Names of these columns in that table.
+    limits
+        New limits of the subgroups.
+    show_ids, figures
+        As in `rindices.report.write_report`.
+    """
+    told: tuple[str, ...] = ()
+    summary = read_summary(folder)
+    if summary["status"] == DONE and (clinical is not None or limits is not None):
+        results = read_results(folder, summary.get("variables") or {})
+        if clinical is not None:
+            results, names, told = _with_scores(results, clinical, id_column, visit_column)
+            summary["clinical"] = list(dict.fromkeys([*(summary.get("clinical") or []), *names]))
+            summary["variables"] = results.kinds
+        limits = limits or tuple(summary.get("subgroup_limits") or LIMITS)
+        summary["subgroup_limits"] = list(limits)
+        roles = Roles(summary.get("covariates") or (), summary.get("clinical") or ())
+        tables = analyse(load_model(folder / "model.safetensors"), results, roles, limits)
+        results.write(folder)
+        write_findings(folder / FOLDER, tables)
+        write_json(folder / SUMMARY, summary)
+    return write_report(folder, out, show_ids=show_ids, figures=figures), told
+
+
+def _with_scores(
+    results: Results, path: Path, id_column: str, visit_column: str
+) -> tuple[Results, list[str], tuple[str, ...]]:
+    scores = read_table(path, text_columns=(id_column, visit_column))
+    has_visits = "visit" in results.r_indices and visit_column in scores
+    keys = {"participant_id": id_column} | ({"visit": visit_column} if has_visits else {})
+    if id_column not in scores:
+        raise InputError(f"{path.name} has no column {id_column!r}.\nName the column with the ids with --id.")
+    scores = scores.rename(columns={theirs: ours for ours, theirs in keys.items()})
+    names = [str(name) for name in scores if name not in keys]
+    who = results.r_indices[list(keys)].reset_index(drop=True)
+    # The newest word counts where a score was there before.
+    joined, told = join_by_id(
+        who, scores, "participant_id", visit_column="visit" if has_visits else None, source=path.name
+    )
+    kept = results.variables.drop(columns=[name for name in names if name in results.variables]).reset_index(drop=True)
+    return replace(results, variables=kept.join(joined[names])), names, tuple(told)
+
+
+def report_of_people(
+    model: SurrealGAN,
+    results: Results,
+    out: Path,
+    *,
+    about: dict[str, Any],
+    clinical: tuple[str, ...] = (),
+    show_ids: bool = False,
+    figures: Path | None = None,
+) -> Path:
+    """Write the report of people whom a model that is there already was applied to.
+
+    Parameters
+    ----------
+    model
+        The model.
+    results
+        What it says about the people.
+    out
+        The report to write.
+    about
+        What the report tells of the model and the table.
+    clinical
+        Which variables are clinical scores.
+    show_ids, figures
+        As in `rindices.report.write_report`.
+    """
+    contract = model.contract_
+    group = results.r_indices["group"][results.first_visit]
+    covariates = [spec.name for spec in contract.covariates]
+    summary = {
+        "status": DONE,
+        "applied": True,
+        "n_controls": int((group == "control").sum()),
+        "n_patients": int((group == "patient").sum()),
+        "n_other": int((group == "other").sum()),
+        "n_features": len(contract.features),
+        "n_patterns": results.scores.shape[1],
+        "patterns_chosen_from_data": False,
+        "repetitions": len(model.members_),
+        "members_used": len(model.members_),
+        "reliable": None,
+        "reliable_reason": "The model was trained elsewhere.",
+        "warnings": [],
+        "control_labels": list(contract.control_labels),
+        "patient_labels": list(contract.patient_labels),
+        "covariates": covariates,
+        "clinical": list(clinical),
+        "variables": results.kinds,
+        "unit": contract.unit,
+        "seed": model.seed_,
+        "preset": model.preset_.name,
+        "subgroup_limits": list(LIMITS),
+    } | about
+    with tempfile.TemporaryDirectory(prefix="rindices-") as name:
+        folder = Path(name)
+        results.write(folder)
+        write_findings(folder / FOLDER, analyse(model, results, Roles(covariates, clinical)))
+        write_json(folder / SUMMARY, summary)
+        return write_report(folder, out, show_ids=show_ids, figures=figures)

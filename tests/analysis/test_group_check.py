@@ -1,0 +1,125 @@
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+from rindices.analysis import associations, group_balance, group_check
+
+COLUMNS = ["pattern", "variable", "kind", "statistic", "n_controls", "coefficient", "p", "q", "imbalanced"]
+COLUMNS += ["explained", "remark"]
+
+
+def people(age_effect=0.02, older=6.0, seed=1):
+    """r1 rises with age in everybody and with disease, r2 with disease only; patients are older."""
+    rng = np.random.default_rng(seed)
+    group = np.array(["control"] * 300 + ["patient"] * 200 + ["other"] * 20)
+    patient = group == "patient"
+    background = pd.DataFrame(
+        {
+            "age": rng.normal(70, 8, len(group)) + older * patient,
+            "sex": np.where(rng.uniform(size=len(group)) < 0.5, "F", "M"),
+            "site": rng.choice(list("ABC"), len(group)),
+        }
+    )
+    r = 0.1 * rng.standard_normal((len(group), 2)) + patient[:, None] * rng.uniform(0.2, 0.8, (len(group), 2))
+    r[:, 0] += age_effect * (background["age"] - 70)
+    return pd.DataFrame(r, columns=["r1", "r2"]), background, group
+
+
+def test_associations_are_those_of_controls_and_balance_that_of_both():
+    r, background, group = people()
+    found = group_check(r, background, group)
+    assert list(found) == COLUMNS
+    controls, both = group == "control", group != "other"
+    expected = associations(r[controls], background[controls])
+    for name in ("pattern", "variable", "kind", "statistic", "coefficient", "p", "q"):
+        assert found[name].tolist() == expected[name].tolist()
+    assert (found["n_controls"] == 300).all()
+    balance = group_balance(background[both], group[both] == "patient").set_index("variable")["imbalanced"]
+    assert found["imbalanced"].tolist() == [balance[name] for name in found["variable"]]
+    assert found["imbalanced"].tolist() == [True, False, False] * 2
+
+
+@pytest.mark.parametrize("name", ["age", "sex", "site"])
+def test_explained_share_is_that_of_a_regression(name):
+    r, background, group = people()
+    both = group != "other"
+    patient = (group == "patient")[both].astype(float)
+    numbers = pd.get_dummies(background.loc[both, [name]], drop_first=True, dtype=float).to_numpy()
+    found = group_check(r, background, group)
+    for pattern in (1, 2):
+        own = r[f"r{pattern}"][both].to_numpy()
+        raw = sm.OLS(own, sm.add_constant(patient)).fit().params[1]
+        adjusted = sm.OLS(own, sm.add_constant(np.column_stack([patient, numbers]))).fit().params[1]
+        row = found[(found["variable"] == name) & (found["pattern"] == pattern)].iloc[0]
+        assert row.explained == pytest.approx(1 - adjusted / raw, rel=1e-8, abs=1e-10)
+
+
+def test_a_pattern_that_may_be_age_is_told():
+    found = group_check(*people())
+    first = found.iloc[0]
+    assert first.explained > 0.1
+    assert first.remark == (
+        f"Controls' R1 rises with age (r = {first.coefficient:.2f}), and patients' age is higher: "
+        "part of pattern 1 may be age."
+    )
+    assert (found["remark"][1:] == "").all()
+    hidden = group_check(*people(age_effect=-0.02)).iloc[0]
+    assert hidden.explained < 0
+    assert "R1 falls with age" in hidden.remark
+    assert hidden.remark.endswith("patients' age is higher: age may hide part of pattern 1.")
+    alike = group_check(*people(older=0.0)).iloc[0]
+    assert not alike.imbalanced
+    assert alike.remark.endswith("; the groups do not differ in age.")
+
+
+def test_remarks_on_categories():
+    r, background, group = people(age_effect=0.0)
+    rng = np.random.default_rng(1)
+    often = rng.uniform(size=len(group)) < np.where(group == "patient", 0.7, 0.4)
+    background["sex"] = np.where(often, "M", "F")
+    background["site"] = np.where(often, "A", rng.choice(["B", "C"], len(group)))
+    found = group_check(r.assign(r1=r["r1"] + 0.1 * often), background, group)
+    sex, site = (found[(found["pattern"] == 1) & (found["variable"] == name)].iloc[0] for name in ("sex", "site"))
+    assert sex.remark == (
+        f"Controls' R1 is higher where sex is M (r = {sex.coefficient:.2f}), and that is more frequent among patients: "
+        "part of pattern 1 may be sex."
+    )
+    assert site.remark == (
+        f"Controls' R1 differs with site (eta² = {site.coefficient:.2f}), and the groups differ in site: "
+        "part of pattern 1 may be site."
+    )
+
+
+def test_trifles_and_chance_give_no_remark():
+    rng = np.random.default_rng(0)
+    group = np.repeat(["control", "patient"], 20_000)
+    age = rng.normal(70, 8, len(group)) + 4 * (group == "patient")
+    r = pd.DataFrame({"r1": rng.standard_normal(len(group)) + 0.008 * age})
+    found = group_check(r, pd.DataFrame({"age": age}), group).iloc[0]
+    assert found.q < 1e-6
+    assert 0 < found.coefficient < 0.1
+    assert found.remark == ""
+
+
+def test_what_cannot_be_told_is_missing():
+    r, background, group = people()
+    background["scanner"] = np.where(group == "patient", "new", "old")
+    background["unknown"] = np.where(group == "control", np.nan, background["age"])
+    found = group_check(r, background, group).set_index(["pattern", "variable"])
+    assert found["explained"].isna().groupby("variable").all().to_dict() == {
+        "age": False,
+        "scanner": True,
+        "sex": False,
+        "site": False,
+        "unknown": True,
+    }
+    alike = group_check(pd.DataFrame({"r1": np.random.default_rng(0).standard_normal(520)}), background, group)
+    assert alike["explained"].isna().all()
+
+
+def test_no_background_gives_an_empty_table():
+    r, background, group = people()
+    found = group_check(r, background[[]], group)
+    assert found.empty
+    assert list(found) == COLUMNS

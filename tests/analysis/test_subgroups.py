@@ -1,0 +1,107 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from rindices.analysis import subgroup_effects, subgroup_sizes
+from rindices.errors import InputError
+
+
+def people(n_controls=80, n_patients=400, seed=0):
+    rng = np.random.default_rng(seed)
+    group = np.array(["control"] * n_controls + ["patient"] * n_patients + ["other"] * 30)
+    r = pd.DataFrame(rng.uniform(-0.05, 1.05, (len(group), 2)), columns=["r1", "r2"])
+    z = rng.standard_normal((len(group), 3))
+    z[n_controls:, 0] -= 1.5 * r["r1"][n_controls:]
+    return pd.DataFrame(z, columns=["insula", "hippocampus", "cuneus"]), r, group
+
+
+def test_subgroups_follow_their_rules():
+    _, r, group = people()
+    table = subgroup_sizes(r, group)
+    patients = r[group == "patient"]
+    rules = ["all < 0.4", "0.4 ≤ r{} ≤ 0.7, others < 0.4", "r{} > 0.7, others < 0.4"]
+    assert table["rule"].tolist() == [rule.format(k) for k in (1, 2) for rule in rules]
+    assert table["level"].tolist() == ["low", "middle", "high"] * 2
+    assert table["pattern"].tolist() == [1] * 3 + [2] * 3
+    expected = []
+    for own, other in (("r1", "r2"), ("r2", "r1")):
+        alone = patients[patients[other] < 0.4][own]
+        expected += [(alone < 0.4).sum(), ((alone >= 0.4) & (alone <= 0.7)).sum(), (alone > 0.7).sum()]
+    assert table["n"].tolist() == expected
+    assert table["n"].iloc[0] == table["n"].iloc[3]
+    assert table["used"].all()
+    assert (table["note"] == "").all()
+
+
+def test_effects_are_cohens_d_and_students_t():
+    z, r, group = people()
+    table = subgroup_effects(z, r, group)
+    assert list(table) == ["pattern", "level", "region", "n", "effect", "low", "high", "t", "p", "q"]
+    assert len(table) == 2 * 3 * 3
+    members = (group == "patient") & (r["r1"] > 0.7) & (r["r2"] < 0.4)
+    found = table[(table["pattern"] == 1) & (table["level"] == "high")].set_index("region")
+    for region in z:
+        own, controls = z[region][members], z[region][group == "control"]
+        n, m = len(own), len(controls)
+        pooled = np.sqrt(((n - 1) * own.var() + (m - 1) * controls.var()) / (n + m - 2))
+        expected = stats.ttest_ind(own, controls)
+        assert found.n[region] == n
+        assert found.effect[region] == pytest.approx((own.mean() - controls.mean()) / pooled)
+        assert (found.t[region], found.p[region]) == pytest.approx((expected.statistic, expected.pvalue))
+        # The exact interval inverts the noncentral t distribution.
+        factor = np.sqrt(1 / n + 1 / m)
+        for limit, tail in ((found.low[region], 0.975), (found.high[region], 0.025)):
+            assert stats.nct.cdf(expected.statistic, n + m - 2, limit / factor) == pytest.approx(tail, abs=0.005)
+    assert found.effect["insula"] < -0.8
+    np.testing.assert_allclose(table["q"], stats.false_discovery_control(table["p"]))
+
+
+def test_low_subgroup_is_listed_for_each_pattern():
+    z, r, group = people()
+    table = subgroup_effects(z, r, group)
+    low = [table[(table["pattern"] == k) & (table["level"] == "low")].drop(columns="pattern") for k in (1, 2)]
+    pd.testing.assert_frame_equal(low[0].reset_index(drop=True), low[1].reset_index(drop=True))
+
+
+def test_small_groups_are_refused_with_a_note():
+    z, r, group = people(n_patients=100)
+    sizes = subgroup_sizes(r, group, smallest=12)
+    small = sizes["n"] < 12
+    assert 0 < small.sum() < 6
+    assert (sizes["used"] == ~small).all()
+    assert (sizes["note"][small] == "fewer than 12 patients").all()
+    table = subgroup_effects(z, r, group, smallest=12)
+    compared = {tuple(row) for row in table[["pattern", "level"]].to_numpy()}
+    assert compared == {tuple(row) for row in sizes.loc[~small, ["pattern", "level"]].to_numpy()}
+    few = people(n_controls=5)
+    assert (subgroup_sizes(*few[1:])["note"] == "fewer than 10 controls").all()
+    empty = subgroup_effects(*few)
+    assert empty.empty
+    assert list(empty) == list(table)
+
+
+def test_one_pattern_and_other_limits():
+    z, r, group = people()
+    sizes = subgroup_sizes(r[["r1"]], group, low=0.3, high=0.5)
+    assert sizes["rule"].tolist() == ["r1 < 0.3", "0.3 ≤ r1 ≤ 0.5", "r1 > 0.5"]
+    assert sizes["n"].sum() == 400
+    constant = subgroup_effects(z.assign(cuneus=0.0), r, group).set_index("region").loc["cuneus"]
+    assert constant[["effect", "t", "p", "q"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize("limits", [(0.7, 0.4), (0.0, 0.7), (0.4, 0.4), (float("nan"), 0.7)])
+def test_wrong_limits_are_refused(limits):
+    _, r, group = people()
+    with pytest.raises(InputError, match="first below the second"):
+        subgroup_sizes(r, group, low=limits[0], high=limits[1])
+
+
+def test_wrong_groups_are_refused():
+    z, r, group = people()
+    with pytest.raises(InputError, match="found 'AD'"):
+        subgroup_sizes(r, np.where(group == "patient", "AD", group))
+    with pytest.raises(InputError, match="`group` should have one row a person"):
+        subgroup_sizes(r, group[1:])
+    with pytest.raises(InputError, match="`z_scores`"):
+        subgroup_effects(z[1:], r, group)

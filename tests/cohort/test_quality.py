@@ -1,0 +1,100 @@
+import time
+from functools import cache
+
+import numpy as np
+import pytest
+
+from rindices.cohort.quality import find_outliers
+from rindices.simulate import KINDS, simulate_cohort
+
+
+@cache
+def drawn(kind, seed):
+    return simulate_cohort(kind, seed=seed).table
+
+
+def simulated(kind="basic", seed=0):
+    table = drawn(kind, seed)
+    regions = [name for name in table if name not in ("participant_id", "diagnosis", "age", "sex")]
+    group = np.where(table["diagnosis"] == "CN", "control", "patient").astype(object)
+    return table[regions].to_numpy(float).copy(), regions, group
+
+
+def test_the_distance_is_the_root_mean_square_of_robust_deviations():
+    rng = np.random.default_rng(0)
+    block, group = rng.normal(0, 1, (200, 6)), np.repeat(np.array(["control", "patient"], dtype=object), 100)
+    controls = block[:100]
+    centre = np.median(controls, axis=0)
+    spread = np.median(np.abs(controls - centre), axis=0) / 0.6744897501960817
+    found = find_outliers(block, list("abcdef"), group).distance
+    np.testing.assert_allclose(found, np.sqrt((((block - centre) / spread) ** 2).mean(axis=1)), rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_clean_people_are_hardly_ever_flagged_however_ill(kind):
+    flagged = [len(find_outliers(*simulated(kind, seed)).notes) / 1392 for seed in range(2)]
+    assert np.mean(flagged) < 0.005
+
+
+@pytest.mark.parametrize(("n", "p", "common"), [(60, 5, 0.0), (60, 20, 1.0), (400, 10, 0.0), (500, 60, 1.0)])
+def test_clean_normal_people_are_hardly_ever_flagged(n, p, common):
+    rng = np.random.default_rng(0)
+    group = np.resize(np.array(["control", "patient"], dtype=object), n)
+    flagged = [
+        len(find_outliers(rng.normal(5, 0.4, (n, p)) + common * rng.normal(0, 0.4, (n, 1)), range(p), group).notes)
+        for _ in range(10)
+    ]
+    assert np.mean(flagged) / n < 0.005
+
+
+def broken(what, block, who, rng):
+    block = block.copy()
+    if what == "one region × 10":
+        block[who, rng.integers(block.shape[1], size=len(who))] *= 10
+    elif what == "one region ÷ 1000":
+        block[who, rng.integers(block.shape[1], size=len(who))] /= 1000
+    elif what == "mm3 for mL":
+        block[who] *= 1000
+    elif what == "mL for mm3":
+        block[who] /= 1000
+    else:
+        block[who] *= 0.6
+    return block
+
+
+@pytest.mark.parametrize(
+    "what", ["one region × 10", "one region ÷ 1000", "mm3 for mL", "mL for mm3", "all regions 40 % smaller"]
+)
+def test_gross_errors_are_found(what):
+    rng = np.random.default_rng(1)
+    block, regions, group = simulated()
+    who = rng.permutation(len(block))[:30]
+    found = find_outliers(broken(what, block, who, rng), regions, group)
+    assert found.marked()[who].mean() >= 0.85
+    assert np.delete(found.marked(), who).mean() < 0.005
+
+
+def test_few_others_are_compared_with_controls_only():
+    block, regions, group = simulated("null")
+    group[:3] = "other"
+    block[1] *= 0.6
+    notes = find_outliers(block, regions, group).notes
+    assert "smaller than usual throughout" in notes[1]
+    assert 0 not in notes
+
+
+def test_an_absent_small_furrow_is_no_error():
+    block, regions, group = simulated("null")
+    furrow = np.random.default_rng(0).gamma(4, 0.1, len(block))
+    furrow[5] = 0.0
+    found = find_outliers(np.column_stack([block, furrow]), [*regions, "furrow"], group)
+    assert 5 not in found.notes
+
+
+def test_many_people_are_looked_at_quickly():
+    rng = np.random.default_rng(0)
+    block = rng.normal(5, 0.5, (20_000, 145))
+    group = np.resize(np.array(["control", "patient"], dtype=object), len(block))
+    start = time.process_time()
+    assert len(find_outliers(block, [str(i) for i in range(145)], group).notes) < 100
+    assert time.process_time() - start < 3

@@ -1,0 +1,177 @@
+"""What every figure keeps to, whatever it shows."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from rindices import plots
+from tests.plots import tables
+from tests.plots.tables import LONG, ODD_NAMES, people, texts_on_page
+
+KNOWN = people()[["r1", "r2", "r3"]]
+FIGURES = {
+    "agreement": lambda: plots.agreement_over_training(tables.selection()),
+    "settings": lambda: plots.agreement_over_settings(tables.settings()),
+    "null": lambda: plots.null_statistics([0.51, 0.52, 0.55], 0.93),
+    "distributions": lambda: plots.r_index_distributions(people(n_other=4)),
+    "regions": lambda: plots.pattern_dots(tables.changes()),
+    "pairs": lambda: plots.r_index_pairs(people()),
+    "recovery": lambda: plots.recovery(KNOWN.set_axis(["s2", "s1", "s3"], axis=1), KNOWN, [0.9, 0.8, 0.7]),
+    "forest": lambda: plots.forest(tables.associations()),
+    "doses": lambda: plots.dose_response(tables.doses()),
+    "subgroups": lambda: plots.subgroup_dots(*tables.subgroups()),
+    "change": lambda: plots.change_lines(*tables.rates()),
+    "distances": lambda: plots.outlier_distances(tables.distances()),
+}
+UNLABELLED = {"distributions": 2, "regions": 1, "subgroups": 1}  # panels that share the label of their row or column
+MANY = {
+    "distributions": lambda: plots.r_index_distributions(crowd()),
+    "pairs": lambda: plots.r_index_pairs(crowd()),
+    "change": lambda: plots.change_lines(*tables.rates(5, 16_000)),
+    "distances": lambda: plots.outlier_distances(tables.distances(50_000)),
+}
+
+
+def crowd():
+    """Return 50,000 people whose R-indices lie as they do in patients, most of them low."""
+    table = people(5, n_controls=25_000, n_patients=25_000)
+    scores = [f"r{place}" for place in range(1, 6)]
+    return table.assign(**{name: table[name] ** 2 for name in scores})
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_axes_are_labelled_and_svg_repeats(name):
+    figure = FIGURES[name]()
+    assert isinstance(figure, Figure)
+    labels = [axes.get_xlabel() + axes.get_ylabel() for axes in figure.axes]
+    assert labels.count("") == UNLABELLED.get(name, 0)
+    first = plots.figure_svg(figure)
+    assert first == plots.figure_svg(FIGURES[name]())
+    assert "<text" in first
+    assert "<dc:date>" not in first
+    assert "<script" not in first
+    assert re.search(r"font[^;\"]*: [^;\"]*sans-serif", first)
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_file_stays_small_with_many_people(name):
+    svg = plots.figure_svg(MANY[name]())
+    assert "<image" in svg
+    assert len(svg) < 300_000
+
+
+def far_apart(figure):
+    found = texts_on_page(figure)
+    assert len(found) > 7
+    for place, (text, box) in enumerate(found):
+        for other, other_box in found[place + 1 :]:
+            shared_width = min(box.x1, other_box.x1) - max(box.x0, other_box.x0)
+            shared_height = min(box.y1, other_box.y1) - max(box.y0, other_box.y0)
+            assert shared_width <= 1 or shared_height <= 1, f"{text!r} meets {other!r}"
+        assert box.x0 >= -1, text
+        assert box.x1 <= figure.bbox.x1 + 1, text
+        assert box.y0 >= -1, text
+        assert box.y1 <= figure.bbox.y1 + 1, text
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: plots.pattern_dots(tables.changes(8, name=LONG + " {}"), only=3),
+        lambda: plots.pattern_dots(tables.changes(2, name=LONG + " {}")),
+        lambda: plots.r_index_distributions(people(8, n_controls=1400, n_patients=1400, n_other=1000)),
+        lambda: plots.r_index_pairs(people(8)),
+        lambda: plots.r_index_pairs(people(2)),
+        lambda: plots.agreement_over_training(tables.selection()),
+        lambda: plots.agreement_over_settings(tables.settings((1, 2, 3), (0.8,))),
+        lambda: plots.agreement_over_settings(tables.settings(range(1, 11), (0.05, 0.1, 0.2, 0.4, 0.8, 1.6))),
+        lambda: plots.agreement_over_settings(tables.settings((3,), (0.2, 0.4, 0.8))),
+        lambda: plots.null_statistics([0.5 + place / 300 for place in range(19)], 0.93),
+        lambda: plots.outlier_distances(tables.distances(factor=1000)),
+    ],
+    ids=[
+        *("one pattern", "long names", "eight patterns", "pairs of eight", "one pair", "agreement"),
+        *("one weight", "six weights", "one number", "null", "distances"),
+    ],
+)
+def test_no_text_overlaps_or_leaves_the_page(draw):
+    far_apart(draw())
+
+
+@pytest.mark.parametrize("n_patterns", [2, 5])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda n: plots.pattern_dots(tables.changes(n, 40, "lh_G_and_S_cingul-Mid-Post_volume_{}")),
+        lambda n: plots.forest(tables.associations(n, 45, names=[*ODD_NAMES, LONG * 3])),
+        lambda n: plots.forest(tables.associations(n, 2, 1)),
+        lambda n: plots.dose_response(tables.doses(n)),
+        lambda n: plots.subgroup_dots(*tables.subgroups(n)),
+        lambda n: plots.subgroup_dots(*tables.subgroups(n, 1)),
+        lambda n: plots.change_lines(*tables.rates(n)),
+    ],
+    ids=["regions", "forest", "short forest", "doses", "subgroups", "one region", "change"],
+)
+def test_no_text_overlaps_with_few_or_many_patterns(draw, n_patterns):
+    far_apart(draw(n_patterns))
+
+
+ODDER = ["<script>", "$x^2_$", "a$b", r"\$a$", "\x00\x1b[31m", "海马", "הִיפּוֹקַמפּוּס", "a\nb", "&amp;"]
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: plots.pattern_dots(tables.changes(1, len(ODDER)).assign(region=ODDER)),
+        lambda: plots.forest(tables.associations(1, len(ODDER), names=ODDER).assign(level=ODDER)),
+        lambda: plots.dose_response(tables.doses(1, 2, names=ODDER)),
+        lambda: plots.dose_response(tables.doses(1, 6, names=ODDER[-6:])),
+        lambda: plots.subgroup_dots(*tables.subgroups(1, len(ODDER), names=ODDER)),
+    ],
+    ids=["regions", "forest", "doses", "more doses", "subgroups"],
+)
+def test_odd_names_are_drawn_as_they_are(draw):
+    svg = plots.figure_svg(draw())
+    assert "<script" not in svg
+    assert not re.search("[\x00-\x08\x0b-\x1f]", svg)
+    assert re.search(r">\$x\^2_\$(: \$x\^2_\$)?<", svg) or "a b" in svg
+
+
+def test_patterns_differ_in_colour_and_marker_and_are_listed_in_rows():
+    figure = plots.forest(tables.associations(7, 2))
+    handles = figure.legends[0].legend_handles
+    assert len({(handle.get_color(), handle.get_marker()) for handle in handles}) == 7
+    # Columns are filled first: read in rows this is 1 to 5, then 6 and 7.
+    assert [handle.get_label()[-1] for handle in handles] == ["1", "6", "2", "7", "3", "4", "5"]
+
+
+def test_png_is_written_whole_and_repeats(tmp_path):
+    figure = plots.r_index_pairs(people(2))
+    path = plots.figure_png(figure, tmp_path / "pairs.png")
+    first = path.read_bytes()
+    assert first.startswith(b"\x89PNG")
+    assert plots.figure_png(figure, path).read_bytes() == first
+    assert [entry.name for entry in tmp_path.iterdir()] == ["pairs.png"]
+
+
+def test_no_pyplot_and_no_changed_settings():
+    code = (
+        "import sys, matplotlib; before = matplotlib.rcParams.copy();"
+        "from rindices import plots; from matplotlib.figure import Figure; plots.figure_svg(Figure());"
+        "assert matplotlib.rcParams.copy() == before; assert 'matplotlib.pyplot' not in sys.modules;"
+        "assert not {'jax', 'sklearn', 'rindices.report'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_crowds_are_faint_and_their_legend_is_not():
+    few, many = plots.r_index_pairs(people(2)), plots.r_index_distributions(people(1, n_patients=20_000))
+    [handle, _] = few.legends[0].legend_handles
+    assert handle.get_alpha() == 1
+    controls, patients = (cloud for cloud in many.axes[0].collections if len(cloud.get_offsets()) > 1)
+    assert patients.get_alpha() < controls.get_alpha() == 0.5
+    assert np.asarray(patients.get_sizes()) < np.asarray(controls.get_sizes())

@@ -1,0 +1,59 @@
+import os
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from rindices.plots.hemispheres import pair_sides, split_side
+from rindices.simulate import simulate_cohort
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "base"),
+    [
+        ("lHip", "rHip", "Hip"),
+        ("lh_G_cuneus_volume", "rh_G_cuneus_volume", "G_cuneus_volume"),
+        ("lhCortexVol", "rhCortexVol", "CortexVol"),
+        ("Left-Amygdala", "Right-Amygdala", "Amygdala"),
+        ("Left ACgG anterior cingulate gyrus", "Right ACgG anterior cingulate gyrus", "ACgG anterior cingulate gyrus"),
+        ("Thalamus_L", "Thalamus_R", "Thalamus"),
+        ("L_Thalamus", "R_Thalamus", "Thalamus"),
+        ("Thalamus (left)", "Thalamus (right)", "Thalamus"),
+        ("Hippocampus_L_volume", "Hippocampus_R_volume", "Hippocampus_volume"),
+        ("ctx-lh-insula", "ctx-rh-insula", "ctx-insula"),
+        ("ctx_lh_G_cuneus", "ctx_rh_G_cuneus", "ctx_G_cuneus"),
+        ("LEFT.PUTAMEN", "RIGHT.PUTAMEN", "PUTAMEN"),
+        ("leftPutamen", "rightPutamen", "Putamen"),
+    ],
+)
+def test_sides_of_names(left, right, base):
+    assert split_side(left) == ("left", base)
+    assert split_side(right) == ("right", base)
+    assert pair_sides([right, "Brain stem", left]) == {left: ("left", base), right: ("right", base)}
+
+
+@pytest.mark.parametrize(
+    "name", ["Brain stem", "lingual", "rostral", "lateral", "Lingual", "L", "l_", "R1", "roi_r_3", ""]
+)
+def test_names_without_a_side(name):
+    assert split_side(name) == ("", name)
+
+
+def test_pairs_need_both_sides_and_one_meaning():
+    assert pair_sides(["lHip", "lAmy"]) == {}
+    assert pair_sides(["lHip", "rHip", "Hip"]) == {}
+    assert pair_sides(["lHip", "L_Hip", "rHip"]) == {}
+    assert pair_sides(["lHip", "rHip", "rHip"]) == {}
+
+
+def test_every_region_of_the_simulator_has_its_twin():
+    regions = list(simulate_cohort("basic").table.columns[4:])
+    assert len(regions) > 100
+    assert set(pair_sides(regions)) == set(regions)
+
+
+@pytest.mark.skipif("RINDICES_DATA" not in os.environ, reason="RINDICES_DATA is not set: no tables of real names")
+@pytest.mark.parametrize(("table", "n_others"), [("ixi_gm_volumes.csv", 3), ("abide1_volumes.csv", 9)])
+def test_real_tables_pair_completely(table, n_others):
+    names = list(pd.read_csv(Path(os.environ["RINDICES_DATA"]) / table, nrows=1).columns)[n_others:]
+    assert set(pair_sides(names)) == set(names)

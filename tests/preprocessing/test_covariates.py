@@ -1,0 +1,225 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from rindices.preprocessing import CovariateResidualizer, Preprocessing
+from rindices.preprocessing.spline import spline_basis, spline_knots
+
+
+def least_squares(volumes, covariates):
+    """Residuals of ordinary least squares with an intercept, plus the means."""
+    indicators = [covariates["site"] == site for site in ("A", "B", "C")]
+    design = np.column_stack([covariates["age"], covariates["head"], *indicators]).astype(float)
+    with_one = np.column_stack([np.ones(len(design)), design])
+    fit = with_one @ np.linalg.pinv(with_one) @ volumes
+    return volumes - fit + volumes.mean(axis=0)
+
+
+def scaled(volumes, covariates):
+    return Preprocessing.fit(volumes, covariates).transform(volumes, covariates)
+
+
+def test_residuals_are_those_of_least_squares(volumes, covariates):
+    fitted = CovariateResidualizer.fit(volumes, covariates)
+    np.testing.assert_allclose(fitted.transform(volumes, covariates), least_squares(volumes, covariates), rtol=1e-9)
+
+
+def test_the_controls_effects_are_removed_from_others(volumes, covariates):
+    fitted = CovariateResidualizer.fit(volumes[:40], covariates[:40])
+    removed = volumes[40:] - fitted.transform(volumes[40:], covariates[40:])
+    doubled = 2 * volumes[40:] - fitted.transform(2 * volumes[40:], covariates[40:])
+    np.testing.assert_allclose(doubled, removed, rtol=1e-9)
+    average = covariates[:40][["age", "head"]].mean()
+    shares = [(covariates[:40]["site"] == site).mean() for site in ("A", "B", "C")]
+    typical = [pd.DataFrame([average.to_dict() | {"site": site}]) for site in ("A", "B", "C")]
+    mixed = sum(share * fitted.effect(person) for share, person in zip(shares, typical, strict=True))
+    np.testing.assert_allclose(mixed, np.zeros((1, 4)), atol=1e-9)
+
+
+def test_order_of_covariates_and_further_ones_do_not_matter(volumes, covariates):
+    fitted = CovariateResidualizer.fit(volumes, covariates)
+    table = covariates[["head", "site", "age"]].assign(handedness="left")
+    np.testing.assert_array_equal(fitted.effect(table), fitted.effect(covariates))
+
+
+def test_a_category_of_one_value_has_no_effect(volumes, covariates):
+    alone = CovariateResidualizer.fit(volumes, covariates.assign(scanner="X"))
+    expected = CovariateResidualizer.fit(volumes, covariates).effect(covariates)
+    np.testing.assert_allclose(alone.effect(covariates.assign(scanner="X")), expected)
+    only = CovariateResidualizer.fit(volumes, pd.DataFrame({"scanner": ["X"] * 60}))
+    np.testing.assert_array_equal(only.transform(volumes, pd.DataFrame({"scanner": ["X"] * 60})), volumes)
+
+
+def test_units_of_regions_do_not_matter(volumes, covariates):
+    np.testing.assert_allclose(scaled(1000 * volumes, covariates), scaled(volumes, covariates), rtol=1e-9)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e3, 1e14])
+def test_units_of_covariates_do_not_matter(volumes, covariates, factor):
+    other_unit = covariates.assign(head=factor * covariates["head"])
+    np.testing.assert_allclose(scaled(volumes, other_unit), scaled(volumes, covariates), rtol=1e-7)
+
+
+def test_collinear_covariates_do_not_blow_up(volumes, covariates):
+    twice = covariates.assign(months=12 * covariates["age"] + 5, constant=3.0)
+    fitted = Preprocessing.fit(volumes, twice)
+    expected = Preprocessing.fit(volumes, covariates).transform(volumes, covariates)
+    np.testing.assert_allclose(fitted.transform(volumes, twice), expected, rtol=1e-7)
+    assert np.abs(fitted.residualizer.effects).max() < 1000
+
+
+def test_the_way_back_is_exact(volumes, covariates):
+    fitted = Preprocessing.fit(volumes[:40], covariates[:40])
+    there = fitted.transform(volumes, covariates)
+    np.testing.assert_allclose(fitted.inverse_transform(there, covariates), volumes, rtol=1e-13)
+    plain = Preprocessing.fit(volumes[:40], None)
+    np.testing.assert_allclose(plain.inverse_transform(plain.transform(volumes, None), None), volumes, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda table: table.assign(site="D"), "Covariate 'site' has the unknown category 'D'; known: A, B, C"),
+        (lambda table: table.drop(columns="head"), "Covariate 'head' is missing"),
+        (lambda table: table.assign(age="old"), "Covariate 'age' was a number in training, now it holds text"),
+        (lambda table: table.assign(age=[*[60.0] * 59, np.inf]), "Covariate 'age' is missing or infinite in row 59"),
+        (lambda table: None, "trained with the covariates age, site, head, but got none"),
+    ],
+)
+def test_covariates_unlike_those_in_training_are_refused(volumes, covariates, change, message):
+    fitted = Preprocessing.fit(volumes, covariates)
+    with pytest.raises(ValueError, match=message):
+        fitted.transform(volumes, change(covariates))
+
+
+def test_covariates_that_training_had_not_are_refused(volumes, covariates):
+    fitted = Preprocessing.fit(volumes, None)
+    with pytest.raises(ValueError, match="trained with no covariates, but got age, site, head"):
+        fitted.transform(volumes, covariates)
+
+
+# Curves and interactions
+
+
+@pytest.fixture
+def people():
+    rng = np.random.default_rng(2)
+    ages = np.concatenate([rng.uniform(20, 90, 300), [20.0, 90.0]])
+    return pd.DataFrame({"age": ages, "sex": rng.choice(["F", "M"], 302), "head": rng.normal(1500, 100, 302)})
+
+
+def test_a_natural_spline_is_that_of_patsy(people):
+    """They span the same space, whatever the basis."""
+    patsy = pytest.importorskip("patsy")
+    knots = spline_knots("age", people["age"].to_numpy())
+    np.testing.assert_allclose(knots, np.quantile(people["age"], [0.05, 0.275, 0.5, 0.725, 0.95]))
+    ours = np.column_stack([np.ones(302), spline_basis(people["age"].to_numpy(), knots)])
+    inner = {"knots": knots[1:-1], "lower_bound": knots[0], "upper_bound": knots[-1]}
+    theirs = np.asarray(patsy.cr(people["age"].to_numpy(), **inner))
+    between = people["age"].between(knots[0], knots[-1]).to_numpy()
+    back = theirs[between] @ np.linalg.lstsq(theirs[between], ours[between], rcond=None)[0]
+    np.testing.assert_allclose(back, ours[between], atol=1e-9)
+
+
+def test_a_spline_is_straight_beyond_its_knots():
+    knots = (20.0, 40.0, 50.0, 60.0, 80.0)
+    for end, side in ((20.0, -1), (80.0, 1)):
+        at = spline_basis(end + side * np.array([-1e-6, 0.0, 10.0, 1000.0]), knots)
+        slope = (at[1] - at[0]) / 1e-6
+        np.testing.assert_allclose(at[2], at[1] + 10 * slope, atol=1e-4)
+        np.testing.assert_allclose(at[3] - at[1], 100 * (at[2] - at[1]), rtol=1e-9)
+
+
+def test_a_spline_basis_is_well_conditioned(people):
+    basis = spline_basis(people["age"].to_numpy(), spline_knots("age", people["age"].to_numpy()))
+    assert basis.shape == (302, 4)
+    assert np.linalg.cond(basis - basis.mean(axis=0)) < 20
+
+
+def curved(people, rng=None):
+    age = (people["age"].to_numpy() - 55) / 35
+    noise = 0 if rng is None else rng.normal(0, 5, (len(people), 2))
+    return 1000 + np.column_stack([-60 * age**2, 80 * np.tanh(2 * age)]) + noise
+
+
+def test_a_curve_is_removed_where_a_line_leaves_it(people):
+    truth = curved(people)
+    volumes = curved(people, np.random.default_rng(3))
+    left = {}
+    for smooth in ((), ("age",)):
+        fitted = CovariateResidualizer.fit(volumes, people[["age"]], smooth=smooth)
+        left[smooth] = np.std(truth - fitted.effect(people), axis=0)
+    assert (left[()] > 10).all()
+    assert (left["age",] < 2).all()
+
+
+def test_extrapolated_curves_do_not_run_away(people):
+    fitted = CovariateResidualizer.fit(curved(people), people[["age"]], smooth=["age"])
+    ages = pd.DataFrame({"age": [90.0, 100.0, 110.0, 120.0]})
+    steps = np.diff(fitted.effect(ages), axis=0)
+    np.testing.assert_allclose(steps, np.broadcast_to(steps[0], steps.shape), rtol=1e-9)
+    assert np.abs(steps).max() < 60
+
+
+@pytest.mark.parametrize("smooth", [(), ("age",)])
+def test_interactions_are_those_of_least_squares(people, smooth):
+    rng = np.random.default_rng(4)
+    male = (people["sex"] == "M").to_numpy(float)
+    volumes = rng.normal(0, 10, (302, 3)) + np.outer(people["age"] * (1 + male), [1, 2, 3])
+    table = people[["age", "sex"]]
+    fitted = CovariateResidualizer.fit(volumes, table, smooth=smooth, interactions=[("age", "sex")])
+    age = people["age"].to_numpy()[:, None]
+    if smooth:
+        age = spline_basis(age[:, 0], spline_knots("age", age[:, 0]))
+    design = np.column_stack([np.ones(302), age, male, age * male[:, None]])
+    assert len(fitted.centre) == design.shape[1] - 1
+    expected = volumes - design @ np.linalg.pinv(design) @ volumes
+    np.testing.assert_allclose(fitted.transform(volumes, table) - volumes.mean(axis=0), expected, atol=1e-8)
+
+
+def test_interactions_of_large_numbers_are_well_conditioned(people):
+    volumes = np.random.default_rng(5).normal(size=(302, 2)) + np.outer(people["age"] * people["head"], [1e-4, 2e-4])
+    large = people.assign(head=1e6 * people["head"])
+    pairs = [("age", "head")]
+    small, big = (CovariateResidualizer.fit(volumes, table, interactions=pairs) for table in (people, large))
+    np.testing.assert_allclose(big.effect(large), small.effect(people), rtol=1e-9, atol=1e-9)
+
+
+def test_effects_within_groups_ignore_what_groups_differ_in(people):
+    rng = np.random.default_rng(6)
+    group = rng.permutation(np.repeat([0, 1, 2], [100, 100, 102]))
+    table = people[["age"]] + 10 * group[:, None]
+    volumes = -2 * table[["age"]].to_numpy() + 500 * group[:, None] + rng.normal(0, 1, (302, 4))
+    indicators = group[:, None] == np.arange(3)
+    design = np.column_stack([table["age"], indicators]).astype(float)
+    expected = np.linalg.lstsq(design, volumes, rcond=None)[0][0]
+    found = CovariateResidualizer.fit(volumes, table, within=group).effects[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_what_is_constant_within_groups_has_no_effect_there():
+    rng = np.random.default_rng(7)
+    group = np.repeat([0, 1, 2], 20)
+    table = pd.DataFrame({"field": np.array([0.1, 1.5, 3.0])[group]})
+    fitted = CovariateResidualizer.fit(rng.normal(size=(60, 2)), table, within=group)
+    np.testing.assert_array_equal(fitted.effects, 0)
+
+
+@pytest.mark.parametrize("n_values", [2, 4])
+def test_a_curve_needs_five_values(n_values):
+    table = pd.DataFrame({"age": np.arange(60.0) % n_values})
+    with pytest.raises(ValueError, match=rf"'age' has {n_values} different value\(s\) in controls.*\n.*--smooth"):
+        CovariateResidualizer.fit(np.ones((60, 1)), table, smooth=["age"])
+
+
+def test_ages_that_are_nearly_all_the_same_still_get_a_curve():
+    values = np.array([60.0] * 96 + [61.0, 62.0, 63.0, 64.0])
+    assert spline_knots("age", values) == pytest.approx((60.2, 61.1, 62.0, 62.9, 63.8))
+
+
+def test_too_few_controls_for_the_columns_are_refused(people):
+    pairs = [("age", "sex")]
+    enough = people[:18]
+    CovariateResidualizer.fit(np.ones((18, 1)), enough[["age", "sex"]], smooth=["age"], interactions=pairs)
+    with pytest.raises(ValueError, match="9 columns: their effects need 18 controls or more, found 17"):
+        CovariateResidualizer.fit(np.ones((17, 1)), enough[["age", "sex"]][:17], smooth=["age"], interactions=pairs)

@@ -1,0 +1,263 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import f_oneway
+
+from rindices.preprocessing import UNCORRECTED, SiteHarmonizer
+from rindices.preprocessing.sites import shrink
+
+SIZES = {"Athens": 12, "Bonn": 40, "Cork": 25, "Delft": 80}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    site = rng.permutation(np.repeat(list(SIZES), list(SIZES.values())))
+    age = rng.uniform(40, 80, len(site)) + 8 * (site == "Bonn")
+    return pd.DataFrame({"age": age, "sex": rng.choice(["F", "M"], len(site)), "site": site})
+
+
+@pytest.fixture(scope="module")
+def volumes(table):
+    rng = np.random.default_rng(1)
+    n_regions = 30
+    site = table["site"].map({name: k for k, name in enumerate(SIZES)}).to_numpy()
+    offsets, scales = rng.normal(0, 15, (4, n_regions)), rng.uniform(0.7, 1.4, (4, n_regions))
+    effects = np.outer(table["age"] - 60, rng.normal(-1, 0.5, n_regions)) + np.outer(table["sex"] == "M", [20] * 30)
+    return 1000 + effects + offsets[site] + scales[site] * rng.normal(0, 20, (len(table), n_regions))
+
+
+@pytest.fixture(scope="module")
+def fitted(volumes, table):
+    return SiteHarmonizer.fit(volumes, table, "site")
+
+
+def posterior_means(site, prior_offset, prior_variance):
+    """Offset and variance of a site by equations 3.1 of Johnson et al. (2007), from the standardised data."""
+    n_people = len(site)
+    estimates, variances = site.mean(axis=0), site.var(axis=0, ddof=1)
+    centre, spread = prior_offset
+    shape = 2 + prior_variance[0] ** 2 / prior_variance[1]
+    scale = prior_variance[0] * (shape - 1)
+    offset, variance = estimates, variances
+    for _ in range(300):
+        offset = (n_people * spread * estimates + variance * centre) / (n_people * spread + variance)
+        squares = ((site - offset) ** 2).sum(axis=0)
+        variance = (scale + squares / 2) / (n_people / 2 + shape - 1)
+    return offset, variance
+
+
+def combat_by_hand(volumes, table):
+    """Fortin et al. (2018): one regression with all sites' indicators, then Johnson's empirical Bayes."""
+    sites = sorted(SIZES)
+    indicators = np.column_stack([table["site"] == site for site in sites]).astype(float)
+    others = np.column_stack([table["age"], table["sex"] == "M"]).astype(float)
+    design = np.hstack([indicators, others])
+    effects = np.linalg.pinv(design) @ volumes
+    mean = indicators.mean(axis=0) @ effects[:4]
+    variance = ((volumes - design @ effects) ** 2).mean(axis=0)
+    typical = mean + others @ effects[4:]
+    standard = (volumes - typical) / np.sqrt(variance)
+    result = standard.copy()
+    for site in sites:
+        here = (table["site"] == site).to_numpy()
+        means, variances = standard[here].mean(axis=0), standard[here].var(axis=0, ddof=1)
+        priors = [(values.mean(), values.var(ddof=1)) for values in (means, variances)]
+        offset, scale = posterior_means(standard[here], *priors)
+        result[here] = (standard[here] - offset) / np.sqrt(scale)
+    return result * np.sqrt(variance) + typical
+
+
+def test_harmonised_regions_are_those_of_combat(fitted, volumes, table):
+    np.testing.assert_allclose(fitted.transform(volumes, table), combat_by_hand(volumes, table), rtol=1e-9)
+
+
+def test_combatlearn_harmonises_alike_with_johnsons_prior(fitted, volumes, table, monkeypatch):
+    """It shrinks each region over sites; ComBat as published shrinks each site over regions.
+
+    Its own shrinkage is called with regions and sites exchanged (in two equal columns, as it leaves one alone), and to
+    convergence. Its variances have 1e-8 added.
+    """
+    core = pytest.importorskip("combatlearn.core")
+    original = core.ComBatModel._shrink_gamma_delta
+
+    def over_regions(self, offsets, variances, sizes, *, parametric, **rest):
+        shrunk = []
+        for offset, variance, size in zip(offsets, variances, sizes, strict=True):
+            twice = [np.column_stack([values, values]) for values in (offset, variance)]
+            alike = np.full(len(offset), size)
+            shrunk.append(original(self, *twice, alike, parametric=parametric, tol=1e-12, max_iter=1000))
+        return tuple(np.stack([pair[k][:, 0] for pair in shrunk]) for k in (0, 1))
+
+    monkeypatch.setattr(core.ComBatModel, "_shrink_gamma_delta", over_regions)
+    covariates = pd.DataFrame({"age": table["age"], "male": (table["sex"] == "M").astype(float)})
+    frame = pd.DataFrame(volumes)
+    model = core.ComBatModel(method="fortin").fit(frame, batch=table["site"], continuous_covariates=covariates)
+    theirs = model.transform(frame, batch=table["site"], continuous_covariates=covariates)
+    ours = fitted.transform(volumes, table)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-8)
+    assert np.abs(ours - volumes).max() > 10
+
+
+def test_shrinkage_does_not_depend_on_where_it_starts():
+    """The same by a root finder for each region."""
+    from scipy.optimize import fsolve
+
+    rng = np.random.default_rng(3)
+    offsets, variances, n = rng.normal(0.3, 0.5, 15), rng.gamma(20, 0.05, 15), 12
+    (centre, spread), (mean, variance) = ((v.mean(), v.var(ddof=1)) for v in (offsets, variances))
+    shape = 2 + mean**2 / variance
+
+    def wrong(values, offset, sample):
+        gamma, delta = values
+        squares = (n - 1) * sample + n * (offset - gamma) ** 2
+        return (
+            gamma - (n * spread * offset + delta * centre) / (n * spread + delta),
+            delta - (mean * (shape - 1) + squares / 2) / (n / 2 + shape - 1),
+        )
+
+    expected = [fsolve(wrong, (0, 1), args) for args in zip(offsets, variances, strict=True)]
+    np.testing.assert_allclose(np.column_stack(shrink(offsets, variances, n)), expected, rtol=1e-7)
+
+
+def test_one_region_is_not_shrunk():
+    offsets, variances = shrink(np.array([0.7]), np.array([1.3]), 10)
+    assert (offsets[0], variances[0]) == (0.7, 1.3)
+
+
+def test_regions_that_vary_alike_keep_their_variance():
+    offsets, variances = shrink(np.array([0.5, 0.5, 0.5]), np.array([1.3, 1.3, 1.3]), 10)
+    np.testing.assert_allclose(offsets, 0.5)
+    np.testing.assert_allclose(variances, 1.3)
+
+
+def test_sites_do_not_differ_any_more(fitted, volumes, table):
+    """Nor does the effect of age change, though sites differ in age."""
+    without = volumes - fitted.kept.effect(table)
+    after = fitted.transform(volumes, table) - fitted.kept.effect(table)
+    by_site = [(table["site"] == site).to_numpy() for site in SIZES]
+    before_p, after_p = (f_oneway(*[values[here] for here in by_site]).pvalue for values in (without, after))
+    assert np.median(before_p) < 1e-4
+    assert after_p.min() > 0.5
+    spread_before, spread_after = (np.array([v[here].std(axis=0) for here in by_site]) for v in (without, after))
+    assert np.median(spread_after.max(axis=0) / spread_after.min(axis=0)) < 1.2
+    assert np.median(spread_before.max(axis=0) / spread_before.min(axis=0)) > 1.5
+
+
+def test_the_way_back_is_exact(fitted, volumes, table):
+    there = fitted.transform(volumes, table)
+    np.testing.assert_allclose(fitted.inverse_transform(there, table), volumes, rtol=1e-12)
+
+
+def test_a_person_does_not_depend_on_company(fitted, volumes, table):
+    alone = [fitted.transform(volumes[[k]], table.iloc[[k]])[0] for k in (0, 50, 100)]
+    np.testing.assert_allclose(alone, fitted.transform(volumes, table)[[0, 50, 100]], rtol=1e-12)
+
+
+def test_offsets_are_as_exact_as_sampling_theory_allows():
+    """Ten sites of 20 to 100 controls: within 20 % of sd / √n; shrunk, no worse."""
+    rng = np.random.default_rng(5)
+    sizes = np.linspace(20, 100, 10).astype(int)
+    site = np.repeat(np.arange(10), sizes)
+    table = pd.DataFrame({"age": rng.uniform(50, 80, len(site)), "site": site.astype(str)})
+    offsets, scales = rng.normal(0, 0.5, (10, 100)), rng.uniform(0.8, 1.25, (10, 100))
+    healthy = rng.normal(size=(len(site), 100)) - 0.02 * (table[["age"]].to_numpy() - 65)
+    volumes = offsets[site] + scales[site] * healthy
+    fitted = SiteHarmonizer.fit(volumes, table, "site")
+    truth = offsets - sizes @ offsets / sizes.sum()
+    left = volumes - fitted.mean - fitted.kept.effect(table)
+    plain = np.stack([left[site == k].mean(axis=0) for k in range(10)])
+    theory = np.sqrt((scales**2 / sizes[:, None]).mean())
+    errors = [np.sqrt(((found - truth) ** 2).mean()) / theory for found in (plain, fitted.offsets * fitted.sd)]
+    assert 0.8 < errors[0] < 1.2
+    assert 0.8 < errors[1] < errors[0]
+    pooled = scales / np.sqrt((sizes @ scales**2) / sizes.sum())
+    assert np.sqrt(((fitted.scales / pooled - 1) ** 2).mean()) < 1.2 * np.sqrt((1 / (2 * sizes)).mean())
+
+
+def test_curves_and_interactions_are_kept(table):
+    rng = np.random.default_rng(6)
+    curve = ((table["age"] - 60) ** 2 * (1 + (table["sex"] == "M"))).to_numpy()[:, None]
+    shift = 300 * (table["site"] == "Cork").to_numpy()[:, None]
+    volumes = 1000 + curve + rng.normal(0, 5, (len(table), 10))
+    settings = {"smooth": ["age"], "interactions": [("age", "sex")]}
+    errors = []
+    for options in ({}, settings):
+        made = SiteHarmonizer.fit(volumes + shift, table, "site", **options).transform(volumes + shift, table)
+        errors.append(((made - made.mean()) - (volumes - volumes.mean())).std())
+    assert errors[1] < 5
+    assert errors[0] > 4 * errors[1]
+
+
+# Which sites
+
+
+def test_people_of_no_known_site_can_stay_as_they_are(fitted, volumes, table):
+    unknown = table.assign(site=UNCORRECTED)
+    np.testing.assert_allclose(fitted.transform(volumes, unknown), volumes, rtol=1e-12)
+    mixed = table.assign(site=table["site"].where(table["site"] != "Bonn", UNCORRECTED))
+    others = (table["site"] != "Bonn").to_numpy()
+    made = fitted.transform(volumes, mixed)
+    np.testing.assert_array_equal(made[others], fitted.transform(volumes, table)[others])
+
+
+def test_unknown_sites_are_named(fitted, volumes, table):
+    strange = table.assign(site=["Essen", *table["site"][1:]])
+    with pytest.raises(ValueError, match=r"from Athens, Bonn, Cork, Delft, but 'site' has 'Essen' \(1 person\)"):
+        fitted.transform(volumes, strange)
+
+
+def test_unknown_sites_can_be_left(fitted, volumes, table):
+    strange = table.assign(site=["Essen", *table["site"][1:]])
+    marked = fitted.leave_new_sites(strange)
+    assert marked["site"].tolist() == [UNCORRECTED, *table["site"][1:]]
+    assert strange["site"][0] == "Essen"
+    made = fitted.transform(volumes, marked)
+    np.testing.assert_allclose(made[0], volumes[0], rtol=1e-12)
+    np.testing.assert_array_equal(made[1:], fitted.transform(volumes, table)[1:])
+
+
+def test_sites_may_be_numbers(volumes, table, fitted):
+    codes = table["site"].map({name: k + 1 for k, name in enumerate(SIZES)})
+    numbered = SiteHarmonizer.fit(volumes, table.assign(site=codes.astype(float)), "site")
+    assert numbered.sites == ("1", "2", "3", "4")
+    expected = fitted.transform(volumes, table)
+    for again in (codes, codes.astype(float), codes.astype(str)):
+        np.testing.assert_allclose(numbered.transform(volumes, table.assign(site=again)), expected, rtol=1e-12)
+
+
+def test_no_covariates_but_the_site(volumes, table):
+    fitted = SiteHarmonizer.fit(volumes, table[["site"]], "site")
+    assert fitted.kept is None
+    made = fitted.transform(volumes, table[["site"]])
+    before, after = (pd.DataFrame(v).groupby(table["site"].to_numpy()).mean().std() for v in (volumes, made))
+    assert (after / before).max() < 0.4
+
+
+def test_a_site_without_variation_is_harmonised(volumes, table):
+    same = volumes.copy()
+    same[(table["site"] == "Cork").to_numpy(), 0] = 900.0
+    made = SiteHarmonizer.fit(same, table[["site"]], "site").transform(same, table[["site"]])
+    assert np.isfinite(made).all()
+
+
+@pytest.mark.parametrize(
+    ("sites", "message"),
+    [
+        (["A"] * 20, r"same 'site' \(A\): there is nothing"),
+        (["A"] * 16 + ["B"] * 4, r"1 site of 'site' has fewer than 5 controls: B \(4\).*\n.*--small-sites drop"),
+        (["A"] * 10 + ["B"] * 3 + ["C"] * 7 + ["D"], r"2 sites of 'site' have fewer than 5 controls: B \(3\), D \(1\)"),
+        (["A"] * 10 + [UNCORRECTED] * 10, "Some controls have no site in 'site'"),
+    ],
+)
+def test_sites_that_cannot_be_learned_are_named(sites, message):
+    table = pd.DataFrame({"site": sites})
+    with pytest.raises(ValueError, match=message):
+        SiteHarmonizer.fit(np.random.default_rng(0).normal(size=(len(sites), 5)), table, "site")
+
+
+def test_sites_count_as_columns(table, volumes):
+    few = table.groupby("site").head(5)
+    settings = {"smooth": ["age"], "interactions": [("age", "sex")]}
+    with pytest.raises(ValueError, match="9 columns and 4 sites: their effects need 26 controls or more, found 20"):
+        SiteHarmonizer.fit(volumes[few.index], few, "site", **settings)

@@ -1,0 +1,267 @@
+"""A run folder as training and analyses would leave it, made up with NumPy."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+AGREEMENT = ("pattern_agreement", "dimension_correlation", "difference_correlation")
+
+
+def summary_of(n_patterns, n_controls, n_patients, n_regions):
+    return {
+        "status": "done",
+        "n_controls": n_controls,
+        "n_patients": n_patients,
+        "n_other": 12,
+        "n_features": n_regions,
+        "n_patterns": n_patterns,
+        "patterns_chosen_from_data": False,
+        "weights": {"change": 6.0, "decomposition": 40.0, "orthogonality": 0.8, "near_control": 6.0},
+        "preset": "fast",
+        "repetitions": 10,
+        "members_used": 9,
+        "members_left_out": [{"member": 4, "reason": "disagrees with the others (0.61)"}],
+        "step": 20000,
+        "agreement": {"pattern_agreement": 0.95, "dimension_correlation": 0.9, "difference_correlation": 0.85},
+        "reliable": True,
+        "reliable_reason": "Agreement 0.950 is above 0.612, the most that 20 cohorts without disease reached.",
+        "warnings": [],
+        "seed": 0,
+        "versions": {"rindices": "0.1.0", "jax": "0.7.0"},
+        "device": "cpu",
+        "seconds": 3725.2,
+        "input_sha256": "ab" * 32,
+        "source": "volumes.csv",
+        "control_labels": ["CN"],
+        "patient_labels": ["AD", "MCI"],
+        "covariates": ["age", "sex"],
+        "unit": "mL",
+    }
+
+
+def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions=20, names=None):
+    """Write the files of a run as they would come from training; severities are uniform, controls near zero."""
+    rng = np.random.default_rng(n_patterns)
+    folder.mkdir(parents=True, exist_ok=True)
+    sizes = {"control": n_controls, "patient": n_patients, "other": 12}
+    groups = np.repeat(list(sizes), list(sizes.values()))
+    truth = rng.uniform(size=(len(groups), n_patterns)) * (groups == "patient")[:, None]
+    people = pd.DataFrame({"participant_id": [f"sub-{place:04d}" for place in range(len(groups))]})
+    people["diagnosis"] = pd.Series(groups).map({"control": "CN", "patient": "AD", "other": "unclear"})
+    people["group"] = groups
+    for place in range(n_patterns):
+        people[f"r{place + 1}"] = truth[:, place] * 0.9 + 0.03 + rng.normal(0, 0.07, len(groups))
+    for place in range(n_patterns):
+        people[f"r{place + 1}_sd"] = rng.uniform(0.01, 0.05, len(groups))
+    people.to_csv(folder / "r_indices.csv", index=False)
+    regions = (names or []) + [f"region {place}" for place in range(n_regions - len(names or []))]
+    rows = []
+    for pattern in range(1, n_patterns + 1):
+        change = np.sort(rng.gamma(1.0, 0.8, n_regions))[::-1] * rng.choice([-1, -1, -1, 1], n_regions)
+        for region, value in zip(regions, change, strict=True):
+            spread = rng.uniform(0.02, 0.3)
+            rows.append((region, pattern, value, value * 6.1, spread))
+    columns = ["region", "pattern", "change_sd", "change_percent", "spread_sd"]
+    pd.DataFrame(rows, columns=columns).to_csv(folder / "patterns.csv", index=False)
+    steps = np.arange(2000, 32000, 2000)
+    rise = 1 - np.exp(-steps / 6000) - 0.04 * (steps > 22000)
+    selection = pd.DataFrame({"n_patterns": n_patterns, "orthogonality": 0.8, "step": steps, "n_models": 10})
+    selection["pattern_agreement"] = 0.52 + 0.44 * rise
+    selection["dimension_correlation"] = 0.05 + 0.9 * rise
+    selection["difference_correlation"] = np.nan if n_patterns == 1 else 0.85 * rise
+    with_intervals(selection).assign(best=steps == 20000, chosen=steps == 20000).to_csv(
+        folder / "selection.csv", index=False
+    )
+    save_summary(folder, summary_of(n_patterns, n_controls, n_patients, n_regions))
+    (folder / "run.toml").write_text('[run]\ncommand = "rindices fit volumes.csv"\nrepetitions = 10\n')
+    return truth
+
+
+def with_intervals(selection, width=0.02):
+    for name in AGREEMENT:
+        selection[f"{name}_low"] = selection[name] - width
+        selection[f"{name}_high"] = (selection[name] + width).clip(upper=1)
+    return selection
+
+
+def add_settings(folder, settings):
+    """Add settings that were not chosen to the selection: (patterns, orthogonality, models, pattern agreement)."""
+    rows = []
+    for n_patterns, orthogonality, n_models, value in settings:
+        setting = {"n_patterns": n_patterns, "orthogonality": orthogonality, "n_models": n_models, "chosen": False}
+        for step, agreement in ((10000, value - 0.1), (16000, value)):
+            values = dict(zip(AGREEMENT, (agreement, agreement - 0.1, agreement - 0.2), strict=True))
+            rows.append({**setting, **values, "step": step, "best": step == 16000})
+    chosen = pd.read_csv(folder / "selection.csv")
+    pd.concat([chosen, with_intervals(pd.DataFrame(rows), 0.05)]).to_csv(folder / "selection.csv", index=False)
+
+
+def save_summary(folder, summary):
+    (folder / "summary.json").write_text(json.dumps(summary))
+
+
+def change_summary(folder, **changes):
+    save_summary(folder, {**json.loads((folder / "summary.json").read_text()), **changes})
+
+
+def add_truth(folder, truth):
+    """Store the truth with its columns shuffled, as a training without labels would find them."""
+    n_patterns = truth.shape[1]
+    people = pd.read_csv(folder / "r_indices.csv")
+    order = [f"s{n_patterns - place}" for place in range(n_patterns)]
+    table = pd.DataFrame(dict(zip(order, truth.T, strict=True)))
+    table.insert(0, "participant_id", people["participant_id"])
+    table[people["group"] == "patient"].sample(frac=1, random_state=0).to_csv(folder / "truth.csv", index=False)
+    per_pattern = [0.9 + place / 100 for place in range(n_patterns)]
+    found = {"pattern_concordance": 0.911, "per_pattern": per_pattern, "matched_truth": order}
+    change_summary(folder, recovery=found)
+
+
+def add_analyses(folder, clinical=("mmse", "moca", "apoe4", "subtype"), sites=("Ann Arbor", "Basel"), n_drivers=30):
+    """Add a record of people and all tables of analyses but those of visits."""
+    rng = np.random.default_rng(7)
+    (folder / "analysis").mkdir(exist_ok=True)
+    people = pd.read_csv(folder / "r_indices.csv", dtype={"participant_id": str})
+    patterns = pd.read_csv(folder / "patterns.csv", keep_default_na=False)
+    n_patterns = int(patterns["pattern"].max())
+    _write_people(folder, people, rng, sites)
+    _save(_associations(people, clinical, n_patterns, rng), folder, "associations")
+    _save(_group_check(people, n_patterns), folder, "group_check")
+    _write_regions(folder, patterns, rng)
+    drivers = [
+        {"participant_id": person, "pattern": pattern, "rank": rank, "region": region, "change_sd": -1.3, "z": -0.8}
+        for person in people.loc[people["group"] == "patient", "participant_id"].head(n_drivers)
+        for pattern in range(1, n_patterns + 1)
+        for rank, region in enumerate(patterns["region"].unique()[:6], start=1)
+    ]
+    _save(pd.DataFrame(drivers), folder, "drivers")
+    changes = pd.Series({"missing region": 3, "outlier": 2})
+    change_summary(
+        folder,
+        correction={
+            "smooth": ["age"],
+            "interactions": [["age", "sex"]],
+            "proportion": "icv",
+            "site": "site",
+            "n_sites": len(sites),
+        },
+        covariates=["age", "sex", "icv", "site"],
+        clinical=list(clinical),
+        visits=False,
+        excluded=changes.to_dict(),
+        n_read=len(people) + int(changes.sum()),
+        subgroup_limits=[0.4, 0.7],
+    )
+
+
+def _save(table, folder, name):
+    table.to_csv(folder / "analysis" / f"{name}.csv", index=False)
+
+
+def _write_people(folder, people, rng, sites):
+    record = people[["participant_id", "diagnosis", "group"]].copy()
+    record["site"] = rng.choice(list(sites), len(people))
+    record["used"], record["reason"], record["flags"] = True, "", ""
+    lost = record.sample(5, random_state=1).assign(used=False)
+    lost["participant_id"] = [f"lost-{place}" for place in range(5)]
+    lost["reason"] = ["missing region"] * 3 + ["outlier"] * 2
+    lost["flags"] = ["lHip is missing"] * 3 + ["far from the controls"] * 2
+    record = pd.concat([record, lost], ignore_index=True)
+    record["distance"] = rng.chisquare(8, len(record)) + 20.0 * (record["reason"] == "outlier")
+    record.to_csv(folder / "people.csv", index=False)
+    rows = []
+    for site in ("all", *sites):
+        here = record if site == "all" else record[record["site"] == site]
+        for group in ("all", "control", "patient", "other"):
+            part = here if group == "all" else here[here["group"] == group]
+            reasons = {name: int((part["reason"] == name).sum()) for name in ("missing region", "outlier")}
+            rows.append({"site": site, "group": group, "read": len(part), **reasons, "used": int(part["used"].sum())})
+    _save(pd.DataFrame(rows), folder, "flow")
+
+
+def _associations(people, clinical, n_patterns, rng):
+    kinds = [("continuous", "Pearson r", ""), ("dichotomous", "point-biserial r", "1"), ("categorical", "eta²", "")]
+    rows = []
+    for group, n in (("patients", int((people["group"] == "patient").sum())), ("everybody", len(people))):
+        for place, name in enumerate(clinical):
+            kind, statistic, level = kinds[0 if place < 2 else min(place - 1, 2)]
+            for pattern in range(1, n_patterns + 1):
+                value = abs(rng.normal(0, 0.1)) if kind == "categorical" else rng.normal(-0.2, 0.2)
+                p = 0.0004 if abs(value) > 0.2 else 0.3
+                row = {"people": group, "pattern": pattern, "variable": name, "level": level, "kind": kind, "n": n}
+                row |= {"statistic": statistic, "coefficient": value, "low": value - 0.1, "high": value + 0.1, "p": p}
+                row |= {"q": p, "partial": 0.8 * value, "partial_low": value - 0.2, "partial_high": value + 0.1}
+                rows.append(row | {"partial_p": p, "partial_q": p, "note": ""})
+    rows[-1] |= dict.fromkeys(("coefficient", "low", "high", "p", "q"), np.nan) | {"note": "fewer than 10 people"}
+    return pd.DataFrame(rows)
+
+
+def _group_check(people, n_patterns):
+    n_controls = int((people["group"] == "control").sum())
+    rows = []
+    for pattern in range(1, n_patterns + 1):
+        row = {"pattern": pattern, "variable": "age", "kind": "continuous", "statistic": "Pearson r", "p": 0.004}
+        row |= {"n_controls": n_controls, "coefficient": 0.21, "q": 0.008, "imbalanced": pattern == 1}
+        remark = "Controls' R1 rises with age (r = 0.21), and patients are older: part of pattern 1 may be age."
+        rows.append(row | {"explained": 0.12, "remark": remark if pattern == 1 else ""})
+    return pd.DataFrame(rows)
+
+
+def _write_regions(folder, patterns, rng):
+    sizes, effects, doses = [], [], []
+    for pattern, rows in patterns.groupby("pattern"):
+        top = rows.loc[rows["change_sd"].abs().sort_values(ascending=False).index]
+        for place, level in enumerate(("low", "middle", "high")):
+            used = not (pattern == 1 and level == "high")
+            size = {
+                "pattern": pattern,
+                "level": level,
+                "rule": f"r{pattern}, {level}, others < 0.4",
+                "n": 30 - 8 * place,
+            }
+            sizes.append(size | {"used": used, "note": "" if used else "fewer than 10 patients"})
+            for row in top.to_dict("records") if used else []:
+                effect = row["change_sd"] * (0.1 + 0.4 * place) + rng.normal(0, 0.05)
+                entry = {"pattern": pattern, "level": level, "region": row["region"], "n": 30, "effect": effect}
+                p = float(np.exp(-10 * abs(effect)))
+                effects.append(entry | {"low": effect - 0.3, "high": effect + 0.3, "t": 5 * effect, "p": p, "q": p})
+        for row in top.head(6).to_dict("records"):
+            for low in (0.0, 0.2, 0.4, 0.6, 0.8):
+                mean = row["change_sd"] * (low + 0.1)
+                entry = {"pattern": pattern, "region": row["region"], "low": low, "high": low + 0.2, "n": 12}
+                doses.append(
+                    entry | {"severity": low + 0.1, "mean": mean, "mean_low": mean - 0.2, "mean_high": mean + 0.2}
+                )
+    _save(pd.DataFrame(sizes), folder, "subgroup_sizes")
+    _save(pd.DataFrame(effects), folder, "subgroups")
+    _save(pd.DataFrame(doses), folder, "dose_response")
+
+
+def add_visits(folder):
+    """Give everybody a baseline and a visit after a year, and add the tables of change."""
+    rng = np.random.default_rng(3)
+    people = pd.read_csv(folder / "r_indices.csv", dtype={"participant_id": str})
+    names = [name for name in people.columns if name[0] == "r" and name[1:].isdigit()]
+    later = people.copy()
+    later[names] += 0.05
+    both = pd.concat([later.assign(visit="m12"), people.assign(visit="bl")], ignore_index=True)
+    both.to_csv(folder / "r_indices.csv", index=False)
+    change = people[["participant_id", "group"]].assign(n_visits=2, years=1.0)
+    rows = []
+    for place, name in enumerate(names, start=1):
+        change[f"{name}_per_year"] = rng.normal(0.05, 0.03, len(change))
+        for group, part in change.groupby("group"):
+            mean = part[f"{name}_per_year"].mean()
+            row = {"group": group, "pattern": place, "n": len(part), "mean": mean, "low": mean - 0.01}
+            rows.append(row | {"high": mean + 0.01, "p": 0.001})
+    (folder / "analysis").mkdir(exist_ok=True)
+    _save(change, folder, "change")
+    _save(pd.DataFrame(rows), folder, "change_summary")
+    drivers = folder / "analysis" / "drivers.csv"
+    if drivers.is_file():
+        pd.read_csv(drivers, dtype={"participant_id": str}, keep_default_na=False).assign(visit="bl").to_csv(
+            drivers, index=False
+        )
+    change_summary(folder, visits=True)
