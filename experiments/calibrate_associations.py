@@ -145,7 +145,8 @@ def false_discoveries(severities: pd.DataFrame, n_sets: int, rng: np.random.Gene
             any_q.append((found["q"] < 0.05).any())
             any_partial.append((found["partial_q"] < 0.05).any())
         rows.append(("any q < 0.05", size, n_sets, np.mean(any_q), np.mean(any_partial)))
-    return pd.DataFrame(rows, columns=["statistic", "n", "data_sets", "coverage", "partial_coverage"])
+    columns = ["statistic", "n", "data_sets", "false_discoveries", "partial_false_discoveries"]
+    return pd.DataFrame(rows, columns=columns).round(4)
 
 
 def main() -> None:

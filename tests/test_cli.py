@@ -21,6 +21,10 @@ FILES = {
     "selection.csv",
     "summary.json",
     "run.toml",
+    "z_scores.csv",
+    "variables.csv",
+    "people.csv",
+    "analysis",
     "report.html",
 }
 SUMMARY = """
@@ -132,7 +136,7 @@ def test_fit_writes_the_whole_run_folder(fitted):
 def test_fit_scores_everybody_and_says_who_they_are(fitted):
     _, out, table = fitted
     scores = pd.read_csv(out / "r_indices.csv")
-    assert list(scores) == ["participant_id", "diagnosis", "group", "r1", "r2", "r1_sd", "r2_sd"]
+    assert list(scores) == ["participant_id", "diagnosis", "group", "r1", "r2", "r1_sd", "r2_sd", "flags"]
     assert scores["participant_id"].tolist() == table["participant_id"].tolist()
     assert scores["group"].value_counts().to_dict().keys() == {"control", "patient", "other"}
     assert scores.loc[3, "group"] == "other"
@@ -150,7 +154,8 @@ def test_summary_says_what_was_done(fitted):
     assert any("SCD" in warning for warning in summary["warnings"])
     assert (summary["latent"], summary["correlation"]) == ("independent", None)
     patterns = pd.read_csv(out / "patterns.csv")
-    assert list(patterns) == ["region", "pattern", "change_sd", "change_percent", "spread_sd"]
+    decomposed = ["decomposed_sd", "decomposed_percent", "decomposed_spread_sd"]
+    assert list(patterns) == ["region", "pattern", "change_sd", "change_percent", "spread_sd", *decomposed]
     assert len(patterns) == 2 * 12
     selection = pd.read_csv(out / "selection.csv")
     assert selection["chosen"].sum() == 1

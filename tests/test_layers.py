@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "simulate": ["files"],
     "baselines": ["errors"],
     "analysis": ["errors"],
-    "analysis.reproducibility": ["agreement"],
+    "analysis.reproducibility": ["agreement", "analysis"],
     "core": [],
     "core.devices": [],
     "core.networks": ["config"],

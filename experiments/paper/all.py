@@ -37,17 +37,22 @@ class Stage(NamedTuple):
 
 
 STAGES = {
-    1: Stage("Table 1, Fig. 2", 130, True, (Run("table1", "table1"),)),
-    2: Stage("choice of M", 260, True, (Run("choice_of_patterns", "choice_of_patterns"),)),
-    3: Stage("Table 6", 150, True, (Run("folds", "folds"),)),
-    4: Stage("B.2, B.3", 300, True, (Run("robustness", "robustness"), Run("ablations", "ablations"))),
-    5: Stage("B.7, B.8", 240, True, (Run("split_half", "split_half"),)),
-    6: Stage("Table 1 on real people", 120, True, (Run("real_controls", "real_controls", needs_controls=True),)),
-    7: Stage("section 4.3, Table 2, Fig. 3", 240, True, (Run("ad_like", "ad_like"),)),
-    8: Stage("cost of the protocol", 460, True, (Run("cost", "cost", ("--part", "protocol")),)),
+    1: Stage("Table 1, Fig. 2", 110, True, (Run("table1", "table1"),)),
+    2: Stage("choice of M", 190, True, (Run("choice_of_patterns", "choice_of_patterns"),)),
+    3: Stage("Table 6", 120, True, (Run("folds", "folds"),)),
+    4: Stage("B.2, B.3", 260, True, (Run("robustness", "robustness"), Run("ablations", "ablations"))),
+    5: Stage("B.7, B.8", 150, True, (Run("split_half", "split_half"),)),
+    6: Stage("Table 1 on real people", 100, True, (Run("real_controls", "real_controls", needs_controls=True),)),
+    7: Stage("section 4.3, Table 2, Fig. 3", 160, True, (Run("ad_like", "ad_like"),)),
+    8: Stage(
+        "cost of the protocol",
+        330,
+        True,
+        (Run("cost", "cost", ("--part", "protocol", "--formulas", "paper")),),
+    ),
     9: Stage(
         "models and people needed, growth",
-        440,
+        320,
         True,
         (Run("models_and_people", "models_and_people"), Run("cost", "growth", ("--part", "growth"))),
     ),
@@ -58,7 +63,13 @@ STAGES = {
         (Run("baselines", "baselines"), Run("baselines", "real_baselines", needs_controls=True)),
     ),
     11: Stage(
-        "choice of M, mild", 260, True, (Run("choice_of_patterns", "choice_of_patterns_mild", ("--kind", "mild")),)
+        "choice of M, mild", 190, True, (Run("choice_of_patterns", "choice_of_patterns_mild", ("--kind", "mild")),)
+    ),
+    12: Stage(
+        "cost of the protocol with our formulas",
+        220,
+        True,
+        (Run("cost", "cost_default", ("--part", "protocol", "--formulas", "default")),),
     ),
 }
 

@@ -6,14 +6,15 @@
 Protocol: M = 2, 3 and 4, five λ, ten models, 100,000 steps, batches of 112, on 492 + 900 people × 128 regions, through
 `rindices.core.train`, which the estimators use; once with the paper's formulas (preset "paper"), once with ours. Time
 starts after compilation, which has a column of its own, and includes the looks. Growth: rates of short trainings with
-the default formulas and batches of 32.
+the default formulas, one size changed at a time.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,9 @@ PATTERNS = (2, 3, 4)
 N_MODELS = 10  # of each λ
 N_STEPS = 100_000
 EVERY = 5_000
-BASE = {"n_regions": 128, "n_people": 1392, "n_patterns": 3, "n_models": 50}
+BASE = {"n_regions": 128, "n_people": 1392, "n_patterns": 3, "n_models": 50, "batch": 32}
 GROWTH = {
+    "batch": (112,),
     "n_regions": (64, 256, 512),
     "n_people": (5_000, 20_000),
     "n_patterns": (2, 4, 6),
@@ -50,27 +52,29 @@ def looks(people: People, n_patterns: int, formulas: Training, preset: Preset, n
     return train(people, members, formulas, n_patterns=n_patterns, batch_size=batch, **steps)
 
 
-def protocol(size: Scope, results: Results) -> None:
-    """Time the whole protocol; a row for each M and kind of formulas."""
+def protocol(size: Scope, results: Results, chosen: Sequence[str]) -> None:
+    """Time the whole protocol; a row for each M and kind of formulas. All M of a kind are compiled together."""
     brains = whole(Case(*(size.size if size.small else SIZE), "basic", size.seeds[0]))
     people = People(brains.controls, brains.patients)
     n_steps = 20 if size.small else N_STEPS
     device = devices.describe().kind
-    for formulas, training in FORMULAS.items():
-        for n_patterns in PATTERNS[:1] if size.small else PATTERNS:
-            name = f"protocol, {formulas} formulas"
-            if results.has(part=name, n_patterns=n_patterns, device=device):
-                continue
+    for formulas in chosen:
+        name, training = f"protocol, {formulas} formulas", FORMULAS[formulas]
+        tried = PATTERNS[:1] if size.small else PATTERNS
+        missing = [n for n in tried if not results.has(part=name, n_patterns=n, device=device)]
+        start = time.perf_counter()
+        with ThreadPoolExecutor(len(PATTERNS)) as pool:  # the number of steps is not compiled in
+            list(pool.map(lambda n, training=training: list(looks(people, n, training, paper(), 1)), missing))
+        compilation = time.perf_counter() - start
+        for n_patterns in missing:
             start = time.perf_counter()
-            list(looks(people, n_patterns, training, paper(), 1))  # the number of steps is not compiled in
-            compiled = time.perf_counter()
             (last,) = deque(looks(people, n_patterns, training, paper(), n_steps), maxlen=1)
-            seconds = time.perf_counter() - compiled
+            seconds = time.perf_counter() - start
             n_models = len(ORTHOGONALITIES) * N_MODELS
             row: dict[str, Any] = {"part": name, "device": device, "n_regions": people.controls.shape[1]}
             row |= {"n_people": len(people.controls) + len(people.patients), "n_patterns": n_patterns}
             row |= {"n_models": n_models, "n_steps": n_steps, "batch": max(1, len(people.patients) // 8)}
-            row |= {"compilation": compiled - start, "seconds": seconds, "rate": n_models * n_steps / seconds}
+            row |= {"compilation": compilation, "seconds": seconds, "rate": n_models * n_steps / seconds}
             row["n_finite"] = int(np.isfinite(last.r_indices).all(axis=(1, 2)).sum())
             results.add([row])
             print(
@@ -81,40 +85,47 @@ def protocol(size: Scope, results: Results) -> None:
 def growth(size: Scope, results: Results, seconds: float) -> None:
     """Measure rates, one size changed at a time."""
     device = devices.describe().kind
-    points = [BASE] + [BASE | {name: value} for name, values in GROWTH.items() for value in values]
-    for point in [{**BASE, "n_models": 2}] if size.small else points:
-        if results.has(part="growth", device=device, **point):
-            continue
-        rng = np.random.default_rng(0)
-        n_controls = point["n_people"] * SIZE[0] // sum(SIZE)
-        made = 1 + 0.1 * rng.standard_normal((point["n_people"], point["n_regions"]))
-        people = People(made[:n_controls], made[n_controls:] - 0.03)
-        start = time.perf_counter()
-        sizes = {"n_models": point["n_models"], "n_patterns": point["n_patterns"], "batch_size": 32}
-        rate = models_steps_per_second(people, **sizes, every=20 if size.small else 500, seconds=seconds)
-        took = time.perf_counter() - start
-        row = {"part": "growth", "device": device, "batch": 32, "rate": rate, "compilation": took - seconds}
-        results.add([row | point])
+    growth = {name: values for name, values in GROWTH.items() if device != "cpu" or name != "n_models"}  # one a core
+    points = [BASE] + [BASE | {name: value} for name, values in growth.items() for value in values]
+    points = [BASE | {"n_models": 2}] if size.small else points
+    missing = [point for point in points if not results.has(part="growth", device=device, **point)]
+    every = 20 if size.small else 500
+    if device != "cpu":
+        with ThreadPoolExecutor(4) as pool:  # compiles, and makes the first steps
+            list(pool.map(lambda point: _rate(point, every, 0.0), missing))
+    for point in missing:
+        rate = _rate(point, every, seconds)
+        results.add([{"part": "growth", "device": device, "rate": rate} | point])
         print(point, f"{rate:,.0f} models' steps per second", flush=True)
+
+
+def _rate(point: dict[str, int], every: int, seconds: float) -> float:
+    rng = np.random.default_rng(0)
+    n_controls = point["n_people"] * SIZE[0] // sum(SIZE)
+    made = 1 + 0.1 * rng.standard_normal((point["n_people"], point["n_regions"]))
+    people = People(made[:n_controls], made[n_controls:] - 0.03)
+    sizes = {"n_models": point["n_models"], "n_patterns": point["n_patterns"], "batch_size": point["batch"]}
+    return models_steps_per_second(people, **sizes, every=every, seconds=seconds)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one part or both."""
     options = parser(__doc__, "cost")
     options.add_argument("--part", choices=["protocol", "growth", "both"], default="both")
+    options.add_argument("--formulas", nargs="+", choices=list(FORMULAS), default=list(FORMULAS))
     options.add_argument("--seconds", type=float, default=3.0, help="of each short training")
     chosen = options.parse_args(arguments)
     devices.prepare()
     size = scope(chosen.small)
-    run(size, chosen.out, chosen.part, min(chosen.seconds, 1.0) if size.small else chosen.seconds)
+    run(size, chosen.out, chosen.part, chosen.formulas, min(chosen.seconds, 1.0) if size.small else chosen.seconds)
 
 
-def run(size: Scope, out: Path, part: str = "both", seconds: float = 3.0) -> None:
+def run(size: Scope, out: Path, part: str, formulas: Sequence[str], seconds: float) -> None:
     """Measure what is missing."""
     results = Results(out, ["part", "device"], comparable=not size.small)
     results.describe(paper())
     if part != "growth":
-        protocol(size, results)
+        protocol(size, results, formulas)
     if part != "protocol":
         growth(size, results, seconds)
 

@@ -90,9 +90,12 @@ def run(size: Scope, out: Path) -> None:
     preset, steps = size.preset, steps_of_looks(size.preset)
     results.describe(preset, seeds=size.seeds, n_draws=N_DRAWS)
     with Parallel(n_jobs=-1) as cores:
-        for question, group in groups_of(size, results).items():
-            brains = all_whole(group.cohorts, cores)
-            _, trained = next(train_all([group], brains, preset))
+        groups = groups_of(size, results)
+        if not groups:
+            return
+        brains = all_whole([case for group in groups.values() for case in group.cohorts], cores)
+        for group, trained in train_all(list(groups.values()), brains, preset):
+            question = next(name for name, one in groups.items() if one is group)
             own = [trained.of_cohort(place, case.n_patients)[:, 0] for place, case in enumerate(group.cohorts)]
             truths = [brains[case].truth for case in group.cohorts]
             if question == "models":

@@ -144,16 +144,19 @@ def run(size: Scope, out: Path) -> None:
     results.describe(preset, seeds=size.seeds, n_models=size.n_models, size=size.size, large=large)
     auc.describe(preset, seed=size.seeds[0], n_splits=2 if size.small else N_SPLITS)
     with Parallel(n_jobs=-1) as cores:
+        groups = []
         for n_patterns, cases in wholes.items():
-            if results.has(n_patterns=n_patterns):
-                continue
-            halves = [case._replace(part=part) for case in cases for part in ("1", "2")]
-            brains = dict(zip(halves, cores(delayed(half_brains)(half) for half in halves), strict=True))
-            seeds = [2 * half.seed + int(half.part) for half in halves]  # halves must not agree by the same start
-            group = Group(n_patterns, halves, seeds, [preset.weights], size.n_models)
-            _, trained = next(train_all([group], brains, preset))
+            if not results.has(n_patterns=n_patterns):
+                halves = [case._replace(part=part) for case in cases for part in ("1", "2")]
+                seeds = [2 * half.seed + int(half.part) for half in halves]  # halves must not agree by the same start
+                groups.append(Group(n_patterns, halves, seeds, [preset.weights], size.n_models))
+        if not groups:
+            return
+        halves = [half for group in groups for half in group.cohorts]
+        brains = dict(zip(halves, cores(delayed(half_brains)(half) for half in halves), strict=True))
+        for group, trained in train_all(groups, brains, preset):
             found = halves_of(group, trained, steps, cores)
-            if n_patterns == 2:
+            if group.n_patterns == 2:
                 auc.add(diagnose(*found[0][:2], 2 if size.small else N_SPLITS))
             rows = cores(delayed(compare_halves)(*of) for of in found)
             results.add([row for of in rows for row in of])

@@ -38,7 +38,8 @@ def compare(
         for seed, cases in of_seed.items()
         if not results.has(seed=seed)
     ]
-    results.describe(preset, seeds=size.seeds, n_controls=people[0], n_patients=people[1], n_models=size.n_models)
+    about = {"seeds": size.seeds, "n_controls": people[0], "n_patients": people[1], "n_models": size.n_models}
+    results.describe(preset, **about, choose_from=size.preset.schedule.min_steps)
     if not groups:
         return
     with Parallel(n_jobs=-1) as cores:

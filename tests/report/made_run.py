@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+CALIBRATED = {"method": "calibrated", "statistic": 0.93, "threshold": 0.612, "repetitions": 3}
+REFITS = {"method": "refits", "statistic": 0.93, "p": 0.1, "n": 19, "repetitions": 3, "values": [0.94] + [0.52] * 18}
 AGREEMENT = ("pattern_agreement", "dimension_correlation", "difference_correlation")
 
 
@@ -131,7 +133,7 @@ def add_analyses(folder, clinical=("mmse", "moca", "apoe4", "subtype"), sites=("
     _save(_group_check(people, n_patterns), folder, "group_check")
     _write_regions(folder, patterns, rng)
     drivers = [
-        {"participant_id": person, "pattern": pattern, "rank": rank, "region": region, "change_sd": -1.3, "z": -0.8}
+        {"participant_id": person, "pattern": pattern, "rank": rank, "region": region, "change_sd": -1.31, "z": -0.84}
         for person in people.loc[people["group"] == "patient", "participant_id"].head(n_drivers)
         for pattern in range(1, n_patterns + 1)
         for rank, region in enumerate(patterns["region"].unique()[:6], start=1)
@@ -265,3 +267,10 @@ def add_visits(folder):
             drivers, index=False
         )
     change_summary(folder, visits=True)
+
+
+def balance_row(variable, kind, difference, p, imbalanced):
+    texts = {"controls": "61.2 ± 8.1", "patients": "70.3 ± 7.9"}
+    return {"variable": variable, "kind": kind, **texts, "difference": difference, "p": p, "q": p} | {
+        "imbalanced": imbalanced
+    }

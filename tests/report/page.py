@@ -6,6 +6,23 @@ from html.parser import HTMLParser
 
 from rindices.report import write_report
 
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+SCRIPT = "<script>alert('region')</script>"
+SECTIONS = [
+    "In short",
+    "Agreement over training",
+    "R-indices of controls and patients",
+    "How to read an R-index",
+    "Pairs of R-indices",
+    "Regions of each pattern",
+    "Single people",
+    "Methods, for a paper",
+    "Limits",
+    "Repetitions used and left out",
+    "How to cite",
+    "Settings and versions",
+]
+
 
 class Page(HTMLParser):
     def __init__(self, text):

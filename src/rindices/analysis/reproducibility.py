@@ -12,6 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from rindices.agreement import compare, match_patterns, pattern_concordance
 from rindices.analysis.columns import same_people
+from rindices.analysis.labels import patients_of
 from rindices.errors import InputError
 
 _FEWEST = 4  # in a group: two in each half, or nothing can be ordered
@@ -100,30 +101,6 @@ def split_half(
         }
     )
     return SplitHalf(half, scores, patterns, _agreement(scores[:, patient], half[patient], known), maps)
-
-
-def patients_of(y: ArrayLike, n_people: int, fewest: int) -> np.ndarray:
-    """Return who is a patient: 1 or true in `y`, where controls are 0 or false.
-
-    Raises
-    ------
-    InputError
-        If there are other labels, or fewer people than `fewest` in a group.
-    """
-    labels = np.asarray(y)
-    same_people(n_people, y=labels)
-    strange = [label for label in pd.unique(labels.ravel()) if label not in (0, 1)]
-    if strange or labels.ndim != 1:
-        found = repr(str(strange[0])) if strange else f"shape {labels.shape}"
-        raise InputError(f"y should hold 0 for controls and 1 for patients, found {found}.")
-    patient = labels.astype(bool)
-    n_patients = int(patient.sum())
-    if min(n_patients, n_people - n_patients) < fewest:
-        raise InputError(
-            f"At least {fewest} controls and {fewest} patients are needed, "
-            f"found {n_people - n_patients} and {n_patients}."
-        )
-    return patient
 
 
 def _truth(truth: Any, n_patients: int) -> np.ndarray:

@@ -1,9 +1,11 @@
 """Correlations and means with intervals that hold for skewed scores; false discovery rates.
 
-R-indices are not normal: many people are near 0, few near 1. Tests of *no* association do not mind, but Fisher's
-interval of a correlation does. Measured by ``experiments/calibrate_associations.py`` in samples of 100 to 400 people,
-95 % intervals of Fisher held the truth in 88 to 97 %, those of the noncentral F distribution (η²) in 87 to 98 %. Those
-below, which measure the sampling error in the data themselves, held it in 94 to 97 %.
+R-indices are not normal: in mild disease many people are near 0, few near 1. Tests of *no* association do not mind, but
+Fisher's interval of a correlation does. In samples of 100 to 400 people, 1,000 of each of 264 kinds, 95 % intervals by
+Fisher held the truth in 85 to 99 %, those of η² by the noncentral F distribution in 84 to 99 %. Those below measure
+the sampling error in the data themselves and held it in 93 to 97 % (95.2 % on the whole; the 1,000 samples alone make
+± 1.4 %). Where nothing was associated, 5 % of studies had any q < 0.05. ``experiments/calibrate_associations.py``
+measures this again.
 """
 
 from __future__ import annotations

@@ -81,4 +81,4 @@ def _table(table: pd.DataFrame, people: str) -> Table:
             cells += [measure(row["partial"]), limits(row["partial_low"], row["partial_high"])]
             cells += [probability(row["partial_q"])]
         rows.append(cells + ([str(row["note"])] if notes else []))
-    return make_table(f"Associations in {people}", columns, rows)
+    return make_table(f"Associations in {people}", columns, rows, source="analysis/associations.csv")

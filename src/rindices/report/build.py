@@ -159,6 +159,7 @@ def _sections(results: RunResults, gallery: Gallery, curtain: Curtain, show_ids:
     verdict = verdict_section(results, gallery)
     recovery = scores.recovery_section(results, gallery)
     search = search_section(results, gallery)
+    grouped = "" if results.applied and set(results.r_indices["group"]) == {"other"} else " of controls and patients"
     facts = {"settings": settings(summary), "versions": versions(summary), "run_toml": results.settings}
     return [
         ("people", "Who took part", people),
@@ -166,7 +167,7 @@ def _sections(results: RunResults, gallery: Gallery, curtain: Curtain, show_ids:
         ("recovery", "Recovery of the known truth", recovery),
         ("search", "How many patterns?", search),
         ("agreement", "Agreement over training", scores.agreement_section(results, gallery, searched=bool(search))),
-        ("distributions", "R-indices of controls and patients", scores.distributions_section(results, gallery)),
+        ("distributions", f"R-indices{grouped}", scores.distributions_section(results, gallery)),
         ("reading", "How to read an R-index", scores.reading_section(results)),
         ("pairs", "Pairs of R-indices", scores.pairs_section(results, gallery)),
         ("correlation", "Correlation of the patterns", scores.correlation_section(results)),

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from rindices.report.csv_files import visit_order
+from rindices.report.csv_files import in_time
 from rindices.report.privacy import Curtain
 from rindices.report.read import RunResults
 
@@ -28,7 +28,7 @@ def cards_section(results: RunResults, curtain: Curtain, *, show_ids: bool) -> d
     drivers = _drivers(results, rows, regions)
     controls = _controls(results)
     people = []
-    for _, one in _by_person(rows):
+    for _, one in in_time(rows).groupby("participant_id", sort=True):
         person = _person(one, show_ids=show_ids)
         person["visits"] = [_visit(row, controls, drivers, curtain, show_ids) for row in one.to_dict("records")]
         people.append(person)
@@ -80,12 +80,6 @@ def _example(results: RunResults) -> pd.DataFrame:
     return patients.loc[[highest.index[int(_EXAMPLE_CENTILE * (len(highest) - 1))]]]
 
 
-def _by_person(rows: pd.DataFrame) -> Any:
-    if "visit" in rows:
-        rows = rows.loc[visit_order(rows["visit"]).sort_values(kind="stable").index]
-    return rows.groupby("participant_id", sort=True)
-
-
 def _drivers(results: RunResults, rows: pd.DataFrame, regions: dict[str, int]) -> dict[tuple[str, str], Any]:
     """Return the driving regions by person and visit, a list for each pattern; names go to `regions`."""
     table = results.analyses.drivers
@@ -98,7 +92,7 @@ def _drivers(results: RunResults, rows: pd.DataFrame, regions: dict[str, int]) -
     for person, visit, pattern, region, change, z in zip(*columns, strict=True):
         lists = found.setdefault((person, visit), [[] for _ in range(results.n_patterns)])
         place = regions.setdefault(region, len(regions))
-        lists[int(pattern) - 1].append([place, _rounded(change), _rounded(z)])
+        lists[int(pattern) - 1] += [place, _rounded(change), _rounded(z)]  # flat, which keeps the page light
     return found
 
 

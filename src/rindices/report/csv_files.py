@@ -47,16 +47,21 @@ def _numbers(path: Path, column: pd.Series) -> pd.Series:
     return values
 
 
-def visit_order(visits: pd.Series) -> pd.Series:
-    """Return the place of each visit in time: numbers and dates by value, "m06" before "m12", "baseline" first.
+def in_time(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows in the order of their visits: by ``years`` where they are known, else by ``visit``.
 
     Examples
     --------
-    >>> visit_order(pd.Series(["m12", "bl", "m06", "m12"])).tolist()
-    [2, 0, 1, 2]
+    >>> in_time(pd.DataFrame({"visit": ["m12", "bl", "m06", "ses-2"]}))["visit"].tolist()
+    ['bl', 'm06', 'm12', 'ses-2']
     """
-    ordered = sorted(set(visits), key=_natural)
-    return visits.map({visit: place for place, visit in enumerate(ordered)}).astype(int)
+    if "visit" not in rows:
+        return rows
+    places = {visit: place for place, visit in enumerate(sorted(set(rows["visit"]), key=_natural))}
+    order = pd.DataFrame({"visit": rows["visit"].map(places)}, index=rows.index)
+    years = rows["years"] if "years" in rows else pd.Series("", index=rows.index)
+    order.insert(0, "years", pd.to_numeric(years, errors="coerce"))
+    return rows.loc[order.sort_values(["years", "visit"], kind="stable").index]
 
 
 def _natural(visit: str) -> tuple[bool, list[tuple[bool, float, str]]]:

@@ -49,7 +49,7 @@ def _regions(rows: pd.DataFrame, place: int, *, decomposed: bool) -> Table:
         change = measure(row["change_sd"], 2, "+")
         spread, percent = measure(row["spread_sd"]), measure(row["change_percent"], 1, "+")
         cells.append([str(row["region"]), change, spread, percent, *more])
-    return make_table(f"All regions of pattern {place}, strongest first", columns, cells)
+    return make_table(f"All regions of pattern {place}, strongest first", columns, cells, source="patterns.csv")
 
 
 def dose_section(results: RunResults, gallery: Gallery) -> dict[str, Any] | None:
@@ -61,7 +61,13 @@ def dose_section(results: RunResults, gallery: Gallery) -> dict[str, Any] | None
         "Mean of the strongest regions in patients, in standard deviations of the controls, against severity; "
         "one panel per pattern. The table has the values."
     )
-    columns = [*numbers("Pattern"), "Region", limits_column("R-index", of="R-index"), *numbers("Patients", "Mean z"), limits_column()]
+    columns = [
+        *numbers("Pattern"),
+        "Region",
+        limits_column("R-index", of="R-index"),
+        *numbers("Patients", "Mean z"),
+        limits_column(),
+    ]
     rows = [
         [
             count(row["pattern"]),
@@ -75,5 +81,5 @@ def dose_section(results: RunResults, gallery: Gallery) -> dict[str, Any] | None
     ]
     return {
         "picture": gallery.draw("dose_response", plots.dose_response(table), alt),
-        "table": make_table("Regions of patients by severity", columns, rows),
+        "table": make_table("Regions of patients by severity", columns, rows, source="analysis/dose_response.csv"),
     }

@@ -10,7 +10,6 @@ from rindices.report.read import RunResults
 from rindices.report.tables import Cell, Table, count, make_table, measure, numbers
 
 _GROUPS = {"all": "Everybody", "control": "Controls", "patient": "Patients", "other": "Others"}
-_MOST_LISTED = 500
 
 
 def people_section(results: RunResults, gallery: Gallery, *, show_ids: bool) -> dict[str, Any] | None:
@@ -27,7 +26,6 @@ def people_section(results: RunResults, gallery: Gallery, *, show_ids: bool) -> 
         "n_flagged": None if flagged is None else len(flagged),
         "picture": _distances(people, gallery),
         "flagged": _flagged_table(flagged) if show_ids and flagged is not None and len(flagged) else None,
-        "n_not_listed": 0 if flagged is None else max(0, len(flagged) - _MOST_LISTED),
         "visits": "visit" in results.r_indices,
     }
 
@@ -49,7 +47,7 @@ def _flow_table(rows: pd.DataFrame, caption: str, *, by_site: bool = False) -> T
         names = [str(row["site"])] if by_site else []
         group = _GROUPS.get(row["group"], str(row["group"]))
         cells.append([*names, group, *(count(row[name]) for name in ("read", *reasons, "used"))])
-    return make_table(caption, columns, cells)
+    return make_table(caption, columns, cells, source="analysis/flow.csv")
 
 
 def _distances(people: pd.DataFrame | None, gallery: Gallery) -> Picture | None:
@@ -63,13 +61,12 @@ def _distances(people: pd.DataFrame | None, gallery: Gallery) -> Picture | None:
 
 
 def _flagged_table(flagged: pd.DataFrame) -> Table:
-    shown = flagged.head(_MOST_LISTED)
     visit = ["Visit"] if "visit" in flagged else []
     columns = ["Participant", *visit, "Group", "Used", *numbers("Distance"), "What is unusual"]
     rows = []
-    for _, row in shown.iterrows():
+    for _, row in flagged.iterrows():
         visits = [str(row["visit"])] if visit else []
         used = "yes" if row["used"] else f"no: {row['reason']}"
         group = _GROUPS.get(row["group"], str(row["group"]))
         rows.append([row["participant_id"], *visits, group, used, measure(row["distance"], 1), Cell(row["flags"])])
-    return make_table("People with something unusual", columns, rows)
+    return make_table("People with something unusual", columns, rows, source="people.csv")

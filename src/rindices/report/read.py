@@ -8,7 +8,7 @@ import pandas as pd
 
 from rindices.report.analyses import Analyses, read_analyses
 from rindices.report.checks import NUMBER, check_values, damaged, read_text
-from rindices.report.csv_files import read_table, visit_order
+from rindices.report.csv_files import in_time, read_table
 
 GROUPS = ("control", "patient", "other")
 AGREEMENT = ("pattern_agreement", "dimension_correlation", "difference_correlation")
@@ -67,10 +67,9 @@ class RunResults:
     @property
     def first(self) -> pd.DataFrame:
         """The R-indices of each person once: at the first visit where there are several."""
-        if "visit" not in self.r_indices:
-            return self.r_indices
-        order = visit_order(self.r_indices["visit"]).sort_values(kind="stable").index
-        return self.r_indices.loc[order].drop_duplicates("participant_id").sort_index()
+        if "first_visit" in self.r_indices:
+            return self.r_indices[self.r_indices["first_visit"].str.lower() == "true"]
+        return in_time(self.r_indices).drop_duplicates("participant_id").sort_index()
 
     def group(self, name: str) -> pd.DataFrame:
         """Return the people of one group, each once."""

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -23,6 +24,21 @@ def render(name: str, contents: dict[str, Any], *, script: bool) -> str:
     script
         Whether the page has our script. No other can run in it, whatever the names of regions may hold.
     """
+    code = f"\n{_text('script.js')}" if script else ""
+    return (
+        _environment()
+        .get_template(name)
+        .render(
+            style=Markup(_text("style.css")),  # our own files, not the user's text
+            script=Markup(code),
+            policy=_policy(code),
+            **contents,
+        )
+    )
+
+
+@cache
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda template: _text(f"templates/{template}")),
         autoescape=True,
@@ -31,13 +47,7 @@ def render(name: str, contents: dict[str, Any], *, script: bool) -> str:
         lstrip_blocks=True,
     )
     environment.filters["thousands"] = lambda number: f"{number:,}"
-    code = f"\n{_text('script.js')}" if script else ""
-    return environment.get_template(name).render(
-        style=Markup(_text("style.css")),  # our own files, not the user's text
-        script=Markup(code),
-        policy=_policy(code),
-        **contents,
-    )
+    return environment
 
 
 def _text(path: str) -> str:

@@ -136,8 +136,12 @@
   function driversTable(list, regions) {
     const heads = ["Region", "Pattern's part", "z"];
     const head = make("tr", {}, ...heads.map((text, place) => make("th", { scope: "col", class: place ? "number" : "" }, text)));
-    const rows = list.map(([place, change, z]) => make("tr", {}, make("th", { scope: "row" }, regions[place]),
-      make("td", { class: "number" }, signed(change)), make("td", { class: "number" }, signed(z))));
+    const rows = [];
+    for (let at = 0; at < list.length; at += 3) {  // region, change and z, one after the other
+      const [place, change, z] = list.slice(at, at + 3);
+      rows.push(make("tr", {}, make("th", { scope: "row" }, regions[place]),
+        make("td", { class: "number" }, signed(change)), make("td", { class: "number" }, signed(z))));
+    }
     return make("table", { class: "plain" }, make("thead", {}, head), make("tbody", {}, ...rows));
   }
 

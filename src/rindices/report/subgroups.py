@@ -60,7 +60,8 @@ def _effects(effects: pd.DataFrame) -> Table:
         for row in effects.loc[order].to_dict("records")
     ]
     columns = ["Pattern", "Level", "Region", *numbers("d"), limits_column(), *numbers("t", "p", "q")]
-    return make_table("Regions of the subgroups against controls, strongest first", columns, rows)
+    caption = "Regions of the subgroups against controls, strongest first"
+    return make_table(caption, columns, rows, source="analysis/subgroups.csv")
 
 
 def change_section(results: RunResults, gallery: Gallery) -> dict[str, Any] | None:

@@ -8,6 +8,8 @@ import pandas as pd
 
 from rindices.report.pieces import interval, number, p_value
 
+MOST_ROWS = 600
+
 
 class Column(NamedTuple):
     """A column: its title, whether it holds numbers, and the names of its parts in the download if it has several."""
@@ -25,16 +27,25 @@ class Cell(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table with a caption, the name of its download, and the row to be marked, if any."""
+    """A table with a caption, the name of its download, the row to be marked, and what was cut off and where it is."""
 
     caption: str
     columns: tuple[Column, ...]
     rows: list[list[Cell]]
     file: str
     marked: int | None = None
+    n_more: int = 0
+    source: str = ""
 
 
-def make_table(caption: str, columns: Sequence[Any], rows: Iterable[Sequence[Any]], marked: int | None = None) -> Table:
+def make_table(
+    caption: str,
+    columns: Sequence[Any],
+    rows: Iterable[Sequence[Any]],
+    *,
+    marked: int | None = None,
+    source: str = "",
+) -> Table:
     """Return a table.
 
     Parameters
@@ -47,6 +58,8 @@ def make_table(caption: str, columns: Sequence[Any], rows: Iterable[Sequence[Any
         Rows of cells, or of their texts.
     marked
         The row to be marked.
+    source
+        The file that has all rows. A table with a source is cut where it would make the page heavy.
 
     Examples
     --------
@@ -55,7 +68,9 @@ def make_table(caption: str, columns: Sequence[Any], rows: Iterable[Sequence[Any
     """
     named = tuple(Column(column) if isinstance(column, str) else column for column in columns)
     cells = [[Cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
-    return Table(caption, named, cells, re.sub(r"[^a-z0-9]+", "-", caption.lower()).strip("-")[:60], marked)
+    shown = cells[:MOST_ROWS] if source else cells
+    file = re.sub(r"[^a-z0-9]+", "-", caption.lower()).strip("-")[:60]
+    return Table(caption, named, shown, file, marked, len(cells) - len(shown), source)
 
 
 def numbers(*titles: str) -> tuple[Column, ...]:

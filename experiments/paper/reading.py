@@ -1,0 +1,93 @@
+"""What the page needs to read results and to write Markdown."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+HERE = Path(__file__).parent
+NAMES = {
+    "basic": "basic",
+    "overlap": "large overlap",
+    "scarce": "scarce regions",
+    "noise": "within-pattern noise",
+    "mild": "mild",
+}
+
+
+class Folder:
+    """The tables of a folder and what they were made with."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.paper = pd.read_csv(HERE / "paper_figures.csv")
+
+    def table(self, name: str) -> pd.DataFrame | None:
+        """Return a table, or None where the experiment has not been run."""
+        path = self.path / f"{name}.csv"
+        return pd.read_csv(path) if path.exists() else None
+
+    def about(self, name: str) -> dict[str, Any]:
+        """Return what a table was made with."""
+        path = self.path / f"{name}.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+    def of_paper(self, where: str, method: str | None = None, measure: str | None = None) -> pd.Series:
+        """Return the paper's own figures of a table, by case."""
+        own = self.paper[self.paper["where"] == where]
+        for name, value in (("method", method), ("measure", measure)):
+            own = own if value is None else own[own[name] == value]
+        return own.set_index("case")["value"]
+
+
+def shown(value: Any, digits: int = 3) -> str:
+    """Write one cell."""
+    if value is None or (isinstance(value, float) and value != value):
+        return "–"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) or (float(value).is_integer() and abs(value) > 1):
+        return f"{int(value):,}"
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """Write a difference with its sign."""
+    return "–" if value != value else f"{value:+.{digits}f}".replace("-", "−")
+
+
+def markdown(table: pd.DataFrame, first: str, digits: int = 3) -> list[str]:
+    """Write a table with its index as the first column, called `first`."""
+    lines = [f"| {first} | {' | '.join(map(str, table.columns))} |", "| --- " * (len(table.columns) + 1) + "|"]
+    for name, row in zip(table.index, table.itertuples(index=False), strict=True):
+        cells = " | ".join(shown(value, digits) for value in row)
+        lines.append(f"| {NAMES.get(name, shown(name))} | {cells} |")
+    return [*lines, ""]
+
+
+def paragraph(*sentences: str) -> list[str]:
+    """Fill lines, and leave one empty."""
+    return [*textwrap.wrap(" ".join(sentences), 120, break_on_hyphens=False), ""]
+
+
+def reached(condition: bool, table: pd.DataFrame) -> str:
+    """Say whether an aim was reached; small runs cannot tell."""
+    if not bool(table["comparable"].all()):
+        return "not judged by a smoke run"
+    return "reached" if condition else "**not reached**"
+
+
+def missing(script: str) -> list[str]:
+    """Say that an experiment has not been run."""
+    return [f"Not run yet: `python experiments/paper/{script}.py`.", ""]
+
+
+def warning(table: pd.DataFrame) -> list[str]:
+    """Mark results of small runs."""
+    if bool(table["comparable"].all()):
+        return []
+    return ["**Smoke run: these figures only show that the script works. They are not comparable with anything.**", ""]

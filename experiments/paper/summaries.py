@@ -1,0 +1,133 @@
+"""From the tables of the experiments to the figures that are shown: means over cohorts, choices, correlations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from cases import KINDS
+from judging import chosen_looks
+from scipy.stats import spearmanr
+
+COHORT = ["kind", "seed"]
+
+
+def by_kind(table: pd.DataFrame) -> pd.DataFrame:
+    """Put kinds in the paper's order."""
+    return table.reindex([kind for kind in KINDS if kind in table.index])
+
+
+def accuracy(looks: pd.DataFrame, from_step: int) -> pd.DataFrame:
+    """Choose λ and look of each cohort by agreement; means over the cohorts of a kind.
+
+    ``loss``: how much the consensus of the chosen λ lies below that of the best λ (each at its own chosen look).
+    """
+    of_each = chosen_looks(looks, [*COHORT, "orthogonality"], from_step)
+    chosen = chosen_looks(looks, COHORT, from_step).set_index(COHORT)
+    chosen["loss"] = of_each.groupby(COHORT)["consensus"].max() - chosen["consensus"]
+    groups = chosen.groupby("kind")
+    names = ["single", "single_sd", "single_se", "consensus", "pattern_agreement", "loss"]
+    table = groups[names].mean()
+    table["largest_loss"] = groups["loss"].max()
+    table["consensus_sd"] = groups["consensus"].std()
+    table["orthogonality"] = groups["orthogonality"].agg(lambda values: ", ".join(f"{value:g}" for value in values))
+    return by_kind(table)
+
+
+def rank_correlations(looks: pd.DataFrame) -> pd.DataFrame:
+    """Correlate ranks of agreement and of accuracy over λ and looks; means over the cohorts of a kind."""
+    rows = []
+    for (kind, seed), of in looks.dropna(subset=["pattern_agreement", "single"]).groupby(COHORT, sort=False):
+        last = of[of["step"] == of["step"].max()]
+        rows.append(
+            {"kind": kind, "seed": seed}
+            | {"over λ and looks": _ranks(of), "over λ, last look": _ranks(last), "n": len(of)}
+        )
+    return by_kind(pd.DataFrame(rows).groupby("kind")[["over λ and looks", "over λ, last look"]].mean())
+
+
+def _ranks(table: pd.DataFrame) -> float:
+    if len(table) < 3 or table["pattern_agreement"].nunique() < 2 or table["single"].nunique() < 2:
+        return np.nan
+    return float(spearmanr(table["pattern_agreement"], table["single"]).statistic)
+
+
+def by_orthogonality(looks: pd.DataFrame, from_step: int) -> pd.DataFrame:
+    """Average each λ over the cohorts of a kind, at its own chosen look: what Fig. 2 shows."""
+    chosen = chosen_looks(looks, [*COHORT, "orthogonality"], from_step)
+    names = ["single", "single_se", "consensus", "pattern_agreement", "agreement_error"]
+    return chosen.groupby(["kind", "orthogonality"])[names].mean().reset_index()
+
+
+def baselines(fits: pd.DataFrame) -> pd.DataFrame:
+    """Average three components over starts and cohorts → kinds × methods."""
+    three = fits[fits["n_components"] == 3]
+    return by_kind(three.pivot_table("concordance", "kind", "method"))
+
+
+def upper_bounds(fits: pd.DataFrame) -> pd.DataFrame:
+    """Take the best number of components of each cohort, then the mean over cohorts → kinds × methods."""
+    first = fits[(fits["start"] == 0) & (fits["method"] != "ridge")]
+    best = first.groupby([*COHORT, "method"])["concordance"].max().reset_index()
+    return by_kind(best.pivot_table("concordance", "kind", "method"))
+
+
+def chosen_patterns(table: pd.DataFrame) -> pd.DataFrame:
+    """Choose M by agreement, never one pattern → a row for each cohort."""
+    several = table[(table["n_patterns"] > 1) & table["pattern_agreement"].notna()]
+    return several.loc[several.groupby(["true_patterns", "seed"])["pattern_agreement"].idxmax()].reset_index(drop=True)
+
+
+def choices(table: pd.DataFrame) -> pd.DataFrame:
+    """Count the choices → true numbers of patterns × chosen ones."""
+    chosen = chosen_patterns(table)
+    return pd.crosstab(chosen["true_patterns"], chosen["n_patterns"])
+
+
+def share_right(table: pd.DataFrame) -> float:
+    """Return the share of cohorts with a disease whose number of patterns was found."""
+    chosen = chosen_patterns(table[table["true_patterns"] > 0])
+    return float((chosen["n_patterns"] == chosen["true_patterns"]).mean())
+
+
+def folds(table: pd.DataFrame) -> pd.DataFrame:
+    """Average over folds and cohorts, train and test → kinds × (method, part)."""
+    return by_kind(table.pivot_table(["train", "test"], "kind", "method"))
+
+
+def compared(looks: pd.DataFrame, by: list[str], from_step: int) -> pd.DataFrame:
+    """Average over the cohorts of a kind what each weighting showed at its chosen look."""
+    chosen = chosen_looks(looks, [*COHORT, *by], from_step)
+    names = ["single", "single_sd", "consensus", "pattern_agreement", "n_sound"]
+    return chosen.groupby(["kind", *by], sort=False)[names].mean().reset_index()
+
+
+def clinical(table: pd.DataFrame, settings: pd.DataFrame) -> pd.DataFrame:
+    """Return the correlations at the chosen M of each cohort, averaged over cohorts of a kind."""
+    known = settings.dropna(subset="pattern_agreement")
+    chosen = known.loc[known.groupby(COHORT)["pattern_agreement"].idxmax(), [*COHORT, "n_patterns"]]
+    own = table.merge(chosen, on=[*COHORT, "n_patterns"])
+    names = ["truth", "consensus", "medoid", "n"]
+    return own.groupby(["kind", "variable", "pattern"], sort=False)[names].mean().reset_index()
+
+
+def enough_models(table: pd.DataFrame) -> pd.DataFrame:
+    """Describe the consensus of so many models: mean, spread over draws, agreement of two that share no model."""
+    own = table[table["question"] == "models"]
+    spread = own.groupby(["n_models", *COHORT])["concordance"].std().groupby("n_models").mean()
+    groups = own.groupby("n_models")
+    lowest = own.groupby(["n_models", *COHORT])["concordance"].min().groupby("n_models").mean()
+    return pd.DataFrame(
+        {
+            "concordance": groups["concordance"].mean(),
+            "spread over draws": spread,
+            "worst draw": lowest,
+            "agreement of two": groups["agreement_of_two"].mean(),
+        }
+    )
+
+
+def enough_people(table: pd.DataFrame, value: str = "concordance") -> pd.DataFrame:
+    """Average over cohorts → numbers of patients × kinds."""
+    own = table[table["question"] == "people"]
+    found = own.pivot_table(value, "n_patients", "kind")
+    return found[[kind for kind in KINDS if kind in found.columns]]

@@ -1,0 +1,169 @@
+"""The pieces of the paper's experiments that need no training; whole scripts are slow tests."""
+
+import json
+import os
+from pathlib import Path
+
+import all as driver
+import numpy as np
+import pandas as pd
+import pytest
+from ablations import weightings as without_terms
+from cases import Case, draw
+from clinical import VARIABLES, draw_variables
+from folds import concordances, fold_brains, splits
+from page import main as write_page
+from reading import Folder, markdown, shown
+from robustness import weightings as varied
+from split_half import half_brains, in_first_half
+from tables import Results, scope
+
+from rindices.config import LossWeights
+
+PAPER = Path(driver.__file__).with_name("paper_figures.csv")
+
+
+def test_results_go_on_where_they_stopped(tmp_path):
+    path = tmp_path / "table.csv"
+    Results(path, ["seed"]).add([{"seed": 1, "value": 0.5}])
+    again = Results(path, ["seed"])
+    assert again.has(seed=1)
+    assert not again.has(seed=2)
+    again.add([{"seed": 2, "value": 0.25}])
+    assert pd.read_csv(path)["value"].tolist() == [0.5, 0.25]
+
+
+def test_small_results_are_marked_and_never_mixed_with_full_ones(tmp_path):
+    path = tmp_path / "table.csv"
+    small = Results(path, ["seed"], comparable=False)
+    small.add([{"seed": 1}])
+    small.describe(seeds=(1,))
+    assert not pd.read_csv(path)["comparable"].any()
+    assert json.loads(path.with_suffix(".json").read_text())["comparable"] is False
+    with pytest.raises(SystemExit, match="--small"):
+        Results(path, ["seed"])
+
+
+def test_each_weight_is_varied_alone():
+    found = varied(LossWeights())
+    assert len(found) == 1 + 5 * 4
+    for about, weights in found[1:]:
+        different = [name for name in LossWeights._fields if getattr(weights, name) != getattr(LossWeights(), name)]
+        assert different == [about["weight"]]
+        assert getattr(weights, about["weight"]) == pytest.approx(
+            getattr(LossWeights(), about["weight"]) * about["percent"] / 100
+        )
+
+
+def test_pseudo_smile_gan_keeps_change_and_reconstruction_only():
+    weights = {about["removed"]: of for about, of in without_terms(LossWeights())}["pseudo-Smile-GAN"]
+    assert {name for name, value in weights._asdict().items() if value} == {"change", "reconstruction"}
+
+
+def test_folds_hold_out_everybody_once():
+    case = Case(20, 33, "basic", 3)
+    known = draw(case)
+    held_out = [fold_brains(case, fold) for fold in range(5)]
+    assert sum(len(brains.others) for brains in held_out) == 33
+    first = held_out[0]
+    train, test = splits(33)[0]
+    np.testing.assert_array_equal(first.truth[len(first.patients) :], known.truth[test])
+    assert first.scored().shape == (33, known.regions.shape[1])
+    assert len(first.patients) == len(train)
+
+
+def test_held_out_people_keep_the_matching_of_those_trained_on():
+    truth = np.random.default_rng(0).random((40, 2))
+    scores = truth[:, ::-1].copy()
+    scores[30:] = truth[30:]  # in the wrong order for those held out
+    train, test = concordances(truth, scores, 30)
+    assert train == 1
+    assert test < 0.8
+
+
+def test_halves_share_nobody_and_have_the_same_groups():
+    case = Case(30, 50, "mild", 4, 2)
+    known = draw(case)
+    first = in_first_half(known, case.seed)
+    assert (first & known.patient).sum() == 25
+    assert (first & ~known.patient).sum() == 15
+    one, two = (half_brains(case._replace(part=part)) for part in ("1", "2"))
+    assert len(one.patients) + len(two.patients) == 50
+    np.testing.assert_array_equal(one.truth, known.truth[first[known.patient]])
+    assert len(one.scored()) == 80
+
+
+def test_clinical_variables_have_the_correlations_of_table_2():
+    truth = np.random.default_rng(0).random((200_000, 2))
+    drawn = draw_variables(truth, 1)
+    for name, wanted in VARIABLES.items():
+        there = drawn[name].notna().to_numpy()
+        if there.sum() < 200_000:
+            assert there.sum() == wanted.n
+            drawn_all = draw_variables(truth[:1000], 1)
+            assert drawn_all[name].notna().sum() == min(wanted.n, 1000)
+            continue
+        assert np.corrcoef(truth[:, 0], drawn[name])[0, 1] == pytest.approx(wanted.medial_temporal, abs=0.01)
+        assert np.corrcoef(truth[:, 1], drawn[name])[0, 1] == pytest.approx(wanted.diffuse, abs=0.01)
+
+
+def test_dichotomous_variables_make_up_for_their_limit(monkeypatch):
+    everybody = {name: wanted._replace(n=None) for name, wanted in VARIABLES.items()}
+    monkeypatch.setattr("clinical.VARIABLES", everybody)
+    truth = np.random.default_rng(0).random((200_000, 2))
+    drawn = draw_variables(truth, 1)
+    for name, wanted in everybody.items():
+        found = [np.corrcoef(truth[:, i], drawn[name])[0, 1] for i in range(2)]
+        assert found == pytest.approx([wanted.medial_temporal, wanted.diffuse], abs=0.015), name
+
+
+def test_the_papers_figures_are_all_there():
+    table = pd.read_csv(PAPER)
+    assert table.groupby("where").size().to_dict() == {
+        "Section 5.2": 1, "Section B.8": 2, "Table 1": 30, "Table 2": 20, "Table 6": 30, "Table 7": 25,
+    }  # fmt: skip
+    assert Folder(PAPER.parent).of_paper("Table 1", "surreal_gan")["mild"] == 0.762
+
+
+def test_cells_and_tables_are_markdown():
+    assert [shown(value) for value in (0.12345, -0.5, float("nan"), 1392, "λ")] == [
+        "0.123",
+        "−0.500",
+        "–",
+        "1,392",
+        "λ",
+    ]
+    assert markdown(pd.DataFrame({"a": [0.5]}, index=["basic"]), "cohort")[2] == "| basic | 0.500 |"
+
+
+def test_a_page_without_results_says_what_to_run(tmp_path):
+    write_page(["--results", str(tmp_path), "--out", str(tmp_path / "page.md")])
+    text = (tmp_path / "page.md").read_text()
+    assert "Not run yet: `python experiments/paper/table1.py`" in text
+
+
+def test_every_stage_has_a_script_and_writes_its_own_tables():
+    runs = [run for stage in driver.STAGES.values() for run in stage.runs]
+    assert all(Path(driver.__file__).with_name(f"{run.script}.py").exists() for run in runs)
+    assert len({run.table for run in runs}) == len(runs)
+    assert all(stage.seconds <= 480 for stage in driver.STAGES.values())
+
+
+def test_the_full_scope_is_the_papers():
+    full = scope(small=False)
+    assert (full.size, full.n_models, len(full.kinds), len(full.seeds)) == ((492, 900), 10, 5, 3)
+    assert full.looking().schedule.max_steps == full.preset.schedule.max_steps
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", sorted(driver.STAGES))
+def test_stages_run_and_go_into_the_page(stage, tmp_path):
+    controls = Path(os.environ.get("RINDICES_DATA", tmp_path)) / "ixi_gm_volumes.csv"
+    arguments = ["--small", "--stage", str(stage), "--out", str(tmp_path)]
+    driver.main(arguments + (["--controls", str(controls)] if controls.exists() else []))
+    write_page(["--results", str(tmp_path), "--out", str(tmp_path / "page.md")])
+    written = [run.table for run in driver.STAGES[stage].runs if controls.exists() or not run.needs_controls]
+    text = (tmp_path / "page.md").read_text()
+    assert all(f"`{name}.csv`" in text for name in written)
+    if written:
+        assert "Smoke run" in text

@@ -1,0 +1,79 @@
+import numpy as np
+import pandas as pd
+import pytest
+import summaries
+
+
+@pytest.fixture
+def looks():
+    """Two λ at two looks of one kind, two cohorts; accuracy falls as agreement rises in the second cohort."""
+    rows = []
+    for seed, sign in ((1, 1), (2, -1)):
+        for orthogonality, step, level in ((0.1, 10, 0.1), (0.1, 20, 0.2), (0.8, 10, 0.3), (0.8, 20, 0.4)):
+            accuracy = 0.7 + sign * level / 10
+            row = {"kind": "basic", "seed": seed, "orthogonality": orthogonality, "step": step}
+            row |= {"pattern_agreement": 0.5 + level, "single": accuracy, "consensus": accuracy + 0.01}
+            rows.append(row | {"single_sd": 0.02, "single_se": 0.01, "agreement_error": 0.01})
+    return pd.DataFrame(rows)
+
+
+def test_loss_is_against_the_best_weight_at_its_own_chosen_look(looks):
+    found = summaries.accuracy(looks, 0).loc["basic"]
+    # Cohort 1: λ 0.8 is chosen and best. Cohort 2: λ 0.8 at 20 is chosen (0.67); λ 0.1 at its look 20 has 0.69.
+    assert found["loss"] == pytest.approx((0 + 0.02) / 2)
+    assert found["largest_loss"] == pytest.approx(0.02)
+    assert found["consensus"] == pytest.approx((0.75 + 0.67) / 2)
+    assert found["orthogonality"] == "0.8, 0.8"
+
+
+def test_rank_correlation_is_averaged_over_cohorts(looks):
+    assert summaries.rank_correlations(looks).loc["basic", "over λ and looks"] == pytest.approx(0)
+    first = summaries.rank_correlations(looks[looks["seed"] == 1])
+    assert first.loc["basic", "over λ and looks"] == pytest.approx(1)
+
+
+def test_upper_bound_takes_the_best_number_of_components_of_each_cohort():
+    fits = pd.DataFrame(
+        [("basic", seed, "nmf", n, 0, value) for seed, n, value in ((1, 3, 0.6), (1, 5, 0.8), (2, 3, 0.7), (2, 5, 0.6))]
+        + [("basic", 1, "nmf", 3, 1, 0.9), ("basic", 1, "ridge", 3, 0, 0.95)],
+        columns=["kind", "seed", "method", "n_components", "start", "concordance"],
+    )
+    assert summaries.upper_bounds(fits).loc["basic", "nmf"] == pytest.approx((0.8 + 0.7) / 2)
+    assert summaries.baselines(fits).loc["basic", "nmf"] == pytest.approx((0.6 + 0.7 + 0.9) / 3)
+
+
+def test_one_pattern_is_never_chosen():
+    rows = [
+        (2, 1, 1, 0.99),
+        (2, 1, 2, 0.9),
+        (2, 1, 3, 0.8),
+        (3, 1, 1, 0.99),
+        (3, 1, 2, 0.9),
+        (3, 1, 3, 0.8),
+        (0, 1, 2, 0.5),
+    ]
+    table = pd.DataFrame(rows, columns=["true_patterns", "seed", "n_patterns", "pattern_agreement"])
+    assert summaries.chosen_patterns(table)["n_patterns"].tolist() == [2, 2, 2]
+    assert summaries.share_right(table) == 0.5
+
+
+def test_spread_of_a_consensus_is_over_draws_within_a_cohort():
+    rows = [
+        ("models", kind, 1, 2, draw, value, np.nan)
+        for kind, draw, value in (("basic", 0, 0.9), ("basic", 1, 0.8), ("mild", 0, 0.5), ("mild", 1, 0.5))
+    ]
+    names = ["question", "kind", "seed", "n_models", "draw", "concordance", "agreement_of_two"]
+    found = summaries.enough_models(pd.DataFrame(rows, columns=names)).loc[2]
+    assert found["spread over draws"] == pytest.approx(np.std([0.9, 0.8], ddof=1) / 2)
+    assert found["worst draw"] == pytest.approx((0.8 + 0.5) / 2)
+
+
+def test_clinical_correlations_are_those_of_the_chosen_number_of_patterns():
+    settings = pd.DataFrame(
+        {"kind": ["basic"] * 2, "seed": [1, 1], "n_patterns": [2, 3], "pattern_agreement": [0.8, 0.9]}
+    )
+    table = pd.DataFrame(
+        {"kind": ["basic"] * 2, "seed": [1, 1], "n_patterns": [2, 3], "variable": ["DSST"] * 2, "pattern": [1, 1]}
+        | {"truth": [0.5, 0.5], "consensus": [0.4, 0.1], "medoid": [0.4, 0.1], "n": [9, 9]}
+    )
+    assert summaries.clinical(table, settings)["consensus"].tolist() == [0.1]

@@ -1,0 +1,122 @@
+"""No id is in the page unless ids were asked for."""
+
+import base64
+import json
+import re
+
+import pandas as pd
+import pytest
+
+from rindices.report import make_report, write_report
+from rindices.report.privacy import Curtain
+from tests.report.made_run import add_analyses, add_truth, add_visits, change_summary, make_run
+
+
+def distinctive(folder):
+    """Give everybody an id that occurs nowhere else, in all tables."""
+    for path in [*folder.glob("*.csv"), *(folder / "analysis").glob("*.csv")]:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        if "participant_id" in table:
+            table["participant_id"] = "QX" + table["participant_id"].str.removeprefix("sub-") + "Z"
+            table.to_csv(path, index=False)
+
+
+@pytest.fixture
+def named(tmp_path):
+    folder = tmp_path / "run"
+    truth = make_run(folder, n_patterns=2)
+    add_truth(folder, truth)
+    add_analyses(folder)
+    add_visits(folder)
+    distinctive(folder)
+    people = pd.read_csv(folder / "r_indices.csv")
+    people["flags"] = "like QX0041Z (participant QX0042Z)"
+    people.to_csv(folder / "r_indices.csv", index=False)
+    change_summary(
+        folder,
+        source="/data/QX0007Z/table.csv",
+        warnings=["Row 3 (participant QX0003Z) is odd.", "QX0004Z, too."],
+        reliable_reason="Because of QX0005Z.",
+    )
+    (folder / "run.toml").write_text('[table]\npath = "/data/QX0006Z_x/QX0008Z.csv"\nrows = ["QX0009Z"]\n')
+    return folder
+
+
+def everything(text):
+    """Return the page and what is inside its images."""
+    images = re.findall(r'src="data:image/svg\+xml;base64,([^"]*)"', text)
+    return text + "".join(base64.b64decode(image).decode() for image in images)
+
+
+def test_no_id_is_in_the_page(named):
+    text = everything(write_report(named).read_text(encoding="utf-8"))
+    assert not re.findall(r"QX\w+", text)
+    assert "Row 3 is odd." in text
+    assert "/data/[id]/table.csv" in text
+    data = json.loads(re.search(r'id="cards-data">(.*?)</script>', text)[1])
+    [person] = data["people"]
+    assert set(person) == {"group", "visits"}
+    assert person["group"] == "patient"
+    [visit] = person["visits"]
+    assert "visit" not in visit
+    assert visit["flags"] == "like [id]"
+    assert len(visit["drivers"][1]) == 3 * 6
+
+
+def test_ids_are_there_when_asked_for(named, undrawn):
+    text = write_report(named, show_ids=True).read_text(encoding="utf-8")
+    data = json.loads(re.search(r'id="cards-data">(.*?)</script>', text)[1])
+    assert len(data["people"]) == 112
+    assert [visit["visit"] for visit in data["people"][0]["visits"]] == ["bl", "m12"]
+    assert "Row 3 (participant QX0003Z) is odd." in text
+
+
+def test_stopped_run_names_nobody(tmp_path):
+    (tmp_path / "summary.json").write_text(
+        json.dumps({"status": "failed", "failure": "Row 3 (participant QX1) is odd.", "warnings": []})
+    )
+    assert "QX1" not in make_report(tmp_path).html
+    assert "QX1" in make_report(tmp_path, show_ids=True).html
+
+
+@pytest.mark.parametrize(
+    ("ids", "text", "expected"),
+    [
+        (["sub-1"], "sub-1, sub-12, xsub-1", "[id], sub-12, xsub-1"),
+        (["sub-1", "sub-1-a"], "sub-1-a/sub-1", "[id]/[id]"),
+        (["12"], "seed = 12 (participant 12)", "seed = 12"),
+        (["123456"], "path/123456.csv", "path/[id].csv"),
+        (["(x)"], "a(x)b", "a[id]b"),
+        (["", " "], "a b", "a b"),
+    ],
+)
+def test_curtain(ids, text, expected):
+    assert Curtain(ids)(text) == expected
+    assert Curtain(ids, active=False)(text) == text
+
+
+def test_curtain_is_quick():
+    curtain = Curtain(f"participant-{number:06d}" for number in range(50_000))
+    assert curtain("a " * 10_000 + "participant-000007").endswith("[id]")
+
+
+def test_example_has_a_high_r_index_and_own_centile(named, undrawn):
+    data = json.loads(re.search(r'id="cards-data">(.*?)</script>', make_report(named).html)[1])
+    [visit] = data["people"][0]["visits"]
+    assert max(visit["r"]) > 0.5
+    people = pd.read_csv(named / "r_indices.csv").query("visit == 'bl' and group == 'control'")
+    for place in range(2):
+        assert visit["above"][place] == pytest.approx(
+            100 * (people[f"r{place + 1}"] < visit["r"][place]).mean(), abs=1.5
+        )
+
+
+def test_most_people_are_patients_when_there_are_too_many(tmp_path, undrawn, monkeypatch):
+    monkeypatch.setattr("rindices.report.cards.MOST_PEOPLE", 70)
+    make_run(tmp_path, n_patterns=2)
+    text = write_report(tmp_path, show_ids=True).read_text(encoding="utf-8")
+    data = json.loads(re.search(r'id="cards-data">(.*?)</script>', text)[1])
+    groups = [person["group"] for person in data["people"]]
+    assert groups.count("patient") == 60
+    assert groups.count("other") == 10
+    assert "Cards are there for 70 of 112 people, patients first" in text

@@ -1,0 +1,244 @@
+"""From a research spreadsheet to a report, as a user does it: sites, visits, clinical scores, gaps, BIDS."""
+
+import json
+import tomllib
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from rindices import load_model
+from rindices.cli import app
+from rindices.simulate import simulate_cohort
+
+TINY = ["--repetitions", "2", "--steps", "10", "--patterns", "2"]
+SITES = ("north", "south", "west")
+OPTIONS = [
+    *(
+        "--covariates",
+        "age,sex",
+        "--smooth",
+        "age",
+        "--interactions",
+        "age:sex",
+        "--site",
+        "site",
+        "--visit",
+        "session",
+    ),
+    *("--clinical", "memory,gene,education_level", "--drop-missing", "--proportion", "icv", "--bids"),
+]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def study(n=60, n_regions=12):
+    """A table with sites, head sizes, scores with gaps, repeated visits and one impossible head."""
+    rng = np.random.default_rng(0)
+    table = simulate_cohort("basic", n_controls=n, n_patients=n, seed=0).table.iloc[:, : 4 + n_regions]
+    table["site"] = rng.choice(SITES, len(table))
+    table["icv"] = rng.normal(1500, 100, len(table))
+    table["memory"] = np.where(rng.random(len(table)) < 0.2, np.nan, rng.normal(size=len(table)))
+    table["gene"] = rng.choice(["e3", "e4"], len(table))
+    table["education_level"] = rng.choice(["school", "college", "university"], len(table))
+    table.insert(1, "session", "bl")
+    later = table.iloc[::4].copy()
+    later["session"], later["age"] = "m12", later["age"] + 1
+    later.iloc[:, 5 : 5 + n_regions] *= 0.98
+    table = pd.concat([table, later], ignore_index=True)
+    table.loc[7, "icv"] = 0.0
+    return table
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("real")
+    table = study()
+    table.to_csv(folder / "study.csv", index=False)
+    return run("fit", folder / "study.csv", "--out", folder / "run", *OPTIONS, *TINY), folder / "run", table
+
+
+def test_one_command_does_the_whole(fitted):
+    result, out, _ = fitted
+    assert result.exit_code == 0, result.output
+    made = {path.name for path in (out / "analysis").iterdir()}
+    expected = "flow associations subgroup_sizes group_check dose_response change change_summary drivers"
+    assert made >= {f"{name}.csv" for name in expected.split()}
+    assert (out / "report.html").stat().st_size < 5e6
+
+
+def test_everybody_is_scored_and_the_impossible_is_listed(fitted):
+    _, out, table = fitted
+    scores = pd.read_csv(out / "r_indices.csv")
+    people = pd.read_csv(out / "people.csv", keep_default_na=False)
+    assert len(people) == len(table)
+    assert people.loc[7, ["used", "reason"]].tolist() == [False, "impossible value"]
+    assert "icv" in people.loc[7, "flags"]
+    used = table.drop(index=7).reset_index(drop=True)
+    assert scores["participant_id"].tolist() == used["participant_id"].tolist()
+    assert scores["visit"].tolist() == used["session"].tolist()
+    assert np.isfinite(scores[["r1", "r2"]]).all(axis=None)
+    summary = json.loads((out / "summary.json").read_text())
+    n_people = used["participant_id"].nunique()
+    assert summary["n_controls"] + summary["n_patients"] == n_people
+    assert summary["excluded"] == {"impossible value": 1}
+
+
+def test_the_flow_adds_up_in_every_row(fitted):
+    _, out, table = fitted
+    flow = pd.read_csv(out / "analysis" / "flow.csv")
+    assert (flow["read"] == flow["impossible value"] + flow["used"]).all()
+    everybody = flow[(flow["site"] == "all") & (flow["group"] == "all")].iloc[0]
+    assert everybody["read"] == len(table)
+    assert flow[(flow["site"] != "all") & (flow["group"] == "all")]["read"].sum() == len(table)
+
+
+def test_associations_count_each_person_once_and_gaps_per_variable(fitted):
+    _, out, table = fitted
+    found = pd.read_csv(out / "analysis" / "associations.csv")
+    first = table[(table["session"] == "bl") & (table.index != 7)]
+    rows = found[(found["people"] == "patients") & (found["pattern"] == 1)].set_index("variable")
+    assert rows.loc["memory", "n"] == first.loc[first["diagnosis"] == "PT", "memory"].notna().sum()
+    assert rows["statistic"].to_dict() == {
+        "memory": "Pearson r",
+        "gene": "point-biserial r",
+        "education_level": "eta²",
+    }
+    scores = pd.read_csv(out / "r_indices.csv")
+    patients = scores[(scores["visit"] == "bl") & (scores["group"] == "patient")]
+    memory = first.set_index("participant_id").loc[patients["participant_id"], "memory"].to_numpy()
+    known = np.isfinite(memory)
+    expected = np.corrcoef(patients["r1"][known], memory[known])[0, 1]
+    assert rows.loc["memory", "coefficient"] == pytest.approx(expected, abs=1e-4)
+
+
+def test_change_is_per_year_of_age(fitted):
+    _, out, _ = fitted
+    change = pd.read_csv(out / "analysis" / "change.csv").set_index("participant_id")
+    scores = pd.read_csv(out / "r_indices.csv")
+    person = change.index[0]
+    own = scores[scores["participant_id"] == person].sort_values("visit")
+    assert change.loc[person, "r1_per_year"] == pytest.approx(own["r1"].iloc[1] - own["r1"].iloc[0], abs=1e-5)
+
+
+def test_z_scores_of_training_controls_have_mean_0_and_sd_1(fitted):
+    _, out, _ = fitted
+    scores, z = pd.read_csv(out / "r_indices.csv"), pd.read_csv(out / "z_scores.csv")
+    controls = ((scores["group"] == "control") & scores["first_visit"]).to_numpy()
+    values = z.drop(columns=["participant_id", "visit"]).to_numpy()[controls]
+    np.testing.assert_allclose(values.mean(axis=0), 0, atol=1e-3)
+    np.testing.assert_allclose(values.std(axis=0), 1, atol=1e-3)
+
+
+def test_the_model_keeps_the_correction_and_scores_new_people_the_same(fitted, tmp_path):
+    _, out, table = fitted
+    model = load_model(out / "model.safetensors")
+    assert model.correction.site == "site"
+    assert model.correction.smooth == ("age",)
+    table.drop(index=7).to_csv(tmp_path / "new.csv", index=False)
+    result = run(
+        *("apply", out / "model.safetensors", tmp_path / "new.csv", "--out", tmp_path / "s.csv"),
+        *("--visit", "session", "--clinical", "memory", "--report", tmp_path / "s.html"),
+    )
+    assert result.exit_code == 0, result.output
+    before, after = pd.read_csv(out / "r_indices.csv"), pd.read_csv(tmp_path / "s.csv")
+    np.testing.assert_allclose(after[["r1", "r2"]], before[["r1", "r2"]], atol=1e-5)
+    page = (tmp_path / "s.html").read_text()
+    assert "model.safetensors" in page
+    assert "sub-0001" not in page
+
+
+def test_new_sites_are_refused_or_flagged(fitted, tmp_path):
+    _, out, table = fitted
+    table.drop(index=7).assign(site="elsewhere").to_csv(tmp_path / "new.csv", index=False)
+    command = (
+        "apply",
+        out / "model.safetensors",
+        tmp_path / "new.csv",
+        "--out",
+        tmp_path / "s.csv",
+        "--visit",
+        "session",
+    )
+    refused = run(*command)
+    assert refused.exit_code == 2
+    assert "elsewhere" in refused.output
+    assert not (tmp_path / "s.csv").exists()
+    scored = run(*command, "--new-sites", "uncorrected")
+    assert scored.exit_code == 0, scored.output
+    assert pd.read_csv(tmp_path / "s.csv")["flags"].str.contains("elsewhere").all()
+
+
+def test_scores_that_came_later_are_joined_by_id(fitted, tmp_path):
+    _, out, table = fitted
+    ids = table["participant_id"].unique()
+    later = pd.DataFrame({"participant_id": [*ids[:100], "stranger"], "tau": np.arange(101.0)})
+    later.to_csv(tmp_path / "tau.csv", index=False)
+    copy = tmp_path / "run"
+    copy.mkdir()
+    for path in out.rglob("*"):
+        if path.is_file():
+            target = copy / path.relative_to(out)
+            target.parent.mkdir(exist_ok=True, parents=True)
+            target.write_bytes(path.read_bytes())
+    result = run("report", copy, "--clinical", tmp_path / "tau.csv", "--subgroup-limits", "0.3,0.6")
+    assert result.exit_code == 0, result.output
+    found = pd.read_csv(copy / "analysis" / "associations.csv")
+    assert set(found["variable"]) == {"memory", "gene", "education_level", "tau"}
+    everybody = found[(found["people"] == "everybody") & (found["variable"] == "tau")]
+    assert (everybody["n"] == 99).all()  # one of the hundred was left out
+    assert json.loads((copy / "summary.json").read_text())["subgroup_limits"] == [0.3, 0.6]
+    before, after = (pd.read_csv(folder / "r_indices.csv") for folder in (out, copy))
+    pd.testing.assert_frame_equal(before, after)
+
+
+def test_the_same_run_again_from_its_settings(fitted, tmp_path):
+    _, out, _ = fitted
+    settings = tomllib.loads((out / "run.toml").read_text())
+    assert settings["table"]["smooth"] == ["age"]
+    result = run("fit", "--config", out / "run.toml", "--out", tmp_path / "again")
+    assert result.exit_code == 0, result.output
+    for name in ("r_indices.csv", "z_scores.csv", "analysis/associations.csv"):
+        assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
+
+
+def test_bids_derivatives(fitted):
+    _, out, _ = fitted
+    described = json.loads((out / "bids" / "dataset_description.json").read_text())
+    assert described["GeneratedBy"][0]["Name"] == "rindices"
+    table = pd.read_csv(out / "bids" / "phenotype" / "r_indices.tsv", sep="\t")
+    assert {"participant_id", "r1"} <= set(table)
+
+
+def test_without_leave_the_impossible_stops_the_run_by_row_and_column(fitted, tmp_path):
+    _, out, _ = fitted
+    table = out.parent / "study.csv"
+    options = [option for option in OPTIONS if option != "--drop-missing"]
+    result = run("fit", table, "--out", tmp_path / "run", *options, *TINY)
+    assert result.exit_code == 2
+    assert "icv" in result.output
+    assert "row 9" in result.output
+    assert "--drop-missing" in result.output
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--interactions", "age"], "age:sex"),
+        (["--subgroup-limits", "0.7,0.4"], "0.4,0.7"),
+        (["--smooth", "sex"], "sex"),
+        (["--clinical", "nonsense"], "nonsense"),
+        (["--small-sites", "keep"], "small"),
+        (["--covariates", "memory"], "memory"),
+    ],
+)
+def test_mistakes_are_told(fitted, tmp_path, options, words):
+    table = fitted[1].parent / "study.csv"
+    result = run("fit", table, "--out", tmp_path / "run", *OPTIONS, *TINY, *options)
+    assert result.exit_code == 2, result.output
+    assert words in result.output
+    assert not (tmp_path / "run").exists()
