@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from rindices.config import fast
+
 HERE = Path(__file__).parent
 NAMES = {
     "basic": "basic",
@@ -36,6 +38,10 @@ class Folder:
         path = self.path / f"{name}.json"
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
+    def choose_from(self, name: str) -> int:
+        """Return the first step that could be chosen."""
+        return int(self.about(name).get("choose_from", fast().schedule.min_steps))
+
     def of_paper(self, where: str, method: str | None = None, measure: str | None = None) -> pd.Series:
         """Return the paper's own figures of a table, by case."""
         own = self.paper[self.paper["where"] == where]
@@ -60,9 +66,20 @@ def signed(value: float, digits: int = 3) -> str:
     return "–" if value != value else f"{value:+.{digits}f}".replace("-", "−")
 
 
+def duration(seconds: float) -> str:
+    """Write a time in a unit that suits it."""
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def markdown(table: pd.DataFrame, first: str, digits: int = 3) -> list[str]:
     """Write a table with its index as the first column, called `first`."""
-    lines = [f"| {first} | {' | '.join(map(str, table.columns))} |", "| --- " * (len(table.columns) + 1) + "|"]
+    lines = [
+        f"| {first} | {' | '.join(NAMES.get(name, str(name)) for name in table.columns)} |",
+        "| --- " * (len(table.columns) + 1) + "|",
+    ]
     for name, row in zip(table.index, table.itertuples(index=False), strict=True):
         cells = " | ".join(shown(value, digits) for value in row)
         lines.append(f"| {NAMES.get(name, shown(name))} | {cells} |")
@@ -71,7 +88,7 @@ def markdown(table: pd.DataFrame, first: str, digits: int = 3) -> list[str]:
 
 def paragraph(*sentences: str) -> list[str]:
     """Fill lines, and leave one empty."""
-    return [*textwrap.wrap(" ".join(sentences), 120, break_on_hyphens=False), ""]
+    return [*textwrap.wrap(" ".join(filter(None, sentences)), 120, break_on_hyphens=False), ""]
 
 
 def reached(condition: bool, table: pd.DataFrame) -> str:

@@ -55,7 +55,12 @@ def by_orthogonality(looks: pd.DataFrame, from_step: int) -> pd.DataFrame:
     """Average each λ over the cohorts of a kind, at its own chosen look: what Fig. 2 shows."""
     chosen = chosen_looks(looks, [*COHORT, "orthogonality"], from_step)
     names = ["single", "single_se", "consensus", "pattern_agreement", "agreement_error"]
-    return chosen.groupby(["kind", "orthogonality"])[names].mean().reset_index()
+    means = chosen.groupby(["kind", "orthogonality"])[names].mean()
+    return _in_order(means.reset_index())
+
+
+def _in_order(table: pd.DataFrame) -> pd.DataFrame:
+    return table.sort_values("kind", key=lambda kinds: kinds.map(KINDS.index), kind="stable", ignore_index=True)
 
 
 def baselines(fits: pd.DataFrame) -> pd.DataFrame:
@@ -95,8 +100,14 @@ def folds(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def compared(looks: pd.DataFrame, by: list[str], from_step: int) -> pd.DataFrame:
-    """Average over the cohorts of a kind what each weighting showed at its chosen look."""
-    chosen = chosen_looks(looks, [*COHORT, *by], from_step)
+    """Average over the cohorts of a kind what each weighting showed at its chosen look.
+
+    Where no two models of a cohort are sound there is no agreement to choose by: the last look stands for it.
+    """
+    keys = [*COHORT, *by]
+    chosen = chosen_looks(looks, keys, from_step)
+    last = looks.loc[looks.groupby(keys, sort=False)["step"].idxmax()]
+    chosen = pd.concat([chosen, last], ignore_index=True).drop_duplicates(keys)
     names = ["single", "single_sd", "consensus", "pattern_agreement", "n_sound"]
     return chosen.groupby(["kind", *by], sort=False)[names].mean().reset_index()
 

@@ -159,11 +159,12 @@ def test_the_full_scope_is_the_papers():
 @pytest.mark.parametrize("stage", sorted(driver.STAGES))
 def test_stages_run_and_go_into_the_page(stage, tmp_path):
     controls = Path(os.environ.get("RINDICES_DATA", tmp_path)) / "ixi_gm_volumes.csv"
+    if not controls.exists() and all(run.needs_controls for run in driver.STAGES[stage].runs):
+        pytest.skip("needs ixi_gm_volumes.csv in the folder RINDICES_DATA")
     arguments = ["--small", "--stage", str(stage), "--out", str(tmp_path)]
     driver.main(arguments + (["--controls", str(controls)] if controls.exists() else []))
     write_page(["--results", str(tmp_path), "--out", str(tmp_path / "page.md")])
     written = [run.table for run in driver.STAGES[stage].runs if controls.exists() or not run.needs_controls]
     text = (tmp_path / "page.md").read_text()
     assert all(f"`{name}.csv`" in text for name in written)
-    if written:
-        assert "Smoke run" in text
+    assert "Smoke run" in text

@@ -77,3 +77,13 @@ def test_clinical_correlations_are_those_of_the_chosen_number_of_patterns():
         | {"truth": [0.5, 0.5], "consensus": [0.4, 0.1], "medoid": [0.4, 0.1], "n": [9, 9]}
     )
     assert summaries.clinical(table, settings)["consensus"].tolist() == [0.1]
+
+
+def test_weightings_without_a_sound_model_are_shown_at_their_last_look():
+    rows = [("basic", 1, "all", step, np.nan, value, np.nan, 0) for step, value in ((10, 0.6), (20, 0.5))]
+    rows += [("basic", 1, "nothing", step, 0.9 - step / 100, value, 0.9, 10) for step, value in ((10, 0.8), (20, 0.7))]
+    names = ["kind", "seed", "removed", "step", "pattern_agreement", "single", "consensus", "n_sound"]
+    table = pd.DataFrame(rows, columns=names).assign(single_sd=0.0)
+    found = summaries.compared(table, ["removed"], 0).set_index("removed")
+    assert found["single"].to_dict() == {"nothing": 0.8, "all": 0.5}
+    assert np.isnan(found.loc["all", "consensus"])

@@ -121,13 +121,27 @@ def test_warnings_stand_in_their_sections(analysed, undrawn):
     assert all(warnings[2] not in part for part in parts.values())
     assert text.count(warnings[0]) == text.count(warnings[1]) == text.count(warnings[2]) == 1
     assert "part of pattern 1 may be age" in parts["verdict"]
-    assert "R1, high: fewer than 10 patients" in parts["subgroups"]
+    assert "Fewer than 10 patients: R1 high." in parts["subgroups"]
+
+
+def test_long_table_is_cut_and_says_where_the_rest_is(analysed, undrawn, monkeypatch):
+    monkeypatch.setattr("rindices.report.tables.MOST_ROWS", 30)
+    text = write_report(analysed).read_text(encoding="utf-8")
+    rows = rows_of(text, "Regions of the subgroups against controls, strongest first")
+    effects = table_of(analysed, "subgroups")["effect"].abs()
+    assert len(rows) == 30
+    assert rows[0][3].lstrip("+−") == f"{effects.max():.2f}"
+    assert f"{len(effects) - 30} more rows are in <code>analysis/subgroups.csv</code>" in text
 
 
 def test_first_visits_only_are_counted(analysed, undrawn):
     before = rows_of(write_report(analysed).read_text(encoding="utf-8"), "Quartiles of the R-indices")
     add_visits(analysed)
     assert rows_of(write_report(analysed).read_text(encoding="utf-8"), "Quartiles of the R-indices") == before
+    people = pd.read_csv(analysed / "r_indices.csv")
+    people["first_visit"] = people["visit"] == "m12"  # where the table says which is the first, that counts
+    people.to_csv(analysed / "r_indices.csv", index=False)
+    assert rows_of(write_report(analysed).read_text(encoding="utf-8"), "Quartiles of the R-indices") != before
 
 
 def test_figures_are_saved_under_names(tmp_path):
@@ -167,6 +181,10 @@ def test_applied_model_says_which_and_claims_nothing_else(applied, undrawn):
         assert word not in page.words, word
     assert "Associations with clinical variables" in titles(page)
     assert "Two are odd." in page.words
+    assert "linear regression" not in page.words  # how covariates were removed is not known here
+    change_summary(applied, covariates=["age"], correction={"smooth": ["age"]})
+    words = report_of(applied).words
+    assert "Effects of age were estimated in the controls that the model was trained with by linear regression" in words
 
 
 def test_applied_model_without_groups(applied):

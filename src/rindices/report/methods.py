@@ -75,12 +75,19 @@ def _labels(labels: Any) -> str:
 
 
 def _correction(summary: dict[str, Any], _: dict[str, Any]) -> Iterator[str]:
-    correction = summary.get("correction") or {}
+    correction, controls = summary.get("correction") or {}, "controls"
+    if summary.get("applied"):
+        controls = "the controls that the model was trained with"
+        if "correction" not in summary:  # it may be more than a line for each covariate
+            removed = listed([str(name) for name in summary.get("covariates") or []])
+            if removed:
+                yield f"Effects of {removed} were removed as in the model."
+            return
     smooth = [str(name) for name in correction.get("smooth") or []]
     covariates = removed_covariates(summary)
     if correction.get("proportion"):
         yield (
-            f"Regions were divided by {correction['proportion']} and multiplied by its mean in controls "
+            f"Regions were divided by {correction['proportion']} and multiplied by its mean in {controls} "
             "(proportional correction for head size)."
         )
     if correction.get("site"):
@@ -90,7 +97,7 @@ def _correction(summary: dict[str, Any], _: dict[str, Any]) -> Iterator[str]:
         if smooth:
             which, cited = "ComBat with splines as in ComBat-GAM", f"{cited}; Pomponio et al., 2020"
         yield (
-            f"Differences in mean and variance between {number_of} ({correction['site']}) were estimated in controls "
+            f"Differences in mean and variance between {number_of} ({correction['site']}) were estimated in {controls} "
             f"and removed with {which} ({cited}){kept}."
         )
     if covariates:
@@ -98,10 +105,10 @@ def _correction(summary: dict[str, Any], _: dict[str, Any]) -> Iterator[str]:
         pairs = [" × ".join(str(name) for name in pair) for pair in correction.get("interactions") or []]
         crossed = f" and the {'interaction' if len(pairs) == 1 else 'interactions'} {listed(pairs)}" if pairs else ""
         yield (
-            f"Effects of {listed(covariates)}{crossed} were estimated in controls by linear regression{spline}, "
+            f"Effects of {listed(covariates)}{crossed} were estimated in {controls} by linear regression{spline}, "
             "and removed from everybody."
         )
-    yield "Each region was then scaled by its mean and standard deviation in controls."
+    yield f"Each region was then scaled by its mean and standard deviation in {controls}."
 
 
 def _scoring(summary: dict[str, Any], _: dict[str, Any]) -> Iterator[str]:

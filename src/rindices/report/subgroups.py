@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from rindices import plots
-from rindices.report.pieces import Gallery, Picture
+from rindices.report.pieces import Gallery, Picture, listed
 from rindices.report.read import RunResults
 from rindices.report.tables import Table, count, limits, limits_column, make_table, measure, numbers, probability
 
@@ -17,13 +17,20 @@ def subgroups_section(results: RunResults, gallery: Gallery) -> dict[str, Any] |
     sizes, effects = results.analyses.subgroup_sizes, results.analyses.subgroups
     if sizes is None:
         return None
-    small = sizes[~sizes["used"]]
     return {
         "sizes": _sizes(sizes),
-        "small": [f"R{row['pattern']}, {row['level']}: {row['note']}" for row in small.to_dict("records")],
+        "small": _small(sizes),
         "picture": _picture(effects, sizes, gallery),
         "effects": None if effects is None else _effects(effects),
     }
+
+
+def _small(sizes: pd.DataFrame) -> list[str]:
+    """Return why some subgroups were not compared, one sentence for each reason."""
+    groups: dict[str, list[str]] = {}
+    for row in sizes[~sizes["used"]].to_dict("records"):
+        groups.setdefault(str(row["note"]) or "not compared", []).append(f"R{row['pattern']} {row['level']}")
+    return [f"{note[:1].upper()}{note[1:]}: {listed(names)}." for note, names in groups.items()]
 
 
 def _sizes(sizes: pd.DataFrame) -> Table:

@@ -98,7 +98,7 @@ def _difference(row: dict[str, Any]) -> Cell:
 
 
 def _check_table(check: pd.DataFrame) -> Table:
-    columns = ["R-index", "Variable", "Statistic", *numbers("Controls", "Coefficient", "p", "q"), "Groups"]
+    columns = ["Pattern", "Variable", "Statistic", *numbers("Controls", "Coefficient", "p", "q"), "Groups"]
     cells = []
     for row in check.to_dict("records"):
         value = row["explained"]
