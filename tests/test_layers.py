@@ -55,9 +55,9 @@ MAY_IMPORT = {
     "findings": ["results", "analysis"],
     "bids_output": ["files"],
     "summary": ["search", "run_folder", "analysis"],
-    "reporting": ["findings", "report", "run_folder"],
     "workflow": ["summary", "interop", "journal", "report", "findings", "bids_output"],
-    "cli": ["workflow", "reporting", "clusters", "simulate", "baselines"],
+    "reporting": ["workflow"],
+    "cli": ["reporting", "clusters", "simulate", "baselines"],
 }
 
 ENGINE_LIBRARIES = {"jax", "optax", "numpy"}

@@ -85,8 +85,11 @@ def protocol(size: Scope, results: Results, chosen: Sequence[str]) -> None:
 def growth(size: Scope, results: Results, seconds: float) -> None:
     """Measure rates, one size changed at a time."""
     device = devices.describe().kind
-    growth = {name: values for name, values in GROWTH.items() if device != "cpu" or name != "n_models"}  # one a core
-    points = [BASE] + [BASE | {name: value} for name, values in growth.items() for value in values]
+    base, sizes = BASE, GROWTH
+    if device == "cpu":  # one model a core
+        base = BASE | {"n_models": devices.n_cores()}
+        sizes = {name: values for name, values in GROWTH.items() if name != "n_models"}
+    points = [base] + [base | {name: value} for name, values in sizes.items() for value in values]
     points = [BASE | {"n_models": 2}] if size.small else points
     missing = [point for point in points if not results.has(part="growth", device=device, **point)]
     every = 20 if size.small else 500

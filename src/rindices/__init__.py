@@ -8,11 +8,13 @@ __version__ = "0.1.0"
 # Loaded when first used: reading and checking a table must not wait for the training engine.
 _HOMES = {
     "Cohort": "rindices.cohort",
+    "Correction": "rindices.config",
     "InputError": "rindices.errors",
     "SurrealGAN": "rindices.estimator",
     "SurrealGANSearch": "rindices.search",
     "load_model": "rindices.estimator",
     "make_cohort": "rindices.cohort",
+    "make_report": "rindices.report",
     "read_cohort": "rindices.cohort",
     "simulate_cohort": "rindices.simulate",
     "write_report": "rindices.report",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from rindices.cohort import join_by_id, read_table
+from rindices.config import Correction
 from rindices.errors import InputError
 from rindices.estimator import SurrealGAN, load_model
 from rindices.findings import FOLDER, LIMITS, Roles, analyse, write_findings
@@ -15,6 +16,7 @@ from rindices.report import write_report
 from rindices.report.summary import read_summary
 from rindices.results import Results, read_results
 from rindices.run_folder import DONE, SUMMARY, write_json
+from rindices.workflow import place
 
 __all__ = ["report_again", "report_of_people"]
 
@@ -131,12 +133,14 @@ def report_of_people(
         "control_labels": list(contract.control_labels),
         "patient_labels": list(contract.patient_labels),
         "covariates": covariates,
+        "correction": asdict(model.correction or Correction()),
         "clinical": list(clinical),
         "variables": results.kinds,
         "unit": contract.unit,
         "seed": model.seed_,
         "preset": model.preset_.name,
         "subgroup_limits": list(LIMITS),
+        "versions": place()["versions"],
     } | about
     with tempfile.TemporaryDirectory(prefix="rindices-") as name:
         folder = Path(name)

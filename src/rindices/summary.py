@@ -35,7 +35,6 @@ def describe_people(cohort: Cohort) -> dict[str, Any]:
         "visits": cohort.visit is not None,
         "n_read": len(cohort.people),
         "excluded": cohort.people["reason"][~cohort.people["used"].astype(bool)].value_counts().to_dict(),
-        "n_sites": None if cohort.site is None else int(cohort.site.nunique()),
     }
 
 
@@ -52,7 +51,8 @@ def summarise(
         **describe_people(cohort),
         "n_patterns": model.n_patterns,
         "patterns_chosen_from_data": search.results_["n_patterns"].nunique() > 1,
-        "correction": asdict(search.correction or Correction()),
+        "correction": asdict(search.correction or Correction())
+        | {"n_sites": None if cohort.site is None else int(cohort.site.nunique())},
         "weights": model.preset_.weights._asdict(),
         "preset": model.preset_.name,
         "repetitions": model.n_repetitions,

@@ -55,7 +55,7 @@ def simulate(
             severity_correlation=matrix,
         )
     except ValueError as error:
-        raise InputError(str(error)) from error
+        raise InputError(str(error).replace("severity_correlation:", "--correlation:")) from error
     cohort.save(out, truth)
     n_patients = len(cohort.truth)
     console.print(

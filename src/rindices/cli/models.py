@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,10 +67,15 @@ def apply(
     if report is not None:
         from rindices.reporting import report_of_people
 
-        about = {"model": model.name, "source": table.name}
+        about = {"model": {"file": model.name, "sha256": _sha256(model)}, "source": table.name}
         names = tuple(people.clinical.columns)
         report_of_people(fitted, results, report, about=about, clinical=names, show_ids=show_ids, figures=figures)
         console.print(f"Report:    {report}")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read_people(path: Path, contract: Contract, exclude: str, **roles: Any) -> People:

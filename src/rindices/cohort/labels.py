@@ -21,6 +21,7 @@ __all__ = [
     "Labels",
     "assign_groups",
     "check_group_sizes",
+    "groups_of",
     "label_text",
     "warn_of_others",
 ]
@@ -97,6 +98,24 @@ def assign_groups(column: pd.Series, control: Labels = None, patients: Labels = 
     sick = sick or _remaining(found, healthy, counts, where)
     group = np.select([diagnosis.isin(healthy), diagnosis.isin(sick)], ["control", "patient"], "other")
     return Groups(diagnosis, pd.Series(group.tolist(), index=column.index), healthy, sick)
+
+
+def groups_of(diagnosis: pd.Series, control_labels: Sequence[str], patient_labels: Sequence[str]) -> list[str]:
+    """Return the group of each label of new people, ``other`` where it is none of the model's labels.
+
+    A model that knows no labels, such as an imported one, goes by the usual names of controls: where they occur,
+    everybody else with a label is a patient.
+
+    Examples
+    --------
+    >>> groups_of(pd.Series(["CN", "AD", "n/a"]), [], [])
+    ['control', 'patient', 'other']
+    """
+    healthy, sick = diagnosis.isin(list(control_labels)), diagnosis.isin(list(patient_labels))
+    if not control_labels and not patient_labels:
+        healthy = diagnosis.str.casefold().isin(CONTROL_NAMES)
+        sick = (diagnosis != NO_LABEL) & bool(healthy.any())
+    return [str(group) for group in np.select([healthy, sick], ["control", "patient"], "other")]
 
 
 def _asked(labels: Labels, counts: dict[str, int], option: str, where: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from rindices.cohort.columns import Names, expand_names, is_region_name, wanted_
 from rindices.cohort.contract import STATISTICS, Contract
 from rindices.cohort.dictionary import apply_dictionary
 from rindices.cohort.gaps import number_block
-from rindices.cohort.labels import NO_LABEL, label_text
+from rindices.cohort.labels import NO_LABEL, groups_of, label_text
 from rindices.cohort.units import check_units
 from rindices.errors import InputError, counted, did_you_mean, listed
 
@@ -40,7 +40,7 @@ class People:
     diagnosis
         Labels, ``n/a`` where missing.
     group
-        ``control`` or ``patient`` where the label is one of the training table's, otherwise ``other``.
+        ``control`` or ``patient`` by the training table's labels, otherwise ``other``; see `labels.groups_of`.
     flags
         ``""``, or what lies outside the training range, or that the site is unknown.
     clinical
@@ -141,16 +141,12 @@ def check_people(
     margin = RANGE_MARGIN * (maximum - minimum)
     outside = (block < minimum - margin) | (block > maximum + margin)
     diagnosis = _labels(table, contract, roster)
-    group = np.select(
-        [diagnosis.isin(contract.control_labels), diagnosis.isin(contract.patient_labels)],
-        ["control", "patient"],
-        "other",
-    )
+    group = groups_of(diagnosis, contract.control_labels, contract.patient_labels)
     return People(
         features=pd.DataFrame(block, index=roster.ids, columns=list(contract.features)),
         covariates=covariate_table,
         diagnosis=diagnosis,
-        group=pd.Series(group.tolist(), index=roster.ids, name="group"),
+        group=pd.Series(group, index=roster.ids, name="group"),
         flags=_flags(outside, covariate_table, contract, roster),
         clinical=read_clinical(table, scores, roster).set_axis(roster.ids, axis=0),
         visit=None if visit is None else table[visit].set_axis(roster.ids).rename("visit"),
