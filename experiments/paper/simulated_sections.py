@@ -9,6 +9,7 @@ from ablations import REMOVED
 from cases import KINDS
 from reading import Folder, markdown, missing, paragraph, reached, shown, signed, warning
 
+CONCORDANCE = "pattern-c-index (0.5 is chance)"
 METHODS = {"nmf": "NMF", "lda": "LDA", "fa": "FA", "opnmf": "opNMF", "dnmf": "DNMF"}
 
 
@@ -83,6 +84,10 @@ def _against_baselines(folder: Folder, found: pd.DataFrame, name: str, where: st
             shown(value) if where is None else f"{shown(value)} ({shown(paper)})"
             for value, paper in zip(ours[method], folder.of_paper("Table 1", method).reindex(ours.index), strict=True)
         ]
+    drawn = found[["consensus", "single"]].rename(columns={"single": "one model"})
+    drawn = drawn.join(ours[list(METHODS)].rename(columns=METHODS))
+    paper = None if where is None else folder.of_paper("Table 1", "surreal_gan")
+    figure = figures.dots(drawn, folder.path / f"{name}.svg", CONCORDANCE, paper=paper)
     gap = float((found["consensus"] - ours["ridge"]).min())
     lead = (found["single"] - ours[list(METHODS)].max(axis=1)).dropna()
     brackets = "" if where is None else " (in brackets the paper's)"
@@ -93,6 +98,8 @@ def _against_baselines(folder: Folder, found: pd.DataFrame, name: str, where: st
         ),
         *warning(fits),
         *markdown(table, "cohort"),
+        f"![Accuracy beside decompositions](../results/{figure})",
+        "",
         *paragraph(
             "Single models are ahead of the best decomposition by at least",
             f"{shown(float(lead.min()))} (on {lead.idxmin()}).",
@@ -178,7 +185,8 @@ def table_7(folder: Folder) -> list[str]:
         "Three to ten components, the best three and the best number chosen with the truth; in brackets the paper's.",
         "",
     ]
-    return lines + markdown(table, "cohort")
+    figure = figures.dots(bounds[list(METHODS)].rename(columns=METHODS), folder.path / "table7.svg", CONCORDANCE)
+    return [*lines, *markdown(table, "cohort"), f"![Practical upper bounds](../results/{figure})", ""]
 
 
 def table_6(folder: Folder) -> list[str]:
@@ -201,11 +209,16 @@ def table_6(folder: Folder) -> list[str]:
     drop = (found[("train", "surreal_gan_consensus")] - found[("test", "surreal_gan_consensus")]).max()
     gap = (found[("test", "ridge")] - found[("test", "surreal_gan_consensus")]).max()
     lines += warning(rows)
+    drawn = found["test"][["surreal_gan_consensus", "surreal_gan", "linear", "ridge", "svr"]]
+    drawn = drawn.set_axis(["consensus", "one model", "linear", "ridge", "SVR"], axis=1)
+    figure = figures.dots(drawn, folder.path / "folds.svg", f"{CONCORDANCE}, held-out patients")
     return [
         *lines,
         "Patients of four folds and all controls train; the fifth fold is scored. In brackets the paper's.",
         "",
         *markdown(table, "cohort"),
+        f"![Held-out patients](../results/{figure})",
+        "",
         *paragraph(
             f"People who were not trained on lose at most {shown(float(drop))}. Ridge regression, which is told the",
             f"truth, is ahead by at most {shown(float(gap))}; the paper saw gaps of 0.04 to 0.07 to its regressions.",
@@ -235,6 +248,8 @@ def regularisers(folder: Folder) -> list[str]:
         wide = table.pivot_table(value, "removed", "kind", dropna=False).reindex(list(REMOVED))
         wide = wide[[kind for kind in KINDS if kind in wide.columns]]
         lines += [f"Pattern-c-index of {title} with terms left out:", "", *warning(looks), *markdown(wide, "left out")]
+        figure = figures.dots(wide, folder.path / f"ablations_{value}.svg", f"{CONCORDANCE}, {title}")
+        lines += [f"![Terms left out, {title}](../results/{figure})", ""]
     collapsed = table.loc[table["n_sound"] < 2, "removed"].unique()
     if len(collapsed):
         lines += paragraph(

@@ -87,12 +87,19 @@ def _subgroups(folder: Folder) -> list[str]:
             "mean z elsewhere": means["mean_z_unaffected"],
         }
     ).set_index(index)
+    wide = means.assign(row=means["kind"] + ", pattern " + means["pattern"].astype(str))
+    wide = wide.pivot_table("mean_z", "row", "subgroup", sort=False)
+    figure = figures.dots(
+        wide, folder.path / "ad_like_subgroups.svg", "mean z of the pattern's regions (sd of controls)"
+    )
     return [
         *paragraph(
             "Fig. 3 in layout: patients whose other R-index is below 0.4, by their own R-index (below 0.4, up to 0.7,",
             "above), against controls; regions smaller at a false discovery rate of 5 %:",
         ),
         *markdown(shown_table, "subgroup", 2),
+        f"![Regions of each pattern by subgroup](../results/{figure})",
+        "",
     ]
 
 
@@ -119,6 +126,8 @@ def halves(folder: Folder) -> list[str]:
     lines += warning(table)
     lines += ["A model of each half, applied to the other (the paper shows maps of one split, no figures):", ""]
     lines += markdown(means, "cohorts")
+    figure = figures.dots(means, folder.path / "split_half.svg", "concordance, agreement or correlation")
+    lines += [f"![Two halves](../results/{figure})", ""]
     found = folder.table("split_half_diagnosis")
     if found is None:
         return lines
@@ -161,7 +170,7 @@ def cost(folder: Folder) -> list[str]:
         lines += _protocol(pd.concat(tables, ignore_index=True))
     growth = [table for name in ("growth", "growth_cores") if (table := folder.table(name)) is not None]
     if growth:
-        lines += _growth(pd.concat(growth, ignore_index=True))
+        lines += _growth(pd.concat(growth, ignore_index=True), folder)
     return lines + _guidance(folder)
 
 
@@ -185,12 +194,14 @@ def _protocol(table: pd.DataFrame) -> list[str]:
     ]
 
 
-def _growth(table: pd.DataFrame) -> list[str]:
+def _growth(table: pd.DataFrame, folder: Folder) -> list[str]:
     names = ["n_regions", "n_people", "n_patterns", "n_models", "batch"]
     rows = table.set_index(pd.Index(table["device"], name="device"))[[*names, "rate"]].round()
     labels = ["regions", "people", "patterns", "models", "batch", "models' steps per second"]
     rows = rows.astype(int).set_axis(labels, axis=1)
     lines = [*warning(table), "How the rate changes with each size:", "", *markdown(rows, "device")]
+    figure = figures.growth(table, folder.path / "growth.svg")
+    lines += [f"![Rates against sizes](../results/{figure})", ""]
     at_112 = table[table["batch"] == 112]
     hours = [
         f"{duration(PROTOCOL_STEPS / rate)} at {rate:,.0f} models' steps per second ({device})"
@@ -213,6 +224,8 @@ def _guidance(folder: Folder) -> list[str]:
         return missing("models_and_people")
     people = summaries.enough_people(table)
     ceilings = summaries.enough_people(table, "ridge")
+    models = summaries.enough_models(table)
+    enough = figures.enough(models, folder.path / "models.svg")
     figure = figures.people(people, ceilings, folder.path / "people.svg")
     return [
         "### How many models?",
@@ -222,7 +235,9 @@ def _guidance(folder: Folder) -> list[str]:
             "Consensus of models drawn from 30 (20 draws, five kinds of cohorts); two consensuses that share no model",
             "are compared with each other:",
         ),
-        *markdown(summaries.enough_models(table), "models"),
+        *markdown(models, "models"),
+        f"![Concordance against the number of models](../results/{enough})",
+        "",
         "### How many people?",
         "",
         *paragraph(
