@@ -1,10 +1,10 @@
 """Quality against the authors' package (PyPI `SurrealGAN` 0.1.1), against time and steps.
 
     make bench-official                                         # once: installs the package into its own environment
-    python benchmarks/quality_versus_official.py --minutes 20   # one of their models on each cohort, at once
+    python benchmarks/quality_versus_official.py --minutes 20   # two of their models, so long on each cohort
 
-On the same cohorts and cores, one model a core: one of theirs a cohort with its defaults; two of ours with the same
-settings (`official`); two of ours with our default (`fast`). Mean pattern concordance of the single models with the
+On the same cohorts and cores, one model a core: two of theirs with its defaults; two of ours with the same settings
+(`official`); two of ours with our default (`fast`). Mean pattern concordance of the single models with the
 truth, against time (reading the table left out on both sides, our compilation included) and against steps.
 """
 
@@ -75,22 +75,25 @@ class Curve:
         return pd.DataFrame({name: getattr(self, name) for name in ("seconds", "steps", "concordance", "agreement")})
 
 
-def theirs(python: Path, tables: dict[str, pd.DataFrame], seconds: float) -> dict[str, dict[str, np.ndarray]]:
-    """Train a model of the authors' package on each cohort, all at once, a process and a core each."""
-    with tempfile.TemporaryDirectory() as folder:
-        started = {}
-        for kind, table in tables.items():
-            path = Path(folder, f"{kind}.csv")
-            table.to_csv(path, index=False)
-            worker = [str(python), str(HERE / "official_quality_worker.py"), str(path), "0", str(seconds)]
-            with path.with_suffix(".log").open("w", encoding="utf-8") as log:
-                started[kind] = subprocess.Popen([*worker, str(path.with_suffix(".npz"))], stderr=log)
-        found = {}
-        for kind, process in started.items():
+def theirs(python: Path, cohort: Cohort, seconds: float) -> Curve:
+    """Train models of the authors' package, a process and a core each."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        cohort.relabelled().to_csv(folder / "cohort.csv", index=False)
+        worker = [str(python), str(HERE / "official_quality_worker.py"), str(folder / "cohort.csv")]
+        started = []
+        for seed in range(N_MODELS):
+            with (folder / f"{seed}.log").open("w", encoding="utf-8") as log:
+                command = [*worker, str(seed), str(seconds), str(folder / f"{seed}.npz")]
+                started.append(subprocess.Popen(command, stderr=log))
+        for seed, process in enumerate(started):
             if process.wait():
-                print(f"{kind}: their training ended with: {Path(folder, f'{kind}.log').read_text()[-300:]}")
-            found[kind] = dict(np.load(Path(folder, f"{kind}.npz")))
-        return found
+                print(f"their training {seed} ended with: {(folder / f'{seed}.log').read_text()[-300:]}")
+        found = [dict(np.load(folder / f"{seed}.npz")) for seed in range(N_MODELS)]
+    n_looks = min(len(one["seconds"]) for one in found)
+    looks = [np.stack([one["r_indices"][look] for one in found]) for look in range(n_looks)]
+    times, steps = (np.mean([one[what][:n_looks] for one in found], axis=0) for what in ("seconds", "steps"))
+    return Curve(times, steps, looks, cohort.truth)
 
 
 def ours(preset: Preset, people: People, truth: np.ndarray, max_steps: int) -> Curve:
@@ -118,6 +121,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="*", default=list(TARGETS))
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--same-steps", type=int, default=20_000, help="steps of our `official` models")
+    parser.add_argument("--only-theirs", action="store_true", help="leave out our models")
     parser.add_argument("--out", type=Path, help="write all looks to this CSV file")
     options = parser.parse_args()
     devices.prepare()
@@ -129,12 +133,11 @@ def main() -> None:
             ("rindices, fast", fast(), fast().schedule.max_steps),
             ("rindices, official", official(), options.same_steps),
         )
+        if not options.only_theirs
     }
     if options.official.is_file():
-        tables = {kind: cohort.relabelled() for kind, cohort in cohorts.items()}
-        for kind, found in theirs(options.official, tables, 60 * options.minutes).items():
-            looks = list(found["r_indices"][:, None])
-            curves[kind, "authors' package"] = Curve(found["seconds"], found["steps"], looks, cohorts[kind].truth)
+        for kind, cohort in cohorts.items():
+            curves[kind, "authors' package"] = theirs(options.official, cohort, 60 * options.minutes)
     for (kind, who), curve in sorted(curves.items()):
         times = ", ".join(f"{target} after {curve.time_to(target):.0f} s" for target in TARGETS.get(kind, ()))
         print(
