@@ -132,11 +132,18 @@ def _terminable() -> Iterator[None]:
         _asked_to_stop.append(number)  # Python drops the exception where it cleans up memory
         raise KeyboardInterrupt
 
+    def unraised(trouble: Any) -> None:
+        # Where the exception is dropped, Python would print its traceback; the stop itself is obeyed all the same.
+        if not issubclass(trouble.exc_type, KeyboardInterrupt):
+            usual_hook(trouble)
+
+    usual_hook, sys.unraisablehook = sys.unraisablehook, unraised
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     before = {number: signal.signal(number, stop) for number in usual if signal.getsignal(number) is usual[number]}
     try:
         yield
     finally:
+        sys.unraisablehook = usual_hook
         for number, handler in before.items():
             signal.signal(number, handler)
 

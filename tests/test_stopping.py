@@ -1,0 +1,25 @@
+import sys
+
+import pytest
+
+from rindices.cli import stopping
+
+
+class Dying:
+    def __init__(self, error):
+        self.error = error
+
+    def __del__(self):
+        raise self.error
+
+
+@pytest.mark.parametrize(("error", "told"), [(KeyboardInterrupt(), 0), (ValueError("odd"), 1)])
+def test_only_a_stop_is_silent_where_python_drops_exceptions(monkeypatch, error, told):
+    seen = []
+    monkeypatch.setattr(sys, "unraisablehook", seen.append)
+    before = sys.unraisablehook
+    with stopping._terminable():
+        Dying(error)
+    assert len(seen) == told
+    assert sys.unraisablehook is before
+    seen.clear()
