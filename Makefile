@@ -18,7 +18,8 @@ demo: $(VENV)/installed
 	$(BIN)/rindices demo --out demo
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --ignore tests/survival
+	$(BIN)/python -m pytest -m "not slow" tests/survival  # these kill and restart processes: one at a time
 
 test-slow: $(VENV)/installed
 	$(BIN)/python -m pytest -m slow
