@@ -151,6 +151,12 @@ def test_the_model_keeps_the_correction_and_scores_new_people_the_same(fitted, t
     assert "sub-0001" not in page
 
 
+def test_describe_tells_the_correction(fitted):
+    result = run("describe", fitted[1] / "model.safetensors")
+    for words in ("curve of age", "interaction of age and sex", "divided by icv", "removed by site"):
+        assert words in result.output
+
+
 def test_new_sites_are_refused_or_flagged(fitted, tmp_path):
     _, out, table = fitted
     table.drop(index=7).assign(site="elsewhere").to_csv(tmp_path / "new.csv", index=False)

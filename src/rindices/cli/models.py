@@ -12,7 +12,7 @@ from rindices.cli.application import Exclude, Figures, Model, ShowIds, Table, ap
 from rindices.cli.console import console
 from rindices.cli.options import limits_of
 from rindices.cli.stopping import guarded
-from rindices.errors import InputError, counted
+from rindices.errors import InputError, counted, shown
 from rindices.files import check_writable, refuse_same
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def describe(model: Model) -> None:
     spans = [
         f"{spec.name} ({', '.join(spec.categories)})"
         if spec.categories
-        else f"{spec.name} ({spec.minimum:g} to {spec.maximum:g})"
+        else f"{spec.name} ({shown(spec.minimum)} to {shown(spec.maximum)})"
         for spec in contract.covariates
     ]
     lines = {
@@ -144,6 +144,7 @@ def describe(model: Model) -> None:
         "Patients": ", ".join(contract.patient_labels) or "y = 1",
         "Id column": contract.id_column,
         "Covariates": "; ".join(spans) or "none",
+        "Correction": _correction(parameters.get("correction")) or ("lines" if spans else "none"),
         "Unit": contract.unit or "not stated",
         "Regions": f"{len(contract.features)}, with their range in training"
         f"{' (unknown)' if None in contract.feature_minimum else ''}:",
@@ -153,6 +154,19 @@ def describe(model: Model) -> None:
     ranges = zip(contract.features, contract.feature_minimum, contract.feature_maximum, strict=True)
     for region, low, high in ranges:
         console.print(f"  {region}" if low is None or high is None else f"  {region:<32} {low:>10.4g} to {high:<10.4g}")
+
+
+def _correction(correction: dict[str, Any] | None) -> str:
+    """Say in words how covariates are corrected, where it is by more than lines."""
+    given = correction or {}
+    smooth, pairs = given.get("smooth") or [], given.get("interactions") or []
+    words = {
+        "curve of": ", ".join(smooth),
+        "interaction of": ", ".join(" and ".join(pair) for pair in pairs),
+        "regions divided by": given.get("proportion"),
+        "shifts and scales removed by": given.get("site"),
+    }
+    return "; ".join(f"{what} {names}" for what, names in words.items() if names)
 
 
 def _known(value: object) -> object:
