@@ -1,0 +1,108 @@
+"""Where regions lie, told from their names: approximate centres for schematic pictures.
+
+The centres were written down from anatomical knowledge. They are good for a glass brain and for nothing else.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from io import StringIO
+from typing import NamedTuple
+
+import pandas as pd
+
+from rindices.plots.hemispheres import split_side
+
+__all__ = ["Placed", "place_regions"]
+
+_MUSE = re.compile(r"(?:(?:h|dl|raw)_)*(?:dl)?muse_(?:volume_|vol_)?(\d+(?:\+\d+)*)(?:[ _].*)?", re.IGNORECASE)
+_MEASURE = re.compile(r"[-_. ](?:volume|vol|thickness)$", re.IGNORECASE)
+_BOTH = {"left": (-1,), "right": (1,), "": (-1, 1)}
+_Points = tuple[tuple[float, float, float], ...]
+
+
+class Placed(NamedTuple):
+    """Where regions lie, and the names that nothing is known of."""
+
+    centres: pd.DataFrame
+    missing: list[str]
+
+
+def place_regions(names: Iterable[str]) -> Placed:
+    """Return the approximate centres of regions in MNI space.
+
+    Known are the regions of the embedded population (``lHip``), those of MUSE (``MUSE_Volume_47``,
+    ``MUSE_47+48 hippocampus``, ``Right Hippocampus``), and FreeSurfer's names of the same structures
+    (``Left-Hippocampus``, ``lh_G_cuneus_volume``). A region of both sides has a centre on each.
+
+    Returns
+    -------
+    Placed
+        ``centres`` has the columns region, x, y and z (millimetres; left is negative), ``missing`` the other names.
+
+    Examples
+    --------
+    >>> placed = place_regions(["lHip", "Right-Amygdala", "lh_S_central_volume"])
+    >>> placed.centres.to_numpy().tolist()
+    [['lHip', -27.0, -21.0, -15.0], ['Right-Amygdala', 23.0, -4.0, -19.0]]
+    >>> placed.missing
+    ['lh_S_central_volume']
+    """
+    found = {name: _points(name) for name in dict.fromkeys(map(str, names))}
+    rows = [(name, *map(float, point)) for name, points in found.items() for point in points]
+    centres = pd.DataFrame(rows, columns=["region", "x", "y", "z"])
+    return Placed(centres, [name for name, points in found.items() if not points])
+
+
+class _Known(NamedTuple):
+    codes: dict[str, _Points]
+    numbers: dict[int, _Points]
+    sided: dict[tuple[str, str], _Points]
+
+
+def _plain(name: str) -> str:
+    return "".join(re.findall(r"[a-z0-9]+", name.casefold()))
+
+
+def _points(name: str) -> _Points:
+    """Return the centres of a region, none where the name is unknown."""
+    known = _known()
+    # Codes are told apart by their letters' case: lAcc is the accumbens, but ACC often the anterior cingulate.
+    if name in known.codes:
+        return known.codes[name]
+    if numbered := _MUSE.fullmatch(name.strip()):
+        parts = [known.numbers.get(int(number), ()) for number in numbered[1].split("+")]
+        return tuple(point for part in parts for point in part) if all(parts) else ()
+    for written in (name, _MEASURE.sub("", name)):
+        side, base = split_side(written.strip())
+        if points := known.sided.get((side, _plain(base.removeprefix("ctx-")))):
+            return points
+    return ()
+
+
+@cache
+def _known() -> _Known:
+    text = files("rindices.plots").joinpath("region_centres.csv").read_text(encoding="utf-8")
+    table = pd.read_csv(StringIO(text), keep_default_na=False, dtype={"muse_left": str, "muse_right": str})
+    known = _Known({}, {}, {})
+    for row in table.to_dict("records"):
+        points = {side: _sided(row, side) for side in _BOTH}
+        for side, letter, number in (("left", "l", row["muse_left"]), ("right", "r", row["muse_right"])):
+            if row["code"]:
+                known.codes[letter + row["code"]] = points[side]
+            if number:
+                known.numbers[int(number)] = points["" if row["midline"] == "yes" else side]
+        others = [word for word in row["synonyms"].split(";") if word]
+        names = [row["region"], *others, *(f"{word} {row['region']}" for word in others)]
+        for side in _BOTH:
+            # Abbreviations without a side may stand for anything.
+            for word in names if side or row["midline"] == "yes" else names[:1]:
+                known.sided[side, _plain(word)] = points[side]
+    return known
+
+
+def _sided(row: dict, side: str) -> _Points:
+    if row["midline"] == "yes" and not side:
+        return ((0.0, row["y"], row["z"]),)
+    return tuple((sign * row["x"], row["y"], row["z"]) for sign in _BOTH[side])

@@ -1,0 +1,410 @@
+import builtins
+import json
+import os
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+nibabel = pytest.importorskip("nibabel", reason="nilearn is not installed")
+pytest.importorskip("nilearn", reason="nilearn is not installed")
+
+from matplotlib import pyplot  # noqa: E402
+from matplotlib.collections import PathCollection  # noqa: E402
+from matplotlib.colors import to_rgba  # noqa: E402
+
+from rindices import plots  # noqa: E402
+from rindices.interop.muse import MUSE72_NAMES, muse_regions  # noqa: E402
+from rindices.plots.brain import colour_limit, glass, paint_labels, pattern_glass, place_regions, stat_mosaic  # noqa: E402
+
+LARGEST_SVG = 600_000
+ASEG = (
+    "{}-Thalamus-Proper",
+    "{}-Thalamus",
+    "{}-Caudate",
+    "{}-Putamen",
+    "{}-Pallidum",
+    "{}-Hippocampus",
+    "{}-Amygdala",
+    "{}-Accumbens-area",
+    "{}-VentralDC",
+    "{}-Cerebellum-Cortex",
+    "{}-Cerebellum-White-Matter",
+    "{}-Cerebral-White-Matter",
+    "{}-Lateral-Ventricle",
+    "{}-Inf-Lat-Vent",
+)
+ASEG_MIDDLE = (
+    "Brain-Stem",
+    "3rd-Ventricle",
+    "4th-Ventricle",
+    "CC_Anterior",
+    "CC_Mid_Anterior",
+    "CC_Central",
+    "CC_Mid_Posterior",
+    "CC_Posterior",
+)
+
+
+def embedded():
+    text = files("rindices.simulate").joinpath("reference_population.json").read_text(encoding="utf-8")
+    return json.loads(text)["regions"]
+
+
+def muse(form):
+    rows = [row for row in muse_regions().reset_index().to_dict("records") if row["short"] or "{short}" not in form]
+    sides = {"left": "Left ", "right": "Right ", "none": ""}
+    return [form.format(side=sides[row["hemisphere"]], **row) for row in rows]
+
+
+def centre(name):
+    [point] = place_regions([name]).centres[["x", "y", "z"]].to_numpy()
+    return tuple(point)
+
+
+def texts(figure):
+    return [text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text"))]
+
+
+def marks(axes):
+    """Return place, colour and area of each mark."""
+    clouds = [cloud for cloud in axes.collections if isinstance(cloud, PathCollection)]
+    return [
+        (*point, tuple(colour), cloud.get_sizes()[0])
+        for cloud in clouds
+        for point, colour in zip(cloud.get_offsets(), cloud.to_rgba(cloud.get_array()), strict=True)
+    ]
+
+
+def panels(figure):
+    """Return the panels with marks, row by row."""
+    return [axes for axes in figure.axes if marks(axes)]
+
+
+def patterns(names, n_patterns=2):
+    rng = np.random.default_rng(0)
+    rows = [{"region": name, "pattern": pattern} for pattern in range(1, n_patterns + 1) for name in names]
+    return pd.DataFrame(rows).assign(change_sd=rng.normal(size=len(rows)))
+
+
+def grid(shape=(46, 55, 46), size=4.0):
+    """Return the affine of a coarse grid over the head."""
+    affine = np.diag([size, size, size, 1.0])
+    affine[:3, 3] = -size * np.array(shape) / 2 + [0, -18, 10]
+    return affine
+
+
+def image(function, shape=(46, 55, 46), size=4.0):
+    affine = grid(shape, size)
+    places = nibabel.affines.apply_affine(affine, np.stack(np.indices(shape), axis=-1))
+    return nibabel.Nifti1Image(function(places).astype(np.float32), affine)
+
+
+def blob(places, where, height):
+    return height * np.exp(-((places - np.asarray(where)) ** 2).sum(axis=-1) / 200)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        embedded(),
+        MUSE72_NAMES,
+        muse("MUSE_Volume_{number}"),
+        muse("H_MUSE_Volume_{number}"),
+        muse("{side}{name}"),
+        muse("{side}{short}"),
+        muse("{side}{short} {name}"),
+        [name.format(side) for side in ("Left", "Right") for name in ASEG],
+        ASEG_MIDDLE,
+    ],
+    ids=["embedded", "muse72", "numbers", "harmonised", "names", "short", "both", "aseg", "aseg middle"],
+)
+def test_known_regions_are_placed(names):
+    placed = place_regions(names)
+    assert placed.missing == []
+    assert set(placed.centres["region"]) == set(names)
+
+
+def test_sides_mirror_each_other():
+    for name in embedded():
+        if name.startswith("l"):
+            left, right = centre(name), centre("r" + name[1:])
+            assert left[0] < 0
+            assert right == (-left[0], *left[1:])
+
+
+def test_a_region_has_one_place_under_all_its_names():
+    same = (
+        "rHip",
+        "MUSE_Volume_47",
+        "DL_MUSE_Volume_47",
+        "Right Hippocampus",
+        "right hippocampus",
+        "Right-Hippocampus",
+    )
+    assert {centre(name) for name in same} == {(27.0, -21.0, -15.0)}
+    assert centre("lh_G_cuneus_volume") == centre("ctx-lh-cuneus") == centre("lCun") == centre("Left Cun cuneus")
+    both = place_regions(["MUSE_47+48 hippocampus"]).centres
+    assert sorted(both["x"]) == [-27.0, 27.0]
+    assert centre("MUSE_95 corpus callosum")[0] == centre("Brain-Stem")[0] == 0.0
+
+
+def test_what_is_not_known_is_told_and_nothing_is_guessed():
+    odd = ["lh_S_central_volume", "PO", "ACC", "lACC", "MUSE_Volume_601", "MUSE_47+999", "", "Left", "47", "PT_volume"]
+    placed = place_regions(["lHip", *odd, "lHip"])
+    assert placed.missing == odd
+    assert placed.centres["region"].tolist() == ["lHip"]
+
+
+@pytest.mark.skipif("RINDICES_DATA" not in os.environ, reason="RINDICES_DATA is not set")
+def test_freesurfer_gyri_and_nuclei_of_a_real_table():
+    columns = pd.read_csv(Path(os.environ["RINDICES_DATA"]) / "abide1_volumes.csv", nrows=1).columns[9:]
+    placed = place_regions(columns)
+    assert len(columns) == 164
+    assert placed.centres["region"].nunique() == len(placed.centres) == 86
+    assert all(re.match("[lr]h_(S|G|Lat_Fis)", name) for name in placed.missing)
+
+
+def test_centres_lie_in_the_brain_and_grey_ones_at_grey_matter():
+    from nilearn.datasets import load_mni152_brain_mask, load_mni152_gm_template
+    from scipy.ndimage import maximum_filter
+
+    mask, grey = load_mni152_brain_mask(resolution=2), load_mni152_gm_template(resolution=2)
+    near = maximum_filter(grey.get_fdata(dtype=np.float32), size=5)
+    known = place_regions(muse("MUSE_Volume_{number}")).centres
+    tissue = muse_regions()["tissue"].to_numpy()
+    voxels = np.round(nibabel.affines.apply_affine(np.linalg.inv(mask.affine), known[["x", "y", "z"]])).astype(int)
+    assert mask.get_fdata()[tuple(voxels.T)].all()
+    assert (near[tuple(voxels.T)][tissue == "grey"] > 0.5).all()
+
+
+def test_marks_have_places_colours_and_sizes_of_their_changes():
+    table = pd.DataFrame(
+        {"region": ["lHip", "rHip", "Left-Amygdala", "nowhere"], "change_sd": [-2.0, 1.0, 0.0, 9.0], "pattern": 1}
+    )
+    table = pd.concat([table, table.assign(pattern=2, change_sd=[-0.5, 4.0, 0.0, 9.0])])
+    figure = pattern_glass(table, 1)
+    drawn = panels(figure)
+    assert len(drawn) == 12
+    colours = plots.brain.sheet.COLOURS
+    for column, severity in enumerate((0.25, 0.5, 0.75, 1.0)):
+        left, right, above = (drawn[row * 4 + column] for row in range(3))
+        # The strongest change of any pattern that is drawn, 4, is where the colours end.
+        hip = {side: to_rgba(colours(0.5 + value * severity / 8)) for side, value in (("l", -2.0), ("r", 1.0))}
+        assert {(x, y): colour for x, y, colour, _ in marks(left)}[-21, -15] == pytest.approx(hip["l"], abs=0.02)
+        assert [(x, y) for x, y, *_ in marks(right)] == [(-21, -15)]
+        assert marks(right)[0][2] == pytest.approx(hip["r"], abs=0.02)
+        assert {(x, y) for x, y, *_ in marks(above)} == {(-27, -21), (27, -21), (-23, -4)}
+        areas = {x: area for x, _, _, area in marks(above)}
+        assert areas[-27] >= areas[27] >= areas[-23]
+        assert severity < 1 or areas[-27] > areas[27] > areas[-23]
+    # Anterior is left in the view of the left side, and right in that of the right side.
+    assert drawn[0].get_xlim()[0] > drawn[0].get_xlim()[1]
+    assert drawn[4].get_xlim()[0] < drawn[4].get_xlim()[1]
+
+
+def test_words_of_the_figure():
+    names = ["lHip", "rHip", "nowhere", "MUSE_47+48 hippocampus"]
+    written = texts(pattern_glass(patterns(names), 2))
+    for words in ("Pattern 2", "severity 0.25", "severity 1", "left side", "right side", "from above", "L", "R"):
+        assert words in written
+    assert "Schematic positions: approximate centres, 3 of 4 regions. Larger marks: larger changes." in written
+    assert "A region of both sides together has a mark on each." in written
+    assert "Severities below 1 are scaled linearly from severity 1." in written
+    assert "Change (sd of controls); the same scale for all patterns" in written
+
+
+def test_severities_of_the_table_are_not_scaled():
+    table = patterns(["lHip", "lAmy"], 1)
+    told = pd.concat([table.assign(severity=step, change_sd=-(step**2)) for step in (0.0, 0.5, 1.0)])
+    figure = pattern_glass(told, 1)
+    assert not any("scaled" in text for text in texts(figure))
+    assert [text for text in texts(figure) if text.startswith("severity")] == ["severity 0.5", "severity 1"]
+    half = marks(panels(figure)[0])[0][2]
+    assert half == pytest.approx(to_rgba(plots.brain.sheet.COLOURS(0.5 - 0.25 / 2)), abs=0.02)
+
+
+def test_scale_is_common_to_all_patterns():
+    table = patterns(embedded(), 5)
+    limit = colour_limit(table["change_sd"])
+    assert limit >= table["change_sd"].abs().max() > 0.9 * limit
+    for number in (1, 5):
+        [scale] = [axes for axes in pattern_glass(table, number).axes if axes.get_label() == "scale"]
+        assert scale.get_xlim() == (-limit, limit)
+
+
+@pytest.mark.parametrize(
+    ("values", "limit"),
+    [([0.0312, -0.04], 0.04), ([-2.01], 2.1), ([np.nan, 123.0], 130.0), ([0.0], 1.0), ([], 1.0), ([1e-9], 1e-9)],
+)
+def test_colours_end_at_a_round_number(values, limit):
+    assert colour_limit(values) == pytest.approx(limit)
+
+
+def test_what_cannot_be_drawn():
+    with pytest.raises(ValueError, match=r"among \[1, 2\], found 3"):
+        pattern_glass(patterns(["lHip"]), 3)
+    with pytest.raises(ValueError, match="None of 2 regions can be placed on the brain, for example 'x'"):
+        pattern_glass(patterns(["x", "y"]), 1)
+    with pytest.raises(ValueError, match="limit of the colours above 0, found 0"):
+        colour_limit([1.0], 0)
+
+
+def test_without_nilearn_it_is_told_how_to_get_it(monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.split(".")[0] == "nilearn":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"pip install 'rindices\[imaging\]'"):
+        pattern_glass(patterns(["lHip"]), 1)
+
+
+def labels(dtype=np.int16):
+    data = np.zeros((4, 4, 4), dtype=dtype)
+    data[0], data[1], data[2, 0, 0] = 7, 3000, -2
+    return nibabel.Nifti1Image(data, grid((4, 4, 4)))
+
+
+def names_of(**columns):
+    return pd.DataFrame({"label": [7, 3000, 5], "region": ["a", "b", "c"]} | columns)
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.int32, np.float64])
+def test_labels_are_painted(dtype):
+    painted = paint_labels(labels(dtype), names_of(), pd.Series({"a": -1.5, "b": 2.0, "c": 3.0, "d": 1.0}))
+    data = painted.image.get_fdata()
+    expected = np.zeros((4, 4, 4))
+    expected[0], expected[1] = -1.5, 2.0
+    assert (data == expected).all()
+    assert (painted.image.affine == grid((4, 4, 4))).all()
+    assert painted.without_label == ["c", "d"]
+    assert painted.without_region == [-2]
+    assert painted.note == "2 regions without a label in the image, 1 label of the image without a region"
+
+
+def test_other_names_of_columns_files_and_a_single_volume(tmp_path):
+    atlas = labels()
+    single = nibabel.Nifti1Image(np.asanyarray(atlas.dataobj)[..., None], atlas.affine)
+    nibabel.save(single, tmp_path / "atlas.nii.gz")
+    table = pd.DataFrame({"index": [7, 3000, -2], "name": ["a", "a", "b"]})
+    painted = paint_labels(tmp_path / "atlas.nii.gz", table, pd.Series({"a": 1.0, "b": np.nan}))
+    assert (painted.image.get_fdata()[:2] == 1).all()
+    assert painted.without_region == [-2]
+
+
+@pytest.mark.parametrize(
+    ("atlas", "names", "change", "message"),
+    [
+        (labels(), names_of(), {"x": 1.0}, "example 'x', the table of the atlas 'a'"),
+        (labels(), names_of(label=[7, 7, 5]), {"a": 1.0}, "Label 7 is twice"),
+        (labels(), names_of(label=["7", "x", "5"]), {"a": 1.0}, "'label' .* has 'x' in row 2"),
+        (
+            labels(),
+            names_of().drop(columns="region"),
+            {"a": 1.0},
+            r"needs a column 'region' \(or 'name'\), found label",
+        ),
+        (image(lambda places: places[..., 0] / 7), names_of(), {"a": 1.0}, "should have whole numbers"),
+        (image(lambda places: np.full(places.shape[:3], np.nan)), names_of(), {"a": 1.0}, "found nan in"),
+        (nibabel.Nifti1Image(np.zeros((4, 4, 4, 2)), np.eye(4)), names_of(), {"a": 1.0}, "found 4 × 4 × 4 × 2"),
+        ("nowhere.nii", names_of(), {"a": 1.0}, "'nowhere.nii' cannot be read as an image"),
+    ],
+)
+def test_bad_atlases(atlas, names, change, message):
+    with pytest.raises(ValueError, match=message):
+        paint_labels(atlas, names, pd.Series(change))
+
+
+def test_two_values_for_a_region():
+    with pytest.raises(ValueError, match="'a' has two values"):
+        paint_labels(labels(), names_of(), pd.Series([1.0, 2.0], index=["a", "a"]))
+
+
+def shown(axes):
+    """Return the values that the last image of a panel shows."""
+    return np.ma.filled(np.ma.masked_invalid(axes.images[-1].get_array()), 0) if axes.images else np.zeros(1)
+
+
+def test_glass_shows_each_side_its_own():
+    left = image(lambda places: blob(places, (-40, 0, 0), -5.0) + blob(places, (40, 0, 0), 2.0))
+    figure = glass(left, "t", threshold=1.0)
+    drawn = [axes for axes in figure.axes if axes.images]
+    extremes = [(shown(axes).min(), shown(axes).max()) for axes in drawn]
+    assert extremes[0] == pytest.approx((-5, 0), abs=0.3)
+    assert extremes[1] == pytest.approx((0, 2), abs=0.3)
+    assert extremes[2] == pytest.approx((-5, 2), abs=0.3)
+    assert all(((values == 0) | (np.abs(values) >= 1)).all() for values in map(shown, drawn))
+    assert {axes.images[-1].get_clim() for axes in drawn} == {(-5.0, 5.0)}
+    assert "Shown: values of 1 or more in either direction." in texts(figure)
+
+
+def test_several_images_share_a_scale():
+    whole = image(lambda places: blob(places, (-40, 0, 0), -5.0))
+    half = nibabel.Nifti1Image(whole.get_fdata() / 2, whole.affine)
+    figure = glass(
+        {"severity 0.5": half, "severity 1": whole}, "Change (sd of controls)", title="Pattern 1", note="a$b$"
+    )
+    limits = {picture.get_clim() for axes in figure.axes for picture in axes.images if axes.get_label() != "scale"}
+    assert limits == {(-5.0, 5.0)}
+    assert {"Pattern 1", "severity 0.5", "severity 1", r"a\$b\$", "left side"} <= set(texts(figure))
+
+
+def test_mosaic_shows_the_slices_that_it_names():
+    source = image(lambda places: np.where(np.abs(places).max(axis=-1) < 60, places[..., 2] + 0.5, np.nan))
+    figure = stat_mosaic(source, 0, "millimetres", limit=60)
+    found = {}
+    for axes in figure.axes:
+        for text in axes.texts:
+            if text.get_text().startswith("z ="):
+                found[int(text.get_text()[3:].replace("−", "-"))] = shown(axes)
+    assert len(found) == 14
+    for height, values in found.items():
+        inside = values[values != 0]
+        if abs(height) < 55:
+            assert inside.size
+            assert np.abs(inside - 0.5 - height).max() <= 4
+    assert sum("(left)" in text for text in texts(figure)) == 4
+    assert texts(figure).count("L") == texts(figure).count("R") == 14
+
+
+def test_nothing_above_the_threshold():
+    source = image(lambda places: blob(places, (0, 0, 0), 2.0))
+    for figure in (stat_mosaic(source, 3.5, "t"), glass(source, "t", threshold=3.5)):
+        assert "Nothing to show: no value reaches 3.5 in either direction." in texts(figure)
+    with pytest.raises(ValueError, match="threshold of 0 or more"):
+        stat_mosaic(source, -1, "t")
+
+
+def test_files_are_small_and_always_the_same():
+    rng = np.random.default_rng(1)
+    fine = image(lambda places: blob(places, (-27, -21, -15), -6.0), (150, 180, 150), 1.2)
+    fine = nibabel.Nifti1Image(fine.get_fdata() + rng.normal(size=fine.shape), fine.affine)
+    steps = {f"severity {step}": nibabel.Nifti1Image(fine.get_fdata() * step, fine.affine) for step in (0.6, 0.8, 1.0)}
+    table = patterns(embedded(), 3)
+    for make in (
+        lambda: pattern_glass(table, 3),
+        lambda: glass(steps, "t", threshold=2.0),
+        lambda: stat_mosaic(fine, 2.0, "t"),
+    ):
+        text = plots.figure_svg(make())
+        assert text == plots.figure_svg(make())
+        assert len(text) < LARGEST_SVG
+        identities = re.findall(r'\bid="((?!image)[^"]+)"', text)  # equal images share a name
+        assert len(identities) == len(set(identities))
+    assert pyplot.get_fignums() == []
+
+
+def test_images_stored_from_right_to_left_look_the_same():
+    source = image(lambda places: blob(places, (-40, 10, 20), -5.0))
+    flip = np.diag([-1.0, 1, 1, 1])
+    flip[0, 3] = source.shape[0] - 1
+    stored = nibabel.Nifti1Image(np.ascontiguousarray(source.get_fdata(dtype=np.float32)[::-1]), source.affine @ flip)
+    pairs = zip(glass(source, "t").axes, glass(stored, "t").axes, strict=True)
+    assert all(np.allclose(shown(one), shown(other)) for one, other in pairs if one.get_label() != "scale")
