@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "baselines": ["errors"],
     "analysis": ["errors"],
     "analysis.reproducibility": ["agreement", "analysis"],
+    "imaging": ["files", "analysis"],
     "core": [],
     "core.devices": [],
     "core.networks": ["config"],

@@ -55,7 +55,7 @@ def subgroup_sizes(
     """
     n_controls = int(in_group(group, "control").sum())
     rows = []
-    for found in _subgroups(r_indices, group, low, high):
+    for found in subgroups_of(r_indices, group, low, high):
         n_people = int(found.members.sum())
         note = f"fewer than {smallest} patients" if n_people < smallest else ""
         note = note or (f"fewer than {smallest} controls" if n_controls < smallest else "")
@@ -93,7 +93,7 @@ def subgroup_effects(
     controls = regions[in_group(group, "control")]
     tables: list[pd.DataFrame] = []
     known: dict[bytes, pd.DataFrame] = {}  # the low subgroup is compared once
-    for found in _subgroups(r_indices, group, low, high):
+    for found in subgroups_of(r_indices, group, low, high):
         n_people, key = int(found.members.sum()), found.members.tobytes()
         if min(n_people, len(controls)) < smallest:
             continue
@@ -108,7 +108,8 @@ def subgroup_effects(
     return table
 
 
-def _subgroups(r_indices: pd.DataFrame, group: ArrayLike, low: float, high: float) -> Iterator[_Subgroup]:
+def subgroups_of(r_indices: pd.DataFrame, group: ArrayLike, low: float, high: float) -> Iterator[_Subgroup]:
+    """Give the patients of each pattern and level, one after the other."""
     if not 0 < low < high:
         raise InputError(
             f"Limits of subgroups should be positive and the first below the second; found {shown(float(low))} and "

@@ -161,7 +161,10 @@ def _fit(
     describe_cohort(cohort)
     settings = settings_of(cohort, source | {"unit": unit}, options)
     if not overwrite and is_complete(out, settings):
-        console.print("This very run is already complete: nothing to do. --overwrite makes it again.")
+        console.print(
+            "This very run is already complete: nothing to do. --overwrite makes it again; "
+            f"rindices report {out} writes only its report again (--show-ids, --figures, --subgroup-limits)."
+        )
         describe_places(out, report=(out / "report.html").is_file())
         log("done", status="done", exit_code=0, out=str(out))
         console.print("Done before.", style="green")

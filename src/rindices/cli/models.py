@@ -60,9 +60,8 @@ def apply(
     )
     flagged = int((people.flags != "").sum())
     if flagged:
-        console.print(
-            f"{flagged} of them lie outside what the model was trained on: see the column flags.", style="yellow"
-        )
+        lie = counted(flagged, "of them lies", "of them lie")
+        console.print(f"{lie} outside what the model was trained on: see the column flags.", style="yellow")
     console.print(f"R-indices: {out}")
     if report is not None:
         from rindices.reporting import report_of_people

@@ -25,6 +25,7 @@ __all__ = ["MIN_SITE_CONTROLS", "CovariateSpec", "check_covariates", "group_sepa
 # Numbers in these columns are names of places or machines: a slope over them would mean nothing.
 ALWAYS_CATEGORIES = frozenset({"site", "scanner"})
 MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
+RECODE = "Code it as in the training table, or remove these people."
 SEPARATING_AUC = 0.95
 SEPARATING_ACCURACY = 0.95
 
@@ -38,7 +39,8 @@ def read_covariates(
     """
     columns: dict[str, NDArray] = {}
     for name in names:
-        require_column(frame, name, "a covariate", "Correct the name in --covariates, or add the column.")
+        remedy = "Correct the name (--covariates, --smooth, --interactions or --proportion), or add the column."
+        require_column(frame, name, "a covariate", remedy)
         column = frame[name]
         text = name.casefold() in ALWAYS_CATEGORIES or name in categories
         if not text and not has_numbers(column):
@@ -175,17 +177,24 @@ class CovariateSpec:
         codes = tuple(map(float, different)) if len(different) == 2 else None
         return cls(name, minimum=float(different[0]), maximum=float(different[-1]), codes=codes)
 
-    def read(self, frame: pd.DataFrame, roster: Roster, *, strangers: bool = False) -> list[float] | list[str]:
+    def read(
+        self,
+        frame: pd.DataFrame,
+        roster: Roster,
+        *,
+        strangers: bool = False,
+        remedy: str = RECODE,
+    ) -> list[float] | list[str]:
         """Return the covariate of new people, refusing an absent column, another coding and, mostly, strangers.
 
-        With ``strangers``, categories that training did not see may pass.
+        With ``strangers``, categories that training did not see may pass; ``remedy`` says what to do about them.
         """
         require_column(frame, self.name, "a covariate of the model", "Add the column, coded as in the training table.")
         column = frame[self.name]
         if self.categories is not None:
             categories = _categories(column, roster)
             if not strangers:
-                self._refuse_others(pd.Series(categories), self.categories, roster)
+                self._refuse_others(pd.Series(categories), self.categories, roster, remedy)
             return categories
         if not has_numbers(column) and column.notna().any() and share_of_numbers(column) < MOSTLY_NUMBERS:
             found = listed(sorted(set(column.dropna())))
@@ -196,13 +205,13 @@ class CovariateSpec:
             )
         numbers = number_block(frame, [self.name], roster, kind="covariate")[:, 0]
         if self.codes is not None:
-            self._refuse_others(pd.Series(numbers), self.codes, roster)
+            self._refuse_others(pd.Series(numbers), self.codes, roster, remedy)
         return [float(number) for number in numbers]
 
     def _range(self) -> str:
         return f"{shown(self.minimum)} to {shown(self.maximum)}"
 
-    def _refuse_others(self, values: pd.Series, known: Sequence[object], roster: Roster) -> None:
+    def _refuse_others(self, values: pd.Series, known: Sequence[object], roster: Roster, remedy: str) -> None:
         unknown = np.flatnonzero(~values.isin(list(known)))
         if len(unknown):
             first = int(unknown[0])
@@ -210,8 +219,7 @@ class CovariateSpec:
                 f"Covariate {self.name!r} was coded {listed(map(shown, known), 10)} in training, "
                 f"but this table has {listed(map(shown, sorted(set(values))), 10)}.\n"
                 f"The first unknown value is {shown(values.iloc[first])!r} in {roster.at(first)} "
-                f"({counted(len(unknown), 'person', 'people')} in all).\n"
-                "Code it as in the training table, or remove these people."
+                f"({counted(len(unknown), 'person', 'people')} in all).\n" + remedy
             )
 
     def beyond(self, values: NDArray) -> list[str]:

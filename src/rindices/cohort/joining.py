@@ -114,10 +114,12 @@ def _refuse_bad_keys(
         who = listed(map(repr, first.split("\t")), joiner=" and ")
         a_visit = visit_column is not None and visit_column in other.columns and len(keys) == 1
         remedy = (
-            f"Tell the visits apart with --visit {visit_column}, or keep one row a person."
-            if a_visit
-            else f"Keep one row a person{' and visit' if len(keys) > 1 else ''}."
+            "Keep one row a person. If these are visits, which the main table has too, name their column with --visit."
         )
+        if a_visit:
+            remedy = f"Tell the visits apart with --visit {visit_column}, or keep one row a person."
+        elif len(keys) > 1:
+            remedy = "Keep one row a person and visit."
         raise InputError(
             f"{source} has {who} in rows {listed(rows[(there == first).to_numpy()], joiner=' and ')}, so it cannot be "
             f"joined to the people.\n{remedy}"

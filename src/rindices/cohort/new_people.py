@@ -15,6 +15,7 @@ from rindices.cohort.cells import Roster, has_numbers, read_roster, tidy_table
 from rindices.cohort.clinical import read_clinical
 from rindices.cohort.columns import Names, expand_names, is_region_name, wanted_names
 from rindices.cohort.contract import STATISTICS, Contract
+from rindices.cohort.covariates import RECODE
 from rindices.cohort.dictionary import apply_dictionary
 from rindices.cohort.gaps import number_block
 from rindices.cohort.labels import NO_LABEL, groups_of, label_text
@@ -25,6 +26,7 @@ __all__ = ["People", "check_people", "read_people"]
 
 # A new person may exceed the training range of a region by this share of it before being flagged.
 RANGE_MARGIN = 0.1
+_NEW_SITE = "Write the site as in the training table, or score these people uncorrected with --new-sites uncorrected."
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +133,15 @@ def check_people(
     roster = read_roster(table, contract.id_column, "Rename the column as in the training table.", visit)
     scores = _check_columns(table, contract, visit, exclude, clinical)
     site = contract.site_column if new_sites == "uncorrected" else None
-    covariates = {spec.name: spec.read(table, roster, strangers=spec.name == site) for spec in contract.covariates}
+    covariates = {
+        spec.name: spec.read(
+            table,
+            roster,
+            strangers=spec.name == site,
+            remedy=_NEW_SITE if spec.name == contract.site_column else RECODE,
+        )
+        for spec in contract.covariates
+    }
     block = number_block(table, contract.features, roster, kind="region")
     # What is not known becomes NaN, which nothing lies below or above.
     minimum, median, maximum = (np.array(getattr(contract, name), float) for name in STATISTICS)

@@ -61,7 +61,10 @@ def assign_roles(
     named: dict[str, str] = {}
     for name, part in (*parts, *((name, "a clinical score") for name in scores)):
         if name in named:
-            raise InputError(f"Column {name!r} is {named[name]}, so it cannot be {part} too.\nName another column.")
+            remedy = " If it comes from a table of scores, take it out there." if part == "a clinical score" else ""
+            raise InputError(
+                f"Column {name!r} is {named[name]}, so it cannot be {part} too.\nName another column.{remedy}"
+            )
         named[name] = part
     return Roles(named, id_column, diagnosis, tuple(covariates), scores, site, visit)
 

@@ -1,0 +1,15 @@
+"""Brain images of the people: where in the brain patients of a pattern differ from controls."""
+
+from rindices.imaging.clusters import cluster_table
+from rindices.imaging.maps import read_map_table
+from rindices.imaging.voxelwise import Comparison, compare_maps
+from rindices.imaging.writing import comparison_table, write_comparisons
+
+__all__ = [
+    "Comparison",
+    "cluster_table",
+    "compare_maps",
+    "comparison_table",
+    "read_map_table",
+    "write_comparisons",
+]
