@@ -49,7 +49,7 @@ def _clinical(folder: Folder, variables: pd.DataFrame, settings: pd.DataFrame) -
         1: folder.of_paper("Table 2", measure="correlation with r2 (medial temporal)"),
         2: folder.of_paper("Table 2", measure="correlation with r1 (diffuse)"),
     }
-    for pattern, label in ((1, "medial temporal"), (2, "frontal")):
+    for pattern, label in ((1, "medial temporal"), (2, "frontal (in the paper: diffuse)")):
         of = own[own["pattern"] == pattern]
         table[f"{label}: true"] = of["truth"].map(signed)
         table["R-index" + " " * pattern] = of["consensus"].map(signed)
@@ -65,7 +65,8 @@ def _clinical(folder: Folder, variables: pd.DataFrame, settings: pd.DataFrame) -
         f"![Correlations by R-indices against those by the truth](../results/{figure})",
         "",
         *paragraph(
-            f"Mean error {shown(float(error.mean()))}, largest {shown(float(error.max()))}; R-indices show",
+            f"Over both kinds of cohorts: mean error {shown(float(error.mean()))}, largest",
+            f"{shown(float(error.max()))}; R-indices show",
             f"{100 * shrink:.0f} % of a true correlation: a measure with error shows less than all of it.",
         ),
     ]

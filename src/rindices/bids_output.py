@@ -142,7 +142,7 @@ def _entry(name: str, table: pd.DataFrame, summary: Mapping[str, Any]) -> dict[s
             text = f"Standard deviation of r{number} over the repetitions of the training; n/a with a single one"
             return {"Description": text, "Units": "arbitrary", "Minimum": 0, "Derivative": True}
         # Not clipped, so there is neither minimum nor maximum to promise.
-        text = f"R-index of pattern {number}: about 0 as in controls, about 1 where it is most severe"
+        text = f"R-index of pattern {number}: about 0.1 as in controls, about 1 where it is most severe"
         return {"LongName": f"R-index {number}", "Description": text, "Units": "arbitrary", "Derivative": True}
     return dict(_KNOWN.get(name, {"Description": "As in r_indices.csv"}))
 

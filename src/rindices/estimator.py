@@ -95,6 +95,8 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     correlation_ : ndarray of shape (n_patterns, n_patterns) or None
         Correlation of severities (of their normal scores) that was learned, mean over repetitions; None where they were
         taken to be independent.
+    reliability_ : tuple of (bool or None, str)
+        Whether `SurrealGANSearch` found the patterns reliable, and why; None where that was not judged.
     models_ : Parameters
         Weights of the members, patterns in the same order in all.
     preprocessing_ : Preprocessing
@@ -195,6 +197,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.preset_, self.seed_ = replace(preset, weights=weights), study.settings.seed
         self.contract_, self.preprocessing_ = prepared.contract, prepared.preprocessing
         self.step_, self.agreement_ = look.step, look.agreement
+        self.reliability_: tuple[bool | None, str] = (None, "")  # a search judges it
         self.members_, self.left_out_ = selected.members, selected.left_out
         self.history_ = pd.DataFrame(
             {"step": look.step, "n_models": look.n_models} | look.agreement._asdict() | look.losses

@@ -14,7 +14,7 @@ from rindices.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["atomic_file", "check_writable", "refuse_same", "write_csv"]
+__all__ = ["atomic_file", "check_folder", "check_writable", "refuse_same", "write_csv"]
 
 
 @contextmanager
@@ -72,6 +72,15 @@ def check_writable(path: Path) -> None:
         raise InputError(f"{parent} is a file, so {path} cannot be made below it.\nChoose another place with --out.")
     if not os.access(parent, os.W_OK):
         raise InputError(f"The folder {parent} cannot be written to.\nChoose another place with --out.")
+
+
+def check_folder(path: Path | None, option: str) -> None:
+    """Refuse, before any work is done, a folder that cannot be made."""
+    if path is None:
+        return
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path} is a file, but {option} needs a folder.\nGive the name of a folder.")
+    check_writable(path / "figure.svg")
 
 
 def refuse_same(out: Path, *inputs: Path) -> None:

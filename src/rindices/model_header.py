@@ -24,6 +24,7 @@ def header_of(model: Any) -> dict[str, Any]:
         "parameters": {name: value for name, value in parameters.items() if name not in _NOT_STORED},
         "contract": model.contract_.to_json(),
         "agreement": {name: None if np.isnan(value) else value for name, value in agreement.items()},
+        "reliability": list(getattr(model, "reliability_", (None, ""))),
         "left_out": [[member, why] for member, why in model.left_out_.items()],
         "correlation": None if model.correlation_ is None else model.correlation_.tolist(),
         "named": hasattr(model, "feature_names_in_"),
@@ -46,8 +47,19 @@ def fitted_of(header: Mapping[str, Any]) -> dict[str, Any]:
     return {f"{name}_": header[name] for name in _AS_THEY_ARE} | {
         "contract_": contract,
         "agreement_": Agreement(**agreement),
+        "reliability_": _reliability(header.get("reliability")),
         "left_out_": {int(member): str(why) for member, why in header["left_out"]},
         "correlation_": None if correlation is None else np.asarray(correlation, float),
         "n_features_in_": len(contract.features),
         **named,
     }
+
+
+def _reliability(found: Any) -> tuple[bool | None, str]:
+    """Return whether the patterns were found reliable, and why; files of earlier versions do not say."""
+    if found is None:
+        return None, ""
+    reliable, reason = found
+    if reliable not in (None, True, False):
+        raise ValueError(f"reliability should be true, false or unknown, found {reliable!r}")
+    return reliable, str(reason)

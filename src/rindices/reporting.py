@@ -54,7 +54,8 @@ def report_again(
     if summary["status"] == DONE and (clinical is not None or limits is not None):
         results = read_results(folder, summary.get("variables") or {})
         if clinical is not None:
-            results, names, told = _with_scores(results, clinical, id_column, visit_column)
+            before = tuple(summary.get("clinical") or ())
+            results, names, told = _with_scores(results, before, clinical, id_column, visit_column)
             summary["clinical"] = list(dict.fromkeys([*(summary.get("clinical") or []), *names]))
             summary["variables"] = results.kinds
         limits = limits or tuple(summary.get("subgroup_limits") or LIMITS)
@@ -68,7 +69,7 @@ def report_again(
 
 
 def _with_scores(
-    results: Results, path: Path, id_column: str, visit_column: str
+    results: Results, clinical: tuple[str, ...], path: Path, id_column: str, visit_column: str
 ) -> tuple[Results, list[str], tuple[str, ...]]:
     scores = read_table(path, text_columns=(id_column, visit_column))
     has_visits = "visit" in results.r_indices and visit_column in scores
@@ -76,14 +77,26 @@ def _with_scores(
     if id_column not in scores:
         raise InputError(f"{path.name} has no column {id_column!r}.\nName the column with the ids with --id.")
     scores = scores.rename(columns={theirs: ours for ours, theirs in keys.items()})
-    names = [str(name) for name in scores if name not in keys]
+    # What was corrected for, and who belongs to which group, is the run's and stays as it is.
+    taken = {*results.variables, "diagnosis", "group", "visit"} - {*clinical}
+    names = [str(name) for name in scores if name not in keys and name not in taken]
+    left = [str(name) for name in scores if name in taken and name not in keys]
+    if not names:
+        raise InputError(
+            f"{path.name} has no clinical scores that the run does not have otherwise.\nAdd their columns."
+        )
     who = results.r_indices[list(keys)].reset_index(drop=True)
-    # The newest word counts where a score was there before.
     joined, told = join_by_id(
         who, scores, "participant_id", visit_column="visit" if has_visits else None, source=path.name
     )
-    kept = results.variables.drop(columns=[name for name in names if name in results.variables]).reset_index(drop=True)
-    return replace(results, variables=kept.join(joined[names])), names, tuple(told)
+    variables = results.variables.reset_index(drop=True)
+    for name in names:
+        # The newest word counts; where there is none, what was known before stays.
+        variables[name] = (
+            joined[name].where(joined[name].notna(), variables[name]) if name in variables else joined[name]
+        )
+    notes = [f"Left as they are, because the run has them already: {', '.join(left)}."] if left else []
+    return replace(results, variables=variables), names, (*told, *notes)
 
 
 def report_of_people(
@@ -127,8 +140,8 @@ def report_of_people(
         "patterns_chosen_from_data": False,
         "repetitions": len(model.members_),
         "members_used": len(model.members_),
-        "reliable": None,
-        "reliable_reason": "The model was trained elsewhere.",
+        "reliable": False if model.reliability_[0] is False else None,
+        "reliable_reason": model.reliability_[1] or "The model was trained elsewhere.",
         "warnings": [],
         "control_labels": list(contract.control_labels),
         "patient_labels": list(contract.patient_labels),

@@ -94,7 +94,8 @@ def of_people(model: SurrealGAN, people: People) -> Results:
     """Score new people."""
     who: dict[str, Any] = {_ID: people.features.index}
     if people.visit is not None:
-        who |= {_VISIT: people.visit.to_numpy()}
+        years = np.full(len(people.features), np.nan) if people.years is None else people.years.to_numpy()
+        who |= {_VISIT: people.visit.to_numpy(), "years": years, "first_visit": people.first_visit}
     groups = {"diagnosis": people.diagnosis.to_numpy(), "group": people.group.to_numpy()}
     variables = _beside(people.covariates, people.clinical)
     record = pd.DataFrame(who | groups | {"used": True, "reason": "", "distance": np.nan})

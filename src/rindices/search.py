@@ -131,6 +131,7 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.verdict_ = (
             refits(swept, prepared.study, self.n_null, execution) if self.n_null else calibrated(swept, prepared.study)
         )
+        best.reliability_ = self.verdict_.reliable, self.verdict_.reason
         self.models_trained_, self.models_per_chunk_ = swept.models_trained, execution.models_per_chunk
         return self
 

@@ -37,6 +37,7 @@ from rindices.cli.options import (
 )
 from rindices.cli.stopping import Ending, guarded, interruptible
 from rindices.errors import InputError
+from rindices.files import check_folder
 
 if TYPE_CHECKING:
     from rindices.cohort import Cohort
@@ -128,7 +129,8 @@ def fit(
             "covariates": covariates,
         }
         roles |= {"site": site, "small_sites": small_sites, "visit": visit}
-        scores, tables = clinical_columns(clinical, names_of(join), id, visit)
+        others = {id, diagnosis, site, visit, proportion, *names_of(covariates), *names_of(smooth)} - {None}
+        scores, tables = clinical_columns(clinical, names_of(join), id, {str(name) for name in others})
         roles |= {"clinical": scores, "join": tables}
         roles |= {"dictionary": None if dictionary is None else str(dictionary)}
         roles |= {"drop_missing": drop_missing, "drop_outliers": drop_outliers}
@@ -152,6 +154,7 @@ def _fit(
     from rindices.run_folder import check_free, is_complete
 
     check_free(out)
+    _check_figures(wanted["figures"], out)
     expected, plan = source.pop("sha256", None), options.pop("models_per_chunk")
     cohort, unit = _read(source)
     if expected is not None and cohort.sha256 != expected:
@@ -172,6 +175,15 @@ def _fit(
     options = options | {"models_per_chunk": plan, "correction": corrected(source)}
     summary = train_and_write(cohort, options, out, wanted, settings=settings, overwrite=overwrite, **where)
     describe_run(summary, out, cohort, report=wanted["report"])
+
+
+def _check_figures(figures: Path | None, out: Path) -> None:
+    check_folder(figures, "--figures")
+    inside = figures is not None and out.resolve() in figures.resolve().parents
+    if figures is not None and inside and figures.resolve() != (out / "figures").resolve():
+        raise InputError(
+            f"--figures {figures} lies in the run folder.\nChoose {out / 'figures'}, or a folder elsewhere."
+        )
 
 
 def _read(source: dict[str, Any]) -> tuple[Cohort, str | None]:

@@ -13,7 +13,7 @@ from rindices.cli.console import console
 from rindices.cli.options import limits_of
 from rindices.cli.stopping import guarded
 from rindices.errors import InputError, counted, shown
-from rindices.files import check_writable, refuse_same
+from rindices.files import check_folder, check_writable, refuse_same
 
 if TYPE_CHECKING:
     from rindices.cohort import Contract, People
@@ -42,6 +42,9 @@ def apply(
     from rindices.cohort import Contract
     from rindices.model_file import read_header
 
+    if report is None and (show_ids or figures is not None):
+        raise InputError("--show-ids and --figures are about the report.\nAsk for one with --report FILE.")
+    check_folder(figures, "--figures")
     for path in (out, report):
         if path is not None:
             check_writable(path)
@@ -55,21 +58,31 @@ def apply(
     fitted = load_model(model)
     results = of_people(fitted, people)
     write_csv(results.r_indices, out, index=False)
-    console.print(
-        f"Scored {counted(len(people.features), 'person', 'people')} in {counted(len(contract.features), 'region')}."
-    )
+    console.print(f"Scored {_people(people)} in {counted(len(contract.features), 'region')}.")
     flagged = int((people.flags != "").sum())
     if flagged:
         lie = counted(flagged, "of them lies", "of them lie")
         console.print(f"{lie} outside what the model was trained on: see the column flags.", style="yellow")
+    reliable, reason = fitted.reliability_
+    if reliable is False:
+        console.print(
+            f"The model's patterns were not reliable: {reason} Do not interpret these R-indices.", style="bold red"
+        )
     console.print(f"R-indices: {out}")
     if report is not None:
         from rindices.reporting import report_of_people
 
-        about = {"model": {"file": model.name, "sha256": _sha256(model)}, "source": table.name}
+        about: dict[str, Any] = {"model": {"file": model.name, "sha256": _sha256(model)}, "source": table.name}
         names = tuple(people.clinical.columns)
         report_of_people(fitted, results, report, about=about, clinical=names, show_ids=show_ids, figures=figures)
         console.print(f"Report:    {report}")
+
+
+def _people(people: People) -> str:
+    if people.first_visit is None:
+        return counted(len(people.features), "person", "people")
+    n_people, n_visits = int(people.first_visit.sum()), len(people.features)
+    return f"{counted(n_people, 'person', 'people')} at {counted(n_visits, 'visit')}"
 
 
 def _sha256(path: Path) -> str:
@@ -79,13 +92,15 @@ def _sha256(path: Path) -> str:
 
 def _read_people(path: Path, contract: Contract, exclude: str, **roles: Any) -> People:
     """Read new people; volumes of single MUSE regions are summed where the model wants the sums."""
-    from rindices.cohort import check_people, read_table
+    from rindices.cohort import read_people
+    from rindices.cohort.bids import read_source
     from rindices.interop.muse import is_muse72, with_muse72
 
-    table = read_table(path, text_columns=(contract.id_column, contract.diagnosis_column))
-    if is_muse72(contract.features) and not {*contract.features} <= {*map(str, table.columns)}:
-        return check_people(with_muse72(table, exclude), contract, **roles)
-    return check_people(table, contract, exclude=exclude, **roles)
+    if is_muse72(contract.features):
+        given = {str(name) for name in read_source(path, id_column=contract.id_column).frame}
+        if not {*contract.features} <= given:
+            return read_people(path, contract, prepare=lambda table: with_muse72(table, exclude), **roles)
+    return read_people(path, contract, exclude=exclude, **roles)
 
 
 @app.command(name="import-official")
@@ -139,9 +154,11 @@ def describe(model: Model) -> None:
         "Preset": f"{parameters['preset']['name']}, seed {_known(header['seed'])}, step {header['step']:,}",
         "Repetitions": f"{len(header['members'])} used, {len(header['left_out'])} left out",
         "Agreement": "unknown (one repetition)" if agreement is None else f"{agreement:.3f} (0.5 is chance)",
+        "Reliable": {True: "yes", False: "no", None: "not judged"}[(header.get("reliability") or [None])[0]],
         "Controls": ", ".join(contract.control_labels) or "y = 0",
         "Patients": ", ".join(contract.patient_labels) or "y = 1",
         "Id column": contract.id_column,
+        "Visits": contract.visit_column or "one a person",
         "Covariates": "; ".join(spans) or "none",
         "Correction": _correction(parameters.get("correction")) or ("lines" if spans else "none"),
         "Unit": contract.unit or "not stated",
@@ -193,6 +210,7 @@ def report(
     """Write the report of a run again, with clinical scores that came later."""
     from rindices.report import write_report
 
+    check_folder(figures, "--figures")
     told: tuple[str, ...] = ()
     if clinical is None and subgroup_limits is None:  # nothing to compute: the engine is not needed
         try:

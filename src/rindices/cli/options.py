@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,15 +97,18 @@ def names_of(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def clinical_columns(clinical: str, join: list[str], id: str, visit: str | None) -> tuple[list[str], list[str]]:
-    """Return the clinical columns and the tables to join; of a table of scores all columns are clinical."""
+def clinical_columns(clinical: str, join: list[str], id: str, roles: Collection[str]) -> tuple[list[str], list[str]]:
+    """Return the clinical columns and the tables to join; of a table of scores all columns without another role."""
     from rindices.cohort import read_table
-    from rindices.cohort.columns import wanted_names
+    from rindices.cohort.columns import NON_REGION_NAMES, wanted_names
 
     if not clinical.casefold().endswith((".csv", ".tsv", ".parquet", ".csv.gz", ".tsv.gz")):
         return list(wanted_names(clinical)), join
     columns = [str(name) for name in read_table(clinical, text_columns=(id,))]
-    return [name for name in columns if name not in (id, visit)], [*join, clinical]
+    scores = [name for name in columns if name not in roles and name.casefold() not in NON_REGION_NAMES]
+    if not scores:
+        raise InputError(f"{clinical} has no clinical scores: all its columns have another role.")
+    return scores, [*join, clinical]
 
 
 def limits_of(text: str) -> tuple[float, float]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from rindices.cohort.dictionary import apply_dictionary
 from rindices.cohort.gaps import number_block
 from rindices.cohort.labels import NO_LABEL, groups_of, label_text
 from rindices.cohort.units import check_units
+from rindices.cohort.visits import first_visits, read_timeline, years_since_first
 from rindices.errors import InputError, counted, did_you_mean, listed
 
 __all__ = ["People", "check_people", "read_people"]
@@ -49,6 +51,8 @@ class People:
         Clinical scores: numbers as float64, categories as text, gaps as NaN.
     visit
         The visit as in the table; None without visits.
+    years, first_visit
+        Time since the person's first visit where it can be told, and whether this is it; None without visits.
     """
 
     features: pd.DataFrame
@@ -58,18 +62,24 @@ class People:
     flags: pd.Series
     clinical: pd.DataFrame
     visit: pd.Series | None = None
+    years: pd.Series | None = None
+    first_visit: NDArray[np.bool_] | None = None
 
 
 def read_people(
     path: str | Path,
     contract: Contract,
     *,
+    prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
     exclude: Names = (),
     clinical: Names = (),
     visit: str | None = None,
     new_sites: Literal["refuse", "uncorrected"] = "refuse",
 ) -> People:
-    """Read new people from a file or a BIDS dataset and check them; see `check_people`."""
+    """Read new people from a file or a BIDS dataset and check them; see `check_people`.
+
+    `prepare` changes the table after it was read and before it is checked.
+    """
     source = read_source(
         path,
         text_columns=(contract.id_column, contract.diagnosis_column),
@@ -79,6 +89,7 @@ def read_people(
     frame = source.frame
     if source.dictionary is not None:
         frame, _ = apply_dictionary(frame, source.dictionary, checked=[spec.name for spec in contract.covariates])
+    frame = frame if prepare is None else prepare(frame)
     return check_people(frame, contract, exclude=exclude, clinical=clinical, visit=visit, new_sites=new_sites)
 
 
@@ -159,8 +170,21 @@ def check_people(
         group=pd.Series(group, index=roster.ids, name="group"),
         flags=_flags(outside, covariate_table, contract, roster),
         clinical=read_clinical(table, scores, roster).set_axis(roster.ids, axis=0),
-        visit=None if visit is None else table[visit].set_axis(roster.ids).rename("visit"),
+        **({} if visit is None else _visits(table, visit, roster)),
     )
+
+
+def _visits(table: pd.DataFrame, visit: str, roster: Roster) -> dict[str, Any]:
+    """Return when the visits were, by their column or by an age that grows."""
+    line = read_timeline(table[visit], roster)
+    ages = [name for name in table if str(name).casefold() == "age" and has_numbers(table[name])]
+    age = table[ages[0]].to_numpy(dtype=np.float64) if ages else None
+    years, _ = years_since_first(roster.ids, line, age, visit)
+    return {
+        "visit": table[visit].set_axis(roster.ids).rename("visit"),
+        "years": None if years is None else pd.Series(years, index=roster.ids, name="years"),
+        "first_visit": first_visits(roster.ids, line.rank),
+    }
 
 
 def _labels(table: pd.DataFrame, contract: Contract, roster: Roster) -> pd.Series:

@@ -137,6 +137,7 @@ def _as_model(source: OfficialModel, features: Names, covariates: Names) -> Surr
         "agreement": Agreement(np.nan, np.nan, np.nan),
         "correlation": source.correlation(),
         "step": source.entry if source.n_updates is None else source.n_updates,
+        "reliability": (None, ""),
         "seed": None,  # the authors' random numbers are not known
         "n_features_in": source.n_regions,
         "feature_names_in": np.array(contract.features, dtype=object),

@@ -17,9 +17,11 @@ def people_section(results: RunResults, gallery: Gallery, *, show_ids: bool) -> 
     flow, people = results.analyses.flow, results.analyses.people
     if flow is None and people is None:
         return None
+    what = "Visits" if "visit" in results.r_indices else "People"
     flagged = people[people["flags"].str.strip() != ""] if people is not None else None
     return {
-        "flow": None if flow is None else _flow_table(flow[flow["site"] == "all"], "People read, left out and used"),
+        "flow": None if flow is None else _flow_table(flow[flow["site"] == "all"], f"{what} read, left out and used"),
+        "applied": results.applied,
         "sites": _sites(flow),
         "n_read": None if people is None else len(people),
         "n_used": None if people is None else int(people["used"].sum()),
