@@ -1,6 +1,7 @@
 """From a research spreadsheet to a report, as a user does it: sites, visits, clinical scores, gaps, BIDS."""
 
 import json
+import shutil
 import tomllib
 
 import numpy as np
@@ -183,13 +184,7 @@ def test_scores_that_came_later_are_joined_by_id(fitted, tmp_path):
     ids = table["participant_id"].unique()
     later = pd.DataFrame({"participant_id": [*ids[:100], "stranger"], "tau": np.arange(101.0)})
     later.to_csv(tmp_path / "tau.csv", index=False)
-    copy = tmp_path / "run"
-    copy.mkdir()
-    for path in out.rglob("*"):
-        if path.is_file():
-            target = copy / path.relative_to(out)
-            target.parent.mkdir(exist_ok=True, parents=True)
-            target.write_bytes(path.read_bytes())
+    copy = shutil.copytree(out, tmp_path / "run")
     result = run("report", copy, "--clinical", tmp_path / "tau.csv", "--subgroup-limits", "0.3,0.6")
     assert result.exit_code == 0, result.output
     found = pd.read_csv(copy / "analysis" / "associations.csv")
@@ -199,6 +194,90 @@ def test_scores_that_came_later_are_joined_by_id(fitted, tmp_path):
     assert json.loads((copy / "summary.json").read_text())["subgroup_limits"] == [0.3, 0.6]
     before, after = (pd.read_csv(folder / "r_indices.csv") for folder in (out, copy))
     pd.testing.assert_frame_equal(before, after)
+
+
+def test_scores_that_came_later_change_neither_covariates_nor_what_they_do_not_know(fitted, tmp_path):
+    _, out, table = fitted
+    copy = shutil.copytree(out, tmp_path / "run")
+    some = table[table["session"] == "bl"].head(3)
+    later = some[["participant_id"]].assign(age=1.0, diagnosis="?", memory=9.0)
+    later.to_csv(tmp_path / "later.csv", index=False)
+    result = run("report", copy, "--clinical", tmp_path / "later.csv")
+    assert result.exit_code == 0, result.output
+    assert "age" in result.output
+    before, after = (pd.read_csv(folder / "variables.csv") for folder in (out, copy))
+    pd.testing.assert_series_equal(before["age"], after["age"])
+    known = after["participant_id"].isin(some["participant_id"])
+    assert (after.loc[known, "memory"] == 9).all()
+    pd.testing.assert_series_equal(before.loc[~known, "memory"], after.loc[~known, "memory"])
+    assert json.loads((copy / "summary.json").read_text())["clinical"] == ["memory", "gene", "education_level"]
+
+
+def test_new_people_with_visits_count_once(fitted, tmp_path):
+    _, out, table = fitted
+    used = table.drop(index=7)
+    used.to_csv(tmp_path / "new.csv", index=False)
+    command = ("apply", out / "model.safetensors", tmp_path / "new.csv", "--out", tmp_path / "s.csv")
+    result = run(*command, "--report", tmp_path / "s.html")
+    assert result.exit_code == 0, result.output
+    n_people = used["participant_id"].nunique()
+    assert f"Scored {n_people} people at {len(used)} visits" in result.output
+    before, after = pd.read_csv(out / "r_indices.csv"), pd.read_csv(tmp_path / "s.csv")
+    assert after["first_visit"].tolist() == before["first_visit"].tolist()
+    np.testing.assert_allclose(after["years"], before["years"])
+
+
+def test_a_model_tells_that_it_was_not_reliable(fitted, tmp_path):
+    _, out, table = fitted
+    assert json.loads((out / "summary.json").read_text())["reliable"] is False
+    assert "Reliable:    no" in run("describe", out / "model.safetensors").output
+    table.drop(index=7).to_csv(tmp_path / "new.csv", index=False)
+    command = ("apply", out / "model.safetensors", tmp_path / "new.csv", "--out", tmp_path / "s.csv")
+    result = run(*command, "--report", tmp_path / "s.html")
+    assert "not reliable" in result.output
+    assert "These patterns are not reliable" in (tmp_path / "s.html").read_text()
+
+
+def test_a_table_of_scores_may_repeat_other_columns(fitted, tmp_path):
+    table = fitted[2]
+    table.drop(columns=["memory", "gene"]).to_csv(tmp_path / "study.csv", index=False)
+    columns = ["participant_id", "session", "diagnosis", "age", "memory"]
+    table[columns].to_csv(tmp_path / "scores.csv", index=False)
+    options = [
+        *("--site", "site", "--visit", "session", "--covariates", "age,sex", "--drop-missing", "--proportion", "icv")
+    ]
+    scores = ("--clinical", tmp_path / "scores.csv", "--exclude", "education_level")
+    result = run("fit", tmp_path / "study.csv", "--out", tmp_path / "run", *options, *scores, *TINY)
+    assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["clinical"] == ["memory"]
+
+
+def test_figures_are_written_where_they_can_be_found_again(fitted, tmp_path):
+    _, out, _ = fitted
+    result = run("report", out, "--out", tmp_path / "r.html", "--figures", tmp_path / "figures")
+    assert result.exit_code == 0, result.output
+    made = {path.suffix for path in (tmp_path / "figures").iterdir()}
+    assert made == {".svg", ".png"}
+    (tmp_path / "file").write_text("")
+    for command in (
+        ("report", out, "--out", tmp_path / "r.html", "--figures", tmp_path / "file"),
+        ("fit", out.parent / "study.csv", "--out", tmp_path / "run", "--figures", tmp_path / "file", *OPTIONS, *TINY),
+        (
+            "fit",
+            out.parent / "study.csv",
+            "--out",
+            tmp_path / "run",
+            "--figures",
+            tmp_path / "run" / "x",
+            *OPTIONS,
+            *TINY,
+        ),
+        ("apply", out / "model.safetensors", out.parent / "study.csv", "--out", tmp_path / "s.csv", "--show-ids"),
+    ):
+        refused = run(*command)
+        assert refused.exit_code == 2, refused.output
+    assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "s.csv").exists()
 
 
 def test_the_same_run_again_from_its_settings(fitted, tmp_path):
