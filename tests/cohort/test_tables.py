@@ -35,7 +35,7 @@ def write(folder, name, content):
         ("european.csv", PLAIN.replace(",", ";").replace(".", ",")),
         ("european.tsv", PLAIN.replace(",", "\t").replace(".", ",")),
         ("unicode.csv", PLAIN.encode("utf-16")),
-        ("packed.csv.gz", gzip.compress(PLAIN.encode())),
+        ("packed.csv.gz", gzip.compress(PLAIN.encode(), mtime=0)),
         ("packed.tsv.gz", gzip.compress(PLAIN.replace(",", "\t").encode())),
         ("UPPER.CSV", PLAIN),
         ("trailing.csv", PLAIN.replace("\n", ",\n")),
