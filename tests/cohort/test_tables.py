@@ -36,7 +36,7 @@ def write(folder, name, content):
         ("european.tsv", PLAIN.replace(",", "\t").replace(".", ",")),
         ("unicode.csv", PLAIN.encode("utf-16")),
         ("packed.csv.gz", gzip.compress(PLAIN.encode(), mtime=0)),
-        ("packed.tsv.gz", gzip.compress(PLAIN.replace(",", "\t").encode())),
+        ("packed.tsv.gz", gzip.compress(PLAIN.replace(",", "\t").encode(), mtime=0)),
         ("UPPER.CSV", PLAIN),
         ("trailing.csv", PLAIN.replace("\n", ",\n")),
     ],
