@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "baselines": ["errors"],
     "analysis": ["errors"],
     "analysis.reproducibility": ["agreement", "analysis"],
-    "imaging": ["files", "analysis"],
+    "imaging": ["files", "analysis", "plots"],
     "core": [],
     "core.devices": [],
     "core.networks": ["config"],
@@ -57,7 +57,7 @@ MAY_IMPORT = {
     "bids_output": ["files"],
     "summary": ["search", "run_folder", "analysis"],
     "workflow": ["summary", "interop", "journal", "report", "findings", "bids_output"],
-    "reporting": ["workflow"],
+    "reporting": ["workflow", "imaging"],
     "cli": ["reporting", "clusters", "simulate", "baselines"],
 }
 

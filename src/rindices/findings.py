@@ -20,6 +20,7 @@ __all__ = ["FOLDER", "LIMITS", "Roles", "analyse", "write_findings"]
 
 FOLDER = "analysis"
 LIMITS = (0.4, 0.7)  # of the paper's subgroups: low, middle and high R-indices
+_SEVERITIES = (0.25, 0.5, 0.75, 1.0)
 _MOST_CARDS = 3000  # a report with a card for more people would be too large to open
 
 
@@ -51,7 +52,7 @@ def analyse(
     -------
     dict of DataFrame
         ``flow``, and where there is enough to tell: ``associations``, ``subgroup_sizes``, ``subgroups``,
-        ``group_check``, ``dose_response``, ``change``, ``change_summary``, ``drivers``.
+        ``group_check``, ``dose_response``, ``change``, ``change_summary``; ``severities`` and ``drivers``.
     """
     tables = {"flow": analysis.flow_table(results.people)}
     # A person counts once: later visits are in `change` only.
@@ -74,6 +75,7 @@ def analyse(
         rows = results.r_indices
         change = analysis.change_per_year(results.scores, rows["participant_id"], rows["years"], rows["group"])
         tables["change"], tables["change_summary"] = change
+    tables["severities"] = _severities(model, results)
     tables["drivers"] = _drivers(model, results)
     return {name: table for name, table in tables.items() if len(table)}
 
@@ -87,6 +89,19 @@ def _associations(scores: pd.DataFrame, variables: pd.DataFrame, roles: Roles, p
         if rows.any():
             parts.append(analysis.associations(scores[rows], clinical[rows], given, people=people))
     return pd.concat(parts, ignore_index=True)
+
+
+def _severities(model: SurrealGAN, results: Results) -> pd.DataFrame:
+    """Return what each pattern does to controls at growing severity: region, pattern, severity, change_sd."""
+    controls = (results.r_indices["group"] == "control").to_numpy() & results.first_visit
+    brains = 1 + SCALED_SD * results.z_scores.to_numpy()[controls if controls.any() else slice(None)]
+    parts = []
+    for severity in _SEVERITIES:
+        changes = inference.pattern_changes(model.models_, brains, model.preset_.training.composition, severity)
+        wide = pd.DataFrame(changes.mean(axis=0) / SCALED_SD, columns=list(results.z_scores.columns))
+        long = wide.rename_axis("pattern").reset_index().melt("pattern", var_name="region", value_name="change_sd")
+        parts.append(long.assign(pattern=long["pattern"] + 1, severity=severity))
+    return pd.concat(parts, ignore_index=True)[["region", "pattern", "severity", "change_sd"]]
 
 
 def _drivers(model: SurrealGAN, results: Results) -> pd.DataFrame:

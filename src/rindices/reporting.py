@@ -7,6 +7,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from rindices.cohort import join_by_id, read_table
 from rindices.config import Correction
 from rindices.errors import InputError
@@ -18,7 +20,7 @@ from rindices.results import Results, read_results
 from rindices.run_folder import DONE, SUMMARY, write_json
 from rindices.workflow import place
 
-__all__ = ["report_again", "report_of_people"]
+__all__ = ["compare_images", "report_again", "report_of_people"]
 
 
 def report_again(
@@ -97,6 +99,58 @@ def _with_scores(
         )
     notes = [f"Left as they are, because the run has them already: {', '.join(left)}."] if left else []
     return replace(results, variables=variables), names, (*told, *notes)
+
+
+def compare_images(
+    folder: Path,
+    maps: Path,
+    *,
+    limits: tuple[float, float] | None = None,
+    show_ids: bool = False,
+    **options: Any,
+) -> tuple[pd.DataFrame, Path]:
+    """Compare brain images of the people of a run voxel by voxel, write the images and the report once more.
+
+    Parameters
+    ----------
+    folder
+        A run folder.
+    maps
+        Table of people and their images.
+    limits
+        Of the subgroups; those of the run if not given.
+    show_ids
+        As in `rindices.report.write_report`.
+    options
+        As in `rindices.imaging.compare_maps`.
+
+    Returns
+    -------
+    tuple of (DataFrame, Path)
+        One row a comparison, and the report.
+    """
+    from rindices.imaging import compare_maps, comparison_table, write_comparisons
+
+    try:
+        summary = read_summary(folder)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    if summary["status"] != DONE:
+        raise InputError(f"The run in {folder} is not finished.\nRepeat its command first.")
+    results = read_results(folder, summary.get("variables") or {})
+    low, high = limits or tuple(summary.get("subgroup_limits") or LIMITS)
+    covariates = [name for name in summary.get("covariates") or () if name in results.variables]
+    comparisons = compare_maps(
+        maps,
+        results.r_indices,
+        results.r_indices["group"].to_numpy(),
+        results.variables[covariates] if covariates else None,
+        low=low,
+        high=high,
+        **options,
+    )
+    write_comparisons(folder / "voxelwise", comparisons)
+    return comparison_table(comparisons), write_report(folder, show_ids=show_ids)
 
 
 def report_of_people(

@@ -29,7 +29,7 @@ DONE, FAILED, UNFINISHED = "done", "failed", "unfinished"
 # All that a run leaves in its folder; whatever else is there belongs to the user.
 _OURS = frozenset(
     {"model.safetensors", "r_indices.csv", "r_indices.png", "patterns.csv", "selection.csv", "report.html", "truth.csv"}
-    | {"z_scores.csv", "variables.csv", "people.csv", "analysis", "bids", "figures"}
+    | {"z_scores.csv", "variables.csv", "people.csv", "analysis", "bids", "figures", "brain", "voxelwise"}
     | {SUMMARY, SETTINGS, JOURNAL}
 )
 # What makes results comparable to the bit only while a run goes on; a finished run is the same run without it.

@@ -1,7 +1,16 @@
+import shutil
+
 import pytest
 
 from rindices import plots
 from tests.report.made_run import make_run
+
+
+@pytest.fixture(autouse=True)
+def without_brains(request, monkeypatch):
+    """Leave pictures of the brain, which take time, to the tests that are about them."""
+    if "brain" not in request.module.__name__:
+        monkeypatch.setattr("rindices.report.brain.find_spec", lambda _: None)
 
 
 @pytest.fixture
@@ -17,3 +26,44 @@ def undrawn(monkeypatch):
     for name in plots.__all__:
         if not name.startswith("figure_"):
             monkeypatch.setattr(plots, name, lambda *_, **__: None)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        pytest.skip("there is no Chromium or Chrome here")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Return a function that opens a file; what goes wrong meanwhile fails the test."""
+    contexts, troubles = [], []
+
+    def opened(path, anchor="", **options):
+        context = browser.new_context(viewport={"width": 1300, "height": 900}, accept_downloads=True, **options)
+        context.set_offline(True)
+        contexts.append(context)
+        page = context.new_page()
+        address = path.as_uri()
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: request.url.split("#")[0] == address or _foreign(request.url, troubles))
+        page.goto(address + anchor)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert troubles == []
+
+
+def _foreign(url, troubles):
+    if not url.startswith(("data:", "blob:")):
+        troubles.append(url)

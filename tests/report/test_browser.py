@@ -2,17 +2,12 @@
 
 import csv
 import io
-import shutil
 
 import pandas as pd
 import pytest
 
 from rindices.report import Report, write_report
 from tests.report.made_run import add_analyses, add_visits, change_summary, make_run
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium or Chrome here")
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -43,43 +38,6 @@ def folder(tmp_path_factory):
     write_report(folder, folder / "plain.html")
     write_report(folder, folder / "ids.html", show_ids=True)
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def visit(browser):
-    """Return a function that opens a file; what goes wrong meanwhile fails the test."""
-    contexts, troubles = [], []
-
-    def opened(path, anchor="", **options):
-        context = browser.new_context(viewport={"width": 1300, "height": 900}, accept_downloads=True, **options)
-        context.set_offline(True)
-        contexts.append(context)
-        page = context.new_page()
-        address = path.as_uri()
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: request.url.split("#")[0] == address or _foreign(request.url, troubles))
-        page.goto(address + anchor)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert troubles == []
-
-
-def _foreign(url, troubles):
-    if not url.startswith(("data:", "blob:")):
-        troubles.append(url)
 
 
 def column(page, file, place):

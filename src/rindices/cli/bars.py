@@ -71,6 +71,29 @@ class TrainingBars:
         return f"{rate:,.0f} steps/s" + (f", {_duration(left)} left" if left >= 1 else "")
 
 
+class ImageBar:
+    """Shows how many images were read."""
+
+    def __init__(self) -> None:
+        self._bars = Bars(console=console)
+        self._task: Any = None
+
+    def __enter__(self) -> ImageBar:
+        if console.is_terminal:
+            self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if console.is_terminal:
+            self._bars.stop()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show that `done` of `total` images were read."""
+        if self._task is None:
+            self._task = self._bars.add_task("Reading images", total=total)
+        self._bars.update(self._task, completed=done, total=total)
+
+
 def _duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)

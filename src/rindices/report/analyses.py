@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from rindices.report.csv_files import read_table
+from rindices.report.csv_files import read_optional, read_table
 
 _PARTIAL = ("partial", "partial_low", "partial_high", "partial_p", "partial_q")
 _ASSOCIATION = ("pattern", "n", "coefficient", "low", "high", "p", "q", *_PARTIAL)
@@ -19,7 +19,9 @@ class Analyses:
     ----------
     people
         ``people.csv``: everybody who was read, with the reason of those who were left out.
-    flow, associations, group_check, subgroup_sizes, subgroups, dose_response, change, change_summary, drivers
+    flow, associations, group_check, subgroup_sizes, subgroups, dose_response
+        The tables of these names in ``analysis``.
+    change, change_summary, drivers, severities
         The tables of these names in ``analysis``.
     """
 
@@ -33,6 +35,7 @@ class Analyses:
     change: pd.DataFrame | None = None
     change_summary: pd.DataFrame | None = None
     drivers: pd.DataFrame | None = None
+    severities: pd.DataFrame | None = None
 
 
 def read_analyses(folder: Path, n_patterns: int) -> Analyses:
@@ -40,43 +43,39 @@ def read_analyses(folder: Path, n_patterns: int) -> Analyses:
     where = folder / "analysis"
     slopes = [f"r{place}_per_year" for place in range(1, n_patterns + 1)]
     return Analyses(
-        people=_read(
+        people=read_optional(
             folder / "people.csv", ["participant_id", "diagnosis", "group", "reason", "flags"], ["distance"], ["used"]
         ),
         flow=_read_flow(where / "flow.csv"),
-        associations=_read(
+        associations=read_optional(
             where / "associations.csv", ["people", "variable", "level", "kind", "statistic", "note"], _ASSOCIATION
         ),
-        group_check=_read(
+        group_check=read_optional(
             where / "group_check.csv",
             ["variable", "statistic", "remark"],
             ["pattern", "n_controls", "coefficient", "p", "q", "explained"],
             ["imbalanced"],
         ),
-        subgroup_sizes=_read(where / "subgroup_sizes.csv", ["level", "rule", "note"], ["pattern", "n"], ["used"]),
-        subgroups=_read(
+        subgroup_sizes=read_optional(
+            where / "subgroup_sizes.csv", ["level", "rule", "note"], ["pattern", "n"], ["used"]
+        ),
+        subgroups=read_optional(
             where / "subgroups.csv", ["level", "region"], ["pattern", "n", "effect", "low", "high", "t", "p", "q"]
         ),
-        dose_response=_read(
+        dose_response=read_optional(
             where / "dose_response.csv",
             ["region"],
             ["pattern", "low", "high", "n", "severity", "mean", "mean_low", "mean_high"],
         ),
-        change=_read(where / "change.csv", ["participant_id", "group"], ["n_visits", "years", *slopes]),
-        change_summary=_read(where / "change_summary.csv", ["group"], ["pattern", "n", "mean", "low", "high", "p"]),
-        drivers=_read(where / "drivers.csv", ["participant_id", "region"], ["pattern", "rank", "change_sd", "z"]),
+        change=read_optional(where / "change.csv", ["participant_id", "group"], ["n_visits", "years", *slopes]),
+        change_summary=read_optional(
+            where / "change_summary.csv", ["group"], ["pattern", "n", "mean", "low", "high", "p"]
+        ),
+        drivers=read_optional(
+            where / "drivers.csv", ["participant_id", "region"], ["pattern", "rank", "change_sd", "z"]
+        ),
+        severities=read_optional(where / "severities.csv", ["region"], ["pattern", "severity", "change_sd"]),
     )
-
-
-def _read(
-    path: Path, texts: list[str], numbers: list[str] | tuple[str, ...], flags: list[str] | None = None
-) -> pd.DataFrame | None:
-    if not path.is_file():
-        return None
-    table = read_table(path, texts, numbers, flags or ())
-    if "pattern" in table and not table["pattern"].isna().any():
-        table["pattern"] = table["pattern"].astype(int)
-    return None if table.empty else table
 
 
 def _read_flow(path: Path) -> pd.DataFrame | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from rindices.report import results as scores
 from rindices.report.associations import associations_section
+from rindices.report.brain import brain_section
 from rindices.report.cards import cards_section
 from rindices.report.citations import SURREAL_GAN
 from rindices.report.document import Report
@@ -71,7 +72,7 @@ def make_report(folder: Path | str, *, summary: dict[str, Any] | None = None, sh
     curtain = Curtain(_ids(results), active=not show_ids)
     results = replace(results, summary=curtain.summary(summary), settings=curtain(results.settings))
     gallery = Gallery()
-    contents = _results(results, gallery, curtain, show_ids=show_ids)
+    contents = _results(results, gallery, curtain, folder, show_ids=show_ids)
     return Report(render("results.html.j2", contents, script=True), gallery)
 
 
@@ -130,9 +131,11 @@ def _stopped(folder: Path, summary: dict[str, Any], *, show_ids: bool) -> dict[s
     }
 
 
-def _results(results: RunResults, gallery: Gallery, curtain: Curtain, *, show_ids: bool) -> dict[str, Any]:
+def _results(
+    results: RunResults, gallery: Gallery, curtain: Curtain, folder: Path, *, show_ids: bool
+) -> dict[str, Any]:
     summary = results.summary
-    sections = [Section(*one) for one in _sections(results, gallery, curtain, show_ids) if one[2] is not None]
+    sections = [Section(*one) for one in _sections(results, gallery, curtain, folder, show_ids) if one[2] is not None]
     warnings = sort_warnings(summary["warnings"], {section.name for section in sections})
     return {
         "summary": summary,
@@ -152,7 +155,9 @@ def _results(results: RunResults, gallery: Gallery, curtain: Curtain, *, show_id
     }
 
 
-def _sections(results: RunResults, gallery: Gallery, curtain: Curtain, show_ids: bool) -> list[tuple[str, str, Any]]:
+def _sections(
+    results: RunResults, gallery: Gallery, curtain: Curtain, folder: Path, show_ids: bool
+) -> list[tuple[str, str, Any]]:
     """Return anchor, title and contents of each section, in their order; those without contents are left out."""
     summary = results.summary
     people = people_section(results, gallery, show_ids=show_ids)
@@ -172,6 +177,7 @@ def _sections(results: RunResults, gallery: Gallery, curtain: Curtain, show_ids:
         ("pairs", "Pairs of R-indices", scores.pairs_section(results, gallery)),
         ("correlation", "Correlation of the patterns", scores.correlation_section(results)),
         ("maps", "Regions of each pattern", maps_section(results, gallery)),
+        ("brain", "Patterns on the brain", brain_section(results, gallery, folder)),
         ("dose", "Regions by severity", dose_section(results, gallery)),
         ("associations", "Associations with clinical variables", associations_section(results, gallery)),
         ("subgroups", "Subgroups of patients", subgroups_section(results, gallery)),

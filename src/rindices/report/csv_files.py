@@ -37,6 +37,18 @@ def read_table(path: Path, texts: Sequence[str], numbers: Sequence[str], flags: 
     return table
 
 
+def read_optional(
+    path: Path, texts: Sequence[str], numbers: Sequence[str], flags: Sequence[str] = ()
+) -> pd.DataFrame | None:
+    """Read a table as `read_table` does; ``None`` where there is none, or an empty one."""
+    if not path.is_file():
+        return None
+    table = read_table(path, texts, numbers, flags)
+    if "pattern" in table and not table["pattern"].isna().any():
+        table["pattern"] = table["pattern"].astype(int)
+    return None if table.empty else table
+
+
 def _numbers(path: Path, column: pd.Series) -> pd.Series:
     empty = column.str.strip().str.lower().isin(["", "nan"])
     values = pd.to_numeric(column.mask(empty), errors="coerce").astype(float)

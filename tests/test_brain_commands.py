@@ -1,0 +1,109 @@
+"""Brain images from the command line: voxel-wise comparisons, painted atlases, and their pictures in the report."""
+
+import nibabel
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from rindices.cli import app
+from rindices.simulate import simulate_cohort
+
+SHAPE = (12, 14, 12)
+AFFINE = np.array([[12.0, 0, 0, -66], [0, 12, 0, -100], [0, 0, 12, -60], [0, 0, 0, 1]])
+BOX = (slice(4, 7), slice(5, 8), slice(4, 7))
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def write_image(path, values):
+    nibabel.save(nibabel.Nifti1Image(np.asarray(values), AFFINE), path)
+    return path.name
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """A run, an image of everybody with an effect of r1 in a box, a mask, and an atlas of three regions."""
+    folder = tmp_path_factory.mktemp("brains")
+    table = simulate_cohort("basic", n_controls=40, n_patients=60, seed=0).table.iloc[:, : 4 + 12]
+    table.to_csv(folder / "cohort.csv", index=False)
+    fit = ("fit", folder / "cohort.csv", "--out", folder / "run", "--covariates", "age,sex")
+    result = run(*fit, "--patterns", "2", "--repetitions", "1", "--steps", "10", "--no-report")
+    assert result.exit_code == 0, result.output
+    scores = pd.read_csv(folder / "run" / "r_indices.csv")
+    rng = np.random.default_rng(0)
+    names = []
+    for row in scores.itertuples():
+        values = rng.standard_normal(SHAPE).astype(np.float32)
+        values[BOX] += 1.5 * (row.r1 - scores["r1"].mean()) / scores["r1"].std()
+        names.append(write_image(folder / f"{row.participant_id}.nii", values))
+    scores[["participant_id"]].assign(path=names).to_csv(folder / "maps.csv", index=False)
+    inside = np.zeros(SHAPE, np.uint8)
+    inside[1:-1, 1:-1, 1:-1] = 1
+    write_image(folder / "mask.nii", inside)
+    labels = np.zeros(SHAPE, np.int16)
+    labels[2:4, 5:8, 5:8], labels[8:10, 5:8, 5:8], labels[5, 5, 5] = 1, 2, 3
+    write_image(folder / "atlas.nii", labels)
+    regions = [*table.columns[4:6], "elsewhere"]
+    pd.DataFrame({"label": [1, 2, 3], "region": regions}).to_csv(folder / "atlas.csv", index=False)
+    return folder
+
+
+def test_an_effect_is_found_where_it_is_and_shown(study):
+    command = ("voxelwise", study / "run", "--maps", study / "maps.csv", "--mask", study / "mask.nii", "--regressions")
+    result = run(*command)
+    assert result.exit_code == 0, result.output
+    assert "Pattern 1, regression (60 patients)" in result.output
+    q = nibabel.load(study / "run" / "voxelwise" / "pattern-1_regression_q.nii.gz").get_fdata()
+    assert (q[BOX] < 0.05).mean() > 0.9
+    outside = np.ones(SHAPE, bool)
+    outside[BOX] = False
+    assert (q[outside] < 0.05).mean() < 0.02
+    page = (study / "run" / "report.html").read_text()
+    assert "Patterns on the brain" in page
+    assert "Voxel by voxel" in page
+    assert "sub-0001" not in page
+
+
+def test_patterns_are_painted_on_an_atlas_at_each_severity(study, tmp_path):
+    command = ("report", study / "run", "--out", tmp_path / "r.html", "--atlas", study / "atlas.nii")
+    result = run(*command, "--atlas-table", study / "atlas.csv", "--figures", tmp_path / "figures")
+    assert result.exit_code == 0, result.output
+    assert "1 label of the image without a region" in result.output
+    made = {path.name for path in (study / "run" / "brain").iterdir()}
+    assert made == {f"pattern-{n}_severity-{s}.nii.gz" for n in (1, 2) for s in (0.25, 0.5, 0.75, 1)}
+    severities = pd.read_csv(study / "run" / "analysis" / "severities.csv")
+    names = pd.read_csv(study / "atlas.csv")
+    row = severities[(severities["region"] == names["region"][0]) & (severities["pattern"] == 1)].set_index("severity")
+    image = nibabel.load(study / "run" / "brain" / "pattern-1_severity-0.5.nii.gz").get_fdata()
+    assert image[2, 5, 5] == pytest.approx(row["change_sd"][0.5], rel=1e-4)
+    assert image[5, 5, 5] == 0
+    assert any("brain_slices_1" in path.name for path in (tmp_path / "figures").iterdir())
+
+
+def test_severity_1_is_that_of_the_pattern_maps(study):
+    severities = pd.read_csv(study / "run" / "analysis" / "severities.csv")
+    patterns = pd.read_csv(study / "run" / "patterns.csv")
+    full = severities[severities["severity"] == 1].merge(patterns, on=["region", "pattern"])
+    np.testing.assert_allclose(full["change_sd_x"], full["change_sd_y"], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["voxelwise", "run", "--maps", "none.csv"], "none.csv"),
+        (["voxelwise", "nowhere", "--maps", "maps.csv"], "nowhere"),
+        (["voxelwise", "run", "--maps", "maps.csv", "--mask", "none.nii"], "none.nii"),
+        (["report", "run", "--atlas", "atlas.nii"], "--atlas-table"),
+        (["report", "run", "--atlas", "none.nii", "--atlas-table", "atlas.csv"], "none.nii"),
+        (["report", "run", "--atlas", "cohort.csv", "--atlas-table", "atlas.csv"], "cohort.csv"),
+        (["report", "run", "--atlas", "atlas.nii", "--atlas-table", "cohort.csv"], "label"),
+    ],
+)
+def test_mistakes_are_told(study, arguments, words, monkeypatch):
+    monkeypatch.chdir(study)
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert words in result.output
