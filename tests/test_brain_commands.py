@@ -90,6 +90,18 @@ def test_severity_1_is_that_of_the_pattern_maps(study):
     np.testing.assert_allclose(full["change_sd_x"], full["change_sd_y"], atol=1e-3)
 
 
+def test_too_few_images_leave_earlier_ones_alone(study):
+    run("voxelwise", study / "run", "--maps", study / "maps.csv", "--mask", study / "mask.nii", "--regressions")
+    before = {path.name: path.read_bytes() for path in (study / "run" / "voxelwise").iterdir()}
+    assert before
+    pd.read_csv(study / "maps.csv").head(3).to_csv(study / "few.csv", index=False)
+    result = run("voxelwise", study / "run", "--maps", study / "few.csv", "--mask", study / "mask.nii")
+    assert result.exit_code == 2
+    assert "few.csv" in result.output
+    assert "fewer than" in result.output
+    assert {path.name: path.read_bytes() for path in (study / "run" / "voxelwise").iterdir()} == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -20,7 +20,7 @@ __all__ = ["FOLDER", "LIMITS", "Roles", "analyse", "write_findings"]
 
 FOLDER = "analysis"
 LIMITS = (0.4, 0.7)  # of the paper's subgroups: low, middle and high R-indices
-_SEVERITIES = (0.25, 0.5, 0.75, 1.0)
+_SEVERITIES = (0.25, 0.5, 0.75)  # besides 1, which the patterns themselves show
 _MOST_CARDS = 3000  # a report with a card for more people would be too large to open
 
 
@@ -95,13 +95,14 @@ def _severities(model: SurrealGAN, results: Results) -> pd.DataFrame:
     """Return what each pattern does to controls at growing severity: region, pattern, severity, change_sd."""
     controls = (results.r_indices["group"] == "control").to_numpy() & results.first_visit
     brains = 1 + SCALED_SD * results.z_scores.to_numpy()[controls if controls.any() else slice(None)]
-    parts = []
+    parts = [results.patterns[["region", "pattern", "change_sd"]].assign(severity=1.0)]
     for severity in _SEVERITIES:
         changes = inference.pattern_changes(model.models_, brains, model.preset_.training.composition, severity)
         wide = pd.DataFrame(changes.mean(axis=0) / SCALED_SD, columns=list(results.z_scores.columns))
         long = wide.rename_axis("pattern").reset_index().melt("pattern", var_name="region", value_name="change_sd")
         parts.append(long.assign(pattern=long["pattern"] + 1, severity=severity))
-    return pd.concat(parts, ignore_index=True)[["region", "pattern", "severity", "change_sd"]]
+    table = pd.concat(parts, ignore_index=True)[["region", "pattern", "severity", "change_sd"]]
+    return table.sort_values(["pattern", "severity"], kind="stable", ignore_index=True)
 
 
 def _drivers(model: SurrealGAN, results: Results) -> pd.DataFrame:

@@ -128,6 +128,11 @@ def compare_images(
     -------
     tuple of (DataFrame, Path)
         One row a comparison, and the report.
+
+    Raises
+    ------
+    InputError
+        If the run, the table or an image cannot be used, or nobody can be compared; nothing is written then.
     """
     from rindices.imaging import compare_maps, comparison_table, write_comparisons
 
@@ -149,6 +154,12 @@ def compare_images(
         high=high,
         **options,
     )
+    if all(comparison.result is None for comparison in comparisons):  # earlier images must not give way to nothing
+        why = "; ".join(dict.fromkeys(f"{one.level}: {one.note}" for one in comparisons))
+        raise InputError(
+            f"No comparison can be made with the images of {Path(maps).name} ({why}).\n"
+            "Give images of more people with --maps, other --subgroup-limits, or ask for --regressions."
+        )
     write_comparisons(folder / "voxelwise", comparisons)
     return comparison_table(comparisons), write_report(folder, show_ids=show_ids)
 

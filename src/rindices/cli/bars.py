@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, TextColumn
@@ -71,27 +73,12 @@ class TrainingBars:
         return f"{rate:,.0f} steps/s" + (f", {_duration(left)} left" if left >= 1 else "")
 
 
-class ImageBar:
-    """Shows how many images were read."""
-
-    def __init__(self) -> None:
-        self._bars = Bars(console=console)
-        self._task: Any = None
-
-    def __enter__(self) -> ImageBar:
-        if console.is_terminal:
-            self._bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if console.is_terminal:
-            self._bars.stop()
-
-    def __call__(self, done: int, total: int) -> None:
-        """Show that `done` of `total` images were read."""
-        if self._task is None:
-            self._task = self._bars.add_task("Reading images", total=total)
-        self._bars.update(self._task, completed=done, total=total)
+@contextmanager
+def image_bar() -> Iterator[Callable[[int, int], None]]:
+    """Give a function that shows how many of all images were read."""
+    with Bars(console=console, disable=not console.is_terminal) as bars:
+        task = bars.add_task("Reading images", total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)
 
 
 def _duration(seconds: float) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rindices.cli.application import Exclude, Figures, Model, ShowIds, Table, app, argument, option
-from rindices.cli.bars import ImageBar
+from rindices.cli.bars import image_bar
 from rindices.cli.console import console
 from rindices.cli.options import limits_of
 from rindices.cli.stopping import guarded
@@ -217,28 +217,18 @@ def report(
     told: tuple[str, ...] = ()
     if atlas is not None or atlas_table is not None:
         console.print(_paint(folder, atlas, atlas_table))
-    if clinical is None and subgroup_limits is None:  # nothing to compute: the engine is not needed
-        try:
-            path = write_report(folder, out, show_ids=show_ids, figures=figures)
-        except ValueError as error:
-            raise InputError(str(error)) from error
-    else:
-        from rindices.reporting import report_again
+    limits = None if subgroup_limits is None else limits_of(subgroup_limits)
+    shown_as: dict[str, Any] = {"show_ids": show_ids, "figures": figures}
+    try:
+        if clinical is None and limits is None:  # nothing to compute: the engine is not needed
+            path = write_report(folder, out, **shown_as)
+        else:
+            from rindices.reporting import report_again
 
-        limits = None if subgroup_limits is None else limits_of(subgroup_limits)
-        try:
-            path, told = report_again(
-                folder,
-                out,
-                clinical=clinical,
-                id_column=id,
-                visit_column=visit,
-                limits=limits,
-                show_ids=show_ids,
-                figures=figures,
-            )
-        except ValueError as error:
-            raise InputError(str(error)) from error
+            scores: dict[str, Any] = {"clinical": clinical, "id_column": id, "visit_column": visit}
+            path, told = report_again(folder, out, limits=limits, **scores, **shown_as)
+    except ValueError as error:
+        raise InputError(str(error)) from error
     for sentence in told:
         console.print(sentence)
     console.print(f"Report: {path}")
@@ -280,7 +270,7 @@ def voxelwise(
     from rindices.reporting import compare_images
 
     limits = None if subgroup_limits is None else limits_of(subgroup_limits)
-    with ImageBar() as bar:
+    with image_bar() as bar:
         table, report = compare_images(
             folder,
             maps,
@@ -293,6 +283,6 @@ def voxelwise(
         )
     for row in table.to_dict("records"):
         told = row["note"] or f"{row['n_significant']:,} of {row['n_voxels']:,} voxels with q below 0.05"
-        console.print(f"Pattern {row['pattern']}, {row['level']} ({row['n_patients']} patients): {told}.")
+        console.print(f"Pattern {row['pattern']}, {row['level']} ({counted(row['n_patients'], 'patient')}): {told}.")
     console.print(f"Images, tables: {folder / 'voxelwise'}")
     console.print(f"Report: {report}")
