@@ -1,0 +1,88 @@
+"""What the pages take from elsewhere when the site is built: the command line, the changelog, figures, drawings."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import typer
+from mkdocs.structure.files import File
+
+from rindices.cli import app
+
+ROOT = Path(__file__).resolve().parents[2]
+_DRAWING = re.compile(r'<img alt="([^"]*)" class="drawing" src="[^"]*pictures/([\w-]+\.svg)" ?/?>')
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Bring the figures of the paper's experiments, which lie beside their tables, into the site."""
+    for path in sorted((ROOT / "results").glob("*.svg")):
+        files.append(File.generated(config, f"figures/{path.name}", abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Put in what is written elsewhere, so that it can only be wrong there."""
+    if page.file.src_uri == "reproduction.md":
+        return markdown.replace("](../results/", "](figures/")
+    if "<!-- commands -->" in markdown:
+        return markdown.replace("<!-- commands -->", command_line())
+    if "<!-- changelog -->" in markdown:
+        text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+        return markdown.replace("<!-- changelog -->", text.partition("\n")[2].strip())
+    return markdown
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """Put drawings into the page itself, so that their lines and letters have the colour of its text."""
+    return _DRAWING.sub(lambda found: _drawing(found[1], found[2]), html)
+
+
+def _drawing(words: str, name: str) -> str:
+    svg = (ROOT / "docs" / "pictures" / name).read_text(encoding="utf-8")
+    labelled = svg[svg.index("<svg") :].replace("<svg", f'<svg role="img" aria-label="{words}"', 1)
+    return f'<span class="drawing">{labelled}</span>'
+
+
+def command_line() -> str:
+    """Return every command with its arguments and options in Markdown, as the application itself knows them."""
+    group: Any = typer.main.get_command(app)
+    return "\n".join(line for name, command in sorted(group.commands.items()) for line in _command(name, command))
+
+
+def _command(name: str, command: Any) -> list[str]:
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
+    usage = " ".join(["rindices", name, *(one.name.upper() for one in arguments), "[OPTIONS]"])
+    lines = [f"## rindices {name}", "", *_paragraphs(command.help), "```text", usage, "```", ""]
+    lines += ["| argument or option | what it is | default |", "| --- | --- | --- |"]
+    lines += [f"| `{one.name.upper()}` | {_cell(one.help)} | {_needed(one)} |" for one in arguments]
+    lines += [f"| `{_names(one)}` | {_cell(one.help)} | {_default(one)} |" for one in options]
+    return [*lines, ""]
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [line for part in text.strip().split("\n\n") for line in (" ".join(part.split()), "")]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|").replace("*", r"\*")
+
+
+def _names(option: Any) -> str:
+    return " / ".join([*option.opts, *option.secondary_opts])
+
+
+def _needed(one: Any) -> str:
+    return "needed" if one.required else ""
+
+
+def _default(option: Any) -> str:
+    if option.required:
+        return "needed"
+    if isinstance(option.show_default, str):
+        return option.show_default
+    if option.is_flag:
+        return "on" if option.default else "off"
+    return "" if option.default in (None, "") else f"`{option.default}`"

@@ -1,0 +1,52 @@
+"""Commands as the pages have them, run here with trainings that take a moment, and without drawing anything."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from rindices import config, plots, report, reporting, workflow
+from rindices.cli import app
+from rindices.cli.console import set_output
+from tests.docs import given
+
+
+def rindices(*words, code=0):
+    """Run a command in this process and return what it printed; it has to end with this exit code."""
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    set_output()  # --quiet must not silence what comes after it
+    assert result.exit_code == code, f"rindices {' '.join(map(str, words))}\n{result.output}"
+    return result.output
+
+
+@pytest.fixture(scope="session")
+def short_trainings(quick_preset):
+    """Make all presets as short as tests allow; reports and pictures, which have tests of their own, stay empty."""
+
+    def written(folder, out=None, **_):
+        path = Path(out or Path(folder, "report.html"))
+        path.write_text("<!doctype html>")
+        return path
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (report, reporting, workflow):
+            patch.setattr(module, "write_report", written)
+        patch.setattr(plots, "figure_png", lambda figure, path: path.write_bytes(b""))
+        for name in list(config.PRESETS):
+            patch.setitem(config.PRESETS, name, lambda name=name: replace(quick_preset, name=name))
+        yield
+
+
+@pytest.fixture(scope="session")
+def finished_run(short_trainings, tmp_path_factory):
+    """Return the folder of a run with everything that a table can have: sites, visits, scores, people left out."""
+    folder = tmp_path_factory.mktemp("given")
+    people = given.visits().assign(mmse=lambda table: table.index % 13)
+    people.loc[given.NOT_LEARNED_FROM, "icv"] = 0.0
+    people.to_csv(folder / "everything.csv", index=False)
+    roles = ["--visit", "session", "--site", "site", "--covariates", "age,sex,icv", "--clinical", "mmse,apoe4"]
+    labels = ["--control", "CN", "--patients", "MCI,AD"]
+    options = ["--repetitions", "2", "--drop-missing", "--bids"]
+    rindices("fit", folder / "everything.csv", "--out", folder / "run", *labels, *roles, *options)
+    return folder / "run"

@@ -1,0 +1,135 @@
+"""What the pages take for granted: the reader's own tables, images and finished runs, small and made up."""
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+
+from tests.conftest import N_REGIONS
+from tests.imaging.made_up import SHAPE, write_image
+
+REGIONS = [f"roi{k:02}" for k in range(1, N_REGIONS + 1)]
+_LABELS = {"CN": 40, "MCI": 20, "AD": 20, "SCD": 4}  # 40 and 40, like other tests
+NOT_LEARNED_FROM = 82
+
+
+def table(labels=_LABELS, seed=0):
+    """Return a table with the columns that the pages name; patients lose a third of some regions."""
+    rng = np.random.default_rng(seed)
+    diagnosis = np.repeat(list(labels), list(labels.values()))
+    n_people = len(diagnosis)
+    patient = np.isin(diagnosis, ["MCI", "AD"])
+    volumes = 5 * (1 + 0.1 * rng.standard_normal((n_people, N_REGIONS)))
+    severity = patient[:, None] * rng.uniform(size=(n_people, 3))
+    volumes *= 1 - 0.35 * np.repeat(severity, N_REGIONS // 3, axis=1)
+    about = {
+        "participant_id": [f"sub-{seed}{k:03}" for k in range(n_people)],
+        "diagnosis": diagnosis,
+        "age": rng.uniform(55, 80, n_people).round(1),
+        "sex": rng.choice(["F", "M"], n_people),
+        "icv": rng.normal(1500, 100, n_people).round(1),
+        "site": np.tile(["A", "B"], n_people)[:n_people],
+        "apoe4": rng.choice(["carrier", "non-carrier"], n_people),
+    }
+    return pd.DataFrame(about).join(pd.DataFrame(volumes, columns=REGIONS).round(4))
+
+
+def study():
+    """Return the table with a clinical score that has gaps, and with an impossible head.
+
+    It belongs to somebody who is not learned from: all tables have as many controls and patients, so that the programs
+    that are compiled for one serve all.
+    """
+    rng = np.random.default_rng(1)
+    made = table().assign(mmse=lambda people: rng.integers(18, 31, len(people)).astype(float))
+    made.loc[::9, "mmse"] = np.nan
+    made.loc[NOT_LEARNED_FROM, "icv"] = 0.0
+    return made
+
+
+def visits():
+    """Return the table with a second visit of some people a year later."""
+    first = table().assign(session="bl")
+    later = first.iloc[::3].assign(session="m12", age=lambda people: people["age"] + 1)
+    return pd.concat([first, later.assign(**{name: 0.97 * later[name] for name in REGIONS})], ignore_index=True)
+
+
+def new_people():
+    return table({"CN": 12, "AD": 12}, seed=1)
+
+
+def _write_bids(path):
+    path.mkdir()
+    made = table({"CN": 40, "AD": 40})
+    made.to_csv(path / "participants.tsv", sep="\t", index=False)
+    levels = {"sex": {"Levels": {"F": "female", "M": "male"}}, "age": {"Units": "year"}}
+    (path / "participants.json").write_text(json.dumps(levels))
+
+
+def _write_dictionary(path):
+    rows = [("sex", "", "F=female;M=male", "", ""), ("age", "year", "", 0, 120), ("mmse", "", "", 0, 30)]
+    pd.DataFrame(rows, columns=["name", "unit", "levels", "minimum", "maximum"]).to_csv(path, index=False)
+
+
+def _write_old_layout(path):
+    made = table({"CN": 40, "AD": 40}).assign(diagnosis=lambda people: people["diagnosis"].map({"CN": -1, "AD": 1}))
+    made = made.assign(sex=(made["sex"] == "M").astype(int))
+    columns = ["sex", "age"] if path.name == "covariate.csv" else REGIONS
+    made[["participant_id", "diagnosis", *columns]].to_csv(path, index=False)
+
+
+def _write_maps(path):
+    rng = np.random.default_rng(2)
+    people = table()["participant_id"]
+    images = path.parent / "images"
+    images.mkdir()
+    for name in people:
+        write_image(images / f"{name}.nii", 3 + rng.standard_normal(SHAPE))
+    pd.DataFrame({"participant_id": people, "path": "images/" + people + ".nii"}).to_csv(path, index=False)
+
+
+def _write_labels(path):
+    labels = np.zeros(SHAPE)
+    labels[1:-1, 1:-1, 1:-1] = np.arange(labels[1:-1, 1:-1, 1:-1].size).reshape([n - 2 for n in SHAPE]) % N_REGIONS + 1
+    write_image(path, labels, dtype=np.int16)
+
+
+def _csv(make):
+    return lambda path: make().to_csv(path, index=False)
+
+
+def _label_names():
+    return pd.DataFrame({"label": range(1, N_REGIONS + 1), "region": REGIONS})
+
+
+def _mask(path):
+    inside = np.zeros(SHAPE)
+    inside[1:-1, 1:-1, 1:-1] = 1
+    write_image(path, inside, dtype=np.uint8)
+
+
+MAKERS = {
+    "table.csv": _csv(table),
+    "study.csv": _csv(study),
+    "visits.csv": _csv(visits),
+    "new_people.csv": _csv(new_people),
+    "demographics.csv": _csv(lambda: table()[["participant_id"]].assign(education=lambda t: 8 + t.index % 7)),
+    "later_scores.csv": _csv(lambda: study()[["participant_id"]].assign(tau=lambda t: t.index % 11)),
+    "columns.csv": _write_dictionary,
+    "my_study": _write_bids,
+    "data.csv": _write_old_layout,
+    "covariate.csv": _write_old_layout,
+    "labels.nii.gz": _write_labels,
+    "names.csv": _csv(_label_names),
+    "maps.csv": _write_maps,
+    "mask.nii.gz": _mask,
+}
+
+
+def provide(name, folder, run):
+    """Put what a page takes for granted into a folder; `run` is a finished run."""
+    if name == "run":
+        shutil.copytree(run, folder / name)
+    else:
+        MAKERS[name](folder / name)

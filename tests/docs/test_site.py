@@ -1,0 +1,110 @@
+"""The site: builds strictly (links, anchors, names in the reference), and needs no network to be read."""
+
+import html.parser
+import importlib.util
+import json
+import logging
+import re
+import warnings
+
+import pytest
+
+from tests.docs.pages import ROOT
+from tests.docs.test_commands import COMMANDS
+
+mkdocs_config = pytest.importorskip("mkdocs.config", reason="the site needs mkdocs")
+
+# Attributes that make a browser load something; a link that is only followed by a click may lead anywhere.
+_LOADS = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "object": "data"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Build the site as `mkdocs build --strict` does."""
+    from mkdocs.commands.build import build
+
+    folder = tmp_path_factory.mktemp("site")
+    logger, before = logging.getLogger("mkdocs"), logging.getLogger("mkdocs").level
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("ignore")  # those of the tools; what strict builds mind are log messages
+        patch.setenv("NO_MKDOCS_2_WARNING", "1")
+        config = mkdocs_config.load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True)
+        config.plugins.on_startup(command="build", dirty=False)
+        build(config)
+        config.plugins.on_shutdown()
+    logger.setLevel(before)
+    return folder
+
+
+class _Loads(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.found, self.classes = [], set()
+
+    def handle_starttag(self, tag, attributes):
+        told = dict(attributes)
+        self.classes.update((told.get("class") or "").split())
+        if tag in _LOADS and told.get(_LOADS[tag]):
+            self.found.append((tag, told[_LOADS[tag]]))
+
+
+def _read(path):
+    page = _Loads()
+    page.feed(path.read_text(encoding="utf-8"))
+    return page
+
+
+def test_nothing_is_loaded_from_elsewhere_and_all_that_is_loaded_is_there(site):
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 30
+    for path in pages:
+        page = _read(path)
+        assert "mermaid" not in page.classes, f"{path.name}: drawn by a script from the network"
+        for tag, address in page.found:
+            assert not re.match(r"(\w+:)?//", address), f"{path.name}: <{tag}> loads {address}"
+            if path.name != "404.html" and not address.startswith("data:"):
+                assert (path.parent / re.split(r"[?#]", address)[0]).resolve().exists(), f"{path.name}: {address}"
+
+
+def test_styles_load_nothing_from_elsewhere(site):
+    for path in site.rglob("*.css"):
+        found = re.findall(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\"')]+)", path.read_text(encoding="utf-8"))
+        assert not found, f"{path.name}: {found}"
+
+
+def test_the_search_works_without_a_server(site):
+    index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
+    found = json.loads(index.partition("=")[2])["docs"]
+    assert any("--small-sites" in one["text"] for one in found)
+    assert "iframe-worker.js" in (site / "index.html").read_text(encoding="utf-8")
+
+
+def test_the_reference_has_every_command_option_and_public_name(site):
+    page = (site / "reference" / "command-line.html").read_text(encoding="utf-8")
+    for name, options in COMMANDS.items():
+        assert f'id="rindices-{name}"' in page
+        for option in options - {"--help"}:
+            assert (option if option.startswith("-") else option.upper()) in page, option
+    import rindices
+
+    api = "".join(path.read_text(encoding="utf-8") for path in (site / "reference" / "api").glob("*.html"))
+    for name in rindices.__all__:
+        assert re.search(rf'id="rindices\.[\w.]+\.{name}"', api), f"{name} is not in the reference"
+
+
+def test_drawings_become_part_of_their_page_and_figures_are_there(site):
+    method = (site / "explanation" / "method.html").read_text(encoding="utf-8")
+    assert method.count('<span class="drawing"><svg role="img" aria-label="') == 3
+    assert (site / "figures" / "fig2.svg").is_file()
+    assert "0.1.0" in (site / "reference" / "changelog.html").read_text(encoding="utf-8")
+
+
+def test_the_command_line_page_is_made_from_the_application():
+    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "theme" / "hooks.py")
+    hooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    text = hooks.command_line()
+    assert "| `--repetitions` | Trainings to compare and average. | `10` |" in text
+    assert "| `--steps` | Longest training. | by preset |" in text
+    assert "| `--report / --no-report` | Write report.html. | on |" in text
+    assert re.search(r"\| `--maps` \| [^|]+ \| needed \|", text)
