@@ -57,9 +57,10 @@ def concordance(truth: np.ndarray, score: np.ndarray) -> float:
         raise ValueError(_ALL_EQUAL)
     if untied_score == 0:
         return 0.5
-    tau = kendalltau(truth, score, method="asymptotic").statistic
+    # Of its p-value nothing is used: the quick one, which SciPy cannot do for two people.
+    tau = kendalltau(truth, score, method="asymptotic" if len(truth) > 2 else "exact").statistic
     # tau-b = (concordant − discordant) / √(untied in truth · untied in score)
-    return float(0.5 + 0.5 * tau * np.sqrt(untied_score / untied_truth))
+    return float(np.clip(0.5 + 0.5 * tau * np.sqrt(untied_score / untied_truth), 0, 1))  # rounding passes 1
 
 
 def _untied_pairs(values: np.ndarray) -> float:
@@ -110,7 +111,7 @@ def compare(reference: np.ndarray, other: np.ndarray) -> Agreement:
 def _correlation(a: np.ndarray, b: np.ndarray) -> float:
     a, b = a - a.mean(), b - b.mean()
     size = np.sqrt((a @ a) * (b @ b))
-    return float(a @ b / size) if size > 0 else 0.0
+    return float(np.clip(a @ b / size, -1, 1)) if size > 0 else 0.0
 
 
 def pairwise(members: np.ndarray) -> np.ndarray:
@@ -172,7 +173,7 @@ def _correlations(columns: np.ndarray) -> np.ndarray:
     centred = columns - columns.mean(axis=-1, keepdims=True)
     size = np.linalg.norm(centred, axis=-1, keepdims=True)
     unit = centred / np.where(size > 0, size, 1)
-    return np.tensordot(unit, unit, axes=(-1, -1))
+    return np.clip(np.tensordot(unit, unit, axes=(-1, -1)), -1, 1)  # rounding passes 1
 
 
 def _difference_correlations(

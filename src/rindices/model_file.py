@@ -17,6 +17,7 @@ from safetensors.numpy import save
 import rindices
 from rindices.errors import InputError
 from rindices.files import atomic_file
+from rindices.model_header import check_header
 
 if TYPE_CHECKING:
     from rindices.core.networks import Parameters
@@ -41,10 +42,18 @@ def write_model(path: str | Path, header: dict[str, Any], models: Parameters, pr
     # NumPy's numbers may come in settings.
     text = json.dumps(header, ensure_ascii=False, allow_nan=False, default=lambda number: number.item())
     metadata = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
-    content = save(arrays, metadata | {"sha256": _digest(text, arrays)})
+    content = _ordered(save(arrays, metadata | {"sha256": _digest(text, arrays)}))
     with atomic_file(path) as beside:
         beside.write_bytes(content)
     return path
+
+
+def _ordered(content: bytes) -> bytes:
+    """Sort what a safetensors file begins with, which the library writes in any order: a model has the same bytes."""
+    start = 8 + int.from_bytes(content[:8], "little")
+    head = json.dumps(json.loads(content[8:start]), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    head += b" " * (-len(head) % 8)  # arrays begin at a multiple of eight bytes, as the format asks
+    return len(head).to_bytes(8, "little") + head + content[start:]
 
 
 def read_model(path: str | Path) -> tuple[dict[str, Any], Parameters, Preprocessing]:
@@ -64,8 +73,9 @@ def complete(path: str | Path) -> Iterator[None]:
     """Turn what goes wrong with the contents of a file into a `ModelFileError`."""
     try:
         yield
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{path} is not a complete model: {error}.\nFit the model again.") from error
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        # A forged file may bring texts of any length.
+        raise ModelFileError(f"{path} is not a complete model: {error!s:.400}.\nFit the model again.") from error
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -80,9 +90,12 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         if isinstance(error, ModelFileError):
             raise
+        if isinstance(error, PermissionError):
+            raise ModelFileError(
+                f"{path} cannot be read: you are not allowed to.\nAsk whoever owns the file."
+            ) from error
         raise ModelFileError(
-            f"{path} cannot be read as a model: it is truncated, damaged or of another kind ({error}).\n"
-            "Copy it again, or fit the model again."
+            f"{path} cannot be read as a model: it is truncated, damaged or of another kind.\n{_remedy(path)}"
         ) from error
     if metadata.get("sha256") != _digest(metadata["header"], arrays):
         raise ModelFileError(
@@ -90,7 +103,17 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             "Copy it again from where it was made, or fit the model again."
         )
     with complete(path):
-        return dict(json.loads(metadata["header"])), arrays
+        header = dict(json.loads(metadata["header"]))
+        check_header(header)
+    return header, arrays
+
+
+def _remedy(path: Path) -> str:
+    if path.suffix.lower() in (".pt", ".pth"):
+        return "A checkpoint of the authors' package becomes a model with: rindices import-official."
+    if path.suffix.lower() == ".safetensors":
+        return "Copy it again, or fit the model again."
+    return "Give the model.safetensors of a finished run."
 
 
 def _check_format(path: Path, metadata: dict[str, str]) -> None:
@@ -138,7 +161,21 @@ def _unflatten(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> tuple[P
         for network, layers in networks.shapes(sizes)._asdict().items()
     }
     described = describe_version_1(header) if "residualized" in header else header["preprocessing"]
-    return networks.Parameters(**read), restore(described, partial(_checked, arrays), sizes.regions)
+    preprocessing = restore(described, partial(_checked, arrays), sizes.regions)
+    _check_agrees(header, n_models, n_patterns, preprocessing)
+    return networks.Parameters(**read), preprocessing
+
+
+def _check_agrees(header: dict[str, Any], n_models: int, n_patterns: int, preprocessing: Preprocessing) -> None:
+    """Refuse a header that speaks of another model than the arrays do."""
+    members, patterns = len(header["members"]), header["parameters"]["n_patterns"]
+    if (members, patterns) != (n_models, n_patterns):
+        raise ValueError(
+            f"{members} models of {patterns!r:.20} patterns are named, but {n_models} of {n_patterns} stored"
+        )
+    named = {spec["name"] for spec in header["contract"]["covariates"]}
+    if missing := [name for name in preprocessing.covariates if name not in named]:
+        raise ValueError(f"the correction needs {missing[0]!r:.80}, which is none of the covariates")
 
 
 def _read_layer(
@@ -151,6 +188,8 @@ def _checked(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -
     array = arrays[name]
     if array.shape != shape:
         raise ValueError(f"array {name} should have shape {shape}, found {array.shape}")
+    if array.dtype.kind != "f":
+        raise ValueError(f"array {name} should hold floating-point numbers, found {array.dtype}")
     if not np.isfinite(array).all():
         raise ValueError(f"array {name} holds values that are not finite")
     return array
