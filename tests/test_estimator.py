@@ -1,3 +1,4 @@
+import warnings
 from copy import deepcopy
 from dataclasses import replace
 from itertools import permutations
@@ -561,3 +562,14 @@ def test_a_failed_fit_is_no_fit(unfitted, small_table, small_labels, tmp_path):
         model.transform(small_table)
     with pytest.raises(NotFittedError):
         model.save(tmp_path / "model.safetensors")
+
+
+def test_covariates_that_few_controls_share_with_patients_are_warned_of(quick_preset, small_table, small_labels):
+    ages = np.tile(np.linspace(50, 70, 40), 2)
+    model = SurrealGAN(3, n_repetitions=2, preset=quick_preset, random_state=0)
+    with pytest.warns(UserWarning, match=r"times as uncertain .* in patients as in\s+controls"):
+        model.fit(small_table, small_labels, pd.DataFrame({"age": ages + 15 * small_labels}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "Repetitions left out")
+        model.fit(small_table, small_labels, pd.DataFrame({"age": ages}))

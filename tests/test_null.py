@@ -178,6 +178,12 @@ def test_nothing_to_compare_is_not_reliable(n_repetitions, n_models, words):
     assert words in verdict.reason
 
 
+def older_patients():
+    study = study_of()
+    ages = np.linspace(50, 60, len(study.patient)) + 15 * study.patient
+    return replace(study, design=np.column_stack([np.ones(len(ages)), ages]))
+
+
 @pytest.mark.usefixtures("simple")
 def test_cases_that_the_table_was_not_made_for_are_told():
     short = replace(fast(), schedule=replace(fast().schedule, max_steps=500, min_steps=0))
@@ -186,6 +192,7 @@ def test_cases_that_the_table_was_not_made_for_are_told():
         "50 to 800 people in a group, here 20": (judged(0.9), study_of(20, 20)),
         "preset fast, here paper": (judged(0.9), study_of(preset=paper())),
         "20,000 steps, here 500": (judged(0.9), study_of(preset=short)),
+        "groups with covariates alike, here few controls are like the patients": (judged(0.9), older_patients()),
     }
     for words, (one, study) in cases.items():
         assert f"({words}): test with refits (--null 19)" in calibrated(swept_of(one), study).reason
@@ -293,3 +300,42 @@ def test_verdict_as_json_is_plain(refitted):
     assert found["p"] == pytest.approx(0.05)
     assert found["values"] == [0.6] * 19
     assert "reliable" not in found
+
+
+AGES = np.concatenate([np.linspace(40, 60, 200), np.linspace(70, 80, 100)])  # patients lie where no controls are
+LATER = np.arange(len(AGES)) >= 200
+
+
+def aged_study(design):
+    scaled = 1 + 0.1 * np.random.default_rng(0).standard_normal((len(AGES), 200))
+    return Study(scaled, LATER, Settings(fast(), 8, seed=0), design)
+
+
+def shifts(study, n_cohorts=10):
+    """Squared difference of the groups' mean regions in null cohorts, in squared sd of controls."""
+    cohorts = [study.people(cohort) for cohort in range(1, n_cohorts + 1)]
+    return np.mean([((one.patients.mean(axis=0) - one.controls.mean(axis=0)) / 0.1) ** 2 for one in cohorts])
+
+
+def test_null_cohorts_hold_the_error_of_removing_covariates():
+    """The variance of a predicted mean is 1/n + (mean age − controls' mean)² / Σ(age − mean)²."""
+    sampling = 1 / 200 + 1 / 100
+    assert shifts(aged_study(None)) == pytest.approx(sampling, rel=0.15)
+    controls = AGES[~LATER]
+    error = (AGES[LATER].mean() - controls.mean()) ** 2 / ((controls - controls.mean()) ** 2).sum()
+    design = np.column_stack([np.ones(len(AGES)), AGES / 80])
+    assert error > 2 * sampling
+    assert shifts(aged_study(design)) == pytest.approx(sampling + error, rel=0.15)
+
+
+def test_people_keep_their_group_and_get_values_of_another():
+    study = aged_study(None)
+    first, second, data = (study.people(cohort) for cohort in (1, 2, 0))
+    assert len(first.controls) == len(data.controls) == 200
+    everybody = np.concatenate([first.controls, first.patients])
+    # Scaled anew by other controls: the order of values within a region tells who is who.
+    order = np.argsort(np.argsort(study.scaled, axis=0), axis=0)
+    found = np.argsort(np.argsort(everybody, axis=0), axis=0)
+    assert {tuple(row) for row in order.tolist()} == {tuple(row) for row in found.tolist()}
+    assert not np.array_equal(first.controls, second.controls)
+    np.testing.assert_array_equal(first.controls, study.people(1).controls)

@@ -26,6 +26,7 @@ from rindices.maps import map_table, spread_of
 from rindices.model_file import complete, read_model, write_model
 from rindices.model_header import fitted_of, header_of, parameters_of
 from rindices.preprocessing import SCALED_SD, Preprocessing
+from rindices.preprocessing.design import TOO_UNCERTAIN, design_of, told
 from rindices.selection import Judged, Selected, consensus, sweep
 from rindices.study import Study
 
@@ -58,9 +59,9 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Weight λ of the separation of patterns; by default the preset's.
     max_steps : int, optional
         Longest training; by default the preset's.
-    latent : {"independent", "correlated"}, optional
-        Whether severities of patterns are taken to be independent, or their correlation is learned; by default the
-        preset's choice (independent, but for ``official``).
+    latent : str, optional
+        Whether severities of patterns are taken to be independent (``"independent"``), or their correlation is learned
+        (``"correlated"``); by default the preset's choice (independent, but for ``official``).
     correction : Correction, optional
         Curves and interactions of covariates, head size by proportion, sites; by default all covariates have linear
         effects.
@@ -75,7 +76,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     Attributes
     ----------
     r_indices_ : ndarray of shape (n_samples, n_patterns)
-        R-indices of the people given to `fit`: about 0 like controls, 1 the most severe; not clipped.
+        R-indices of the people given to `fit`: about 0.1 like controls, about 1 the most severe; not clipped.
     spread_ : ndarray of shape (n_samples, n_patterns)
         Standard deviation over repetitions: how much trainings differ. It is no confidence interval of a severity.
     agreement_ : Agreement
@@ -187,7 +188,11 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_residuals(X[~patient].std(axis=0), preprocessing.scaler.sd, regions)
         devices.prepare()
         settings = Settings(preset, batch_size, seed_from(self.random_state))
-        return Prepared(Study(preprocessing.transform(X, table), patient, settings), contract, preprocessing)
+        design = None if table is None else design_of(table, patient, self.correction)
+        study = Study(preprocessing.transform(X, table), patient, settings, design)
+        if study.uncertainty > TOO_UNCERTAIN:
+            warnings.warn(told(study.uncertainty), UserWarning, stacklevel=3)
+        return Prepared(study, contract, preprocessing)
 
     def _keep(self, prepared: Prepared, chosen: Judged, selected: Selected) -> Self:
         """Become fitted: keep the models of a chosen setting, which are this estimator's from now on."""
@@ -225,6 +230,10 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Return the standard deviation over repetitions of each R-index (NaN with a single one)."""
         return self._score(self._scaled(X, covariates)[0])[1]
 
+    def transform_with_spread(self, X: Any, covariates: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return what `transform` and `spread` return, in the time of one of them."""
+        return self._score(self._scaled(X, covariates)[0])
+
     def z_scores(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the corrected regions in sd of controls, as the networks see them (W-scores)."""
         return (self._scaled(X, covariates)[0] - 1) / SCALED_SD
@@ -237,6 +246,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Returns
         -------
         ndarray of shape (n_samples, n_patterns, n_features)
+            Negative where the pattern made a region smaller.
         """
         scaled, _ = self._scaled(X, covariates)
         return inference.decompose(self.models_, scaled) * self.preprocessing_.scaler.sd / SCALED_SD

@@ -17,6 +17,7 @@ import pandas as pd
 
 from rindices.chunks import Point
 from rindices.execution import Execution
+from rindices.preprocessing.design import TOO_UNCERTAIN
 from rindices.selection import FIRST_LOOK, Swept, judge, members_of, train_members
 from rindices.study import Study
 
@@ -41,7 +42,7 @@ class Verdict:
         The same in words.
     method
         ``calibrated``: against a threshold from simulated cohorts; ``refits``: against refits of this very table with
-        permuted labels; ``none``: there is nothing to compare.
+        people dealt out anew; ``none``: there is nothing to compare.
     statistic
         Mean pattern agreement of the repetitions.
     threshold
@@ -132,16 +133,20 @@ def calibration() -> pd.DataFrame:
 
 
 def _unlike(study: Study) -> list[str]:
-    preset = study.settings.preset
+    preset, cases = study.settings.preset, []
+    if study.uncertainty > TOO_UNCERTAIN:
+        cases.append("groups with covariates alike, here few controls are like the patients")
     if preset.name != "fast":
-        return [f"preset fast, here {preset.name}"]
-    return [] if preset.schedule.max_steps >= 20_000 else [f"20,000 steps, here {preset.schedule.max_steps:,}"]
+        cases.append(f"preset fast, here {preset.name}")
+    elif preset.schedule.max_steps < 20_000:
+        cases.append(f"20,000 steps, here {preset.schedule.max_steps:,}")
+    return cases
 
 
 def refits(swept: Swept, study: Study, n_refits: int, execution: Execution) -> Verdict:
-    """Search again in cohorts whose labels were permuted, and see how often they agree as well as the data.
+    """Search again in cohorts whose people were dealt out to the groups anew, and see how often they agree as well.
 
-    The data and the permuted cohorts are compared by the same statistic: the best agreement over all settings, of the
+    The data and these cohorts are compared by the same statistic: the best agreement over all settings, of the
     same number of repetitions of each.
     """
     points = [one.point for one in swept.judged]
@@ -162,9 +167,9 @@ def refits(swept: Swept, study: Study, n_refits: int, execution: Execution) -> V
     p = (1 + sum(value >= data for value in values)) / (n_refits + 1)
     reliable = p <= LEVEL and swept.chosen.look.n_models > 1
     words = (
-        f"Repeated trainings agree at {data:.3f} ({n_repetitions} repetitions of each setting). With permuted labels, "
-        f"{n_refits} refits of the same search agree at {np.median(values):.3f} (median) and at most at "
-        f"{max(values):.3f}: p = {p:.3g}."
+        f"Repeated trainings agree at {data:.3f} ({n_repetitions} repetitions of each setting). With people "
+        f"dealt out to the groups at random, {n_refits} refits of the same search agree at {np.median(values):.3f} "
+        f"(median) and at most at {max(values):.3f}: p = {p:.3g}."
     )
     if not reliable:
         words += " The groups differ no more than groups of the same people put together at random."

@@ -37,8 +37,8 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     exhaustive : bool, default=False
         Train all repetitions of all settings.
     n_null : int, default=0
-        Refits of the search on cohorts with permuted labels, 19 or more, to test whether there is anything to find.
-        With 0, agreement is compared with a threshold from simulated cohorts.
+        Refits of the search with people dealt out to the groups at random, 19 or more, to test whether there is
+        anything to find. With 0, agreement is compared with a threshold from simulated cohorts.
     preset, inference, max_steps, latent, correction, random_state, n_jobs, models_per_chunk
         As in `SurrealGAN`.
 

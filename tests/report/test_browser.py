@@ -2,10 +2,14 @@
 
 import csv
 import io
+import random
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from rindices import report
+from rindices.formulas import guarded_text
 from rindices.report import Report, write_report
 from tests.report.made_run import add_analyses, add_visits, change_summary, make_run
 
@@ -216,3 +220,16 @@ def test_report_works_inside_a_notebook(folder, visit, tmp_path):
     frame = visit(outer).frame_locator("iframe")
     assert frame.locator("#example h3").inner_text() == "Example: a patient"
     assert frame.get_by_role("button", name="Download CSV").count() > 5
+
+
+def test_downloads_are_guarded_as_tables_are(browser):
+    """The rule is written twice, in Python and in the page's script."""
+    script = (Path(report.__file__).parent / "script.js").read_text(encoding="utf-8")
+    number = next(line for line in script.splitlines() if "const NUMBER" in line)
+    rule = script[script.index("  const FORMULA") : script.index("  function csvCell")]
+    rng = random.Random(0)
+    texts = ["".join(rng.choices("=+-@'\"; \t\r\na1.eE＝＠\ufeff\u00a0", k=rng.randrange(10))) for _ in range(3000)]
+    page = browser.new_page()
+    found = page.evaluate(f"(texts) => {{ {number} {rule} return texts.map(harmless); }}", texts)
+    page.close()
+    assert found == [guarded_text(text) for text in texts]

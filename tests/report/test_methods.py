@@ -58,7 +58,7 @@ def with_value(results, path, value):
         (["null", "statistic"], 0.888, "0.888, was above"),
         (["null", "threshold"], 0.999, "was not above 0.999"),
         (["null", "repetitions"], 5, "agreement of 5 repetitions"),
-        (["null"], REFITS, "19 refits with permuted labels of patients and controls (p = 0.051)"),
+        (["null"], REFITS, "permuted over people (Freedman & Lane, 1983) (p = 0.051)"),
         (["null"], {**REFITS, "n": 39}, "39 refits"),
         (["null"], {**REFITS, "p": 0.0001}, "(p < 0.001)"),
         (["n_read"], 500, "The table had 500 scans"),

@@ -92,7 +92,7 @@ def test_one_setting_is_no_search(run, undrawn):
         ({**CALIBRATED, "threshold": None}, "there is no threshold"),
         (
             REFITS,
-            "on 19 cohorts in which the labels of patients and controls were permuted",
+            "on 19 cohorts in which people were dealt out to the groups at random",
         ),
         (REFITS, "the groups do not differ; 1 of them agreed as well or better (p = 0.100)"),
         ({**REFITS, "values": [0.5] * 19, "p": 0.0002}, "none of them agreed as well or better (p < 0.001)"),

@@ -99,9 +99,12 @@ class CovariateResidualizer:
 
     def effect(self, covariates: pd.DataFrame) -> np.ndarray:
         """Return what covariates add to each person's regions, relative to average controls."""
+        return self.design(covariates) @ self.effects
+
+    def design(self, covariates: pd.DataFrame) -> np.ndarray:
+        """Return the columns whose effects were estimated, centred as in controls."""
         main = _main_effects(covariates, self.covariates)
-        design = _with_products(main, self.covariates, self.interactions, self.centre)
-        return (design - self.centre) @ self.effects
+        return _with_products(main, self.covariates, self.interactions, self.centre) - self.centre
 
 
 def count_columns(known: Sequence[Covariate], interactions: Pairs) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.covariance import ledoit_wolf
 
-from rindices.errors import InputError, shown
+from rindices.errors import InputError, counted, shown
 from rindices.preprocessing.covariates import numbers_of
 
 SCALED_SD = 0.1  # controls have mean 1 and this sd after scaling; the loss weights are tuned to it
@@ -48,7 +48,8 @@ def _sizes(covariates: pd.DataFrame, name: str) -> np.ndarray:
         first = int(np.flatnonzero(sizes <= 0)[0])
         raise InputError(
             f"Regions are divided by {name!r}, but it is {shown(float(sizes[first]))} in row {covariates.index[first]} "
-            f"({(sizes <= 0).sum()} such row(s)).\nCorrect the value, drop the person, or do without --proportion."
+            f"({counted(int((sizes <= 0).sum()), 'such row')}).\n"
+            "Correct the value, drop the person, or do without --proportion."
         )
     return sizes
 

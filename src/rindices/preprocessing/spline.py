@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from rindices.errors import InputError
+from rindices.errors import InputError, counted
 
 MIN_DISTINCT = 5  # values; fewer than knots cannot show a curve
 # Harrell's places for five knots (Regression Modeling Strategies, 2.4.6): the outer ones keep a few extreme people from
@@ -18,8 +18,8 @@ def spline_knots(name: str, values: np.ndarray) -> tuple[float, ...]:
     distinct = np.unique(values)
     if len(distinct) < MIN_DISTINCT:
         raise InputError(
-            f"Covariate {name!r} has {len(distinct)} different value(s) in controls: a smooth curve needs at least "
-            f"{MIN_DISTINCT}.\nTake {name} out of --smooth: then its effect is a straight line."
+            f"Covariate {name!r} has {counted(len(distinct), 'different value')} in controls: a smooth curve needs "
+            f"at least {MIN_DISTINCT}.\nTake {name} out of --smooth: then its effect is a straight line."
         )
     knots = np.unique(np.quantile(values, _QUANTILES))
     if len(knots) < 3:  # nearly everybody has the same value

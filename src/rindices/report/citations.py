@@ -18,6 +18,10 @@ REFERENCES = {
         "Pomponio R, Erus G, Habes M, et al. Harmonization of large MRI datasets for the analysis of brain imaging "
         "patterns throughout the lifespan. NeuroImage 208:116450, 2020."
     ),
+    "Freedman & Lane, 1983": (
+        "Freedman D, Lane D. A nonstochastic interpretation of reported significance levels. Journal of Business & "
+        "Economic Statistics 1:292–298, 1983."
+    ),
     "Benjamini & Hochberg, 1995": (
         "Benjamini Y, Hochberg Y. Controlling the false discovery rate: a practical and powerful approach to multiple "
         "testing. Journal of the Royal Statistical Society B 57:289–300, 1995."

@@ -187,7 +187,8 @@ def _verdict(summary: dict[str, Any], _: dict[str, Any]) -> Iterator[str]:
     if null["method"] == REFITS and null.get("p") is not None:
         yield (
             f"The agreement{among}, {number(null['statistic'], 3)}, was compared with that of {null['n']} refits "
-            f"with permuted labels of patients and controls ({p_words('p', null['p'])})."
+            f"in which corrected measures were permuted over people (Freedman & Lane, 1983) "
+            f"({p_words('p', null['p'])})."
         )
     if null["method"] == CALIBRATED and null.get("threshold") is not None:
         where = "above" if null["statistic"] > null["threshold"] else "not above"

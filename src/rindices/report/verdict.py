@@ -63,8 +63,8 @@ def _refitted(null: dict[str, Any]) -> str:
     p = p_value(null["p"])
     reached = sum(value >= null["statistic"] for value in null["values"])
     return (
-        f"The same search was repeated on {null['n']} cohorts in which the labels of patients and controls were "
-        f"permuted, so that the groups do not differ; "
+        f"The same search was repeated on {null['n']} cohorts in which people were dealt out to the groups at "
+        f"random, so that the groups do not differ; "
         f"{reached or 'none'} of them agreed as well or better (p {'' if p.startswith('<') else '= '}{p})."
     )
 

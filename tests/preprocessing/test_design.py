@@ -1,0 +1,84 @@
+"""How certain the correction is for patients: against the hat matrix of ordinary least squares."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from statsmodels.stats.outliers_influence import OLSInfluence
+
+from rindices.config import Correction
+from rindices.preprocessing import Preprocessing
+from rindices.preprocessing.design import TOO_UNCERTAIN, design_of, told, uncertainty_of_patients, without_effects
+
+N_CONTROLS, N_PATIENTS = 60, 40
+PATIENT = np.repeat([False, True], [N_CONTROLS, N_PATIENTS])
+
+
+def people(older=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    age = rng.normal(60, 10, len(PATIENT)) + older * PATIENT
+    icv = rng.normal(1.5e6, 1e5, len(PATIENT))
+    sex, site = (rng.choice(names, len(PATIENT)) for names in (["F", "M"], ["A", "B", "C"]))
+    return pd.DataFrame({"age": age, "icv": icv, "sex": sex, "site": site})
+
+
+def uncertainty(table, correction=None):
+    return uncertainty_of_patients(design_of(table, PATIENT, correction), PATIENT)
+
+
+def by_hand(design):
+    """Leverage by statsmodels: the hat matrix of the controls, the variance of predictions for the patients."""
+    fitted = sm.OLS(np.arange(N_CONTROLS) % 7.0, design[~PATIENT]).fit()
+    controls = OLSInfluence(fitted).hat_matrix_diag
+    patients = fitted.get_prediction(design[PATIENT]).var_pred_mean / fitted.scale
+    return patients.mean() / controls.mean()
+
+
+def test_lines_are_those_of_least_squares():
+    table = people(older=12)[["age", "icv", "sex"]]
+    design = np.column_stack([np.ones(len(table)), (table["age"] - 60) / 10, table["icv"] / 1e6, table["sex"] == "M"])
+    assert uncertainty(table) == pytest.approx(by_hand(design), rel=1e-9)
+
+
+def test_sites_have_levels_of_their_own():
+    table = people(older=12)[["age", "site"]]
+    design = np.column_stack([table["age"] / 10, *(table["site"] == name for name in "ABC")]).astype(float)
+    assert uncertainty(table, Correction(site="site")) == pytest.approx(by_hand(design), rel=1e-9)
+
+
+def test_what_is_divided_by_is_not_estimated():
+    table = people(older=12)
+    assert uncertainty(table[["age", "icv"]], Correction(proportion="icv")) == pytest.approx(
+        uncertainty(table[["age"]])
+    )
+
+
+@pytest.mark.parametrize("correction", [None, Correction(smooth=("age",)), Correction(interactions=(("age", "sex"),))])
+def test_units_do_not_matter(correction):
+    table = people(older=8)[["age", "icv", "sex"]]
+    other = table.assign(age=table["age"] * 365.25, icv=table["icv"] / 1e6)
+    assert uncertainty(other, correction) == pytest.approx(uncertainty(table, correction), rel=1e-6)
+
+
+def test_the_same_ages_are_no_reason_to_warn_and_others_are():
+    alike = [uncertainty(people(seed=seed)[["age", "sex"]]) for seed in range(20)]
+    assert 0.8 < np.mean(alike) < 1.2
+    assert np.quantile(alike, 0.9) < TOO_UNCERTAIN
+    older = [uncertainty(people(15, seed)[["age", "sex"]]) for seed in range(20)]
+    assert min(older) > TOO_UNCERTAIN
+    assert uncertainty(people(15)[["age", "sex"]], Correction(smooth=("age",))) > older[0]
+
+
+@pytest.mark.parametrize("correction", [None, Correction(smooth=("age",), interactions=(("age", "sex"),))])
+def test_what_is_left_is_what_preprocessing_leaves(correction):
+    table = people(older=5)[["age", "icv", "sex"]]
+    values = np.random.default_rng(1).normal(5, 1, (len(table), 4))
+    fitted = Preprocessing.fit(values[~PATIENT], table[~PATIENT], correction).residualizer
+    left = without_effects(values, design_of(table, PATIENT, correction), PATIENT)
+    # Preprocessing keeps the controls' mean, least squares with a level takes it away.
+    np.testing.assert_allclose(left + values[~PATIENT].mean(axis=0), fitted.transform(values, table), atol=1e-9)
+
+
+def test_it_is_told_with_a_remedy():
+    assert "1.8 times as uncertain" in told(1.8)
+    assert "Choose controls" in told(1.8)
