@@ -12,6 +12,7 @@ import pandas as pd
 
 from rindices.errors import InputError
 from rindices.files import atomic_file
+from rindices.formulas import guarded, plain_text
 
 __all__ = ["write_bids"]
 
@@ -48,7 +49,9 @@ def write_bids(folder: str | Path, r_indices: pd.DataFrame, summary: Mapping[str
         Root of the derivative dataset. The description of another dataset in it is never replaced.
     r_indices
         Columns participant_id (or the index), visit if there are visits, diagnosis, group, r1 …, r1_sd …, flags.
-        Ids are written as they are.
+        Ids are written as they are. Text that a spreadsheet would run is guarded as in `rindices.formulas`: BIDS asks
+        nothing of such cells but that they and the levels in the data dictionary are the same, which they are; and an
+        id of BIDS, which begins with ``sub-``, is never one of them.
     summary
         What `summary.json` says. Its entry ``source_doi``, if any, names the source dataset.
     visit
@@ -110,7 +113,8 @@ def _as_bids(r_indices: pd.DataFrame, visit: bool) -> pd.DataFrame:
         table = table.rename(columns={"visit": "session_id"}) if sessions else table
         first.append("session_id" if sessions else "visit")
     table = table[[*first, *(name for name in table.columns if name not in first)]]
-    return table.assign(**{str(name): _cells(table[name]) for name in table.columns if table[name].dtype.kind != "f"})
+    texts = {str(name): _cells(table[name]) for name in table.columns if table[name].dtype.kind != "f"}
+    return guarded(table.assign(**texts))
 
 
 def _cells(column: pd.Series) -> pd.Series:
@@ -134,7 +138,7 @@ def _entry(name: str, table: pd.DataFrame, summary: Mapping[str, Any]) -> dict[s
         controls, patients = (map(str, summary.get(f"{group}_labels") or ()) for group in ("control", "patient"))
         meaning = dict.fromkeys(controls, "counted as control") | dict.fromkeys(patients, "counted as patient")
         labels = sorted({label for label in table["diagnosis"].astype(str) if label != "n/a"})
-        levels = {label: meaning.get(label, "neither control nor patient") for label in labels}
+        levels = {label: meaning.get(plain_text(label), "neither control nor patient") for label in labels}
         return {"Description": "Diagnosis, as in the source table"} | ({"Levels": levels} if levels else {})
     if match := re.fullmatch(r"r(\d+)(_sd)?", name):
         number = match[1]

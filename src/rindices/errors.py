@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import os
+import traceback
 from collections.abc import Iterable, Sequence
 
-__all__ = ["InputError", "counted", "did_you_mean", "listed", "shown"]
+__all__ = ["InputError", "counted", "did_you_mean", "listed", "shown", "without_data"]
 
 
 class InputError(ValueError):
@@ -68,3 +70,24 @@ def shown(value: object) -> str:
     if not isinstance(value, float):
         return str(value)
     return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def without_data(error: BaseException) -> str:
+    """Return what a log or a record may say about an error: of what kind it is, and where it arose.
+
+    Messages of most errors may quote ids and cells of a table, so they are for the user's terminal only. What the
+    system and the device say of themselves is kept.
+
+    Examples
+    --------
+    >>> without_data(RuntimeError("the device went away")), without_data(KeyError("sub-01"))
+    ('RuntimeError: the device went away', 'KeyError')
+    """
+    kind = type(error).__name__
+    if isinstance(error, OSError):  # its message may have the name of a file, and that an id
+        return f"{kind}: {os.strerror(error.errno)}" if error.errno else kind
+    if isinstance(error, RuntimeError | MemoryError) and str(error):
+        return f"{kind}: {error}"
+    here = os.path.dirname(__file__)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(here)]
+    return f"{kind} in {os.path.basename(frames[-1].filename)}, line {frames[-1].lineno}" if frames else kind

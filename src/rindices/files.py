@@ -3,23 +3,50 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import hashlib
 import os
-from collections.abc import Iterator
+import platform
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rindices.errors import InputError
+from rindices.formulas import guarded
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["atomic_file", "check_folder", "check_writable", "refuse_same", "write_csv"]
+__all__ = [
+    "atomic_file",
+    "check_folder",
+    "check_writable",
+    "private_folder",
+    "refuse_same",
+    "remove_half_written",
+    "write_csv",
+    "write_csv_parts",
+]
+
+
+_HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # process numbers mean something on one machine only
+_LONGEST_NAME = 150  # of a file, in what its half-written version is called; file systems have room for 255 bytes
+_half_written: set[Path] = set()
 
 
 @contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a place beside `path` to write to; it becomes `path` only if nothing went wrong.
+
+    The file beside is there already, empty, under a name that nobody can foresee, and only this user may read it. When
+    it becomes `path` it gets the rights of the file that it replaces, or those of any new file. What a killed process
+    left beside `path` is removed first.
 
     Examples
     --------
@@ -33,15 +60,96 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     path = Path(path)
     check_writable(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    name = f".{path.name[:_LONGEST_NAME]}."
+    _remove_abandoned(path.parent, name, ".partial")
+    beside = path.with_name(f"{name}{_mine()}{secrets.token_hex(8)}.partial")
+    _half_written.add(beside)
     try:
+        rights = _make_private(beside, like=path)
         yield beside
         _flush(beside)
+        with contextlib.suppress(OSError):  # some network drives know no rights
+            beside.chmod(rights)
         beside.replace(path)
         with contextlib.suppress(OSError):  # the file is there; some network drives cannot flush a folder
             _flush(path.parent)
     finally:
         beside.unlink(missing_ok=True)
+        _half_written.discard(beside)
+
+
+@contextmanager
+def private_folder() -> Iterator[Path]:
+    """Give an empty folder that only this user may enter; it is removed at the end, after a kill by the next run.
+
+    Examples
+    --------
+    >>> with private_folder() as folder:
+    ...     _ = Path(folder, "scores.csv").write_text("r1")
+    >>> folder.exists()
+    False
+    """
+    _remove_abandoned(Path(tempfile.gettempdir()), "rindices-", "")
+    with tempfile.TemporaryDirectory(prefix=f"rindices-{_mine()}") as name:
+        yield Path(name)
+
+
+def remove_half_written() -> None:
+    """Remove what is being written at this moment, for a process that ends at once."""
+    for beside in tuple(_half_written):
+        with contextlib.suppress(OSError):
+            beside.unlink()
+
+
+def _make_private(beside: Path, like: Path) -> int:
+    """Make an empty file for this user alone; return the rights of the file that it will replace, or of a new one."""
+    before = like.lstat().st_mode if like.exists() and not like.is_symlink() else None
+    given = 0o666 if before is None else stat.S_IMODE(before)
+    # Whoever can open it while it is still empty may read the finished file, too.
+    descriptor = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, given)
+    try:
+        rights = stat.S_IMODE(os.fstat(descriptor).st_mode) if before is None else given
+    finally:
+        os.close(descriptor)
+    with contextlib.suppress(OSError):
+        beside.chmod(0o600)
+    return rights
+
+
+def _mine() -> str:
+    return f"{_HERE}-{os.getpid()}-"
+
+
+def _remove_abandoned(folder: Path, beginning: str, end: str) -> None:
+    """Remove what processes of this machine that are no longer there began to write in a folder."""
+    if os.name == "nt":  # there is no harmless way to ask for a process there
+        return
+    ours = re.compile(rf"{re.escape(beginning)}{_HERE}-(\d+)-\w+{re.escape(end)}")
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            if (found := ours.fullmatch(name)) and not _is_alive(int(found[1])):
+                _remove_own(folder / name)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # it belongs to somebody else
+        return True
+    return True
+
+
+def _remove_own(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        status = path.lstat()
+        if status.st_uid != os.getuid():
+            return
+        if stat.S_ISDIR(status.st_mode):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
 
 
 def _flush(path: Path) -> None:
@@ -56,9 +164,27 @@ def _flush(path: Path) -> None:
 
 
 def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True, digits: int = 6) -> None:
-    """Write a table beside `path`, then rename; numbers have so many significant digits."""
-    with atomic_file(path) as beside:
-        table.to_csv(beside, float_format=f"%.{digits}g", index=index, encoding="utf-8")
+    """Write a table beside `path`, then rename; numbers have so many significant digits.
+
+    Text that a spreadsheet would run gets an apostrophe before it, as `rindices.formulas` says; what rindices reads is
+    without it again.
+    """
+    write_csv_parts([table.reset_index(names=table.index.name or "") if index else table], path, digits=digits)
+
+
+def write_csv_parts(tables: Iterable[pd.DataFrame], path: Path, *, digits: int = 6) -> None:
+    """Write tables with the same columns as one, each when it comes; otherwise as `write_csv`, without the index."""
+    with atomic_file(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
+        for position, table in enumerate(tables):
+            quoting = csv.QUOTE_ALL if _breaks_rows(table) else csv.QUOTE_MINIMAL
+            options: dict[str, Any] = {"float_format": f"%.{digits}g", "quoting": quoting, "header": position == 0}
+            guarded(table).to_csv(file, index=False, **options)
+
+
+def _breaks_rows(table: pd.DataFrame) -> bool:
+    """Whether a cell has a carriage return: readers take it for the end of a row, but Python 3.11 does not quote it."""
+    texts = table.select_dtypes(exclude=["number", "bool"])
+    return any("\r" in str(cell) for column in (table.columns, *(texts[name] for name in texts)) for cell in column)
 
 
 def check_writable(path: Path) -> None:

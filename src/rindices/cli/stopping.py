@@ -6,6 +6,7 @@ import contextlib
 import functools
 import multiprocessing
 import os
+import re
 import signal
 import sys
 import threading
@@ -17,7 +18,8 @@ from typing import Any, NoReturn, TypeVar
 import typer
 
 from rindices.cli.console import console, errors, log
-from rindices.errors import InputError
+from rindices.errors import InputError, without_data
+from rindices.files import remove_half_written
 
 USER_ERROR, INNER_ERROR, INTERRUPTED = 2, 3, 130
 _ENDING_SECONDS = 3.0  # to wait for a run that is about to become complete
@@ -35,7 +37,9 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             with _terminable():
                 command(*args, **kwargs)
         except InputError as error:
-            log("error", status="failed", exit_code=USER_ERROR, message=str(error))
+            # A log is kept; who and what is wrong with the table is told on the other channel.
+            refused = f"The input was refused ({without_data(error)}); standard error says why."
+            log("error", status="failed", exit_code=USER_ERROR, message=refused)
             errors.print(f"Error: {error}", style="red")
             raise typer.Exit(USER_ERROR) from error
         except typer.Exit:
@@ -48,17 +52,33 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except Exception as error:
             if os.environ.get("RINDICES_DEBUG"):
                 traceback.print_exc()
-            log("error", status="failed", exit_code=INNER_ERROR, message=f"{type(error).__name__}: {error}")
-            errors.print(f"Trouble inside rindices: {type(error).__name__}: {error}", style="red")
+            log("error", status="failed", exit_code=INNER_ERROR, message=without_data(error))
+            errors.print(f"Trouble inside rindices: {_in_words(error)}", style="red")
             errors.print(_remedy(error))
             raise typer.Exit(INNER_ERROR) from error
 
     return run
 
 
+def _in_words(error: Exception) -> str:
+    """Return what the system says of its trouble; the kind of other errors helps whoever they are reported to."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}{'' if error.filename is None else f': {_meant(str(error.filename))}'}."
+    if isinstance(error, MemoryError):
+        return "there is not enough memory."
+    return f"{type(error).__name__}: {error}"
+
+
+def _meant(name: str) -> str:
+    """Return the file that a half-written one would have become."""
+    return re.sub(r"(^|[\\/])\.([^\\/]+?)\.[^.\\/]+\.partial$", r"\1\2", name)
+
+
 def _remedy(error: Exception) -> str:
     if isinstance(error, OSError):
         return "Failed. Repeat the same command when that is mended: it goes on where it stopped."
+    if isinstance(error, MemoryError):
+        return "Failed. Close other programs or take a machine with more memory, and repeat the same command."
     return "Failed. RINDICES_DEBUG=1 shows where it happened; please report it."
 
 
@@ -117,6 +137,7 @@ def _stop(code: int, how_to_go_on: str) -> NoReturn:
     errors.print(f"\nStopped: unfinished. {how_to_go_on}")
     console.show_cursor(True)
     sys.stdout.flush()
+    remove_half_written()
     os._exit(code)
 
 

@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import os
 import platform
+import shutil
+import stat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,8 +32,9 @@ def prepare() -> None:
     """
     settings: Any = jax.config
     jax.config.update("jax_cpu_enable_async_dispatch", False)
-    if settings.jax_compilation_cache_dir is None:
-        jax.config.update("jax_compilation_cache_dir", str(_cache_folder()))
+    folder = _cache_folder() if settings.jax_compilation_cache_dir is None else None
+    if folder is not None and _is_private(folder.parent) and _is_private(folder):
+        jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
@@ -50,6 +53,32 @@ def peak_memory() -> int | None:
 def n_cores() -> int:
     """Cores that this process may use (fewer than the machine has under SLURM or in a container)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _is_private(folder: Path) -> bool:
+    """Make a folder for this user alone; False where others could put a program there, which this process would run.
+
+    What lies in a folder that others could write to until now may be theirs: it is removed.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.name == "nt":  # folders of a user are private there
+            return True
+        status = folder.lstat()
+        above = [parent.stat().st_mode for parent in folder.resolve().parents]
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or any(map(_anybody_may_rename, above)):
+            return False
+        folder.chmod(0o700)
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            for path in folder.iterdir():
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    except OSError:
+        return False
+    return True
+
+
+def _anybody_may_rename(mode: int) -> bool:
+    return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
 
 
 def _cache_folder() -> Path:

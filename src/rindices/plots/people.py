@@ -49,7 +49,8 @@ def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
             jitter = np.random.default_rng(0).uniform(-0.2, 0.2, len(values)) / len(present)
             look: Any = {"s": 10, "alpha": 0.4, "marker": group.marker, "color": group.colour, "linewidths": 0}
             draw_points(axes, place + aside + jitter, values, **look)
-            _draw_mean(axes, place + aside, change_summary.query("group == @group.key and pattern == @pattern"), group)
+            here = (change_summary["group"] == group.key) & (change_summary["pattern"] == pattern)
+            _draw_mean(axes, place + aside, change_summary[here], group)
     _set_limits(axes, change[[f"r{pattern}_per_year" for pattern in patterns]], change_summary)
     axes.set_xticks(range(len(patterns)), [f"Pattern {number}" for number in patterns])
     axes.set_xlim(-0.5, len(patterns) - 0.5)

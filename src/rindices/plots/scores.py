@@ -58,7 +58,7 @@ def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
         axes.set_xticks(range(len(present)), labels, fontsize=8)
         axes.set_title(f"Pattern {column[1:]}")
         if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
-            axes.set_ylabel("R-index (0 = like controls)")
+            axes.set_ylabel("R-index (low = like controls)")
     return figure
 
 

@@ -1,7 +1,6 @@
 """What all figures share: colours, fonts, panels, safe labels, and the way to a file."""
 
 import io
-import os
 import re
 import unicodedata
 import warnings
@@ -150,6 +149,8 @@ def figure_svg(fig: Figure) -> str:
 def figure_png(fig: Figure, path: Path) -> Path:
     """Write a figure as a PNG file of 300 dots per inch and return its path.
 
+    Whoever needs it whole or not at all gives a path beside.
+
     Examples
     --------
     >>> import tempfile
@@ -158,9 +159,5 @@ def figure_png(fig: Figure, path: Path) -> Path:
     ...     figure_png(Figure(), Path(folder) / "empty.png").name
     'empty.png'
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_bytes(_rendered(fig, "png", 300, "Software"))
-        return partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    path.write_bytes(_rendered(fig, "png", 300, "Software"))
+    return path

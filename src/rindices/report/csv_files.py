@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rindices.formulas import plain
 from rindices.report.checks import damaged, read_text
 
 _FIRST_VISITS = ("bl", "base", "baseline", "screening", "sc")
@@ -24,7 +25,7 @@ def read_table(path: Path, texts: Sequence[str], numbers: Sequence[str], flags: 
     """
     read_text(path)
     try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+        table = plain(pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig"))
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise damaged(path, f"it is not a table ({str(error).strip()})") from error
     missing = [column for column in (*texts, *numbers, *flags) if column not in table.columns]

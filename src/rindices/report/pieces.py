@@ -41,7 +41,9 @@ class Gallery:
             path = folder / f"{place:02d}_{name}.svg"
             with atomic_file(path) as beside:
                 beside.write_bytes(text.encode("utf-8", errors="replace"))
-            paths += [path, plots.figure_png(figure, path.with_suffix(".png"))]
+            with atomic_file(path.with_suffix(".png")) as beside:
+                plots.figure_png(figure, beside)
+            paths += [path, path.with_suffix(".png")]
         return paths
 
 

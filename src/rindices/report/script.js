@@ -46,9 +46,22 @@
     [...table.tBodies[0].rows].forEach((row, place) => row.classList.toggle("extra", !open && place >= ROWS_SHOWN));
   }
 
+  // A spreadsheet would take such a cell for a formula, or what follows a semicolon, a tab or a line break within it;
+  // the rule is that of formulas.py.
+  const FORMULA = /^[\s\u0000-\u0020\u007f\u200b-\u200f\u2060\ufeff"']*[=+\-@\uff1d\uff0b\uff0d\uff20]/;
+  const EMPTY = /^[\s\u0000-\u0020\u007f\u200b-\u200f\u2060\ufeff"']*$/;
+
+  function harmless(text) {
+    const parts = text.split(/([;\t\r\n])/);  // cells at even places, borders between them
+    return parts.map((part, place) => {
+      const runs = FORMULA.test(part) && !NUMBER.test(part) && !/^[=+\-@]$/.test(part);
+      const hidden = place === 0 && EMPTY.test(part) && /[\t\r\n]/.test(parts[1] ?? "");
+      return place % 2 === 0 && (runs || hidden) ? "'" + part : part;
+    }).join("");
+  }
+
   function csvCell(text) {
-    // A spreadsheet would take such a cell for a formula.
-    const safe = /^[=+\-@\t\r]/.test(text) && !NUMBER.test(text) ? "'" + text : text;
+    const safe = harmless(text);
     return /[",;\r\n\t]/.test(safe) ? '"' + safe.replaceAll('"', '""') + '"' : safe;
   }
 

@@ -1,0 +1,222 @@
+"""What is being written is nobody else's business, and nobody can lead it elsewhere or leave it behind."""
+
+import os
+import secrets
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from rindices import files
+from rindices.cli import stopping
+from rindices.core import devices
+from rindices.files import atomic_file, private_folder
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has other rights")
+NOBODY = 2**22 + 1  # no process has this number
+
+
+def rights(path):
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+@pytest.fixture(params=[0o022, 0o002, 0o077], ids=oct)
+def umask(request):
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def test_a_new_file_is_private_until_it_is_whole(tmp_path, umask):
+    path = tmp_path / "scores.csv"
+    with atomic_file(path) as beside:
+        assert rights(beside) == 0o600
+        beside.write_text("r1")
+        assert rights(beside) == 0o600
+        assert not path.exists()
+    assert rights(path) == 0o666 & ~umask
+
+
+@pytest.mark.parametrize("given", [0o600, 0o640, 0o444, 0o664], ids=oct)
+def test_a_file_keeps_the_rights_that_its_owner_gave(tmp_path, given):
+    path = tmp_path / "scores.csv"
+    path.write_text("old")
+    path.chmod(given)
+    with atomic_file(path) as beside:
+        assert rights(beside) == 0o600
+        beside.write_text("new")
+    assert (rights(path), path.read_text()) == (given, "new")
+
+
+def test_names_cannot_be_foreseen_and_links_are_not_followed(tmp_path, monkeypatch):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    path = tmp_path / "scores.csv"
+    with atomic_file(path) as first, atomic_file(path) as second:
+        assert first != second
+    monkeypatch.setattr(secrets, "token_hex", lambda _: "0" * 16)
+    with atomic_file(path) as beside:
+        foreseen = beside
+    foreseen.symlink_to(victim)
+    with pytest.raises(FileExistsError), atomic_file(path) as beside:
+        beside.write_text("gone")
+    assert victim.read_text() == "precious"
+
+
+def test_a_link_in_the_place_of_a_result_is_replaced_not_followed(tmp_path):
+    victim, path = tmp_path / "victim", tmp_path / "scores.csv"
+    victim.write_text("precious")
+    victim.chmod(0o600)
+    path.symlink_to(victim)
+    with atomic_file(path) as beside:
+        beside.write_text("new")
+    assert (victim.read_text(), path.read_text(), path.is_symlink()) == ("precious", "new", False)
+
+
+def test_long_names_have_room(tmp_path):
+    path = tmp_path / ("x" * 240 + ".csv")
+    with atomic_file(path) as beside:
+        beside.write_text("r1")
+    assert path.read_text() == "r1"
+
+
+def abandoned(folder, process, machine=files._HERE):
+    path = folder / f".scores.csv.{machine}-{process}-0123456789abcdef.partial"
+    path.write_text("half")
+    return path
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
+    dead = abandoned(tmp_path, NOBODY)
+    kept = [abandoned(tmp_path, os.getppid()), abandoned(tmp_path, NOBODY, machine="0" * 8)]
+    other = tmp_path / f".other.csv.{files._HERE}-{NOBODY}-0123456789abcdef.partial"
+    other.write_text("of another file")
+    with atomic_file(tmp_path / "scores.csv") as beside:
+        beside.write_text("r1")
+    assert not dead.exists()
+    assert all(path.exists() for path in (*kept, other))
+
+
+def test_a_folder_for_a_while(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left = tmp_path / f"rindices-{files._HERE}-{NOBODY}-abcdefgh"
+    left.mkdir()
+    (left / "people.csv").write_text("ids")
+
+    def fail():
+        with private_folder() as folder:
+            (folder / "people.csv").write_text("ids")
+            assert rights(folder) == 0o700
+            assert not left.exists()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_ends_at_once_leaves_nothing_half_written(tmp_path, monkeypatch):
+    """As when the time of a job is over, while a thread writes."""
+    ended, writes, stop = [], threading.Event(), threading.Event()
+    monkeypatch.setattr(os, "_exit", ended.append)
+
+    def write():
+        with atomic_file(tmp_path / "scores.csv") as beside:
+            beside.write_text("half")
+            writes.set()
+            stop.wait(10)
+
+    def thread():
+        with pytest.raises(FileNotFoundError):
+            write()
+
+    worker = threading.Thread(target=thread)
+    worker.start()
+    assert writes.wait(10)
+    stopping._stop(143, "Repeat.")
+    assert (ended, list(tmp_path.iterdir())) == ([143], [])
+    stop.set()
+    worker.join()
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from rindices.files import atomic_file
+with atomic_file(sys.argv[1]) as beside:
+    beside.write_text("half")
+    print(beside, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_kill_while_writing(tmp_path):
+    path = tmp_path / "scores.csv"
+    with subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True) as process:
+        beside = Path(process.stdout.readline().strip())
+        assert (beside.read_text(), rights(beside)) == ("half", 0o600)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert [one.name for one in tmp_path.iterdir()] == [beside.name]
+    with atomic_file(path) as again:
+        again.write_text("whole")
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("scores.csv", "whole")]
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """Return the folder of compiled programs, below an empty home; what is there would be run."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return devices._cache_folder()
+
+
+def usable(folder):
+    return devices._is_private(folder.parent) and devices._is_private(folder)
+
+
+@pytest.mark.usefixtures("umask")
+def test_compiled_programs_are_in_a_private_folder(cache):
+    assert usable(cache)
+    assert (rights(cache), rights(cache.parent)) == (0o700, 0o700)
+    (cache / "program").write_text("mine")
+    assert usable(cache)
+    assert (cache / "program").exists()
+
+
+@pytest.mark.parametrize("level", ["folder", "parent"])
+def test_programs_that_others_could_have_put_there_are_removed(cache, level):
+    cache.mkdir(parents=True)
+    (cache / "program").write_text("whose?")
+    (cache if level == "folder" else cache.parent).chmod(0o775)
+    assert usable(cache)
+    assert (rights(cache), list(cache.iterdir())) == (0o700, [])
+
+
+def test_folders_of_others_are_not_used(cache, tmp_path, monkeypatch):
+    cache.mkdir(parents=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getuid", lambda: os.geteuid() + 1)
+        assert not usable(cache)
+    tmp_path.chmod(0o777)
+    assert not usable(cache)
+    tmp_path.chmod(0o1777)  # as /tmp: nobody can rename what is another's
+    assert usable(cache)
+
+
+def test_a_link_is_not_followed_to_compiled_programs(cache, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    cache.parent.mkdir()
+    cache.symlink_to(elsewhere)
+    assert not usable(cache)
+
+
+def test_without_a_private_folder_nothing_is_kept(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert not usable(devices._cache_folder())

@@ -1,0 +1,75 @@
+"""What Python itself reports of a process while it is watched: connections, unpickling, compiled texts, programs."""
+
+import _pickle
+import contextlib
+import pickle
+import sys
+import traceback
+
+_watches = []
+_CONNECTIONS = ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.sendmsg")
+_LOOPBACK = ("127.0.0.1", "::1")
+_PROGRAMS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.startfile")
+_IMPORTING = "<frozen importlib._bootstrap_external>"
+
+
+class Watch:
+    """What happened while it was on."""
+
+    def __init__(self):
+        self.connections, self.unpickled, self.compiled, self.programs = [], [], [], []
+
+    def note(self, event, args):
+        # To see whether there is IPv6, a library binds a socket of this machine when it is imported, and closes it.
+        outside = event == "socket.bind" and isinstance(args[1], tuple) and args[1][0] not in _LOOPBACK
+        if event in _CONNECTIONS or outside:
+            self.connections.append((event, args[1:], where()))
+            raise ConnectionError("the network is closed")
+        if event == "pickle.find_class":
+            self.unpickled.append((args, where()))
+        elif event == "marshal.loads" and sys._getframe(2).f_code.co_filename != _IMPORTING:
+            self.unpickled.append((event, where()))
+        elif event == "compile":
+            self.compiled.append(args[0])
+        elif event in _PROGRAMS:
+            self.programs.append((event, args[:2], where()))
+
+
+def where():
+    """Return the last calls before what was reported."""
+    return [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_stack(limit=12)[:-3]]
+
+
+def _hook(event, args):
+    for watch in _watches:
+        watch.note(event, args)
+
+
+_installed = []
+
+
+@contextlib.contextmanager
+def watching(monkeypatch):
+    """Watch all that happens within; nothing can connect meanwhile."""
+    if not _installed:  # there is no way to take it off again
+        sys.addaudithook(_hook)
+        _installed.append(True)
+    watch = Watch()
+
+    def reported(name, function):
+        def load(*args, **kwargs):
+            watch.unpickled.append((name, where()))
+            return function(*args, **kwargs)
+
+        return load
+
+    # Lists of numbers need no class, so that Python reports nothing: all ways to a pickle are watched besides.
+    for module, names in ((pickle, ("load", "loads", "Unpickler", "_load", "_loads")), (_pickle, ("load", "loads"))):
+        for name in names:
+            monkeypatch.setattr(module, name, reported(name, getattr(module, name)))
+    monkeypatch.setattr(pickle._Unpickler, "load", reported("_Unpickler", pickle._Unpickler.load))
+    _watches.append(watch)
+    try:
+        yield watch
+    finally:
+        _watches.remove(watch)
