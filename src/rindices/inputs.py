@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
-from rindices.errors import InputError
+from rindices.errors import InputError, counted
 
 FEW_PEOPLE = 20  # in a group; with fewer, results are not to be trusted
 _NOTHING_LEFT = 1e-6  # of the sd: rounding, not people
@@ -24,8 +24,8 @@ def is_patient(y: np.ndarray) -> np.ndarray:
     if len(labels) != 2 or labels.dtype.kind not in "biuf":
         found = ", ".join(map(repr, labels[:5].tolist())) + (", ..." if len(labels) > 5 else "")
         raise InputError(
-            f"y should hold 0 for controls and 1 for patients, found {len(labels)} class(es): {found}. "
-            "Give a True/False column such as diagnosis == 'AD'."
+            f"y should hold 0 for controls and 1 for patients, found {counted(len(labels), 'class', 'classes')}: "
+            f"{found}. Give a True/False column such as diagnosis == 'AD'."
         )
     low, high = sorted(labels.tolist())
     if (low, high) != (0, 1):
@@ -83,8 +83,8 @@ def check_residuals(before: np.ndarray, after: np.ndarray, names: list[str]) -> 
     gone = np.flatnonzero(after < _NOTHING_LEFT * before)
     if len(gone):
         raise InputError(
-            f"The covariates explain region {names[gone[0]]!r} completely in controls ({len(gone)} such region(s)): "
-            "leave out the region or the covariate, or add controls."
+            f"The covariates explain region {names[gone[0]]!r} completely in controls "
+            f"({counted(len(gone), 'such region')}): leave out the region or the covariate, or add controls."
         )
 
 
@@ -94,7 +94,7 @@ def check_groups(controls: np.ndarray, n_patients: int, batch_size: int, names: 
     if len(constant):
         raise InputError(
             f"Region {names[constant[0]]!r} has the same value in all {len(controls)} controls "
-            f"({len(constant)} such region(s)): leave it out."
+            f"({counted(len(constant), 'such region')}): leave it out."
         )
     smallest = min(len(controls), n_patients)
     if smallest < FEW_PEOPLE:

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import platform
+import re
 import shutil
 import time
 import tomllib
@@ -34,6 +35,7 @@ _OURS = frozenset(
 )
 # What makes results comparable to the bit only while a run goes on; a finished run is the same run without it.
 _PLACE = ("versions", "device")
+_GIVE_SETTINGS = "Give the run.toml that a run left in its folder."
 _NOT_COMPARED = {("table", "path")}  # the same table may be found elsewhere; its checksum is compared
 
 
@@ -41,7 +43,9 @@ def check_free(out: Path) -> None:
     """Refuse, before any work is done, a folder that cannot be written or that holds something else."""
     if out.is_file():
         raise InputError(f"{out} is a file, but a folder is needed.\nChoose another folder with --out.")
-    strangers = [path.name for path in _contents(out) if path.name not in _OURS and not _half_written(path)]
+    # Only where there is a run may files be replaced that have the names of its own: a table people.csv, for example.
+    ours = _OURS if any((out / name).exists() for name in (SETTINGS, SUMMARY, JOURNAL)) else frozenset[str]()
+    strangers = [path.name for path in _contents(out) if path.name not in ours and not _half_written(path)]
     if strangers:
         raise InputError(
             f"The folder {out} already holds other files: {listed(sorted(strangers))}.\n"
@@ -63,9 +67,13 @@ def read_settings(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise InputError(f"There is no file {path}.\nGive the run.toml of a run.") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path} cannot be read as the settings of a run: {error}.") from error
+        raise InputError(f"There is no file {path}.\n{_GIVE_SETTINGS}") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.\n{_GIVE_SETTINGS}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        where = re.search(r"line \d+", str(error))
+        found = f" ({where[0]})" if where else ""
+        raise InputError(f"{path} cannot be read as the settings of a run{found}.\n{_GIVE_SETTINGS}") from error
 
 
 def status_of(out: Path) -> str | None:
@@ -108,7 +116,7 @@ def _refuse_others(out: Path, settings: dict[str, dict[str, Any]], ignore: tuple
 
 
 def _shown(value: Any) -> str:
-    text = "not given" if value is None else listed(value, 4) if isinstance(value, list) else str(value)
+    text = "not given" if value is None else listed(value, 4) or "none" if isinstance(value, list) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -225,8 +233,9 @@ def toml_text(sections: dict[str, dict[str, Any]]) -> str:
     for section, values in sections.items():
         lines.append(f"[{section}]")
         for name, value in values.items():
-            # A TOML string, number, truth value or list of them is written as in JSON.
+            # A TOML string, number, truth value or list of them is written as in JSON, but for one character.
             written = json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
+            written = written.replace("\x7f", r"\u007f")
             lines.append(f"# {name}: not given" if value is None else f"{name} = {written}")
         lines.append("")
     return "\n".join(lines)

@@ -22,9 +22,9 @@ from rindices import plots
 from rindices.bids_output import write_bids
 from rindices.cohort import Cohort
 from rindices.core import devices
-from rindices.errors import InputError
+from rindices.errors import InputError, without_data
 from rindices.execution import Progress
-from rindices.files import write_csv
+from rindices.files import atomic_file, write_csv
 from rindices.findings import FOLDER, LIMITS, Roles, analyse, write_findings
 from rindices.journal import Journal
 from rindices.report import write_report
@@ -220,7 +220,8 @@ def _write_results(
         summary["recovery"] = recovery(truth, r_indices)
         write_csv(truth, out / "truth.csv", index=False)
         figure = _recovery_figure(truth, r_indices, summary)
-    plots.figure_png(figure, out / "r_indices.png")
+    with atomic_file(out / "r_indices.png") as beside:
+        plots.figure_png(figure, beside)
     if wanted.bids:
         write_bids(out / "bids", results.r_indices, summary, visit=cohort.visit is not None)
     write_text(out / SETTINGS, toml_text(settings | {"plan": {"models_per_chunk": search.models_per_chunk_}}))
@@ -230,7 +231,7 @@ def _write_failure(
     out: Path, error: Exception, cohort: Cohort, settings: dict[str, dict[str, Any]], report: bool
 ) -> None:
     """Say in the folder that the run failed, as far as it can still be written to."""
-    summary = {"status": FAILED, "failure": f"{type(error).__name__}: {error}"} | describe_people(cohort)
+    summary = {"status": FAILED, "failure": without_data(error)} | describe_people(cohort)
     summary |= {"warnings": list(cohort.warnings), "versions": settings.get("versions", {})}
     try:
         write_json(out / SUMMARY, summary)

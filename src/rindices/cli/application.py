@@ -39,7 +39,7 @@ def option(help: str, default: str | bool = False, **limits: Any) -> typer.model
     return typer.Option(help=help, show_default=default, **limits)
 
 
-Table = Annotated[Path, argument("Table of people: CSV, TSV or Parquet, one row a person.")]
+Table = Annotated[Path, argument("Table of people: CSV, TSV, Excel or Parquet, one row a person.")]
 Model = Annotated[Path, argument("The model.safetensors of a finished run.")]
 Exclude = Annotated[str, option("Columns of numbers that are not regions: names or prefix*, separated by commas.")]
 Steps = Annotated[int | None, option("Longest training.", "by preset", min=1)]

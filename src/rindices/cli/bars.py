@@ -74,10 +74,10 @@ class TrainingBars:
 
 
 @contextmanager
-def image_bar() -> Iterator[Callable[[int, int], None]]:
-    """Give a function that shows how many of all images were read."""
-    with Bars(console=console, disable=not console.is_terminal) as bars:
-        task = bars.add_task("Reading images", total=None)
+def counting_bar(what: str, *, transient: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Give a function that shows how many of all are done; `transient` bars are gone in the end."""
+    with Bars(console=console, disable=not console.is_terminal, transient=transient) as bars:
+        task = bars.add_task(what, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)
 
 

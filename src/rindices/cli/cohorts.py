@@ -14,6 +14,17 @@ from rindices.cli.stopping import guarded
 from rindices.errors import InputError
 from rindices.files import check_writable, refuse_same
 
+# What `simulate_cohort` calls the options.
+_OPTIONS = {
+    "severity_correlation:": "--correlation:",
+    "n_controls": "--controls",
+    "n_patients": "--patients",
+    "n_patterns=": "--patterns ",
+    "`controls`": "--own-controls",
+    "kind='scarce'": "the kind scarce",
+    ", and name the region columns with `regions` where others are taken for them": "",
+}
+
 
 @app.command()
 @guarded
@@ -55,7 +66,10 @@ def simulate(
             severity_correlation=matrix,
         )
     except ValueError as error:
-        raise InputError(str(error).replace("severity_correlation:", "--correlation:")) from error
+        message = str(error)
+        for name, option in _OPTIONS.items():
+            message = message.replace(name, option)
+        raise InputError(message) from error
     cohort.save(out, truth)
     n_patients = len(cohort.truth)
     console.print(

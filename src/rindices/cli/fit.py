@@ -42,13 +42,15 @@ from rindices.files import check_folder
 if TYPE_CHECKING:
     from rindices.cohort import Cohort
 
+_LIMITS = "0.4,0.7"  # of the subgroups
+
 
 @app.command()
 @guarded
 def fit(
     context: typer.Context,
     table: Annotated[
-        Path | None, argument("Table of people: CSV, TSV or Parquet, one row a person; or a BIDS folder.")
+        Path | None, argument("Table of people: CSV, TSV, Excel or Parquet, one row a person; or a BIDS folder.")
     ] = None,
     out: Annotated[Path | None, option("Folder for the results: new, or that of the same run, which goes on.")] = None,
     id: Annotated[str, typer.Option(help="Column with the people's ids.")] = "participant_id",
@@ -66,7 +68,7 @@ def fit(
     visit: Annotated[str | None, option("Column that tells a person's repeated visits apart.")] = None,
     clinical: Clinical = "",
     join: Annotated[str, option("More tables of the same people, joined by id.")] = "",
-    dictionary: Annotated[Path | None, option("Data dictionary of the table: CSV, TSV or a BIDS JSON file.")] = None,
+    dictionary: Annotated[Path | None, option("Data dictionary of the table: CSV, TSV, Excel or BIDS JSON.")] = None,
     drop_missing: Annotated[
         bool,
         typer.Option("--drop-missing", help="Leave out people with missing or impossible values; they are listed."),
@@ -86,7 +88,7 @@ def fit(
     repetitions: Repetitions = 10,
     exhaustive: Annotated[bool, typer.Option("--exhaustive", help="Train every setting in full.")] = False,
     null: Annotated[
-        int, typer.Option(help="Refits with permuted labels (19 or more) that test whether there is anything to find.")
+        int, typer.Option(help="Refits with people dealt out anew (19 or more): is there anything to find?")
     ] = 0,
     preset: Annotated[str, typer.Option(help="fast, paper or official.")] = "fast",
     latent: Annotated[
@@ -99,7 +101,7 @@ def fit(
     dask: Annotated[str | None, option("Train on a Dask cluster: tcp://HOST:PORT, or local.")] = None,
     models_per_chunk: Annotated[int | None, option("Models that train together.", "what fits", min=1)] = None,
     report: Annotated[bool, typer.Option(help="Write report.html.")] = True,
-    subgroup_limits: Limits = "0.4,0.7",
+    subgroup_limits: Limits = _LIMITS,
     show_ids: ShowIds = False,
     figures: Figures = None,
     bids: Annotated[bool, typer.Option("--bids", help="Also write r_indices.tsv and .json as BIDS has them.")] = False,
@@ -155,19 +157,19 @@ def _fit(
 
     check_free(out)
     _check_figures(wanted["figures"], out)
+    _check_inputs(source, out)
     expected, plan = source.pop("sha256", None), options.pop("models_per_chunk")
     cohort, unit = _read(source)
     if expected is not None and cohort.sha256 != expected:
         raise InputError(
-            f"{source['path']} is not the table that the run was made of: its contents differ.\nGive that table."
+            f"{source['path']} is not the table that the run was made of: its contents differ.\n"
+            "Give that table: rindices fit TABLE --config run.toml --out FOLDER. For another table, leave out --config."
         )
+    _check_patterns(options["n_patterns"], cohort)
     describe_cohort(cohort)
     settings = settings_of(cohort, source | {"unit": unit}, options)
     if not overwrite and is_complete(out, settings):
-        console.print(
-            "This very run is already complete: nothing to do. --overwrite makes it again; "
-            f"rindices report {out} writes only its report again (--show-ids, --figures, --subgroup-limits)."
-        )
+        console.print(f"This very run is already complete: nothing to do. {_how_else(out, wanted)}")
         describe_places(out, report=(out / "report.html").is_file())
         log("done", status="done", exit_code=0, out=str(out))
         console.print("Done before.", style="green")
@@ -175,6 +177,38 @@ def _fit(
     options = options | {"models_per_chunk": plan, "correction": corrected(source)}
     summary = train_and_write(cohort, options, out, wanted, settings=settings, overwrite=overwrite, **where)
     describe_run(summary, out, cohort, report=wanted["report"])
+
+
+def _how_else(out: Path, wanted: dict[str, Any]) -> str:
+    """Say how to get what a finished run was asked for besides."""
+    if wanted["bids"] and not (out / "bids").is_dir():
+        return "Its BIDS files are not there: repeat the command with --bids --overwrite to make it again with them."
+    asked = " --show-ids" if wanted["show_ids"] else ""
+    asked += "" if wanted["figures"] is None else f" --figures {wanted['figures']}"
+    asked += "" if wanted["limits"] == limits_of(_LIMITS) else " --subgroup-limits {:g},{:g}".format(*wanted["limits"])
+    if asked:
+        return f"Write its report again with{asked}: rindices report {out}{asked}"
+    return (
+        "--overwrite makes it again; "
+        f"rindices report {out} writes only its report again (--show-ids, --figures, --subgroup-limits)."
+    )
+
+
+def _check_inputs(source: dict[str, Any], out: Path) -> None:
+    """Refuse a table that lies in the folder for the results, which has files of its own by such names."""
+    for path in (source["path"], source["dictionary"], *source["join"]):
+        if path is not None and out.resolve() in Path(path).resolve().parents:
+            raise InputError(
+                f"{path} lies in {out}, where the results go and could replace it.\nChoose another folder with --out."
+            )
+
+
+def _check_patterns(n_patterns: list[int], cohort: Cohort) -> None:
+    most, n_regions = max(n_patterns), cohort.features.shape[1]
+    if most > n_regions:
+        raise InputError(
+            f"{most} patterns cannot be told apart in {n_regions} regions.\nAsk for fewer with --patterns, such as 2-5."
+        )
 
 
 def _check_figures(figures: Path | None, out: Path) -> None:
@@ -192,7 +226,7 @@ def _read(source: dict[str, Any]) -> tuple[Cohort, str | None]:
     from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
 
     roles = {name: value for name, value in source.items() if name not in CORRECTION and name not in ("path", "unit")}
-    roles["covariates"] = covariates_of(source)
+    roles |= {"covariates": covariates_of(source), "proportion": source["proportion"]}
     if source["features"] != MUSE72:
         cohort = read_cohort(source["path"], **roles)
         return cohort, source["unit"] or cohort.unit

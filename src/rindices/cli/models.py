@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rindices.cli.application import Exclude, Figures, Model, ShowIds, Table, app, argument, option
-from rindices.cli.bars import image_bar
+from rindices.cli.bars import counting_bar
 from rindices.cli.console import console
 from rindices.cli.options import limits_of
 from rindices.cli.stopping import guarded
@@ -17,7 +19,11 @@ from rindices.errors import InputError, counted, shown
 from rindices.files import check_folder, check_writable, refuse_same
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rindices.cohort import Contract, People
+    from rindices.estimator import SurrealGAN
+    from rindices.results import Results
 
 
 @app.command()
@@ -41,6 +47,7 @@ def apply(
     The table is checked against what the model was trained on: regions, covariates, codings and units.
     """
     from rindices.cohort import Contract
+    from rindices.cohort.workbooks import file_and_sheet
     from rindices.model_file import read_header
 
     if report is None and (show_ids or figures is not None):
@@ -49,20 +56,20 @@ def apply(
     for path in (out, report):
         if path is not None:
             check_writable(path)
-            refuse_same(path, table, model)
+            refuse_same(path, file_and_sheet(table)[0], model)
     contract = Contract.from_json(read_header(model)["contract"])
-    people = _read_people(table, contract, exclude, visit=visit, new_sites=new_sites, clinical=clinical)
-    from rindices.estimator import load_model
-    from rindices.files import write_csv
-    from rindices.results import of_people
+    roles: dict[str, Any] = {"exclude": exclude, "visit": visit, "new_sites": new_sites, "clinical": clinical}
+    with counting_bar("Scoring people", transient=True) as bar:
+        blocks = _read_people(table, contract, whole=report is not None, progress=bar, **roles)
+        first = next(blocks)  # the table is looked at before the engine is loaded
+        from rindices.estimator import load_model
 
-    fitted = load_model(model)
-    results = of_people(fitted, people)
-    write_csv(results.r_indices, out, index=False)
-    console.print(f"Scored {_people(people)} in {counted(len(contract.features), 'region')}.")
-    flagged = int((people.flags != "").sum())
-    if flagged:
-        lie = counted(flagged, "of them lies", "of them lie")
+        fitted = load_model(model)
+        scored = _Scored(fitted, chain([first], blocks), whole=report is not None)
+        scored.write(out)
+    console.print(f"Scored {scored.who} in {counted(len(contract.features), 'region')}.")
+    if scored.n_flagged:
+        lie = counted(scored.n_flagged, "of them lies", "of them lie")
         console.print(f"{lie} outside what the model was trained on: see the column flags.", style="yellow")
     reliable, reason = fitted.reliability_
     if reliable is False:
@@ -70,20 +77,49 @@ def apply(
             f"The model's patterns were not reliable: {reason} Do not interpret these R-indices.", style="bold red"
         )
     console.print(f"R-indices: {out}")
-    if report is not None:
+    if report is not None and scored.results is not None:
         from rindices.reporting import report_of_people
 
         about: dict[str, Any] = {"model": {"file": model.name, "sha256": _sha256(model)}, "source": table.name}
-        names = tuple(people.clinical.columns)
-        report_of_people(fitted, results, report, about=about, clinical=names, show_ids=show_ids, figures=figures)
+        names = tuple(first.clinical.columns)
+        report_of_people(
+            fitted, scored.results, report, about=about, clinical=names, show_ids=show_ids, figures=figures
+        )
         console.print(f"Report:    {report}")
 
 
-def _people(people: People) -> str:
-    if people.first_visit is None:
-        return counted(len(people.features), "person", "people")
-    n_people, n_visits = int(people.first_visit.sum()), len(people.features)
-    return f"{counted(n_people, 'person', 'people')} at {counted(n_visits, 'visit')}"
+class _Scored:
+    """People as they are scored and written; of a `whole` table, all results."""
+
+    def __init__(self, model: SurrealGAN, blocks: Iterator[People], *, whole: bool) -> None:
+        self._model, self._blocks, self._whole = model, blocks, whole
+        self.results: Results | None = None
+        self.n_flagged = self._n_rows = self._n_people = 0
+        self._visits = False
+
+    def write(self, out: Path) -> None:
+        from rindices.files import write_csv_parts
+
+        write_csv_parts(map(self._score, self._blocks), out)
+
+    def _score(self, people: People) -> pd.DataFrame:
+        from rindices.results import of_people, r_indices_of_people
+
+        n_rows, first = len(people.features), people.first_visit
+        self._n_rows += n_rows
+        self._n_people += n_rows if first is None else int(first.sum())
+        self._visits = self._visits or first is not None
+        self.n_flagged += int((people.flags != "").sum())
+        if not self._whole:
+            return r_indices_of_people(self._model, people)
+        self.results = of_people(self._model, people)
+        return self.results.r_indices
+
+    @property
+    def who(self) -> str:
+        """How many people, in words."""
+        people = counted(self._n_people, "person", "people")
+        return f"{people} at {counted(self._n_rows, 'visit')}" if self._visits else people
 
 
 def _sha256(path: Path) -> str:
@@ -91,17 +127,35 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_people(path: Path, contract: Contract, exclude: str, **roles: Any) -> People:
-    """Read new people; volumes of single MUSE regions are summed where the model wants the sums."""
-    from rindices.cohort import read_people
+def _read_people(
+    path: Path,
+    contract: Contract,
+    *,
+    whole: bool,
+    progress: Callable[[int, int], None],
+    exclude: str,
+    visit: str | None,
+    clinical: str,
+    **roles: Any,
+) -> Iterator[People]:
+    """Read new people, some at a time where that is possible.
+
+    Volumes of single MUSE regions are summed where the model wants the sums.
+    """
+    from rindices.cohort import people_in_blocks, read_people
     from rindices.cohort.bids import read_source
     from rindices.interop.muse import is_muse72, with_muse72
 
+    as_whole: dict[str, Any] = {"visit": visit, "clinical": clinical} | roles
     if is_muse72(contract.features):
         given = {str(name) for name in read_source(path, id_column=contract.id_column).frame}
         if not {*contract.features} <= given:
-            return read_people(path, contract, prepare=lambda table: with_muse72(table, exclude), **roles)
-    return read_people(path, contract, exclude=exclude, **roles)
+            yield read_people(path, contract, prepare=lambda table: with_muse72(table, exclude), **as_whole)
+            return
+    if whole or visit is not None or clinical:
+        yield read_people(path, contract, exclude=exclude, **as_whole)
+    else:
+        yield from people_in_blocks(path, contract, exclude=exclude, progress=progress, **roles)
 
 
 @app.command(name="import-official")
@@ -270,7 +324,7 @@ def voxelwise(
     from rindices.reporting import compare_images
 
     limits = None if subgroup_limits is None else limits_of(subgroup_limits)
-    with image_bar() as bar:
+    with counting_bar("Reading images") as bar:
         table, report = compare_images(
             folder,
             maps,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rindices.errors import InputError, listed
+from rindices.errors import InputError, listed, shown
 
 if TYPE_CHECKING:
     from rindices.config import Correction
@@ -22,9 +22,13 @@ _WITH_CONFIG = {"config", "table", "out", "workers", "dask", "models_per_chunk",
     "figures",
     "bids",
 }
+_MOST_PATTERNS = 20
 CORRECTION = ("smooth", "interactions", "proportion")
-# What a table's settings are where a run.toml does not say.
+# What settings are where a run.toml does not say.
 _TABLE_DEFAULTS: dict[str, Any] = {
+    "id": "participant_id",
+    "diagnosis": "diagnosis",
+    "features": None,
     "control": None,
     "patients": None,
     "covariates": (),
@@ -42,17 +46,23 @@ _TABLE_DEFAULTS: dict[str, Any] = {
     "interactions": (),
     "proportion": None,
 }
-_TABLE_KEYS = {"path", "sha256", "id", "diagnosis", "features", *_TABLE_DEFAULTS}
-_OPTION_KEYS = {"n_patterns", "orthogonality", "n_repetitions", "exhaustive", "n_null", "preset", "max_steps"} | {
-    "latent",
-    "random_state",
+_TRAINING_DEFAULTS: dict[str, Any] = {
+    "orthogonality": None,
+    "exhaustive": False,
+    "n_null": 0,
+    "preset": "fast",
+    "max_steps": None,
+    "latent": None,
 }
+_TRAINING_EXAMPLES: dict[str, Any] = {"n_patterns": [2, 3], "n_repetitions": 10, "random_state": 0}
+_GIVE_SETTINGS = "Give the run.toml that a run left in its folder."
 
 
 def replayed(
     context: typer.Context, config: Path, table: Path | None, models_per_chunk: int | None
 ) -> tuple[dict[str, Any], dict[str, Any], int | None]:
     """Return table, options and plan that a `run.toml` says; options that would change them are refused."""
+    from rindices.cohort.workbooks import file_and_sheet
     from rindices.run_folder import read_settings
 
     given = [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
@@ -63,18 +73,41 @@ def replayed(
         )
     settings = read_settings(config)
     try:
-        source, options = dict(settings["table"]), dict(settings["training"])
+        source, options = dict(settings["table"]), _TRAINING_DEFAULTS | dict(settings["training"])
         path = Path(source["path"]) if table is None else table
         source = _TABLE_DEFAULTS | source | {"path": str(path)}
-        for name in ("orthogonality", "max_steps", "latent"):
-            options.setdefault(name, None)
         plan = settings.get("plan", {}).get("models_per_chunk")
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{config} is not the run.toml of a run: {error} is missing.") from error
-    unknown = sorted({*source} - _TABLE_KEYS | {*options} - _OPTION_KEYS)
-    if unknown:
-        raise InputError(f"{config} has settings that are not known: {', '.join(unknown)}.")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        lacking = f": {error} is missing" if isinstance(error, KeyError) else ""
+        raise InputError(f"{config} is not the run.toml of a run{lacking}.\n{_GIVE_SETTINGS}") from error
+    _check_settings(config, source, options)
+    if table is None and not file_and_sheet(path)[0].exists():
+        raise InputError(
+            f"There is no {path}, which {config} names as the table of its run.\n"
+            f"Say where the table is now: rindices fit TABLE --config {config} --out FOLDER."
+        )
     return source, options, models_per_chunk or plan
+
+
+def _check_settings(config: Path, source: dict[str, Any], options: dict[str, Any]) -> None:
+    """Refuse a `run.toml` that somebody changed, or that another version wrote."""
+    unknown = sorted(
+        {*source} - {"path", "sha256", *_TABLE_DEFAULTS} | {*options} - {*_TRAINING_EXAMPLES, *_TRAINING_DEFAULTS}
+    )
+    if unknown:
+        raise InputError(
+            f"{config} has settings that this version does not know: {', '.join(unknown)}.\n"
+            "Use the version that is told under [versions] there, or take them out."
+        )
+    missing = sorted({*_TRAINING_EXAMPLES} - {*options})
+    if missing:
+        raise InputError(f"{config} does not say {listed(missing, joiner=' and ')}.\n{_GIVE_SETTINGS}")
+    for name, example in (_TRAINING_EXAMPLES | {"n_null": 0, "preset": "fast"}).items():
+        if type(options[name]) is not type(example):
+            raise InputError(
+                f"In {config}, {name} should be like {example!r}, found {options[name]!r}.\n"
+                "Correct it, or give the run.toml as the run left it."
+            )
 
 
 def numbers(option: str, text: str, kind: type) -> list[Any]:
@@ -88,7 +121,8 @@ def numbers(option: str, text: str, kind: type) -> list[Any]:
             example = "3, 2,3 or 2-5" if kind is int else "0.8 or 0.2,0.4,0.8"
             raise InputError(f"{option} should be like {example}, found {text!r}.") from error
     if not found:
-        raise InputError(f"{option} {text!r} holds no number: the first should not exceed the last.")
+        turned = ",".join("-".join(reversed(part.strip().split("-"))) for part in text.split(","))
+        raise InputError(f"{option} {text!r} holds no number: the smaller one comes first, as in {turned}.")
     return list(dict.fromkeys(found))
 
 
@@ -101,8 +135,10 @@ def clinical_columns(clinical: str, join: list[str], id: str, roles: Collection[
     """Return the clinical columns and the tables to join; of a table of scores all columns without another role."""
     from rindices.cohort import read_table
     from rindices.cohort.columns import NON_REGION_NAMES, wanted_names
+    from rindices.cohort.workbooks import file_and_sheet
 
-    if not clinical.casefold().endswith((".csv", ".tsv", ".parquet", ".csv.gz", ".tsv.gz")):
+    file = file_and_sheet(clinical)[0].name.casefold().removesuffix(".gz")
+    if not file.endswith((".csv", ".tsv", ".xlsx", ".xlsm", ".parquet")):
         return list(wanted_names(clinical)), join
     columns = [str(name) for name in read_table(clinical, text_columns=(id,))]
     scores = [name for name in columns if name not in roles and name.casefold() not in NON_REGION_NAMES]
@@ -160,10 +196,14 @@ def check_options(options: dict[str, Any]) -> None:
         raise InputError(f"There is no preset {options['preset']!r}.\nChoose one of: {', '.join(PRESETS)}.")
     if options["latent"] not in (None, *LATENTS):
         raise InputError(f"--latent should be one of {', '.join(LATENTS)}, found {options['latent']!r}.")
-    if not all(1 <= number <= 20 for number in options["n_patterns"]):
-        raise InputError(f"--patterns should be from 1 to 20, found {listed(options['n_patterns'])}.")
-    if not all(0 <= weight < float("inf") for weight in options["orthogonality"] or []):
-        raise InputError(f"--orthogonality should be from 0 on, found {listed(options['orthogonality'])}.")
+    beyond = [
+        number for number in options["n_patterns"] if not isinstance(number, int) or not 1 <= number <= _MOST_PATTERNS
+    ]
+    if beyond:
+        raise InputError(f"--patterns should be from 1 to {_MOST_PATTERNS}, found {listed(beyond)}.")
+    negative = [weight for weight in options["orthogonality"] or [] if not 0 <= weight < float("inf")]
+    if negative:
+        raise InputError(f"--orthogonality should be from 0 on, found {listed(map(shown, negative))}.")
     if options["n_null"] < 0 or 0 < options["n_null"] < 19:
         raise InputError(
             f"--null should be 0 or at least 19, found {options['n_null']}: with fewer, p never reaches 0.05."

@@ -1,0 +1,122 @@
+"""Cells of a table that cannot be used."""
+
+import pytest
+
+from tests.bad_input.harness import both, cases, cell, fit
+
+LEAVE_OUT = "--exclude region3"
+
+
+def text(name, value, remedy):
+    """Return a case of a region with one cell of text."""
+    found = ("'region3'", "row 6 (participant p04)", repr(value))
+    return fit(name, cell("region3", 4, value), found, remedy)
+
+
+def region(change):
+    """Return a change of all cells of two regions."""
+    return lambda people: people.assign(**{name: people[name].map(change) for name in ("region3", "region4")})
+
+
+@cases(
+    text("word", "low", LEAVE_OUT),
+    text("separator of thousands", "1,234", "thousands: 1234 (1.234 if the comma stands before decimals)"),
+    text("separators of thousands", "1,234,567.8", "without separators of thousands: 1234567.8"),
+    text("apostrophe of thousands", "1'234", "without separators of thousands: 1234"),
+    text("decimal comma", "4999,5", "Write decimals with a point: 4999.5"),
+    text("unit", "4999.5 mm3", "Write the number alone, without its unit: 4999.5"),
+    text("percent", "12%", "Write the number alone, without its unit: 12"),
+    text("date", "2021-03-31", LEAVE_OUT),
+    text("date of a spreadsheet", "03-Jan", LEAVE_OUT),
+    text("error of a spreadsheet", "#DIV/0!", "Where a value is missing, leave the cell empty"),
+    text("below a limit", "<0.5", LEAVE_OUT),
+    text("two points", "4..5", LEAVE_OUT),
+    text("question mark", "?", "Where a value is missing, leave the cell empty"),
+    text("truth value", "TRUE", LEAVE_OUT),
+    text("typographic minus", "\u2212999", LEAVE_OUT),
+    fit(
+        "text in several columns",
+        both(cell("region3", 4, "low"), cell("region3", 5, "high"), cell("region7", 1, "3.4 mL")),
+        ("'region3'", "row 6 (participant p04)", "'low'", "1 more cell", "'region7'", "row 3", "'3.4 mL'"),
+        "--exclude region3,region7",
+    ),
+    fit(
+        "separators of thousands everywhere",
+        lambda people: people.assign(**{n: people[n].map("{:,.1f}".format) for n in people.filter(like="region")}),
+        ("found 0", "'region0' and 11 more hold text", "row 2"),
+        "without separators of thousands",
+    ),
+)
+def test_text_among_numbers(stage, case):
+    stage(case)
+
+
+@cases(
+    fit(
+        "separators of thousands in two regions",
+        region("{:,.1f}".format),
+        ("region3, region4", "10 regions", "Left out"),
+        "without separators of thousands",
+        code=0,
+    ),
+    fit("units in two regions", region("{} mm3".format), ("region3, region4", "Left out"), "without its unit", code=0),
+)
+def test_regions_of_text_are_not_lost_without_a_word(stage, case):
+    stage(case)
+
+
+def number(name, value, shown=None):
+    """Return a case of a region with one impossible number."""
+    found = (f"region3 = {shown or value}", "row 6 (participant p04)")
+    return fit(name, cell("region3", 4, value), found, "leave these people out with --drop-missing")
+
+
+@cases(
+    number("infinity", "inf"),
+    number("negative infinity", "-inf"),
+    number("too large for a number", "1e400", "inf"),
+    number("huge", "1e300", "1e+300"),
+    number("negative volume", "-4000.5", "-4000"),
+    number("zero", "0"),
+    number("code for a gap", "-999"),
+    fit("gap", cell("region3", 4, ""), ("Missing", "region3", "row 6 (participant p04)"), "--drop-missing"),
+    fit("gap in words", cell("region3", 4, "n/a"), ("Missing", "region3", "row 6 (participant p04)"), "--drop-missing"),
+    fit(
+        "gaps and impossible values at once",
+        both(cell("region3", 4, ""), cell("age", 6, ""), cell("age", 7, 250), cell("region5", 8, -3)),
+        ("region3 (1 person)", "row 6", "age (1 person)", "row 8", "age = 250 in row 9", "region5 = -3 in row 10"),
+        "--drop-missing",
+        "--covariates age",
+    ),
+    fit("impossible age", cell("age", 4, 250), ("age = 250", "row 6"), "--drop-missing", "--covariates age"),
+    fit("negative age", cell("age", 4, -1), ("age = -1", "row 6"), "--drop-missing", "--covariates age"),
+    fit("head size of 0", cell("icv", 4, 0), ("icv = 0", "row 6"), "--drop-missing", "--covariates icv"),
+    fit("head size divided by", cell("icv", 4, 0), ("icv = 0", "row 6"), "--drop-missing", "--proportion icv"),
+    fit(
+        "one value in all cells",
+        lambda people: people.assign(region3=4.0),
+        ("'region3'", "everybody has the value 4"),
+        "--exclude region3",
+    ),
+    fit(
+        "only zeros",
+        lambda people: people.assign(region3=0, region4=0),
+        ("2 regions", "region3, region4"),
+        "--exclude region3,region4",
+    ),
+    fit(
+        "constant in controls",
+        lambda people: people.assign(region3=people["region3"].where(people["diagnosis"] == "AD", 4.0)),
+        ("'region3'", "every control has the value 4"),
+        "--exclude region3",
+    ),
+    fit("empty column", lambda people: people.assign(region3=""), ("left out: region3",), code=0, remedy="11 regions"),
+)
+def test_numbers_that_cannot_be(stage, case):
+    stage(case)
+
+
+@pytest.mark.parametrize("value", ["", "1e300"])
+def test_people_with_gaps_and_impossible_values_are_left_out_when_asked(stage, value):
+    change = both(cell("region3", 4, value), cell("region5", 8, -3))
+    stage(fit("asked", change, "2 of 80 rows are left out", "38 controls", "--drop-missing", code=0))

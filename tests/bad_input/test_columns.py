@@ -1,0 +1,118 @@
+"""Columns that are missing, repeated, or have two parts to play."""
+
+from tests.bad_input.harness import as_text, cases, fit
+
+
+def renamed(**names):
+    """Return a change of column names."""
+    return lambda people: people.rename(columns=names)
+
+
+def repeated(people):
+    """Repeat a region's name."""
+    return as_text(people).replace("region4", "region3", 1)
+
+
+def shared_ids(people):
+    """Give three people an id of others."""
+    return people.assign(participant_id=people["participant_id"].replace({"p07": "p03", "p09": "p03", "p11": "p10"}))
+
+
+def without_header(people):
+    """Return the rows alone."""
+    return as_text(people, header=False)
+
+
+@cases(
+    fit("no ids", renamed(participant_id="subject"), ("'participant_id'", "Columns found: subject"), "--id COLUMN"),
+    fit("no diagnosis", renamed(diagnosis="group"), ("'diagnosis'", "Columns found:"), "--diagnosis COLUMN"),
+    fit("ids misspelt", renamed(participant_id="Participant_ID"), "Did you mean 'Participant_ID'?", "--id COLUMN"),
+    fit("no header", without_header, ("'participant_id'", "names of the columns"), "first line"),
+    fit("repeated column", repeated, ("'region3' more than once", "column 10 and 11"), "Rename or remove"),
+    fit("repeated ids", shared_ids, ("'p03' occurs in rows 5 and 9 and 11", "1 other id"), "--visit COLUMN"),
+    fit(
+        "ids missing",
+        lambda people: people.assign(participant_id=people["participant_id"].replace({"p07": "", "p09": " "})),
+        ("'participant_id' is empty in 2 rows", "row 9, 11"),
+        "Fill in the ids",
+    ),
+    fit("three regions", lambda people: people.iloc[:, :9], ("At least 4 regions", "found 3"), "--features"),
+    fit("regions excluded", None, ("At least 4 regions", "found 0"), "--exclude", "--exclude 'region*'"),
+    fit("few regions named", None, ("found 2: region1, region2"), "--features", "--features region1,region2"),
+    fit("unknown region", None, ("'regoin1' (from --features)", "Did you mean"), "region0", "--features regoin1"),
+    fit("pattern for nothing", None, "'Region*' (from --features) matches no", "region0", "--features 'Region*'"),
+    fit("unknown column excluded", None, "'lHip' (from --exclude)", "region0", "--exclude lHip"),
+    fit("no file of names", None, "names.txt", "one name per line", "--features @names.txt"),
+    fit("empty file of names", None, "no names", "one name per line", "--features names.txt", files={"names.txt": "#"}),
+    fit(
+        "picture as names", None, "names.txt", "one name per line", "--features names.txt", files={"names.txt": b"\xff"}
+    ),
+    fit(
+        "region and covariate",
+        None,
+        ("'region0' is a covariate", "--features"),
+        "Take it out of one of the two",
+        "--features region0,region1,region2,region3,region4 --covariates region0",
+    ),
+    fit(
+        "covariate excluded",
+        None,
+        ("'age' is a covariate", "--exclude"),
+        "Take it out of one of the two",
+        "--covariates age --exclude age",
+    ),
+    fit(
+        "covariate and score",
+        None,
+        ("'age' is a covariate", "clinical"),
+        "--clinical",
+        "--covariates age --clinical age",
+    ),
+    fit("ids as diagnosis", None, "'participant_id' is the people's id", "--diagnosis", "--diagnosis participant_id"),
+    fit("unknown score", None, ("'mmse' (from --clinical)", "not a column"), "can be chosen", "--clinical mmse"),
+    fit("unknown visit", None, ("'wave'", "the visit"), "--visit", "--visit wave"),
+    fit(
+        "repeated visits",
+        lambda people: shared_ids(people).assign(wave=1),
+        ("'p03' has the visit '1' (column 'wave') in rows 5 and 9 and 11", "3 repeated"),
+        "Keep one of them",
+        "--visit wave",
+    ),
+    fit(
+        "impossible date of a visit",
+        lambda people: people.assign(day="2021-02-30"),
+        ("'day' (visit)", "row 2", "'2021-02-30'"),
+        "Correct the date",
+        "--visit day",
+    ),
+)
+def test_columns_that_do_not_do(stage, case):
+    stage(case)
+
+
+@cases(
+    fit("a region named twice", None, "12 regions", "40 controls", "--features 'region0,region*,region0'", code=0),
+    fit(
+        "ids as floats",
+        lambda people: people.assign(participant_id=people.index * 1.0),
+        "40 controls",
+        "12 regions",
+        code=0,
+    ),
+    fit(
+        "row numbers without a name",
+        lambda people: as_text(people.rename(columns={"icv": ""})),
+        "12 regions",
+        "40 controls",
+        code=0,
+    ),
+    fit(
+        "scores among the regions",
+        lambda people: people.assign(mmse=people["age"] % 30),
+        "named like clinical scores: mmse",
+        "--clinical",
+        code=0,
+    ),
+)
+def test_columns_that_do(stage, case):
+    stage(case)

@@ -1,0 +1,237 @@
+"""Files that are no models, run folders that are none, and other commands than `fit`."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save
+
+from tests.bad_input.harness import FOLDER, Case, cases
+
+SCORE = "apply {} people.csv --out s.csv"
+
+
+def model(name, file, content, found, remedy, line=SCORE):
+    """Return a case of a file given as a model."""
+    return Case(name, line.format(file), (file, *found), remedy, {} if content is None else {file: content})
+
+
+def locked_model(monkeypatch):
+    """Let the system refuse the model."""
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("rindices.model_file.safe_open", refuse)
+
+
+@cases(
+    model("no file", "m.safetensors", None, ("There is no model file",), "finished run"),
+    model("folder", "m", FOLDER, ("There is no model file",), "finished run"),
+    model("run folder", "done", None, ("There is no model file",), "done/model.safetensors"),
+    model("table", "people.csv", None, ("cannot be read as a model",), "model.safetensors of a finished run"),
+    model("empty file", "m.safetensors", b"", ("cannot be read",), "Copy it again"),
+    model("checkpoint", "m.pt", b"PK\x03\x04" + bytes(200), ("cannot be read",), "import-official"),
+    model("other arrays", "m.safetensors", save({"w": np.zeros(3)}), ("not a model of rindices",), "finished run"),
+    Case(
+        "not allowed to read",
+        SCORE.format("model.safetensors"),
+        ("you are not allowed to",),
+        "Ask whoever owns the file",
+        spoil=locked_model,
+    ),
+    model("table described", "people.csv", None, ("cannot be read",), "finished run", "describe {}"),
+)
+def test_files_that_are_no_models(stage, case):
+    stage(case)
+
+
+def damaged(content):
+    """Alter a byte in the middle."""
+    return content[:-100] + bytes([content[-100] ^ 1]) + content[-99:]
+
+
+def other_version(path):
+    """Write the model as a later version would."""
+    with safe_open(path, framework="numpy") as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
+        return save(arrays, file.metadata() | {"format_version": "99"})
+
+
+@pytest.mark.parametrize(
+    ("change", "found", "remedy"),
+    [
+        (lambda path: path.read_bytes()[:5000], "cannot be read as a model", "Copy it again"),
+        (lambda path: damaged(path.read_bytes()), "altered or damaged", "Copy it again"),
+        (other_version, "version 99", "Install a newer rindices"),
+    ],
+    ids=["truncated", "altered", "of a later version"],
+)
+def test_damaged_models(stage, finished, change, found, remedy):
+    content = change(finished / "model.safetensors")
+    stage(model("damaged", "m.safetensors", content, (found,), remedy))
+
+
+@cases(
+    Case("no run folder", "report nowhere", ("nowhere",), "finished run"),
+    Case("empty run folder", "report run", ("summary.json",), "finished run", {"run": FOLDER}),
+    Case("table as run folder", "report people.csv", ("people.csv",), "finished run"),
+    Case("damaged summary", "report run", ("summary.json", "line 1"), "rindices fit", {"run/summary.json": "{status"}),
+    Case("summary of others", "report run", ("summary.json", "'status'"), "rindices fit", {"run/summary.json": "{}"}),
+    Case(
+        "half a run",
+        "report run",
+        ("summary.json",),
+        "rindices fit",
+        {"run/summary.json": json.dumps({"status": "done"})},
+    ),
+    Case("report over a folder", "report done --out people", ("people is a folder",), "--out", {"people": FOLDER}),
+    Case("limits", "report done --subgroup-limits 1", ("'1'",), "such as 0.4,0.7"),
+    Case("no scores", "report done --clinical scores.csv", ("There is no file scores.csv",), "Check the name"),
+    Case(
+        "scores without ids",
+        "report done --clinical scores.csv",
+        ("scores.csv", "'participant_id'"),
+        "--id",
+        {"scores.csv": "id,mmse\np01,29\n"},
+    ),
+    Case(
+        "scores of strangers",
+        "report done --clinical scores.csv",
+        ("scores.csv", "'x1'"),
+        "Write the ids alike",
+        {"scores.csv": "participant_id,mmse\nx1,29\n"},
+    ),
+    Case(
+        "nothing but ids",
+        "report done --clinical scores.csv",
+        ("no clinical scores",),
+        "Add their columns",
+        {"scores.csv": "participant_id,age\np01,61\n"},
+    ),
+    Case("atlas alone", "report done --atlas people.csv", ("--atlas-table",), "Give both"),
+    Case(
+        "atlas that is no image",
+        "report done --atlas people.csv --atlas-table people.csv",
+        ("people.csv",),
+        "with --atlas-table",
+    ),
+)
+def test_reports(stage, case):
+    stage(case)
+
+
+@cases(
+    Case("no run folder", "voxelwise nowhere --maps maps.csv", ("nowhere",), "finished run"),
+    Case("no table of images", "voxelwise done --maps maps.csv", ("maps.csv",), "Check the name given with --maps"),
+    Case(
+        "table without paths",
+        "voxelwise done --maps maps.csv",
+        ("maps.csv", "'path'"),
+        "which image belongs to a person",
+        {"maps.csv": "participant_id,age\np01,61\n"},
+    ),
+    Case(
+        "one image",
+        "voxelwise done --maps maps.csv",
+        ("maps.csv", "fewer than 10 patients"),
+        "images of more people",
+        {"maps.csv": "participant_id,path\np01,a.nii\n"},
+    ),
+    Case(
+        "no images",
+        "voxelwise done --maps maps.csv --regressions",
+        ("Row 2 of maps.csv", "p00.nii"),
+        "relative to the folder of the table",
+        {"maps.csv": lambda people: people[["participant_id"]].assign(path=people["participant_id"] + ".nii")},
+    ),
+    Case(
+        "images of strangers",
+        "voxelwise done --maps maps.csv",
+        ("maps.csv",),
+        "participant_id",
+        {"maps.csv": "participant_id,path\nx1,a.nii\n", "a.nii": "no image"},
+    ),
+    Case("no maps", "voxelwise done", ("--maps",), "-h"),
+)
+def test_voxelwise(stage, case):
+    stage(case)
+
+
+@cases(
+    Case(
+        "no checkpoint",
+        "import-official m.pt --out o.safetensors --features muse72",
+        ("There is no checkpoint m.pt",),
+        "Give a file that torch.save wrote",
+    ),
+    Case(
+        "table",
+        "import-official people.csv --out o.safetensors --features muse72",
+        ("people.csv is not a zip archive",),
+        "save it again",
+    ),
+    Case("no names", "import-official people.csv --out o.safetensors", ("--features",), "-h"),
+    Case(
+        "pickle",
+        "import-official m.pt --out o.safetensors --features muse72",
+        ("m.pt is not a zip archive",),
+        "save it again",
+        {"m.pt": b"\x80\x04\x95cposix\nsystem\n"},
+    ),
+)
+def test_checkpoints_of_the_authors(stage, case):
+    stage(case)
+
+
+@cases(
+    Case("unknown kind", "simulate easy --out c.csv", ("'easy'",), "basic, overlap"),
+    Case("too many patterns", "simulate basic --out c.csv --patterns 90", ("90",), "fewer"),
+    Case("no people", "simulate basic --out c.csv --controls 0", ("--controls", "found 0"), "positive number"),
+    Case(
+        "impossible correlation",
+        "simulate basic --out c.csv --correlation 1.5",
+        ("--correlation", "1.5"),
+        "leave it out",
+    ),
+    Case("correlation of nothing", "simulate basic --out c.csv --correlation nan", ("--correlation",), "leave it out"),
+    Case("correlation in words", "simulate basic --out c.csv --correlation high", ("'high'",), "--correlation"),
+    Case(
+        "correlation of two",
+        "simulate basic --out c.csv --correlation r.csv",
+        ("--correlation", "2 x 2 numbers"),
+        "3 x 3",
+        {"r.csv": "1,0.5\n0.5,1\n"},
+    ),
+    Case(
+        "ragged correlation",
+        "simulate basic --out c.csv --correlation r.csv",
+        ("--correlation",),
+        "3 x 3",
+        {"r.csv": "1,0.5,0\n0.5,1\n0,0,1\n"},
+    ),
+    Case(
+        "own table over itself", "simulate null --out people.csv --own-controls people.csv", ("would replace",), "--out"
+    ),
+    Case("truth over the table", "simulate basic --out c.csv --truth c.csv", ("c.csv twice",), "--truth"),
+    Case(
+        "own table missing", "simulate null --out c.csv --own-controls own.csv", ("There is no file own.csv",), "Check"
+    ),
+    Case(
+        "own table with repeated ids",
+        "simulate null --out c.csv --own-controls own.csv",
+        ("p01",),
+        "one row",
+        {"own.csv": lambda people: people.assign(participant_id="p01")},
+    ),
+    Case(
+        "own table with negative volumes",
+        "simulate basic --out c.csv --own-controls own.csv",
+        ("'region0'", "row 2"),
+        "correct",
+        {"own.csv": lambda people: people.assign(region0=-people["region0"])},
+    ),
+)
+def test_simulations(stage, case):
+    stage(case)

@@ -1,0 +1,111 @@
+"""New people who do not fit the model, which knows age, sex, two sites and twelve regions in mm³."""
+
+import pandas as pd
+
+from tests.bad_input.harness import Case, as_text, both, cases, cell
+
+LINE = "apply model.safetensors people.csv --out s.csv"
+
+
+def new(name, change, found, remedy, options="", **rest):
+    """Return a case of new people."""
+    words = (found,) if isinstance(found, str) else found
+    return Case(name, f"{LINE} {options}", words, remedy, {"people.csv": change}, **rest)
+
+
+def assigned(**columns):
+    """Return a change of columns."""
+    return lambda people: people.assign(**columns)
+
+
+def millilitres(people):
+    """Divide all regions by a thousand."""
+    return people.assign(**{name: people[name] / 1000 for name in people.filter(like="region")})
+
+
+@cases(
+    new("region missing", lambda p: p.drop(columns="region3"), ("12 regions", "lacks 1: region3"), "Add the column"),
+    new(
+        "region renamed",
+        lambda p: p.rename(columns={"region3": "Region_3"}),
+        ("region3", "Did you mean 'Region_3'?"),
+        "named as in the training table",
+    ),
+    new(
+        "regions of another atlas", lambda p: p.rename(columns=lambda n: n.replace("region", "roi_")), "lacks 12", "Add"
+    ),
+    new("region too many", assigned(extra=1.5), ("extra",), "--exclude extra"),
+    new("other unit", millilitres, ("1000 times smaller", "mm3", "'region0'"), "Convert"),
+    new(
+        "other unit in one region",
+        lambda p: p.assign(region3=p["region3"] / 1000),
+        "'region3' is 1000 times",
+        "Correct",
+    ),
+    new("covariate missing", lambda p: p.drop(columns="age"), ("no column 'age'", "covariate of the model"), "Add"),
+    new(
+        "sex in other codes",
+        lambda p: p.assign(sex=p["sex"].map({"F": 0, "M": 1})),
+        ("'sex' was coded F, M in training", "has 0, 1", "row 2 (participant p00)"),
+        "Code it as in the training table",
+    ),
+    new("new category", cell("sex", 4, "X"), ("'sex'", "'X' in row 6 (participant p04)"), "Code it as"),
+    new(
+        "new site", cell("site", 4, "Graz"), ("'site'", "'Graz' in row 6 (participant p04)"), "--new-sites uncorrected"
+    ),
+    new("site missing", lambda p: p.drop(columns="site"), "no column 'site'", "Add the column"),
+    new("age in words", lambda p: p.assign(age="old"), ("'age' was a number in training (54 to 86)", "old"), "Code it"),
+    new("age of one in words", cell("age", 4, "61 y"), ("'age'", "row 6", "'61 y'"), "61"),
+    new("repeated ids", cell("participant_id", 4, "p03"), "'p03' occurs in rows 5 and 6", "--visit COLUMN"),
+    new("ids renamed", lambda p: p.rename(columns={"participant_id": "subject"}), "'participant_id'", "Rename"),
+    new("ids missing", cell("participant_id", 4, ""), ("'participant_id' is empty", "row 6"), "Fill in"),
+    new("text in a region", cell("region3", 4, "low"), ("'region3'", "row 6 (participant p04)", "'low'"), "Correct"),
+    new("gap in a region", cell("region3", 4, ""), ("Missing", "region3", "row 6"), "Fill in"),
+    new("gap in a covariate", cell("age", 4, ""), ("Missing", "age", "row 6"), "Fill in"),
+    new("gap in a category", cell("sex", 4, ""), ("Missing", "sex", "row 6"), "Fill in"),
+    new("infinite region", cell("region3", 4, "inf"), ("region3", "row 6"), "Correct"),
+    new("huge region", cell("region3", 4, "1e300"), ("region3", "row 6"), "Correct"),
+    new(
+        "text and gaps at once",
+        both(cell("region3", 4, "low"), cell("region4", 5, ""), cell("region5", 6, "inf")),
+        ("'region3'", "'low'", "region4", "row 7", "region5", "row 8"),
+        "Correct",
+    ),
+    new("nobody", lambda p: p.iloc[:0], "no people below", "one row per person"),
+    new("empty", "", "people.csv is empty", "one row per person"),
+    new("row too long", lambda p: as_text(p) + "p99,1,2\n", "Row 82 of people.csv has 3 cells", "separator"),
+    new("unknown way with sites", None, ("--new-sites", "'drop'"), "refuse or uncorrected", "--new-sites drop"),
+    new("needed column excluded", None, "needs column 'region3'", "--exclude", "--exclude region3"),
+    new("report wanted", None, "--show-ids", "--report FILE", "--show-ids"),
+)
+def test_new_people_who_break_the_contract(stage, case):
+    files = {name: content for name, content in case.files.items() if content is not None}
+    stage(Case(case.name, case.line, case.found, case.remedy, files))
+
+
+def accepted(name, change, found, flag, options=""):
+    """Return a case of people who are scored and flagged."""
+    return new(name, change, (found, "s.csv"), flag, options, code=0, writes=("s.csv",))
+
+
+@cases(
+    accepted("too old", cell("age", 4, 101), "1 of them lies outside", "flags"),
+    accepted("tiny region", cell("region3", 4, 900), "1 of them lies outside", "flags"),
+    accepted("unknown site", cell("site", 4, "Graz"), "1 of them lies outside", "flags", "--new-sites uncorrected"),
+)
+def test_people_outside_the_range_are_flagged(stage, case):
+    flags = pd.read_csv(stage(case).folder / "s.csv")["flags"]
+    assert flags.notna().sum() == 1
+    assert isinstance(flags[4], str)
+
+
+@cases(
+    new(
+        "without a diagnosis", lambda p: p.drop(columns="diagnosis"), "Scored 80 people", "", code=0, writes=("s.csv",)
+    ),
+    new("other order", lambda p: p[p.columns[::-1]], "Scored 80 people", "", code=0, writes=("s.csv",)),
+    new("one person", lambda p: p.iloc[[50]], "Scored 1 person", "", code=0, writes=("s.csv",)),
+    new("ids as numbers", lambda p: p.assign(participant_id=p.index), "Scored 80", "", code=0, writes=("s.csv",)),
+)
+def test_what_is_accepted(stage, case):
+    stage(case)

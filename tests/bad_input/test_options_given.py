@@ -1,0 +1,219 @@
+"""Options that cannot be, and folders that cannot be written to."""
+
+import errno
+import os
+
+from tests.bad_input.harness import FOLDER, Case, cases, fit, refuse_opening
+
+
+def option(options, found, remedy, name="", **rest):
+    """Return a case of `rindices fit` with these options."""
+    return fit(name or options, None, found, remedy, options, **rest)
+
+
+@cases(
+    option("--patterns 0", "found 0", "from 1 to 20"),
+    option("--patterns 5-2", "'5-2'", "2-5"),
+    option("--patterns 2-99", "found 21, 22", "from 1 to 20"),
+    option("--patterns many", "'many'", "2-5"),
+    option("--patterns 2.5", "'2.5'", "2-5"),
+    option("--patterns 13", "13 patterns cannot be told apart in 12 regions", "--patterns"),
+    option("--orthogonality -1", "-1", "from 0 on"),
+    option("--orthogonality high", "'high'", "0.8"),
+    option("--repetitions 0", "greater than or equal to 1", "--repetitions"),
+    option("--repetitions ten", "integer", "--repetitions"),
+    option("--seed -1", "greater than or equal to 0", "--seed"),
+    option("--preset quick", "'quick'", "fast, paper, official"),
+    option("--latent some", "'some'", "independent, correlated"),
+    option("--null 3", "found 3", "at least 19"),
+    option("--null -1", "found -1", "at least 19"),
+    option("--steps 0", "equal to 1", "--steps"),
+    option("--workers 0", "equal to 1", "--workers"),
+    option("--models-per-chunk 0", "equal to 1", "--models-per-chunk"),
+    option("--subgroup-limits 0.9,0.1", "'0.9,0.1'", "such as 0.4,0.7"),
+    option("--subgroup-limits 0.4", "'0.4'", "such as 0.4,0.7"),
+    option("--covariate age", "--covariate", "--covariates"),
+    option("--drop-gaps", "--drop-gaps", "-h"),
+    option("more.csv", "more.csv", "-h"),
+    Case("no folder for results", "fit people.csv", ("folder",), "--out"),
+    Case("no table", "fit --out run", ("A table is needed",), "rindices fit TABLE"),
+    Case("unknown command", "train people.csv", ("'train'",), "-h"),
+)
+def test_options(stage, case):
+    stage(case)
+
+
+GIVE = "Give the run.toml that a run left"
+RUN_TOML = (
+    '[table]\npath = "{table}"\nid = "participant_id"\ndiagnosis = "diagnosis"\nfeatures = []\n\n[training]\n{more}'
+)
+TRAINING = 'n_patterns = [3]\nn_repetitions = 2\nexhaustive = false\nn_null = 0\npreset = "fast"\nrandom_state = 0\n'
+
+
+def config(name, text, found, remedy, options="--config run.toml", **rest):
+    """Return a case of `rindices fit --config`."""
+    return Case(name, f"fit --out run {options}", found, remedy, {"run.toml": text}, **rest)
+
+
+@cases(
+    config("no such file", None, ("There is no file run.toml",), GIVE),
+    config("not TOML", "table: people.csv", ("run.toml", "line 1"), GIVE),
+    config("a table", lambda people: people, ("run.toml", "line 1"), GIVE),
+    config("another TOML", '[tool]\nname = "x"\n', ("run.toml", "'table'"), GIVE),
+    config("without a path", "[table]\n[training]\n", ("run.toml", "'path'"), GIVE),
+    config(
+        "half of it",
+        RUN_TOML.format(table="people.csv", more="n_patterns = [3]\n"),
+        ("run.toml", "n_repetitions and random_state"),
+        GIVE,
+    ),
+    config(
+        "of a later version",
+        RUN_TOML.format(table="people.csv", more=TRAINING + "dreams = 3\n"),
+        ("run.toml", "dreams"),
+        "version",
+    ),
+    config(
+        "wrong kind of value",
+        RUN_TOML.format(table="people.csv", more=TRAINING.replace("[3]", '"three"')),
+        ("run.toml", "n_patterns", "'three'"),
+        "Correct it",
+    ),
+    config(
+        "table moved",
+        RUN_TOML.format(table="data/people.csv", more=TRAINING),
+        ("data/people.csv", "run.toml"),
+        "rindices fit TABLE --config",
+    ),
+    config(
+        "table changed",
+        RUN_TOML.format(table="people.csv", more=TRAINING).replace("features", 'sha256 = "0"\nfeatures'),
+        ("people.csv is not the table", "contents differ"),
+        "rindices fit TABLE --config",
+    ),
+    config("and other options", None, ("--config", "--patterns"), "Leave out", "--config run.toml --patterns 4"),
+    config(
+        "of the demonstration",
+        '[table]\npath = "people.csv"\n[training]\nn_patterns = [3]\nn_repetitions = 4\nrandom_state = 0\n',
+        ("40 controls", "12 regions"),
+        "CN against AD",
+        code=0,
+    ),
+    config("is a folder", FOLDER, ("run.toml", "Is a directory"), GIVE),
+)
+def test_runs_again(stage, case):
+    stage(case)
+
+
+def unwritable(monkeypatch):
+    """Make every folder one that cannot be written to."""
+    usual = os.access
+    monkeypatch.setattr("os.access", lambda path, mode, **rest: mode != os.W_OK and usual(path, mode, **rest))
+
+
+@cases(
+    Case("is a file", "fit people.csv --out notes.txt", ("notes.txt is a file",), "--out", {"notes.txt": "mine"}),
+    Case("is the table", "fit people.csv --out people.csv", ("people.csv is a file",), "--out"),
+    Case("below a file", "fit people.csv --out people.csv/run", ("people.csv is a file",), "--out"),
+    Case("has other files", "fit people.csv --out run", ("notes.txt",), "--out", {"run/notes.txt": "mine"}),
+    Case("is here", "fit people.csv --out .", ("people.csv",), "--out"),
+    Case(
+        "is around the table", "fit run/people.csv --out run", ("people.csv",), "--out", {"run/people.csv": lambda p: p}
+    ),
+    Case(
+        "is a run around the table",
+        "fit done/people.csv --out done --overwrite",
+        ("done/people.csv lies in done",),
+        "--out",
+    ),
+    Case(
+        "has files named like ours",
+        "fit people.csv --out run",
+        ("patterns.csv",),
+        "--out",
+        {"run/patterns.csv": "mine"},
+    ),
+    Case("cannot be written", "fit people.csv --out run", ("cannot be written",), "--out", spoil=unwritable),
+    Case(
+        "holds another run",
+        "fit people.csv --out done",
+        (
+            "another run",
+            "covariates: age, sex, site then, none now",
+            "site: site then, not given now",
+            "n_repetitions: 2 then, 10 now",
+        ),
+        "--overwrite",
+    ),
+    Case("run without settings", "fit people.csv --out run", ("run.toml",), "--overwrite", {"run/summary.json": "{}"}),
+    Case("figures in a file", "fit people.csv --out run --figures people.csv", ("people.csv is a file",), "--figures"),
+    Case("figures in the run", "fit people.csv --out run --figures run/f", ("run folder",), "run/figures"),
+    Case(
+        "scores in a folder",
+        "apply model.safetensors people.csv --out run",
+        ("run is a folder",),
+        "--out",
+        {"run": FOLDER},
+    ),
+    Case("scores over the table", "apply model.safetensors people.csv --out people.csv", ("would replace",), "--out"),
+    Case(
+        "scores over the model",
+        "apply model.safetensors people.csv --out model.safetensors",
+        ("would replace",),
+        "--out",
+    ),
+    Case("demo among files", "demo --out .", ("other files",), "--out"),
+)
+def test_places_for_results(stage, case):
+    stage(case)
+
+
+SAME = "fit people.csv --out done --repetitions 2 --covariates age,sex --site site --unit mm3"
+
+
+@cases(
+    Case("as before", SAME, ("already complete",), "--overwrite", code=0),
+    Case(
+        "with ids", f"{SAME} --show-ids", ("already complete", "--show-ids"), "rindices report done --show-ids", code=0
+    ),
+    Case(
+        "other limits",
+        f"{SAME} --subgroup-limits 0.3,0.6",
+        ("already complete",),
+        "report done --subgroup-limits 0.3,0.6",
+        code=0,
+    ),
+    Case("as BIDS", f"{SAME} --bids", ("already complete", "--bids"), "--bids --overwrite", code=0),
+)
+def test_a_finished_run_once_more(stage, case):
+    stage(case)
+
+
+def full(name, line, file, **rest):
+    """Return a case of a full disk."""
+    spoil = refuse_opening(errno.ENOSPC, ".partial", "wax")
+    return Case(name, line, ("No space left on device", file), "Repeat the same command", code=3, spoil=spoil, **rest)
+
+
+@cases(
+    full("simulated table", "simulate basic --out c.csv --controls 30 --patients 30", ": c.csv."),
+    full("scores", "apply model.safetensors people.csv --out s.csv", ": s.csv."),
+    full("run", "fit people.csv --out run", "run/run.toml", writes=("run", "run/journal", "run/journal/lock")),
+    full("report", "report done", "done/report.html"),
+)
+def test_a_full_disk(stage, case):
+    stage(case)
+
+
+def no_memory(monkeypatch):
+    """Let the simulation ask for too much."""
+
+    def ask(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("rindices.simulate.simulate_cohort", ask)
+
+
+def test_too_little_memory(stage):
+    line = "simulate basic --out c.csv"
+    stage(Case("memory", line, ("not enough memory",), "more memory", code=3, spoil=no_memory))
