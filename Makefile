@@ -3,8 +3,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+OLDEST := .venv-oldest
 
-.PHONY: demo test test-slow lint format bench bench-official reproduce reproduce-full clean
+.PHONY: demo test test-slow test-oldest fuzz docs dist audit lint format bench bench-official reproduce reproduce-full clean
 
 $(VENV)/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -23,6 +24,32 @@ test: $(VENV)/installed
 
 test-slow: $(VENV)/installed
 	$(BIN)/python -m pytest -m slow
+
+$(OLDEST)/installed: pyproject.toml
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet uv
+	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST)/bin/python --resolution lowest-direct --editable '.[dev]'
+	@touch $@
+
+# The tests with the oldest versions that pyproject.toml allows, on Python 3.11. Old matplotlib warns of new pyparsing.
+test-oldest: $(OLDEST)/installed
+	$(OLDEST)/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning -n 2 --dist loadfile --ignore tests/survival
+	$(OLDEST)/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning tests/survival
+
+# The documentation site, in site/; a warning is an error, and nothing is fetched.
+docs: $(VENV)/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The documentation: site/index.html"
+
+# Wheel and source archive in dist/; each is installed in an empty environment, where the demo runs without a network.
+dist: $(VENV)/installed
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python packaging/check_dist.py dist
+
+# Known vulnerabilities of what is installed; 2 where the service could not be asked.
+audit: $(VENV)/installed
+	$(BIN)/python packaging/audit.py
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
@@ -57,4 +84,4 @@ reproduce-full: $(VENV)/installed
 	$(BIN)/python experiments/paper/page.py
 
 clean:
-	rm -rf $(VENV) .venv-official demo .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) $(OLDEST) .venv-official dist site demo .pytest_cache .ruff_cache .mypy_cache

@@ -1,0 +1,140 @@
+"""Results that must not change unless somebody means it: see README.md before you run this.
+
+    python -m tests.longevity.golden NAME...
+
+writes `golden/NAME.json` again.
+"""
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pandas as pd
+
+from rindices import SurrealGANSearch, load_model, simulate_cohort
+from rindices.agreement import (
+    aligned,
+    find_consensus,
+    interval,
+    mean_agreement,
+    pairwise,
+    pattern_concordance,
+)
+from rindices.analysis import associations
+from rindices.config import Correction, LossWeights, Schedule, Training, fast
+from rindices.core.inference import r_indices
+from rindices.core.train import People, make_members, train
+from rindices.null import threshold
+from rindices.preprocessing import Preprocessing
+from tests.conftest import BATCH_SIZE, N_PATTERNS, N_REGIONS
+from tests.longevity.freeze import FROZEN, HERE, PEOPLE, inputs_of
+
+GOLDEN = HERE / "golden"
+N_STEPS = 5  # more amplify rounding: 5 steps 5e-7, 10 steps 3e-5, 20 steps 4e-3 between JAX 0.8.0 and 0.10.2
+# μ counts only where patterns recede, which in the first steps they hardly do: here a million times its default.
+WEIGHTS = LossWeights(monotonicity=500e6)
+COVARIATES = ["age", "sex", "icv", "site"]
+
+
+def weights(loss_weights=WEIGHTS):
+    """Train a small model for a few steps and return all its weights."""
+    table = pd.read_csv(HERE / "cohort.csv")
+    volumes = table[list(table)[-24:][:N_REGIONS]].to_numpy()
+    control = (table["diagnosis"] == "CN").to_numpy()
+    scaled = Preprocessing.fit(volumes[control], None).transform(volumes, None)
+    *_, last = train(
+        People(scaled[control][:120], scaled[~control][:120]),
+        make_members(0, [loss_weights], [fast().rates]),
+        Training(),
+        n_patterns=N_PATTERNS,
+        batch_size=BATCH_SIZE,
+        checkpoint_every=N_STEPS,
+        min_steps=0,
+        max_steps=N_STEPS,
+    )
+    return {jax.tree_util.keystr(place): leaf for place, leaf in jax.tree.leaves_with_path(last.parameters())}
+
+
+def preprocessing():
+    """Estimate every correction in the controls of `cohort.csv` and return ten scaled people."""
+    table, people = pd.read_csv(HERE / "cohort.csv"), pd.read_csv(PEOPLE).head(10)
+    regions, controls = list(table)[-24:], table[table["diagnosis"] == "CN"]
+    correction = Correction(smooth=["age"], interactions=[("age", "sex")], proportion="icv", site="site")
+    fitted = Preprocessing.fit(controls[regions].to_numpy(), controls[COVARIATES], correction)
+    return {"scaled": fitted.transform(people[regions].to_numpy(), people[COVARIATES])}
+
+
+def consensus():
+    """Compare the repetitions of a frozen model; give thresholds of the verdict, too."""
+    model, people = load_model(FROZEN / "2-linear" / "model.safetensors"), pd.read_csv(PEOPLE)
+    scaled = model.preprocessing_.transform(*inputs_of(model, people))
+    members = r_indices(model.models_, scaled)[:, :, [2, 0, 1]]
+    members[1] = members[1][:, [1, 2, 0]]  # the order of patterns has to be found again
+    pairs = pairwise(members)
+    found = find_consensus(members, pairs)
+    return {
+        "pairs": pairs[np.triu_indices(len(pairs), 1)],
+        "mean": mean_agreement(pairs),
+        "interval": interval(pairs),
+        "medoid": found.medoid,
+        "kept": found.kept,
+        "orders": found.orders,
+        "consensus": aligned(members, found).mean(axis=0)[:5],
+        "thresholds": [threshold(m, (150, 300), 60, n)[0] for m in (2, 3, 5) for n in (3, 10)],
+    }
+
+
+def associated():
+    """Associate frozen R-indices with a number, a category of two and one of three, age removed."""
+    scores, people = pd.read_csv(FROZEN / "2-linear" / "scores.csv"), pd.read_csv(PEOPLE)
+    table = associations(scores[["r1", "r2", "r3"]], people[["icv", "sex", "site"]], people[["age"]])
+    return {name: table[name] for name in table if table[name].dtype.kind == "f"}
+
+
+def fit():
+    """Find a known truth again (about a minute)."""
+    cohort = simulate_cohort("basic", n_controls=300, n_patients=600, seed=1)
+    patient = (cohort.table["diagnosis"] == "PT").to_numpy()
+    regions = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
+    preset = replace(fast(), schedule=Schedule(min_steps=6_000, max_steps=6_000, checkpoint_every=6_000))
+    search = SurrealGANSearch(3, n_repetitions=3, preset=preset, random_state=0).fit(regions, patient)
+    best, truth = search.best_estimator_, cohort.truth[["s1", "s2", "s3"]].to_numpy()
+    maps = best.pattern_maps(regions[~patient]).pivot(index="pattern", columns="region", values="change_sd")
+    return {
+        "concordance": pattern_concordance(truth, best.r_indices_[patient]),
+        "agreement": best.agreement_,
+        "reliable": best.reliability_[0],
+        "scores": best.r_indices_[:100].round(4),
+        "maps": maps[list(regions)].round(4),
+    }
+
+
+RESULTS = {function.__name__: function for function in (weights, preprocessing, consensus, associated, fit)}
+
+
+def read(name):
+    """Return the arrays of a golden result."""
+    kept = json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
+    return {key: np.array(value, float) for key, value in kept.items()}
+
+
+def write(name):
+    """Keep a result as it is now; single precision needs nine digits."""
+    now = {key: np.asarray(value) for key, value in RESULTS[name]().items()}
+    lines = {
+        key: (np.vectorize(lambda number: float(f"{number:.9g}"))(value) if value.dtype == np.float32 else value)
+        for key, value in now.items()
+    }
+    text = ",\n".join(f"{json.dumps(key)}: {json.dumps(value.tolist())}" for key, value in lines.items())
+    (GOLDEN / f"{name}.json").write_text("{\n" + text + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Keep results as they are now.")
+    parser.add_argument("names", nargs="+", choices=RESULTS)
+    Path(GOLDEN).mkdir(exist_ok=True)
+    for given in parser.parse_args().names:
+        write(given)

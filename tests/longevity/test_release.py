@@ -1,0 +1,106 @@
+"""What is written in several places says the same: versions, dependencies, public names."""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import version
+from itertools import chain
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+import rindices
+
+ROOT = Path(__file__).parent.parent.parent
+CONDA_NAMES = {"matplotlib": "matplotlib-base"}  # without the parts that draw in windows
+CONTAINERFILE = ROOT / "packaging" / "Containerfile"
+STUB = Path(rindices.__file__).with_suffix(".pyi")
+
+
+@pytest.fixture(scope="module")
+def project():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture(scope="module")
+def recipe():
+    return yaml.safe_load((ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def container():
+    """Instructions of the Containerfile, continued lines joined: pairs of a keyword and its text."""
+    text = CONTAINERFILE.read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return [tuple(line.split(maxsplit=1)) for line in lines]
+
+
+def test_the_changelog_has_this_version():
+    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings[0] == rindices.__version__
+
+
+def test_the_citation_has_this_version():
+    told = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert str(told["version"]) == rindices.__version__
+
+
+def test_every_dependency_has_a_lower_bound(project):
+    listed = chain(project["dependencies"], *project["optional-dependencies"].values())
+    loose = [one for one in map(Requirement, listed) if not one.specifier and one.name != project["name"]]
+    assert not loose, "make test-oldest installs the lower bounds"
+
+
+def test_the_conda_recipe_needs_what_we_need(project, recipe):
+    needed = [Requirement(text) for text in project["dependencies"]]
+    expected = {CONDA_NAMES.get(one.name, one.name): str(one.specifier) for one in needed}
+    found = dict(text.split() for text in recipe["requirements"]["run"])
+    assert found == expected | {"python": project["requires-python"]}
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    assert {text.replace(" ", "") for text in recipe["requirements"]["host"]} >= {*build}
+
+
+def test_the_conda_recipe_has_our_version_and_command(project, recipe):
+    assert recipe["context"]["version"] == rindices.__version__
+    assert recipe["build"]["python"]["entry_points"] == [f"{k} = {v}" for k, v in project["scripts"].items()]
+    assert recipe["about"]["license_file"] == project["license-files"]
+
+
+def test_the_container_is_pinned_and_installs_our_wheel(container):
+    (base,) = [text for keyword, text in container if keyword == "FROM"]
+    assert re.fullmatch(r"docker\.io/library/python:3\.\d+\.\d+-slim-\w+", base), "a version, never latest"
+    wheel = f"rindices-{rindices.__version__}-py3-none-any.whl"
+    assert ("COPY", f"{wheel} /tmp/") in container
+    assert all(wheel in text for keyword, text in container if "pip install" in text)
+    (labels,) = [text for keyword, text in container if keyword == "LABEL"]
+    assert f'image.version="{rindices.__version__}"' in labels
+
+
+def test_nobody_is_root_in_the_container(container, project):
+    keywords = [keyword for keyword, _ in container]
+    assert dict(container)["USER"].split(":")[0].isdigit()  # by number: clusters ask whether it is 0
+    assert dict(container)["USER"] != "0"
+    assert "RUN" not in keywords[keywords.index("USER") :], "what is installed is not the user's to change"
+    assert not {"ADD", "EXPOSE", "HEALTHCHECK"} & {*keywords}
+    assert dict(container)["ENTRYPOINT"] == f'["{next(iter(project["scripts"]))}"]'
+
+
+def test_type_checkers_are_told_of_every_public_name():
+    homes = {
+        alias.asname: node.module
+        for node in ast.walk(ast.parse(STUB.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert homes == rindices._HOMES
+
+
+@pytest.mark.skipif("oldest" not in sys.prefix, reason="this is not the environment of make test-oldest")
+def test_the_oldest_environment_has_the_lower_bounds(project):
+    for one in map(Requirement, project["dependencies"]):
+        (bound,) = one.specifier
+        assert Version(version(one.name)) == Version(bound.version), one.name
