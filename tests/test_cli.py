@@ -100,11 +100,11 @@ def test_simulate_correlates_severities_by_a_matrix(tmp_path, text):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("1,0.5\n0.5,1\n", "found an array of shape (2, 2)"),
+        ("1,0.5\n0.5,1\n", "found 2 x 2 numbers"),
         ("1,0.5,0\n0.5,1\n0,0,1\n", "not made of numbers"),
         ("a,b,c\n1,0,0\n0,1,0\n", "not made of numbers"),
         ("1,0.5,0\n0,1,0\n0,0,1\n", "not symmetric"),
-        ("", "found an array of shape (0,)"),
+        ("", "found 0 numbers"),
         (b"\xff\xfe\x00", "cannot be read as a matrix"),
         ("1,0,0\n0,1,0\n0,0,1\n", "would replace"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from rindices.cohort import join_by_id, read_table
 from rindices.config import Correction
 from rindices.errors import InputError
 from rindices.estimator import SurrealGAN, load_model
+from rindices.files import private_folder
 from rindices.findings import FOLDER, LIMITS, Roles, analyse, write_findings
 from rindices.report import write_report
 from rindices.report.summary import read_summary
@@ -220,8 +220,7 @@ def report_of_people(
         "subgroup_limits": list(LIMITS),
         "versions": place()["versions"],
     } | about
-    with tempfile.TemporaryDirectory(prefix="rindices-") as name:
-        folder = Path(name)
+    with private_folder() as folder:
         results.write(folder)
         write_findings(folder / FOLDER, analyse(model, results, Roles(covariates, clinical)))
         write_json(folder / SUMMARY, summary)

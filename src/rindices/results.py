@@ -14,8 +14,9 @@ from rindices.cohort import Cohort, People
 from rindices.errors import InputError
 from rindices.estimator import SurrealGAN
 from rindices.files import write_csv
+from rindices.formulas import plain, plain_text
 
-__all__ = ["Results", "of_cohort", "of_people", "read_results"]
+__all__ = ["Results", "of_cohort", "of_people", "r_indices_of_people", "read_results"]
 
 _ID, _VISIT = "participant_id", "visit"
 _FILES = {"r_indices": "r_indices.csv", "z_scores": "z_scores.csv", "variables": "variables.csv"}
@@ -91,17 +92,26 @@ def of_cohort(model: SurrealGAN, cohort: Cohort) -> Results:
 
 
 def of_people(model: SurrealGAN, people: People) -> Results:
-    """Score new people."""
+    """Score new people, and say what the patterns do to their regions."""
+    who, flags = _who(people), people.flags.to_numpy()
+    record = pd.DataFrame(who | {"used": True, "reason": "", "distance": np.nan, "flags": flags})
+    covariates = model.preprocessing_.leave_new_sites(people.covariates)
+    variables = _beside(people.covariates, people.clinical)
+    return _results(model, people.features, covariates, who, flags, variables, record)
+
+
+def r_indices_of_people(model: SurrealGAN, people: People) -> pd.DataFrame:
+    """Score new people, and no more: `Results.r_indices` of `of_people`."""
+    covariates = model.preprocessing_.leave_new_sites(people.covariates)
+    return _r_indices(model, people.features, covariates, _who(people), people.flags.to_numpy())
+
+
+def _who(people: People) -> dict[str, Any]:
     who: dict[str, Any] = {_ID: people.features.index}
     if people.visit is not None:
         years = np.full(len(people.features), np.nan) if people.years is None else people.years.to_numpy()
         who |= {_VISIT: people.visit.to_numpy(), "years": years, "first_visit": people.first_visit}
-    groups = {"diagnosis": people.diagnosis.to_numpy(), "group": people.group.to_numpy()}
-    variables = _beside(people.covariates, people.clinical)
-    record = pd.DataFrame(who | groups | {"used": True, "reason": "", "distance": np.nan})
-    record["flags"] = people.flags.to_numpy()
-    covariates = model.preprocessing_.leave_new_sites(people.covariates)
-    return _results(model, people.features, covariates, who | groups, people.flags.to_numpy(), variables, record)
+    return who | {"diagnosis": people.diagnosis.to_numpy(), "group": people.group.to_numpy()}
 
 
 def _beside(*tables: pd.DataFrame) -> pd.DataFrame:
@@ -120,16 +130,24 @@ def _results(
     people: pd.DataFrame,
 ) -> Results:
     given = covariates if covariates.shape[1] else None
-    names = list(model.get_feature_names_out())
-    values = np.hstack([model.transform(features, given), model.spread(features, given)])
-    scores = pd.DataFrame(values, columns=[*names, *(f"{name}_sd" for name in names)])
+    # Patterns are read from people as they were trained on: whoever comes again counts once.
+    group = np.where(who.get("first_visit", True), who["group"], "other")
     return Results(
-        r_indices=pd.concat([pd.DataFrame(who), scores], axis=1).assign(flags=flags),
+        r_indices=_r_indices(model, features, covariates, who, flags),
         z_scores=pd.DataFrame(model.z_scores(features, given), columns=list(features.columns)),
         variables=variables,
-        patterns=_patterns(model, features, given, np.asarray(who["group"])),
+        patterns=_patterns(model, features, given, group),
         people=people.reset_index(drop=True),
     )
+
+
+def _r_indices(
+    model: SurrealGAN, features: pd.DataFrame, covariates: pd.DataFrame, who: Mapping[str, Any], flags: np.ndarray
+) -> pd.DataFrame:
+    values = np.hstack(model.transform_with_spread(features, covariates if covariates.shape[1] else None))
+    names = [str(name) for name in model.get_feature_names_out()]
+    scores = pd.DataFrame(values, columns=[*names, *(f"{name}_sd" for name in names)])
+    return pd.concat([pd.DataFrame(who), scores], axis=1).assign(flags=flags)
 
 
 def _patterns(
@@ -177,9 +195,9 @@ def read_results(folder: Path, kinds: Mapping[str, str]) -> Results:
 def _read(path: Path, text: Mapping[str, type]) -> pd.DataFrame:
     try:
         names = pd.read_csv(path, nrows=0, encoding="utf-8").columns
-        as_text = {name: kind for name, kind in text.items() if name in names}
+        as_text = {name: text[plain_text(name)] for name in names if plain_text(name) in text}
         empty = {name: [""] for name in names if name not in as_text}
-        return pd.read_csv(path, dtype=as_text, keep_default_na=False, na_values=empty, encoding="utf-8")
+        return plain(pd.read_csv(path, dtype=as_text, keep_default_na=False, na_values=empty, encoding="utf-8"))
     except FileNotFoundError as error:
         raise InputError(f"{path} is missing: make the run again with this version of rindices.") from error
     except (OSError, ValueError) as error:

@@ -151,7 +151,7 @@ ERRORS = [
         with_cell(2, "lHip", None),
         r"Missing values in 1 region column: lHip \(1 person\)[\s\S]*row 4 \(participant 003\)",
     ),
-    (with_cell(2, "lHip", np.inf), r"Infinite values in 1 region column"),
+    (with_cell(2, "lHip", np.inf), r"Impossible values in 1 region column"),
     (with_cell(2, "lHip", "x"), r"'lHip' \(region\).*row 4 \(participant 003\) has the text 'x'"),
     (with_cell(2, "subject", "000"), r"'000' occurs in rows 2 and 4"),
     (people().iloc[:0], r"no people"),

@@ -109,7 +109,7 @@ def test_outliers_are_named_and_left_out_only_if_asked():
     cohort = make_cohort(frame)
     assert cohort.people["used"].all()
     assert cohort.people["flags"].str.contains("lHip = 50").tolist() == [row == 70 for row in range(120)]
-    assert any("row 72 (distance" in warning and "--drop-outliers" in warning for warning in cohort.warnings)
+    assert any("errors: row 72. What" in warning and "--drop-outliers" in warning for warning in cohort.warnings)
     dropped = make_cohort(frame, drop_outliers=True)
     assert dropped.people.loc[70, "reason"] == "outlier"
     assert dropped.people.loc[70, "distance"] == cohort.people.loc[70, "distance"] > 10
@@ -122,7 +122,7 @@ def test_sites_need_controls():
     frame.loc[[61], "place"] = "Cork"
     with pytest.raises(InputError) as caught:
         make_cohort(frame, site="place")
-    assert "2 sites have fewer (column 'place'): Cork (0 controls of 1 people), Nice (4 controls of 5 people)" in str(
+    assert "2 sites have fewer (column 'place'): Cork (0 controls of 1 person), Nice (4 controls of 5 people)" in str(
         caught.value
     )
     assert "--small-sites drop" in str(caught.value)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rindices.cohort import MIN_PEOPLE, MIN_REGIONS, make_cohort, read_cohort
-from rindices.cohort.covariates import group_separation
+from rindices.cohort.overlap import group_separation
 from rindices.errors import InputError, counted, did_you_mean, listed
 
 REGIONS = ["lHip", "rHip", "lAmy", "rAmy", "lEnt"]
@@ -178,11 +178,11 @@ ERRORS = [
     (
         with_cell(4, "rHip", None),
         {},
-        r"Missing values in 1 region column: rHip \(1 person\)\.\n.*row 6 \(participant 005\)",
+        r"Missing values in 1 region column: rHip \(1 person\)\. .*row 6 \(participant 005\)",
     ),
     (with_cell(4, "rHip", np.inf), {}, r"Impossible values.*rHip = inf in row 6[\s\S]*--exclude rHip"),
-    (with_cell(4, "rHip", "3,5"), {}, r"'rHip'.*row 6 \(participant 005\) has the text '3,5'[\s\S]*point \(1\.5\)"),
-    (with_cell(9, "rHip", "?", with_cell(4, "rHip", "x")), {}, r"'x', and 1 more row has text"),
+    (with_cell(4, "rHip", "3,5"), {}, r"'rHip'.*row 6 \(participant 005\) has the text '3,5'[\s\S]*with a point: 3\.5"),
+    (with_cell(9, "rHip", "?", with_cell(4, "rHip", "x")), {}, r"'x', and 1 more cell has text"),
     (table(), {"features": [*REGIONS, "note"]}, r"'note'.*has the text 'fine'"),
     (with_cell(4, "age", None), {"covariates": "age"}, r"Missing values in 1 covariate column: age"),
     (with_cell(4, "age", "old"), {"covariates": "age"}, r"'age' \(covariate\).*the text 'old'"),
@@ -190,7 +190,7 @@ ERRORS = [
     (
         with_cell(4, "centre", "NA"),
         {"site": "centre"},
-        r"Missing values in 1 covariate column: centre.*\n.*\n.*--drop-missing",
+        r"Missing values in 1 covariate column: centre.*\n.*--drop-missing",
     ),
     (
         with_cell(40, "centre", "Rom"),
@@ -202,7 +202,12 @@ ERRORS = [
         {"site": "centre"},
         r"at least 5 controls.*1 site has fewer.*Rom \(0 controls of 1",
     ),
-    (table().assign(sex=[1] * 30 + [0] * 30), {"covariates": "sex"}, r"'sex' cannot be learned.*same value \(1\)"),
+    (table().assign(sex=[1] * 30 + [1, 0] * 15), {"covariates": "sex"}, r"'sex' cannot be learned.*same value \(1\)"),
+    (
+        table().assign(sex=[1] * 30 + [0] * 30),
+        {"covariates": "sex"},
+        r"cannot be told from 'sex'.*controls: 1; patients: 0",
+    ),
     (table().assign(rHip=0.0), {}, r"1 region does not: rHip[\s\S]*everybody has the value 0"),
     (
         table().assign(rHip=[0.1] * 30 + list(range(1, 31))),
@@ -248,9 +253,9 @@ def test_gaps_name_all_columns_and_the_row_of_the_file(tmp_path):
     with pytest.raises(InputError) as caught:
         read_cohort(path)
     assert str(caught.value) == (
-        "Missing values in 2 region columns: iq (2 people), score (55 people).\n"
+        "Missing values in 2 region columns: iq (2 people), score (55 people). "
         "The first is in column 'iq', row 5 (participant 003).\n"
-        "Fill in the values, leave these people out with --drop-missing, or leave the columns out with "
+        "Fill in the cells, leave these people out with --drop-missing, or leave the columns out with "
         "--exclude iq,score."
     )
 
@@ -265,14 +270,14 @@ def test_patients_outside_the_range_of_the_controls_are_counted():
     frame = table()
     frame["age"] = [*np.linspace(50, 70, 30), *np.linspace(60, 89, 30)]
     assert make_cohort(frame, covariates="age").warnings == (
-        "19 of 30 patients have age outside the controls' range (50 to 70): its effect is extrapolated there.",
+        "19 of 30 patients have age outside the controls' range: its effect is extrapolated there.",
     )
 
 
 def test_a_covariate_that_separates_the_groups_is_warned_of():
     frame = table().assign(place=["a"] * 29 + ["b"] + ["b"] * 30, age=[*range(40, 70), *range(60, 90)])
     warnings = make_cohort(frame, covariates="place,sex").warnings
-    assert [warning[:35] for warning in warnings] == ["place nearly tells controls and pati"[:35]]
+    assert [warning[:35] for warning in warnings] == ["place tells controls and patients apart nearly"[:35]]
 
 
 @pytest.mark.parametrize("shift", [0.0, 1.0, 2.0, 2.5, -2.5, 4.0])

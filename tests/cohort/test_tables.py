@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rindices.cohort import text_files
 from rindices.cohort.tables import read_table
 from rindices.errors import InputError
 
@@ -115,9 +116,13 @@ def test_unnamed_row_numbers_keep_a_name(tmp_path):
             r"Row 3 .* has 3 cells.*, and 1 more row is like it[\s\S]*decimal commas",
         ),
         ("quoted.csv", 'participant_id,v\n"1,2\n', r"quoted\.csv"),
-        ("book.xlsx", "x", r"extension '\.xlsx'[\s\S]*'Save as' and 'CSV UTF-8'"),
+        ("old.xls", b"\xd0\xcf\x11\xe0", r"extension '\.xls'[\s\S]*'Save as', and 'Excel workbook \(\.xlsx\)'"),
+        ("free.ods", b"PK", r"extension '\.ods'[\s\S]*'Save as'"),
+        ("book.xlsx.gz", b"\x1f\x8b", r"extension '\.xlsx\.gz'"),
+        ("zeros.csv", "participant_id,v\n1,2\0\n", r"no table of text[\s\S]*Save the table as 'CSV UTF-8'"),
+        ("quote.csv", 'participant_id,v\n1,2\n"2,3\n', r"Row 3 .* has 1 cell[\s\S]*quotation mark without its partner"),
         ("noext", "x", r"not a kind of table"),
-        ("renamed.csv", b"PK\x03\x04", r"Excel workbook"),
+        ("renamed.csv", b"PK\x03\x04", r"Excel workbook or an archive, in spite of its name[\s\S]*\.xlsx"),
         ("bad.csv.gz", b"not gzip", r"bad\.csv\.gz cannot be opened"),
         ("bad.parquet", b"not parquet", r"not a readable Parquet file"),
     ],
@@ -153,3 +158,24 @@ def test_a_quotation_mark_that_is_never_closed_is_told(tmp_path):
     path.write_text('id,"name,a\n' + "1,2,3\n" * 40_000)
     with pytest.raises(InputError, match="quotation mark"):
         read_table(path)
+
+
+@pytest.mark.parametrize("block", [12, 8_000_000])
+@pytest.mark.parametrize(
+    "lines", ["\n001,TRUE,1\n", "001,TRUE,1\n\n", "  \n\n001,TRUE,1\n", "\n" * 40 + "001,TRUE,1\n" + "\n" * 40]
+)
+def test_blank_lines_change_neither_cells_nor_their_rows(tmp_path, monkeypatch, lines, block):
+    monkeypatch.setattr(text_files, "BLOCK", block)
+    frame = read_table(write(tmp_path, "a.csv", "participant_id,smoker,v\n" + lines))
+    assert frame.values.tolist() == [["001", "TRUE", 1.0]]
+    assert frame.index.tolist() == [lines.split("001")[0].count("\n")]
+
+
+def test_truth_words_beside_gaps_stay_as_they_are(tmp_path):
+    frame = read_table(write(tmp_path, "a.csv", "participant_id,smoker\n1,TRUE\n2,\n3,FALSE\n"))
+    assert frame["smoker"].dropna().tolist() == ["TRUE", "FALSE"]
+
+
+def test_a_header_above_blank_lines_has_no_people(tmp_path):
+    with pytest.raises(InputError, match="has a header but no people"):
+        read_table(write(tmp_path, "a.csv", "participant_id,v\n\n\n\n"))

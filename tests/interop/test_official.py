@@ -137,6 +137,10 @@ SCALE, CORRECTION = "normalization_variables", "correction_variables"
         ((CORRECTION, "beta"), np.ones((3, 8)), r"\(3, 8\), expected 2 × 8"),
         (("nROI",), 9, "option nROI says 9, but its arrays say 8"),
         (("npattern",), 3, "option npattern says 3, but its arrays say 2"),
+        pytest.param(("nROI",), 10**5000, "option nROI is a number of 16610 bits", id="many digits"),
+        ((15000, "netDecomposer", "model.1.bias"), Tensor(np.full(16, 1e300)), "beyond 1e\\+30"),
+        ((15000, "phi"), Tensor(np.full(3, 1e200)), "beyond 1e\\+30"),
+        ((CORRECTION, "beta"), np.full((2, 8), 1.7e308), "beyond 1e\\+30"),
     ],
 )
 def test_other_checkpoints_are_refused(tmp_path, keys, to, words):

@@ -126,7 +126,7 @@ def test_too_few_regions(foreign):
 
 def test_scaled_values_are_refused(foreign):
     foreign.loc[4, "region 7"] = -1.5
-    with pytest.raises(ValueError, match=r"no negative .* found -1.5 in column 'region 7', row 5"):
+    with pytest.raises(ValueError, match=r"no negative .* found -1.5 in column 'region 7', row 6"):
         simulate_cohort("basic", controls=foreign)
 
 
@@ -138,7 +138,7 @@ def test_unknown_and_text_regions_are_refused(foreign):
 
 
 def test_repeated_people_and_columns_are_refused(familiar):
-    with pytest.raises(ValueError, match=r"repeated: \['person 3'\]"):
+    with pytest.raises(ValueError, match="repeated: 'person 3'"):
         simulate_cohort("basic", controls=familiar.replace({"participant_id": {"person 4": "person 3"}}))
     with pytest.raises(ValueError, match=r"\['lHip'\] repeated"):
         simulate_cohort("basic", controls=pd.concat([familiar, familiar[["lHip"]]], axis=1))

@@ -7,6 +7,7 @@ from rindices.cohort.labels import MIN_PEOPLE
 from rindices.cohort.making import make_cohort, read_cohort
 from rindices.cohort.new_people import People, check_people, read_people
 from rindices.cohort.people import Cohort
+from rindices.cohort.people_blocks import people_in_blocks
 from rindices.cohort.tables import read_table
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "check_people",
     "join_by_id",
     "make_cohort",
+    "people_in_blocks",
     "read_cohort",
     "read_people",
     "read_table",

@@ -14,7 +14,6 @@ from rindices.cohort.clinical import read_clinical
 from rindices.cohort.columns import BACKGROUND_NAMES, Names, choose_features
 from rindices.cohort.covariates import read_covariates
 from rindices.cohort.exclusions import Record
-from rindices.cohort.gaps import refuse_text
 from rindices.cohort.labels import NO_LABEL, Groups, Labels, assign_groups
 from rindices.cohort.people import Cohort
 from rindices.cohort.roles import Roles
@@ -80,9 +79,6 @@ def read_parts(
     covariates = read_covariates(table, roles.covariates, roster, as_text)
     clinical = read_clinical(table, roles.clinical, roster)
     regions = choose_features(table, roster, roles.taken(categories), features, exclude)
-    for name in regions:
-        if not has_numbers(table[name]):
-            refuse_text(table[name], roster, kind="region", option="--exclude")
     numbers = table[list(regions)].astype(np.float64)
     timeline = None if roles.visit is None else read_timeline(table[roles.visit], roster)
     return Parts(table, roles, roster, groups, numbers, covariates, clinical, timeline)

@@ -13,9 +13,11 @@ from rindices.cohort.cells import text_of
 from rindices.cohort.dictionary import Dictionary, read_dictionary
 from rindices.cohort.joining import join_by_id, keys_of
 from rindices.cohort.tables import read_table
+from rindices.cohort.text_rows import KINDS_OF_FILES
+from rindices.cohort.workbooks import file_and_sheet
 from rindices.errors import InputError, did_you_mean, listed
 
-__all__ = ["Source", "join_by_id", "read_source"]
+__all__ = ["Source", "is_plain_table", "join_by_id", "read_source"]
 
 _PARTICIPANTS, _PHENOTYPE, _SESSION = "participants.tsv", "phenotype", "session_id"
 
@@ -140,7 +142,7 @@ def _bids_root(path: Path) -> Path | None:
     if not (path / _PARTICIPANTS).is_file():
         raise InputError(
             f"{path} is a folder without {_PARTICIPANTS}, so it is no BIDS dataset.\n"
-            "Name a .csv, .tsv, .txt or .parquet file, or the folder of a BIDS dataset."
+            f"Name a {KINDS_OF_FILES} file, or the folder of a BIDS dataset."
         )
     return path
 
@@ -152,9 +154,9 @@ def _phenotype_tables(root: Path) -> list[Path]:
 def _read(path: Path, text_columns: Sequence[str]) -> tuple[pd.DataFrame, Dictionary | None, tuple[Path, ...]]:
     """Read a table and, for a .tsv file, the dictionary beside it."""
     frame = read_table(path, text_columns=text_columns)
-    sidecar = path.with_suffix(".json")
-    if path.suffix.lower() != ".tsv" or not sidecar.is_file():
-        return frame, None, (path,)
+    sidecar = _sidecar(path)
+    if sidecar is None:
+        return frame, None, (file_and_sheet(path)[0],)
     if not sidecar.read_bytes().lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return frame, None, (path,)  # the same name by chance: a dictionary is an object
     dictionary = read_dictionary(sidecar)
@@ -162,6 +164,16 @@ def _read(path: Path, text_columns: Sequence[str]) -> tuple[pd.DataFrame, Dictio
     if not any(name.casefold() in columns for name in dictionary):
         return frame, None, (path,)
     return frame, dictionary, (path, sidecar)
+
+
+def _sidecar(path: Path) -> Path | None:
+    sidecar = path.with_suffix(".json")
+    return sidecar if path.suffix.lower() == ".tsv" and sidecar.is_file() else None
+
+
+def is_plain_table(path: Path) -> bool:
+    """Tell whether `read_source` reads nothing but this file."""
+    return _bids_root(path) is None and _sidecar(path) is None
 
 
 def _doi(root: Path) -> str | None:

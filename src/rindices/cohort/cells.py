@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,11 +23,14 @@ __all__ = [
     "text_of",
     "tidy_table",
     "with_numbers",
+    "with_points",
 ]
 
 MISSING_TEXT = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "null", "None", "."})
 # A text column with at least this share of numbers was meant as numbers: its other cells are mistakes.
 MOSTLY_NUMBERS = 0.8
+_LONG_NAME = 60  # of a column, in a message
+_A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 
 
 def text_of(column: pd.Series) -> pd.Series:
@@ -77,10 +80,21 @@ def _as_numbers(text: pd.Series, decimal_comma: bool) -> pd.Series:
     if not text.notna().any() or text.str.fullmatch(r"[+-]?0\d+").any():
         return text
     if decimal_comma:
-        points = text.str.replace(r"^([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)$", r"\1.\2", regex=True)
+        points = with_points(text)
         text = points if share_of_numbers(points) >= MOSTLY_NUMBERS else text
     numbers = pd.to_numeric(text, errors="coerce")
     return numbers.astype(np.float64) if numbers.notna().sum() == text.notna().sum() else text
+
+
+def with_points(text: pd.Series) -> pd.Series:
+    """Return cells of text, those that are numbers with a decimal comma with a point instead.
+
+    Examples
+    --------
+    >>> with_points(pd.Series(["61,5", "a,b"])).tolist()
+    ['61.5', 'a,b']
+    """
+    return text.str.replace(r"^([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)$", r"\1.\2", regex=True)
 
 
 def tidy_table(frame: pd.DataFrame, text_columns: tuple[str, ...]) -> pd.DataFrame:
@@ -139,10 +153,19 @@ def require_column(frame: pd.DataFrame, name: str, role: str, remedy: str) -> No
     """Refuse a table without the column ``name``."""
     if name not in frame.columns:
         columns = [str(column) for column in frame.columns]
+        found = [column if len(column) < _LONG_NAME else f"{column[:_LONG_NAME]}..." for column in columns]
         raise InputError(
             f"The table has no column {name!r}, which was expected as {role}.{did_you_mean(name, columns)}\n"
-            f"Columns found: {listed(columns)}.\n{remedy}"
+            f"Columns found: {listed(found)}.\n{_odd_header(columns) or remedy}"
         )
+
+
+def _odd_header(columns: Sequence[str]) -> str:
+    """Return what to do about a header that is none; nothing for an ordinary one."""
+    if len(columns) == 1:
+        return "Only one column was found: there should be commas, semicolons or tabs between the columns."
+    numbers = pd.to_numeric(pd.Series(columns, dtype=object), errors="coerce").notna().mean()
+    return "The first line should hold the names of the columns, but it holds numbers." if numbers > _A_ROW else ""
 
 
 def read_roster(

@@ -29,7 +29,7 @@ def read_clinical(frame: pd.DataFrame, names: Sequence[str], roster: Roster) -> 
                 refuse_gaps(infinite[:, None], [name], roster, kind="clinical", adjective="Infinite")
             continue
         if share_of_numbers(text_of(column)) >= MOSTLY_NUMBERS:
-            refuse_text(column, roster, kind="clinical score")
+            refuse_text([column], roster, kind="clinical score")
         columns[name] = text_of(column).to_numpy()
     return pd.DataFrame(columns, index=frame.index, columns=pd.Index(list(names), dtype=object))
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.types import is_numeric_dtype
 
 from rindices.cohort.cells import MOSTLY_NUMBERS, Roster, has_numbers, share_of_numbers
 from rindices.cohort.gaps import refuse_text
+from rindices.cohort.spelling import spelled_numbers
 from rindices.errors import InputError, counted, did_you_mean, listed, shown
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "expand_names",
     "is_region_name",
     "wanted_names",
+    "warn_of_text",
 ]
 
 MIN_REGIONS = 4
@@ -167,17 +170,56 @@ def choose_features(
                 f"Column {name!r} is {roles[name]}, so it cannot be in {option} too.\nTake it out of one of the two."
             )
     chosen = [name for name in chosen if name not in left_out]
-    if not wanted:
-        for name in chosen:
-            if not has_numbers(frame[name]):
-                refuse_text(frame[name], roster, kind="taken for a region", option="--exclude")
+    texts = [frame[name] for name in chosen if not has_numbers(frame[name])]
+    refuse_text(texts, roster, kind="region" if wanted else "taken for a region", option="--exclude")
     if len(chosen) < MIN_REGIONS:
         found = f"{len(chosen)}{': ' + listed(chosen) if chosen else ''}"
+        because = "" if wanted else _lost(frame, roster, _spelled(frame, roles, exclude))
         raise InputError(
-            f"At least {MIN_REGIONS} regions are needed; found {found}.\n"
+            f"At least {MIN_REGIONS} regions are needed; found {found}.{because}\n"
             "Check --features and --exclude, and that the regions are columns of numbers."
         )
     return tuple(chosen)
+
+
+def warn_of_text(frame: pd.DataFrame, roles: Collection[str], exclude: Names = ()) -> tuple[str, ...]:
+    """Return a sentence on columns that are no regions only because of how their numbers are written.
+
+    Examples
+    --------
+    >>> warn_of_text(pd.DataFrame({"lHip": ["3,410.5", "3,520.1"], "sex": ["F", "M"]}), ())[0]
+    'Left out, because they hold text: lHip. Write numbers without separators of thousands.'
+    """
+    hints = _spelled(frame, roles, exclude)
+    if not hints:
+        return ()
+    rule = next(iter(hints.values())).partition(":")[0]  # what is kept, as warnings are, quotes no cell
+    return (f"Left out, because they hold text: {listed(hints)}. {rule}.",)
+
+
+def _lost(frame: pd.DataFrame, roster: Roster, hints: Mapping[str, str]) -> str:
+    """Say for a message which columns are no regions because of how their numbers are written."""
+    if not hints:
+        return ""
+    name, hint = next(iter(hints.items()))
+    position = int(np.flatnonzero(frame[name].notna())[0])
+    others = f"s {name!r} and {len(hints) - 1} more hold" if len(hints) > 1 else f" {name!r} holds"
+    cell = f"{frame[name].iloc[position]!r} in row {roster.rows[position]}"
+    return f" Column{others} text, such as {cell}.\n{hint}"
+
+
+def _spelled(frame: pd.DataFrame, roles: Collection[str], exclude: Names) -> dict[str, str]:
+    """Return the columns of text that were meant as regions, and how to write their numbers."""
+    excluded = wanted_names(exclude)
+    return {
+        str(name): hint
+        for name in frame.columns
+        if name not in roles
+        and not is_numeric_dtype(frame[name])
+        and is_region_name(str(name))
+        and not any(fnmatchcase(str(name), pattern) for pattern in excluded)
+        and (hint := spelled_numbers(frame[name]))
+    }
 
 
 def check_constant(block: NDArray[np.float64], regions: Sequence[str], group: pd.Series) -> None:
@@ -192,7 +234,7 @@ def check_constant(block: NDArray[np.float64], regions: Sequence[str], group: pd
         raise InputError(
             f"A region must vary among the controls, but {counted(len(names), 'region does', 'regions do')} not: "
             f"{listed(names)}.\nIn column {names[0]!r} {who} has the value {shown(float(controls[0, first]))}.\n"
-            f"Leave {'it' if len(names) == 1 else 'them'} out with --exclude {','.join(names[:20])}"
+            f"Leave {'it' if len(names) == 1 else 'them'} out with --exclude {','.join(names[:20])}."
         )
 
 

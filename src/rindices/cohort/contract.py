@@ -136,11 +136,16 @@ def _spec_from_json(data: Mapping[str, Any]) -> CovariateSpec:
     check_entries(data, CovariateSpec)
     name = texts_from([data["name"]], "name")[0]
     if data["categories"] is not None:
-        return CovariateSpec(name, categories=texts_from(data["categories"], name))
+        categories = texts_from(data["categories"], name)
+        if not categories or len(set(categories)) != len(categories):
+            raise ValueError(f"contract: the categories of {name!r} should be different, at least one")
+        return CovariateSpec(name, categories=categories)
     minimum, maximum = numbers_from([data["minimum"], data["maximum"]], name)
     codes = None if data["codes"] is None else numbers_from(data["codes"], name)
     if minimum > maximum:
         raise ValueError(f"contract: the range of {name!r} ends ({maximum}) before it begins ({minimum})")
+    if codes is not None and len(codes) != 2:
+        raise ValueError(f"contract: {name!r} should have two codes, found {len(codes)}")
     return CovariateSpec(name, minimum=minimum, maximum=maximum, codes=codes)
 
 

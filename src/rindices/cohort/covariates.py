@@ -18,16 +18,15 @@ from rindices.cohort.cells import (
     text_of,
 )
 from rindices.cohort.gaps import number_block, refuse_gaps, refuse_text
+from rindices.cohort.overlap import refuse_apart, warn_of_repetition, warn_of_separation
 from rindices.errors import InputError, counted, listed, shown
 
-__all__ = ["MIN_SITE_CONTROLS", "CovariateSpec", "check_covariates", "group_separation", "read_covariates"]
+__all__ = ["MIN_SITE_CONTROLS", "CovariateSpec", "check_covariates", "read_covariates"]
 
 # Numbers in these columns are names of places or machines: a slope over them would mean nothing.
 ALWAYS_CATEGORIES = frozenset({"site", "scanner"})
 MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
 RECODE = "Code it as in the training table, or remove these people."
-SEPARATING_AUC = 0.95
-SEPARATING_ACCURACY = 0.95
 
 
 def read_covariates(
@@ -45,7 +44,7 @@ def read_covariates(
         text = name.casefold() in ALWAYS_CATEGORIES or name in categories
         if not text and not has_numbers(column):
             if share_of_numbers(text_of(column)) >= MOSTLY_NUMBERS:
-                refuse_text(column, roster, kind="covariate")
+                refuse_text([column], roster, kind="covariate")
             text = True
         columns[name] = text_of(column).to_numpy() if text else column.to_numpy(dtype=np.float64)
     return pd.DataFrame(columns, index=frame.index, columns=pd.Index(list(names), dtype=object))
@@ -60,34 +59,41 @@ def _categories(column: pd.Series, roster: Roster) -> list[str]:
     return [str(cell) for cell in text]
 
 
-def check_covariates(covariates: pd.DataFrame, group: pd.Series) -> tuple[str, ...]:
-    """Refuse covariates whose effect the controls cannot show; return warnings about the doubtful ones."""
+def check_covariates(
+    covariates: pd.DataFrame, group: pd.Series, *, site: str | None = None, proportion: str | None = None
+) -> tuple[str, ...]:
+    """Refuse covariates whose effect the controls cannot show; return warnings about the doubtful ones.
+
+    Regions are divided by ``proportion``: that extrapolates nothing.
+    """
     is_control, is_patient = (group == "control").to_numpy(), (group == "patient").to_numpy()
     warnings: list[str] = []
     for name in covariates.columns:
         values = covariates[name].to_numpy()
+        refuse_apart(name, values[is_control], values[is_patient])
         if pd.unique(values[is_control]).size == 1:
             value = shown(values[is_control][0])
             raise InputError(
                 f"The effect of {name!r} cannot be learned: it has the same value ({value}) in all controls.\n"
-                f"Do without {name}, or add controls who differ in it."
+                f"Do without {'--site' if name == site else name}, or add controls who differ in it."
             )
-        if values.dtype.kind == "f":
+        if values.dtype.kind != "f":
+            _refuse_new_levels(covariates[name], is_control)
+        elif name != proportion:
             warnings += _warn_of_range(name, values, is_control, is_patient)
-        else:
-            _refuse_new_levels(name, values, is_control)
-        warnings += _warn_of_separation(name, values, is_control, is_patient)
-    return tuple(warnings)
+        warnings += warn_of_separation(name, values[is_control], values[is_patient])
+    return (*warnings, *warn_of_repetition(covariates[is_control]))
 
 
-def _refuse_new_levels(name: str, values: NDArray, is_control: NDArray[np.bool_]) -> None:
-    known = set(values[is_control])
-    unknown = pd.Series(values[~is_control])
-    new = unknown[~unknown.isin(known)].value_counts()
+def _refuse_new_levels(column: pd.Series, is_control: NDArray[np.bool_]) -> None:
+    name, known = str(column.name), set(column[is_control])
+    strangers = column[~column.isin(known).to_numpy()]
+    new = strangers.value_counts()
     if len(new):
         levels = listed(f"{level} ({counted(int(number), 'person', 'people')})" for level, number in new.items())
         raise InputError(
-            f"Column {name!r} has {counted(len(new), 'category', 'categories')} without a single control: {levels}.\n"
+            f"Column {name!r} has {counted(len(new), 'category', 'categories')} without a single control: {levels}; "
+            f"the first is participant {strangers.index[0]}.\n"
             f"Their effect cannot be learned. Categories among the controls: {listed(sorted(known), 10)}.\n"
             f"Remove these people, add controls of the same category, or do without {name}."
         )
@@ -102,43 +108,8 @@ def _warn_of_range(
         return []
     return [
         f"{outside} of {counted(int(is_patient.sum()), 'patient')} {'has' if outside == 1 else 'have'} {name} outside "
-        f"the controls' range ({shown(low)} to {shown(high)}): its effect is extrapolated there."
+        "the controls' range: its effect is extrapolated there."
     ]
-
-
-def _warn_of_separation(
-    name: str, values: NDArray, is_control: NDArray[np.bool_], is_patient: NDArray[np.bool_]
-) -> list[str]:
-    if not group_separation(values[is_control], values[is_patient]):
-        return []
-    return [
-        f"{name} nearly tells controls and patients apart by itself: what is found may be {name} rather than disease. "
-        f"Controls and patients should overlap in {name}."
-    ]
-
-
-def group_separation(controls: NDArray, patients: NDArray) -> bool:
-    """Tell whether a covariate alone nearly separates the groups.
-
-    Numbers: the area under the ROC curve is at least 0.95 (or at most 0.05). Categories: guessing each category's
-    commoner group is right in at least 95 % and halves the errors of always guessing the larger group.
-
-    Examples
-    --------
-    >>> group_separation(np.arange(30.0), np.arange(60.0, 90.0))
-    True
-    """
-    n_controls, n_patients = len(controls), len(patients)
-    together = pd.Series(np.concatenate([controls, patients]))
-    if controls.dtype.kind == "f":
-        rank_sum = together.rank().to_numpy()[n_controls:].sum()
-        area = (rank_sum - n_patients * (n_patients + 1) / 2) / (n_controls * n_patients)
-        return bool(max(area, 1 - area) >= SEPARATING_AUC)
-    is_patient = np.repeat([0, 1], [n_controls, n_patients])
-    table = pd.crosstab(together.to_numpy(), is_patient).to_numpy()
-    accuracy = table.max(axis=1).sum() / table.sum()
-    base = max(n_controls, n_patients) / (n_controls + n_patients)
-    return bool(accuracy >= SEPARATING_ACCURACY and 1 - accuracy <= (1 - base) / 2)
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ class Dictionary(Mapping[str, Column]):
 
 
 def read_dictionary(path: str | Path) -> Dictionary:
-    r"""Read a data dictionary: a BIDS JSON file, or a CSV or TSV file with a row for each column (REDCap's too).
+    r"""Read a data dictionary: a BIDS JSON file, or a table with a row for each column (REDCap's too).
 
     Raises
     ------

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rindices.cohort.cells import Roster
 from rindices.cohort.covariates import MIN_SITE_CONTROLS
-from rindices.cohort.gaps import refuse_gaps, refuse_impossible
+from rindices.cohort.gaps import Trouble, gaps, impossible, refuse
 from rindices.cohort.plausible import impossible_covariate, impossible_regions
 from rindices.cohort.quality import find_outliers
 from rindices.errors import InputError, counted, listed, shown
@@ -105,27 +105,40 @@ def leave_out_gaps(
     """
     names, regions = [str(name) for name in covariates.columns], [str(name) for name in features.columns]
     block = features.to_numpy()
-    for gaps, columns, kind, option in (
-        (covariates.isna().to_numpy(), names, "covariate", ""),
-        (np.isnan(block), regions, "region", "--exclude"),
-    ):
-        if gaps.any():
-            if not drop:
-                refuse_gaps(gaps, columns, roster, kind=kind, option=option, can_drop=True)
-            record.note_cells(gaps, columns, ["is missing"] * int(gaps.sum()))
-            record.leave_out(np.any(gaps, axis=1), f"missing {kind}")
     numbers = [name for name in names if covariates[name].dtype.kind == "f"]
     values = covariates[numbers].to_numpy(dtype=np.float64)
     odd = [impossible_covariate(name, values[:, position]) for position, name in enumerate(numbers)]
-    for bad, found, columns, option in (
-        (np.column_stack(odd) if odd else np.zeros((len(block), 0), dtype=bool), values, numbers, ""),
-        (impossible_regions(block), block, regions, "--exclude"),
-    ):
+    missing = (
+        (covariates.isna().to_numpy(), names, "covariate"),
+        (np.isnan(block), regions, "region"),
+    )
+    wrong = (
+        (np.column_stack(odd) if odd else np.zeros((len(block), 0), dtype=bool), values, numbers),
+        (impossible_regions(block), block, regions),
+    )
+    if not drop:
+        troubles = [trouble for bad, columns, kind in missing for trouble in gaps(bad, columns, roster, kind=kind)]
+        refuse([*troubles, *_impossible(wrong, roster)], option="--exclude", can_drop=True)
+    for bad, columns, kind in missing:
         if bad.any():
-            if not drop:
-                refuse_impossible(bad, found, columns, roster, option=option)
+            record.note_cells(bad, columns, ["is missing"] * int(bad.sum()))
+            record.leave_out(np.any(bad, axis=1), f"missing {kind}")
+    for bad, found, columns in wrong:
+        if bad.any():
             record.note_cells(bad, columns, [f"= {shown(float(value))} is impossible" for value in found[bad]])
             record.leave_out(np.any(bad, axis=1), IMPOSSIBLE)
+
+
+def _impossible(
+    parts: Sequence[tuple[NDArray[np.bool_], NDArray[np.float64], list[str]]], roster: Roster
+) -> list[Trouble]:
+    """Return the trouble with impossible covariates and regions; the columns of the latter can be done without."""
+    bad, values = (np.column_stack([part[place] for part in parts]) for place in (0, 1))
+    covariates, regions = parts[0][2], parts[1][2]
+    return [
+        trouble._replace(columns=tuple(name for name in trouble.columns if name not in covariates))
+        for trouble in impossible(bad, values, [*covariates, *regions], roster)
+    ]
 
 
 def leave_out_outliers(
@@ -157,9 +170,9 @@ def leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[np
     if drop:
         record.leave_out(sites.isin(small.index).to_numpy(), SMALL_SITE)
         return
-    people = {str(site): int(number) for site, number in present.value_counts().items()}
-    few = {str(site): int(number) for site, number in small.items()}
-    which = listed((f"{site} ({counted(few[site], 'control')} of {people[site]} people)" for site in few), 8)
+    people = {str(site): counted(int(number), "person", "people") for site, number in present.value_counts().items()}
+    few = {str(site): counted(int(number), "control") for site, number in small.items()}
+    which = listed((f"{site} ({few[site]} of {people[site]})" for site in few), 8)
     raise InputError(
         f"Every site needs at least {MIN_SITE_CONTROLS} controls for its shift to be told from disease, but "
         f"{counted(len(small), 'site has', 'sites have')} fewer (column {str(sites.name)!r}): {which}.\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import fields
 
@@ -25,9 +25,14 @@ def numbers_from(values: object, name: str) -> tuple[float, ...]:
     >>> numbers_from([1, 2.5], "minimum")
     (1.0, 2.5)
     """
-    if isinstance(values, list) and all(type(value) in (int, float) and math.isfinite(value) for value in values):
+    if isinstance(values, list) and all(map(_is_number, values)):
         return tuple(float(value) for value in values)
     raise ValueError(f"{name!r} should hold finite numbers, found {values!r:.80}")
+
+
+def _is_number(value: object) -> bool:
+    # A whole number may have more digits than a float can hold.
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max  # type: ignore[arg-type]
 
 
 def known_numbers_from(values: object, name: str) -> tuple[float | None, ...]:
@@ -52,6 +57,11 @@ def texts_from(values: object, name: str) -> tuple[str, ...]:
     >>> texts_from(["lHip"], "features")
     ('lHip',)
     """
-    if isinstance(values, list) and all(isinstance(value, str) for value in values):
+    if isinstance(values, list) and all(map(_is_text, values)):
         return tuple(values)
     raise ValueError(f"{name!r} should hold text, found {values!r:.80}")
+
+
+def _is_text(value: object) -> bool:
+    # JSON can spell halves of characters, which nothing can print or write.
+    return isinstance(value, str) and not any("\ud800" <= sign <= "\udfff" for sign in value)

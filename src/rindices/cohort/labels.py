@@ -129,12 +129,14 @@ def _asked(labels: Labels, counts: dict[str, int], option: str, where: str) -> t
         wanted = [labels.strip()] if labels.strip() in counts else [_plain(item) for item in labels.split(",")]
     wanted = list(dict.fromkeys(label for label in wanted if label))
     if not wanted:
-        raise InputError(f"{option} names no label.\nLabels found in {where}: {_with_counts(counts)}.")
+        raise InputError(
+            f"{option} names no label.\nName one or more of those found in {where}: {_with_counts(counts)}."
+        )
     for label in wanted:
         if label not in counts or label == NO_LABEL:
             raise InputError(
                 f"The label {label!r} (from {option}) does not occur in {where}.{did_you_mean(label, list(counts))}\n"
-                f"Labels found: {_with_counts(counts)}."
+                f"Labels found: {_with_counts(counts)}.\nWrite it as in the table, or leave it out of {option}."
             )
     return tuple(wanted)
 

@@ -13,14 +13,16 @@ import pandas as pd
 from rindices.cohort.assembly import Parts, assemble, read_parts
 from rindices.cohort.bids import read_source
 from rindices.cohort.clinical import warn_of_clinical
-from rindices.cohort.columns import Names, check_constant, wanted_names
+from rindices.cohort.columns import Names, check_constant, wanted_names, warn_of_text
 from rindices.cohort.covariates import check_covariates
 from rindices.cohort.dictionary import Dictionary, read_dictionary, unit_of
 from rindices.cohort.exclusions import Record, leave_out_gaps, leave_out_outliers, leave_out_small_sites
 from rindices.cohort.labels import Labels, check_group_sizes, warn_of_others
+from rindices.cohort.overlap import refuse_apart, warn_of_background
 from rindices.cohort.people import Cohort
 from rindices.cohort.plausible import warn_of_scores
 from rindices.cohort.roles import assign_roles, explained
+from rindices.cohort.workbooks import file_and_sheet
 from rindices.errors import InputError, listed
 
 __all__ = ["CohortOptions", "make_cohort", "read_cohort"]
@@ -42,6 +44,7 @@ class CohortOptions(TypedDict, total=False):
     drop_missing: bool
     drop_outliers: bool
     small_sites: Literal["refuse", "drop"]
+    proportion: str | None
 
 
 def read_cohort(
@@ -81,7 +84,7 @@ def read_cohort(
     )
     files = source.files
     if isinstance(dictionary, str | Path):
-        files, dictionary = (*files, Path(dictionary)), read_dictionary(dictionary)
+        files, dictionary = (*files, file_and_sheet(dictionary)[0]), read_dictionary(dictionary)
     if dictionary is not None and source.dictionary is not None:
         dictionary = source.dictionary | dictionary
     frame = source.frame if prepare is None else prepare(source.frame)
@@ -115,6 +118,7 @@ def make_cohort(
     drop_missing: bool = False,
     drop_outliers: bool = False,
     small_sites: Literal["refuse", "drop"] = "refuse",
+    proportion: str | None = None,
     dictionary: Dictionary | None = None,
     source: str = "table",
 ) -> Cohort:
@@ -148,6 +152,8 @@ def make_cohort(
         Leave out people who are far from everybody else; otherwise they are only named.
     small_sites
         ``"drop"`` leaves out people of sites with too few controls, ``"refuse"`` refuses the table.
+    proportion
+        The covariate that regions will be divided by, if any: its range needs no warning.
     dictionary
         What the columns mean: missing codes, levels, ranges, units.
     source
@@ -178,7 +184,9 @@ def make_cohort(
     far = _leave_out(parts, record, missing=drop_missing, outliers=drop_outliers, sites=small_sites == "drop")
     cohort, doubts = assemble(parts, record)
     unit = None if dictionary is None else unit_of(dictionary, list(cohort.features.columns))
-    warnings = (*notes, *record.warning(), *_checked(cohort), *_warn_of_empty(parts), *far, *doubts)
+    lost = () if wanted_names(features) else warn_of_text(parts.table, roles.taken(categories), exclude)
+    doubts = (*_warn_of_empty(parts), *lost, *far, *doubts)
+    warnings = (*notes, *record.warning(), *_checked(cohort, roles.site, proportion), *doubts)
     return replace(cohort, warnings=warnings, source=source, unit=unit)
 
 
@@ -188,21 +196,25 @@ def _leave_out(parts: Parts, record: Record, *, missing: bool, outliers: bool, s
     check_group_sizes(parts.groups, parts.learned_from(record), *record.warning())
     far = leave_out_outliers(record, parts.features, parts.groups.group, parts.roster, drop=outliers)
     if parts.roles.site is not None:
-        controls = (parts.groups.group == "control").to_numpy() & parts.learned_from(record)
-        leave_out_small_sites(record, parts.covariates[parts.roles.site], controls, drop=sites)
+        place, used = parts.covariates[parts.roles.site], parts.learned_from(record)
+        controls, patients = ((parts.groups.group == name).to_numpy() & used for name in ("control", "patient"))
+        refuse_apart(parts.roles.site, place[controls].to_numpy(), place[patients].to_numpy())
+        leave_out_small_sites(record, place, controls, drop=sites)
     check_group_sizes(parts.groups, parts.learned_from(record), *record.warning())
     return far
 
 
-def _checked(cohort: Cohort) -> tuple[str, ...]:
+def _checked(cohort: Cohort, site: str | None, proportion: str | None) -> tuple[str, ...]:
     """Refuse regions and covariates that cannot be learned from, and return warnings about the doubtful ones."""
     first = cohort.first_visit
     learned = cohort.group.where(first, "other")
     block, regions = cohort.features.to_numpy(), [str(name) for name in cohort.features.columns]
     check_constant(block, regions, learned)
+    others = cohort.background.drop(columns=list(cohort.covariates.columns))
     return (
         *warn_of_others(cohort.diagnosis[first], cohort.group[first]),
-        *check_covariates(cohort.covariates, learned),
+        *check_covariates(cohort.covariates, learned, site=site, proportion=proportion),
+        *warn_of_background(others, learned),
         *warn_of_scores(block, regions, learned),
         *warn_of_clinical(cohort.clinical),
     )

@@ -24,7 +24,7 @@ from rindices.cohort.units import check_units
 from rindices.cohort.visits import first_visits, read_timeline, years_since_first
 from rindices.errors import InputError, counted, did_you_mean, listed
 
-__all__ = ["People", "check_people", "read_people"]
+__all__ = ["People", "check_people", "read_people", "training_range"]
 
 # A new person may exceed the training range of a region by this share of it before being flagged.
 RANGE_MARGIN = 0.1
@@ -101,6 +101,7 @@ def check_people(
     clinical: Names = (),
     visit: str | None = None,
     new_sites: Literal["refuse", "uncorrected"] = "refuse",
+    some_rows: bool = False,
 ) -> People:
     """Check a table of new people against what the model expects.
 
@@ -118,6 +119,9 @@ def check_people(
         Column that tells a person's visits apart; that of the training table, if this table has it too.
     new_sites
         Whether people of sites that the model does not know are refused, or scored without a correction for site.
+    some_rows
+        These are some rows of a larger table: its columns of text stay text, and what takes everybody to tell, the unit
+        of the regions and whether an id occurs twice, is told of these rows only or not at all.
 
     Returns
     -------
@@ -138,7 +142,8 @@ def check_people(
     """
     if new_sites not in ("refuse", "uncorrected"):
         raise InputError(f"--new-sites should be refuse or uncorrected, found {new_sites!r}.")
-    table = tidy_table(frame, (contract.id_column, contract.diagnosis_column))
+    text = [str(name) for name in frame if frame[name].dtype == object] if some_rows else []
+    table = tidy_table(frame, (contract.id_column, contract.diagnosis_column, *text))
     if visit is None and contract.visit_column in table.columns:
         visit = contract.visit_column
     roster = read_roster(table, contract.id_column, "Rename the column as in the training table.", visit)
@@ -154,9 +159,9 @@ def check_people(
         for spec in contract.covariates
     }
     block = number_block(table, contract.features, roster, kind="region")
-    # What is not known becomes NaN, which nothing lies below or above.
-    minimum, median, maximum = (np.array(getattr(contract, name), float) for name in STATISTICS)
-    check_units(block, contract.features, (minimum, median, maximum), contract.unit)
+    minimum, median, maximum = training_range(contract)
+    if not some_rows:
+        check_units(block, contract.features, (minimum, median, maximum), contract.unit)
     names = pd.Index([spec.name for spec in contract.covariates], dtype=None if contract.covariates else object)
     covariate_table = pd.DataFrame(covariates, index=roster.ids, columns=names)
     margin = RANGE_MARGIN * (maximum - minimum)
@@ -172,6 +177,13 @@ def check_people(
         clinical=read_clinical(table, scores, roster).set_axis(roster.ids, axis=0),
         **({} if visit is None else _visits(table, visit, roster)),
     )
+
+
+def training_range(contract: Contract) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return minimum, median and maximum of each region in training."""
+    # What is not known becomes NaN, which nothing lies below or above.
+    minimum, median, maximum = (np.array(getattr(contract, name), float) for name in STATISTICS)
+    return minimum, median, maximum
 
 
 def _visits(table: pd.DataFrame, visit: str, roster: Roster) -> dict[str, Any]:

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.covariates import group_separation
+from rindices.cohort.gaps import LARGEST
+from rindices.cohort.overlap import group_separation
 from rindices.errors import listed
 
 __all__ = ["impossible_covariate", "impossible_regions", "warn_of_scores"]
@@ -33,7 +34,7 @@ def impossible_regions(block: NDArray[np.float64]) -> NDArray[np.bool_]:
     >>> impossible_regions(np.r_[np.linspace(4, 6, 99), -9.0][:, None])[:, 0].nonzero()[0].tolist()
     [99]
     """
-    bad = np.isinf(block)
+    bad = np.abs(block) > LARGEST
     for position in np.flatnonzero((block <= 0).any(axis=0)).tolist():
         values = block[:, position]
         known = values[np.isfinite(values)]
@@ -54,7 +55,7 @@ def impossible_covariate(name: str, values: NDArray[np.float64]) -> NDArray[np.b
     >>> impossible_covariate("age", np.array([61.0, 250.0, -1.0])).tolist()
     [False, True, True]
     """
-    bad, known = np.isinf(values), values[np.isfinite(values)]
+    bad, known = np.abs(values) > LARGEST, values[np.isfinite(values)]
     if not len(known):
         return bad
     if name.casefold() == "age":

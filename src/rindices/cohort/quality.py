@@ -44,15 +44,14 @@ class Outliers:
         return marked
 
     def warning(self, rows: NDArray[np.int64]) -> tuple[str, ...]:
-        """Return a sentence that names a few of them by row."""
+        """Return a sentence that names a few of them by row: warnings are kept, so nobody's values are in them."""
         if not self.notes:
             return ()
-        first = {position: note.split("; ")[0] for position, note in self.notes.items()}
-        who = listed((f"row {rows[position]} ({note})" for position, note in first.items()), 4)
+        who = listed((rows[position] for position in self.notes), 10)
         people = counted(len(self.notes), "person lies", "people lie")
         return (
-            f"{people} far from everybody else, which may be errors: {who}. "
-            "Look at them, or leave them out with --drop-outliers.",
+            f"{people} far from everybody else, which may be errors: row {who}. What is unusual is in the column flags "
+            "of people.csv. Look at them, or leave them out with --drop-outliers.",
         )
 
 

@@ -14,6 +14,15 @@ from rindices.errors import InputError
 
 __all__ = ["Roles", "assign_roles", "explained"]
 
+_OPTIONS = {
+    "the people's id": "--id",
+    "the diagnosis": "--diagnosis",
+    "the visit": "--visit",
+    "the site": "--site",
+    "a covariate": "--covariates",
+    "a clinical score": "--clinical",
+}
+
 
 @dataclass(frozen=True)
 class Roles:
@@ -61,9 +70,10 @@ def assign_roles(
     named: dict[str, str] = {}
     for name, part in (*parts, *((name, "a clinical score") for name in scores)):
         if name in named:
-            remedy = " If it comes from a table of scores, take it out there." if part == "a clinical score" else ""
+            table = " If it comes from a table of scores, take it out there." if part == "a clinical score" else ""
             raise InputError(
-                f"Column {name!r} is {named[name]}, so it cannot be {part} too.\nName another column.{remedy}"
+                f"Column {name!r} is {named[name]}, so it cannot be {part} too.\n"
+                f"Name another column with {_OPTIONS[part]}.{table}"
             )
         named[name] = part
     return Roles(named, id_column, diagnosis, tuple(covariates), scores, site, visit)

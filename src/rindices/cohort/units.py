@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from rindices.errors import InputError, counted, listed, shown
 
-__all__ = ["check_units"]
+__all__ = ["UnitDoubts", "check_units"]
 
 # mL and mm3 differ by 1000, cm2 and mm2 by 100, cm and mm by 10; disease changes a median far less than that.
 _TOLERANCE = 0.15
@@ -73,6 +73,43 @@ def check_units(
             f"Column {names[first]!r} is {_times(power)} than in training ({found}).\n"
             "Correct the values in the table."
         )
+
+
+class UnitDoubts:
+    """Whether `check_units` could refuse people who come some at a time and are not kept.
+
+    A median lies beyond a limit only if half of all values do, and no power of ten is near a smaller ratio.
+
+    Parameters
+    ----------
+    training
+        As in `check_units`.
+
+    Examples
+    --------
+    >>> doubts = UnitDoubts((np.full(4, 3.0), np.full(4, 4.0), np.full(4, 5.0)))
+    >>> doubts.add(np.full((9, 4), 4.2))
+    >>> doubts.any()
+    False
+    """
+
+    def __init__(self, training: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]) -> None:
+        minimum, median, _ = training
+        self._comparable = ~(minimum < 0) & (median > 0)
+        ratio = 10 ** (1 - 1.1 * _TOLERANCE)
+        self._low, self._high = median / ratio, median * ratio
+        self._n_people, self._n_below, self._n_above = 0, np.zeros(len(median)), np.zeros(len(median))
+
+    def add(self, values: NDArray[np.float64]) -> None:
+        """Take note of some people."""
+        self._n_people += len(values)
+        self._n_below += (values <= self._low).sum(axis=0)
+        self._n_above += (values >= self._high).sum(axis=0)
+
+    def any(self) -> bool:
+        """Tell whether the medians of all must be looked at."""
+        beyond = 2 * np.maximum(self._n_below, self._n_above) >= self._n_people
+        return bool((self._comparable & beyond).any())
 
 
 def _whole_power(powers: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rindices.errors import InputError, counted, did_you_mean, listed
+from rindices.formulas import plain
 
 _ID, _VISIT, _PATH = "participant_id", "visit", "path"
 _OTHER_NAMES = {"map": _PATH, "file": _PATH}
@@ -60,7 +61,7 @@ def read_map_table(path: str | Path) -> pd.DataFrame:
     try:
         header = path.read_text(encoding="utf-8-sig").partition("\n")[0]
         separator = max(",", ";", "\t", key=header.count)
-        table = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+        table = plain(pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig"))
     except FileNotFoundError as error:
         raise InputError(f"There is no table of maps {path}.\nCheck the name given with --maps.") from error
     except (OSError, ValueError) as error:

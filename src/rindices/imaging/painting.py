@@ -52,7 +52,10 @@ def paint_patterns(patterns: pd.DataFrame, atlas: Path, names: pd.DataFrame, fol
     except FileNotFoundError as error:
         raise InputError(f"There is no image {atlas}.\nCheck the name and the folder.") from error
     except (OSError, ValueError, nibabel.filebasedimages.ImageFileError) as error:
-        raise InputError(f"{atlas} with its table of names cannot be painted: {error}") from error
+        raise InputError(
+            f"{atlas} with its table of names cannot be painted: {error}.\n"
+            "Give a label image (NIfTI) with --atlas, and its table with columns label and region with --atlas-table."
+        ) from error
     for path, of in painted.items():
         with atomic_file(path) as beside:
             beside.write_bytes(gzip.compress(of.image.to_bytes(), mtime=0))

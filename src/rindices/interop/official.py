@@ -37,6 +37,8 @@ _LAYERS = Parameters(
     discriminator={"layer1": "model.0", "layer2": "model.2", "output": "model.4"},
 )
 _MOST_REGIONS, _MOST_PATTERNS = 20_000, 100
+_LARGEST_NUMBER = 1e30  # its square and sums of it are finite, and single precision can hold it
+_LARGEST_OPTION = 2**63  # Python refuses to write whole numbers of very many digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,11 +149,7 @@ def _read(content: Any, wanted: int | None) -> OfficialModel:
     n_regions = len(scaler.mean)
     models = _models(state, n_regions)
     minimum, maximum, effects = _correction(content, n_regions)
-    options = {
-        plain(name): value
-        for name, value in content.items()
-        if type(name) is str and (type(value) in (int, float, bool) or (type(value) is str and len(value) < 1000))
-    }
+    options = _options(content)
     model = OfficialModel(
         entry=chosen,
         entries=tuple(sorted(entries)),
@@ -168,6 +166,18 @@ def _read(content: Any, wanted: int | None) -> OfficialModel:
         if options.get(name, found) != found:
             raise ArchiveError(f"its option {name} says {shown(options[name])}, but its arrays say {found}")
     return model
+
+
+def _options(content: dict) -> dict[str, int | float | str | bool]:
+    options = {}
+    for name, value in content.items():
+        if type(name) is not str:
+            continue
+        if type(value) is int and abs(value) >= _LARGEST_OPTION:
+            raise ArchiveError(f"its option {plain(name)} is a number of {value.bit_length()} bits")
+        if type(value) in (int, float, bool) or (type(value) is str and len(value) < 1000):
+            options[plain(name)] = value
+    return options
 
 
 def _choose(entries: Mapping[int, Any], wanted: int | None) -> int:
@@ -201,6 +211,8 @@ def _array(of: Any, name: str, shape: tuple[int | None, ...], where: str) -> np.
         raise ArchiveError(f"its {where} has {name!r} with shape {array.shape}, expected {expected}")
     if not np.isfinite(array).all():
         raise ArchiveError(f"its {where} has numbers in {name!r} that are not finite")
+    if array.size and float(np.abs(array).max()) > _LARGEST_NUMBER:
+        raise ArchiveError(f"its {where} has numbers in {name!r} beyond {_LARGEST_NUMBER:g}")
     return array
 
 

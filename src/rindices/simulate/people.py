@@ -98,8 +98,9 @@ def _check_people(controls: pd.DataFrame) -> None:
     ids = controls["participant_id"]
     bad = ids[ids.isna() | ids.duplicated()].tolist()
     if bad:
+        found = list(dict.fromkeys("an empty cell" if pd.isna(one) else repr(one) for one in bad))[:5]
         raise ValueError(
-            f"Expected one row per person in `controls`, found participant_id missing or repeated: {bad[:5]}. "
+            f"Expected one row per person in `controls`, found participant_id missing or repeated: {', '.join(found)}. "
             "Keep one row each, or drop the column to have people numbered."
         )
 
@@ -113,7 +114,7 @@ def _check_volumes(volumes: pd.DataFrame) -> None:
         row, column = np.argwhere(wrong)[0]
         raise ValueError(
             f"Expected no negative volumes in `controls`, found {values[row, column]:g} in column "
-            f"{volumes.columns[column]!r}, row {row + 1}. Give raw volumes, not scaled ones, correct or leave out such "
+            f"{volumes.columns[column]!r}, row {row + 2}. Give raw volumes, not scaled ones, correct or leave out such "
             "people, and name the region columns with `regions` where others are taken for them."
         )
 

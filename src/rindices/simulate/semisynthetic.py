@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from rindices.errors import InputError
-from rindices.files import atomic_file
+from rindices.files import write_csv
 from rindices.simulate.patterns import KINDS, MAX_PATTERNS, Kind, named_patterns, random_patterns
 from rindices.simulate.people import HealthyPeople, drawn_people, own_people
 from rindices.simulate.severity import Correlation, draw_severities, severity_correlation_matrix
@@ -57,10 +57,12 @@ class SimulatedCohort:
             Files to write; missing folders are made, and an existing file is replaced in one go.
         """
         if truth_path is not None and Path(truth_path).resolve() == Path(table_path).resolve():
-            raise InputError(f"Expected two different files, found {table_path} twice. Give the truth its own name.")
-        _write_csv(self.table, Path(table_path))
+            raise InputError(
+                f"Expected two different files, found {table_path} twice. Give the truth its own name with --truth."
+            )
+        write_csv(self.table, Path(table_path), index=False)
         if truth_path is not None:
-            _write_csv(self.truth, Path(truth_path))
+            write_csv(self.truth, Path(truth_path), index=False)
 
 
 def simulate_cohort(
@@ -195,8 +197,3 @@ def _assemble(
     )
     truth.insert(0, "participant_id", ids[is_patient].to_numpy())
     return pd.concat([first, rest], axis=1), truth
-
-
-def _write_csv(table: pd.DataFrame, path: Path) -> None:
-    with atomic_file(path) as beside:
-        table.to_csv(beside, index=False, float_format="%.6g")

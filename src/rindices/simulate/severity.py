@@ -28,10 +28,10 @@ def severity_correlation_matrix(correlation: Correlation | None, n_patterns: int
     try:
         given = np.asarray(0.0 if correlation is None else correlation, dtype=float)
     except (TypeError, ValueError) as error:
-        raise _invalid(n_patterns, f"something that is not made of numbers ({error})") from error
+        raise _invalid(n_patterns, "rows of different lengths, or something that is not made of numbers") from error
     matrix = given if given.ndim else np.where(np.eye(n_patterns, dtype=bool), 1.0, given)
     if matrix.shape != (n_patterns, n_patterns):
-        raise _invalid(n_patterns, f"an array of shape {matrix.shape}")
+        raise _invalid(n_patterns, f"{' x '.join(map(str, matrix.shape))} numbers")
     if not np.isfinite(matrix).all():
         raise _invalid(n_patterns, "a missing or infinite value")
     if not np.allclose(matrix, matrix.T, rtol=0, atol=1e-8):
@@ -40,7 +40,8 @@ def severity_correlation_matrix(correlation: Correlation | None, n_patterns: int
         raise _invalid(n_patterns, f"the diagonal {np.diag(matrix).tolist()} instead of ones")
     smallest = float(np.linalg.eigvalsh(matrix)[0])
     if smallest < 1e-8:
-        raise _invalid(n_patterns, f"correlations that cannot occur together (smallest eigenvalue {smallest:.3g})")
+        what = "correlations" if given.ndim else f"correlations of {given:g}"
+        raise _invalid(n_patterns, f"{what} that cannot occur together (smallest eigenvalue {smallest:.3g})")
     return matrix
 
 

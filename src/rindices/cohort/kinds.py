@@ -1,0 +1,154 @@
+"""Which columns hold numbers and which text: a question about whole columns, answered block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+from rindices.cohort.cells import MOSTLY_NUMBERS, text_of, with_numbers, with_points
+
+__all__ = ["Kinds", "RowSource", "find_kinds"]
+
+
+class RowSource(Protocol):
+    """A file from which rows can be read again and again, some at a time.
+
+    Attributes
+    ----------
+    names, unnamed
+        All columns, and those that have no name of their own.
+    decimal_comma
+        Whether decimals may have a comma.
+    zeros
+        Columns that may have whole numbers with leading zeros.
+    """
+
+    names: list[str]
+    unnamed: list[str]
+    decimal_comma: bool
+    zeros: list[str]
+
+    def frames(self, columns: Collection[str] | None = None, as_text: Collection[str] = ()) -> Iterator[pd.DataFrame]:
+        """Yield the rows in blocks: these columns, of which some keep their cells as they are written."""
+
+
+class Kinds(NamedTuple):
+    """What becomes of each column.
+
+    Attributes
+    ----------
+    text
+        Columns that stay text.
+    points
+        Those of them in which decimal commas become points, because most cells are numbers.
+    spelled
+        Columns to be read as text, which may hold numbers all the same.
+    empty
+        Columns without a name and without a cell, which are left out.
+    decimal_comma
+        Whether decimals may have a comma.
+    """
+
+    text: frozenset[str]
+    points: frozenset[str]
+    spelled: frozenset[str]
+    empty: frozenset[str]
+    decimal_comma: bool
+
+    def convert(self, block: pd.DataFrame) -> pd.DataFrame:
+        """Return some rows with every column as float64 or text, as they would be in the whole table."""
+        frame = with_numbers(block, self.text, decimal_comma=self.decimal_comma)
+        # In these rows alone a column may have nothing to be told by.
+        empty_here = [name for name in frame if name not in self.text and frame[name].dtype != np.float64]
+        changed = {str(name): frame[name].astype(np.float64) for name in empty_here}
+        changed |= {
+            name: with_points(frame[name]) for name in self.points if name in frame and frame[name].notna().any()
+        }
+        return frame.assign(**changed).drop(columns=list(self.empty), errors="ignore")
+
+
+class _Tally:
+    """What the cells of one column look like, over all blocks so far."""
+
+    def __init__(self) -> None:
+        self.numbers_read, self.blocks_of_numbers, self.all_whole = 0, 0, True
+        self.texts, self.number_texts, self.zeros, self.truth = 0, 0, False, False
+
+    def add(self, column: pd.Series, decimal_comma: bool) -> None:
+        if is_numeric_dtype(column) and not is_bool_dtype(column):
+            self.blocks_of_numbers += 1
+            self.numbers_read += int(column.notna().sum())
+            self.all_whole = self.all_whole and _is_whole(column)
+            return
+        # Beside gaps, truth values are objects.
+        self.truth = self.truth or is_bool_dtype(column) or (column.dtype == object and bool in {*map(type, column)})
+        text = text_of(column).dropna()
+        self.texts += len(text)
+        if len(text):
+            points = with_points(text) if decimal_comma else text
+            self.number_texts += int(pd.to_numeric(points, errors="coerce").notna().sum())
+            self.zeros = self.zeros or bool(text.str.fullmatch(r"[+-]?0\d+").any())
+
+    def is_unclear(self, may_have_zeros: bool) -> bool:
+        """Whether cells that were read as numbers or truth values must be seen as they are written."""
+        if self.truth or (self.numbers_read and self.texts):
+            return True
+        return bool(self.numbers_read) and self.all_whole and may_have_zeros
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.texts + self.numbers_read
+
+    @property
+    def is_number(self) -> bool:
+        if not self.texts:
+            return self.blocks_of_numbers > 0
+        return not self.zeros and self.number_texts == self.texts
+
+    @property
+    def is_mostly_numbers(self) -> bool:
+        return self.texts > 0 and not self.zeros and self.number_texts / self.texts >= MOSTLY_NUMBERS
+
+
+def _is_whole(column: pd.Series) -> bool:
+    return column.dtype.kind in "iu" or bool((column.dropna() % 1 == 0).all())
+
+
+def find_kinds(source: RowSource, text_columns: Collection[str]) -> tuple[Kinds, int, pd.DataFrame | None]:
+    """Go through a table, tell numbers from text and count the rows; return them, where one block holds them all.
+
+    pandas reads the code 007 as 7 and yes/no words as truth values, and what it reads as numbers in one block may have
+    words in another: such columns are read once more, as text.
+    """
+    tallies = {name: _Tally() for name in source.names if name not in text_columns}
+    n_rows, kept = _count(source.frames(as_text=text_columns), tallies, source.decimal_comma)
+    unclear = [name for name, tally in tallies.items() if tally.is_unclear(name in source.zeros)]
+    if unclear:
+        again = {name: _Tally() for name in unclear}
+        _, as_written = _count(source.frames(unclear, unclear), again, source.decimal_comma)
+        tallies |= again
+        if kept is not None and as_written is not None:
+            kept = kept.assign(**{name: as_written[name] for name in unclear})
+    words = {name: tally for name, tally in tallies.items() if not tally.is_number}
+    text = frozenset({*words} | {name for name in source.names if name in text_columns})
+    points = {name for name, tally in words.items() if source.decimal_comma and tally.is_mostly_numbers}
+    spelled = {name for name, tally in tallies.items() if tally.texts}
+    empty = {name for name in source.unnamed if name in tallies and tallies[name].is_empty}
+    return Kinds(text, frozenset(points), text | spelled, frozenset(empty), source.decimal_comma), n_rows, kept
+
+
+def _count(
+    frames: Iterator[pd.DataFrame], tallies: dict[str, _Tally], decimal_comma: bool
+) -> tuple[int, pd.DataFrame | None]:
+    """Count the cells and rows of all blocks; return the rows if there is one block only."""
+    kept, n_rows = None, 0
+    for position, frame in enumerate(frames):
+        kept = frame if position == 0 else None
+        n_rows = int(frame.index[-1]) + 1 if len(frame) else n_rows
+        for name, tally in tallies.items():
+            tally.add(frame[name], decimal_comma)
+    return n_rows, kept
