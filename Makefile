@@ -36,6 +36,10 @@ test-oldest: $(OLDEST)/installed
 	$(OLDEST)/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning -n 2 --dist loadfile --ignore tests/survival
 	$(OLDEST)/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning tests/survival
 
+# Damaged, odd and hostile files for every reader (CASES=1000, SEED=1); those that fail are kept in fuzz-failures/.
+fuzz: $(VENV)/installed
+	$(BIN)/python -W ignore -m tests.fuzz $(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED))
+
 # The documentation site, in site/; a warning is an error, and nothing is fetched.
 docs: $(VENV)/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -206,6 +206,14 @@ def test_altered_arrays_of_sites_are_refused(corrected, tmp_path, name, alter, m
     refused(path, message)
 
 
+def test_a_site_without_a_name_is_refused(corrected, tmp_path):
+    path = corrected[0].save(tmp_path / "model.safetensors")
+    metadata, arrays = contents(path)
+    header = edited(path, "preprocessing", "site", 1, 0, to="")
+    save_file(arrays, path, metadata | {"header": header, "sha256": digest(header, arrays)})
+    refused(path, "a site has no name")
+
+
 def test_files_of_the_first_format_are_read(saved, forge, fitted, table, covariates):
     header = json.loads(contents(saved)[0]["header"])
     del header["parameters"]["correction"]
@@ -377,6 +385,80 @@ def test_names_must_fit_the_regions(saved, forge):
     contract = json.loads(contents(saved)[0]["header"])["contract"]
     shorter = {name: contract[name][:-1] for name in contract if name.startswith("feature")}
     refused(forge(header=changed_header(saved, contract=contract | shorter)), "11 names for 12 regions")
+
+
+def edited(path, *keys, to):
+    """Return the header with one entry replaced, as text."""
+    header = json.loads(contents(path)[0]["header"])
+    parent = header
+    for key in keys[:-1]:
+        parent = parent[key]
+    parent[keys[-1]] = to
+    return json.dumps(header)
+
+
+FORGED = [
+    (("step",), "20", "step should be int, found '20'"),
+    (("seed",), True, "seed should be int"),
+    (("members",), [0, "1", 2], "members"),
+    (("members",), [0], "1 models of 3 patterns are named, but [123] of 3 stored"),
+    (("named",), 1, "named should be bool"),
+    (("package_version",), None, "'package_version' should hold text"),
+    (("agreement", "pattern_agreement"), "0.9", "'agreement' should hold finite numbers"),
+    (("left_out",), [["1", "why"]], "left_out should be int"),
+    (("correlation",), [[1.0]], "correlation of 3 patterns"),
+    (("reliability",), [1, "why"], "reliability should be"),
+    (("parameters", "n_patterns"), 2, "of 2 patterns are named"),
+    (("parameters", "random_state"), 1.5, "random_state should be"),
+    (("parameters", "preset", "weights", "change"), 10**400, "'preset' should hold finite numbers"),
+    (("parameters", "preset", "training", "composition"), "other", "preset: composition should be"),
+    (("parameters", "preset", "schedule", "max_steps"), 2.5, "preset: max_steps should be int"),
+    (("contract", "features", 0), "\ud800", "'features' should hold text"),
+    (("contract", "feature_maximum", 0), 10**400, "'feature_maximum' should hold finite numbers"),
+    (("contract", "covariates", 1, "categories"), [], "categories of 'site' should be different, at least one"),
+    (("contract", "covariates", 1, "categories"), ["A", "A"], "categories of 'site' should be different"),
+    (("contract", "covariates", 0, "codes"), [1, 2, 3], "'âge' should have two codes"),
+    (("contract", "covariates", 0, "name"), "years", "correction needs 'âge', which is none of the covariates"),
+    (("preprocessing", "covariates", 0), ["site", None, None], "a covariate is named twice"),
+    (("preprocessing", "covariates", 1, 1), [], "'site' should have at least one category"),
+    (("preprocessing", "covariates", 1, 1), "AB", "'site' should hold text"),
+    (("preprocessing", "covariates", 0, 2), [1, 2, 10**400], "'âge' should hold finite numbers"),
+    (("preprocessing", "head_size"), ["âge", "1500"], "'head size' should hold finite numbers"),
+]
+
+
+@pytest.mark.parametrize(("keys", "to", "message"), FORGED, ids=[".".join(map(str, keys)) for keys, _, _ in FORGED])
+def test_forged_entries_are_refused(saved, forge, keys, to, message):
+    path = forge(header=edited(saved, *keys, to=to))
+    refused(path, message)
+
+
+def test_entries_nested_without_end_are_refused(saved, forge):
+    text = edited(saved, "step", to="deep").replace('"deep"', "[" * 100_000 + "]" * 100_000)
+    refused(forge(header=text), "is not a complete model: maximum recursion depth")
+
+
+def test_messages_about_forged_files_stay_short(saved, forge):
+    path = forge(header=edited(saved, "contract", to={"A" * 100_000: 1}))
+    with pytest.raises(ModelFileError) as caught:
+        load_model(path)
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("kind", ["i8", "bool", "c8"])
+def test_arrays_of_other_kinds_of_numbers_are_refused(saved, forge, kind):
+    array = contents(saved)[1]["decomposer.patterns.bias"]
+    refused(forge({"decomposer.patterns.bias": array.real.astype(kind)}), "should hold floating-point numbers")
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0])
+def test_standard_deviations_have_to_be_positive(saved, forge, factor):
+    refused(forge({"scaler.sd": factor * contents(saved)[1]["scaler.sd"]}), "scaler.sd should be above 0")
+
+
+def test_reading_the_header_refuses_what_loading_refuses(saved, forge):
+    with pytest.raises(ModelFileError, match="step should be int"):
+        read_header(forge(header=edited(saved, "step", to=None)))
 
 
 # Failures while saving

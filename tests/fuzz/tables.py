@@ -1,0 +1,98 @@
+"""The reader of tables: no value that was not touched changes, and nothing but an `InputError` comes of nonsense."""
+
+import gzip
+import io
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+
+from rindices.cohort import Contract, check_people, make_cohort, read_table, text_files
+from rindices.cohort.tables import Table
+from rindices.errors import InputError
+from tests.fuzz.binary_tables import write_parquet, write_workbook
+from tests.fuzz.engine import Case, Failure
+from tests.fuzz.grids import REGIONS, TEXT_COLUMNS, Grid, change_cells, change_structure, compare, draw_grid, written
+from tests.fuzz.mutations import chance, damaged, pick
+
+OPTIONS = {"control": "CN", "patients": "AD", "covariates": "age,sex", "site": "site"}
+
+
+class Tables:
+    """Text tables, Parquet files and workbooks, valid and otherwise."""
+
+    n_systematic = 0
+
+    def __init__(self) -> None:
+        grid = draw_grid(np.random.default_rng(0))
+        content = "\n".join(",".join(cells) for cells in [grid.header, *grid.rows]).encode()
+        frame = pd.read_csv(io.BytesIO(content), dtype=dict.fromkeys(TEXT_COLUMNS, str))
+        self.contract = Contract.from_cohort(make_cohort(frame, **OPTIONS))
+
+    def make(self, number: int, rng: np.random.Generator) -> Case:
+        """Draw a table, and what happens to it."""
+        grid = draw_grid(rng)
+        kind = pick(rng, ["neutral", "cells", "cells", "cells", "structure", "bytes", "bytes", "bytes"])
+        if kind in ("cells", "bytes") and (kind == "cells" or chance(rng, 0.3)):
+            change_cells(grid, rng)
+        if kind == "structure":
+            change_structure(grid, rng)
+        elif chance(rng, 0.25):
+            ending, write = pick(rng, [(".xlsx", write_workbook), (".parquet", write_parquet)])
+            content = write(grid, rng, harm=kind == "bytes")
+            return Case(f"table{ending}", content, tuple(grid.notes), grid if kind != "bytes" else None)
+        name, content = written(grid, rng)
+        if kind == "bytes":
+            content, words = damaged(content, rng)
+            if name.endswith(".gz") and chance(rng, 0.5):
+                content = gzip.compress(content, 1, mtime=0)
+            grid.note(words)
+        return Case(name, content, tuple(grid.notes), grid if kind != "bytes" else None)
+
+    def judge(self, case: Case, path: Path) -> str:
+        """Read the table, compare what was read, and make a cohort and new people of it."""
+        grid: Grid | None = case.expected
+        try:
+            frame = read_table(path)
+        except InputError as error:
+            if grid is not None and grid.sound:
+                raise Failure(f"a valid table was refused: {error}") from error
+            return "refused"
+        if grid is not None and grid.exact:
+            compare(grid, frame)
+        if path.suffix in (".csv", ".tsv", ".txt") and len(case.content) % 4 == 0 and len(frame.columns) < 20:
+            self._compare_blocks(frame, path)
+        use = (self._cohort, self._people)[len(case.content) % 2]
+        try:
+            use(frame)
+        except InputError as error:
+            if grid is not None and grid.sound:
+                raise Failure(f"a valid table was refused: {error}") from error
+            return "refused"
+        return "read"
+
+    @staticmethod
+    def _compare_blocks(frame: pd.DataFrame, path: Path) -> None:
+        """Read the table a few rows at a time: this must not change a value or a kind."""
+        with mock.patch.object(text_files, "BLOCK", 1000):
+            pieces = pd.concat(list(Table(path).blocks()))
+        if np.isinf(frame.select_dtypes(float)).to_numpy().any():
+            return  # numbers of hundreds of digits: infinite or text, they are refused as regions either way
+        if not (pieces.equals(frame) and pieces.dtypes.equals(frame.dtypes)):
+            raise Failure("read in blocks, the table has other values")
+
+    def _cohort(self, frame: pd.DataFrame) -> None:
+        cohort = make_cohort(frame, **OPTIONS)
+        self._compare(frame, cohort.features)
+
+    def _people(self, frame: pd.DataFrame) -> None:
+        self._compare(frame, check_people(frame, self.contract).features)
+
+    @staticmethod
+    def _compare(frame: pd.DataFrame, features: pd.DataFrame) -> None:
+        if not np.isfinite(features.to_numpy()).all():
+            raise Failure("people with numbers that are not finite were accepted")
+        for name in (name for name in REGIONS if name in features):
+            if not np.array_equal(features[name].to_numpy(), frame[name].to_numpy(dtype=float)):
+                raise Failure(f"column {name} changed on the way to the people")
