@@ -20,7 +20,7 @@ def rindices(*words, code=0):
     return result.output
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def short_trainings(quick_preset):
     """Make all presets as short as tests allow; reports and pictures, which have tests of their own, stay empty."""
 
@@ -38,7 +38,7 @@ def short_trainings(quick_preset):
         yield
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def finished_run(short_trainings, tmp_path_factory):
     """Return the folder of a run with everything that a table can have: sites, visits, scores, people left out."""
     folder = tmp_path_factory.mktemp("given")

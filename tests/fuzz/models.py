@@ -1,5 +1,6 @@
 """The reader of model files: no score changes silently, and nothing but a `ModelFileError` comes of damage."""
 
+import contextlib
 import copy
 import hashlib
 import io
@@ -14,7 +15,6 @@ from safetensors.numpy import load
 
 from rindices import InputError, SurrealGAN, load_model
 from rindices.agreement import Agreement
-from rindices.cli.console import console, errors
 from rindices.cli.models import describe
 from rindices.cohort import Contract, check_people
 from rindices.config import Correction, fast
@@ -257,16 +257,14 @@ def _with(array: np.ndarray, rng: np.random.Generator, value: float) -> np.ndarr
 
 def _describe(path: Path) -> None:
     """Print what the model says about itself, to nowhere, but in an encoding as a terminal has it."""
-    usual = console.file, errors.file
-    console.file = errors.file = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    nowhere = io.TextIOWrapper(io.BytesIO(), "utf-8")
     try:
-        describe(path)
-        console.file.flush()
+        with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+            describe(path)
+            nowhere.flush()
     except typer.Exit as stop:
         if stop.exit_code != 2:
             raise Failure(f"describe failed: {stop.__cause__!r}") from stop
-    finally:
-        console.file, errors.file = usual
 
 
 def _check_contract(data) -> None:

@@ -38,6 +38,9 @@ class Life:
         return result
 
 
+HEARD = "one line for certain: what is compiled already is not told again"
+
+
 class _Listener(logging.Handler):
     def __init__(self, heard):
         super().__init__(logging.DEBUG)
@@ -70,6 +73,7 @@ def life(tmp_path_factory):
     try:
         with watching(patch) as found.watch:
             logging.getLogger().setLevel(logging.INFO)
+            logging.getLogger("jax").info(HEARD)
             _live(found, patch)
     finally:
         logging.getLogger().removeHandler(listener)
