@@ -143,7 +143,7 @@ def tables(draw):
     filled = partial(st.lists, min_size=n_people, max_size=n_people)
     columns = {"participant_id": draw(filled(WORDS, unique=True))}
     columns[first] = [draw(NUMBERS), *draw(filled(NUMBERS | st.just(np.nan)))[1:]]
-    columns[second] = draw(filled(st.floats(allow_nan=False, allow_infinity=False)))
+    columns[second] = draw(filled(st.floats(-1e300, 1e300)))  # rounded up, larger ones are infinite
     columns[text] = [f"x{word}" for word in draw(filled(WORDS))]  # all of them like numbers would be numbers
     return pd.DataFrame(columns), draw(st.integers(1, 17))
 

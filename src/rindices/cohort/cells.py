@@ -82,8 +82,10 @@ def _as_numbers(text: pd.Series, decimal_comma: bool) -> pd.Series:
     if decimal_comma:
         points = with_points(text)
         text = points if share_of_numbers(points) >= MOSTLY_NUMBERS else text
-    numbers = pd.to_numeric(text, errors="coerce")
-    return numbers.astype(np.float64) if numbers.notna().sum() == text.notna().sum() else text
+    if pd.to_numeric(text, errors="coerce").notna().sum() < text.notna().sum():
+        return text
+    # Python's own reading of numbers is exact; that of pandas 2 may be off in the last digit.
+    return pd.Series(text.to_numpy(dtype=object, na_value=np.nan).astype(np.float64), index=text.index, name=text.name)
 
 
 def with_points(text: pd.Series) -> pd.Series:
