@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from rindices.cli import app, stopping
 from rindices.simulate import simulate_cohort
+from rindices.summary import summarise
 
 TINY = ["--repetitions", "2", "--steps", "10", "--patterns", "2"]
 FILES = {
@@ -355,6 +356,20 @@ def test_a_single_repetition_is_cautioned_about(fitted, tmp_path):
     result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", *one)
     assert result.exit_code == 0, result.output
     assert "Not reliable: Nobody can tell whether trainings agree: there is only one repetition." in result.output
+
+
+def test_report_of_the_unfinished_run_does_not_outlive_it(fitted, tmp_path, monkeypatch):
+    _, out, _ = fitted
+
+    def reported_meanwhile(*told):
+        assert run("report", tmp_path / "run").exit_code == 0
+        return summarise(*told)
+
+    monkeypatch.setattr("rindices.workflow.summarise", reported_meanwhile)
+    options = ["--patients", "PT", *TINY, "--no-report"]
+    result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", *options)
+    assert result.exit_code == 0, result.output
+    assert not (tmp_path / "run" / "report.html").exists()
 
 
 def test_trouble_inside_ends_with_3_and_is_told_everywhere(tmp_path, monkeypatch):

@@ -145,7 +145,7 @@ def test_fit_sums_muse_regions_and_can_be_run_again(muse_table, tmp_path, harmon
     assert (tmp_path / "again" / "r_indices.csv").read_bytes() == (tmp_path / "run" / "r_indices.csv").read_bytes()
     applied = run(
         *("apply", tmp_path / "run" / "model.safetensors", tmp_path / "muse.csv", "--out", tmp_path / "scores.csv"),
-        *("--exclude", "H_*" if harmonised else ""),
+        *(("--exclude", "H_*") if harmonised else ()),
     )
     assert applied.exit_code == 0, applied.output
     columns = ["r1", "r2"]

@@ -1,7 +1,10 @@
+import os
+import socket
+
 import pytest
 
 from rindices.errors import InputError
-from rindices.files import atomic_file, check_writable, refuse_same
+from rindices.files import atomic_file, check_folder, check_writable, refuse_same
 
 
 def write(path, text="new"):
@@ -28,6 +31,66 @@ def test_folders_and_files_in_the_way_are_the_users_mistake(tmp_path):
         write(tmp_path)
     with pytest.raises(InputError, match="is a file"):
         check_writable(tmp_path / "file" / "below.csv")
+
+
+def fifo(path):
+    os.mkfifo(path)
+
+
+def listening(path):
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(os.path.relpath(path))  # such names have to be short
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other pipes")
+@pytest.mark.parametrize("linked", [False, True], ids=["itself", "behind a link"])
+@pytest.mark.parametrize("make", [fifo, listening])
+def test_pipes_and_sockets_are_refused_and_stay(tmp_path, monkeypatch, make, linked):
+    monkeypatch.chdir(tmp_path)
+    make(tmp_path / "special")
+    path = tmp_path / ("link.csv" if linked else "special")
+    if linked:
+        path.symlink_to("special")
+    before = path.lstat()
+    with pytest.raises(InputError, match=r"ordinary file is needed.\nGive the name of a file with --truth"):
+        check_writable(path, "--truth")
+    with pytest.raises(InputError, match="ordinary file"):
+        write(path)
+    assert (path.lstat().st_mode, path.lstat().st_ino) == (before.st_mode, before.st_ino)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights of their own there")
+@pytest.mark.parametrize("there", [False, True], ids=["to nothing", "to a file"])
+def test_a_link_is_followed_and_stays(tmp_path, there):
+    target, second, path = tmp_path / "disk" / "kept.csv", tmp_path / "second", tmp_path / "scores.csv"
+    if there:
+        write(target, "old")
+        target.chmod(0o640)
+    second.symlink_to(target)
+    path.symlink_to("second")
+    write(path)
+    assert (target.read_text(), target.is_symlink()) == ("new", False)
+    assert (os.readlink(path), os.readlink(second)) == ("second", str(target))
+    assert [file.name for file in target.parent.iterdir()] == ["kept.csv"]
+    assert not there or target.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights of their own there")
+def test_links_in_a_circle_are_the_users_mistake(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(InputError, match="leads to no file"):
+        write(tmp_path / "a")
+
+
+def test_messages_name_the_option(tmp_path):
+    write(tmp_path / "file")
+    with pytest.raises(InputError, match="--figures"):
+        check_folder(tmp_path / "file" / "below", "--figures")
+    with pytest.raises(InputError, match="--report"):
+        check_writable(tmp_path, "--report")
+    with pytest.raises(InputError, match="--truth"):
+        refuse_same(tmp_path / "a.csv", tmp_path / "a.csv", option="--truth")
 
 
 def test_what_is_read_is_not_written_over(tmp_path):

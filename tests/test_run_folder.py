@@ -14,6 +14,7 @@ from rindices.errors import InputError
 from rindices.run_folder import (
     DONE,
     FAILED,
+    RESULTS,
     UNFINISHED,
     check_free,
     discard,
@@ -52,6 +53,11 @@ def begin(out, settings=SETTINGS, **options):
 
 def finish(out, status=DONE):
     write_json(out / "summary.json", {"status": status})
+
+
+def fill(out):
+    for name in RESULTS:
+        (out / name).write_text("")
 
 
 # Whose folder is it?
@@ -235,7 +241,20 @@ def test_only_a_finished_run_is_complete(out):
     finish(out, FAILED)
     assert not is_complete(out, SETTINGS)
     finish(out)
+    fill(out)
     assert is_complete(out, SETTINGS)
+
+
+def test_finished_run_without_all_of_its_results_is_not_complete(out):
+    begin(out)
+    finish(out)
+    fill(out)
+    for name in ("r_indices.csv", "people.csv"):
+        (out / name).unlink()
+    with pytest.raises(
+        InputError, match=r"2 of its results are no longer there: r_indices\.csv, people\.csv\.\n.*--ov"
+    ):
+        is_complete(out, SETTINGS)
 
 
 def test_finished_run_stays_complete_on_another_machine(out):
@@ -245,6 +264,7 @@ def test_finished_run_stays_complete_on_another_machine(out):
     with pytest.raises(InputError, match="holds another run"):
         is_complete(out, elsewhere)
     finish(out)
+    fill(out)
     assert is_complete(out, elsewhere)
     with pytest.raises(InputError, match=r"preset: fast then, paper now"):
         is_complete(out, elsewhere | {"training": {"n_patterns": [2, 3], "preset": "paper"}})

@@ -288,9 +288,23 @@ def test_a_table_that_changes_while_it_is_read_is_refused(tmp_path, new_people, 
 
 
 @pytest.mark.parametrize(
+    "spoil",
+    [lambda table: pd.concat([table, table[:1]]), lambda table: table.assign(region0=1e3 * table["region0"])],
+    ids=["repeated id", "other unit"],
+)
+def test_a_table_that_is_sound_when_read_again_is_refused(
+    tmp_path, new_people, labelled, tiny_blocks, monkeypatch, spoil
+):
+    path = given(tmp_path, lambda table: as_text(spoil(table)), new_people)
+    monkeypatch.setattr("rindices.cohort.people_blocks.read_people", lambda *_, **__: None)
+    with pytest.raises(InputError, match=r"people\.csv changed while it was read"):
+        list(people_in_blocks(path, labelled))
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"participant_id,v\n" + b"1,2\n" * 100_000, "unpacks to more than 100 times its size"),
+        (b"participant_id,v\n" + b"1,2\n" * 100_000, "unpacks to more than 200 times its size"),
         (b"participant_id,v\n" + b"1" * 400_000, "a row of more than 100,000 characters"),
         (b"\n" * 400_000, "a row of more than 100,000 characters|unpacks to more than|is empty"),
     ],

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
 import traceback
 from collections.abc import Iterable, Sequence
 
-__all__ = ["InputError", "counted", "did_you_mean", "listed", "shown", "without_data"]
+__all__ = ["InputError", "counted", "did_you_mean", "excluding", "listed", "shown", "without_data"]
 
 
 class InputError(ValueError):
@@ -57,6 +58,22 @@ def did_you_mean(name: str, options: Sequence[str]) -> str:
     by_folded = {option.casefold(): option for option in reversed(options)}
     near = difflib.get_close_matches(name.casefold(), list(by_folded), n=2, cutoff=0.6)
     return f" Did you mean {' or '.join(repr(by_folded[match]) for match in near)}?" if near else ""
+
+
+def excluding(names: Sequence[str], limit: int = 20) -> str:
+    """Return the option that leaves columns out, as it is to be typed.
+
+    Examples
+    --------
+    >>> excluding(["lHip", "rHip"]), excluding(["Left Hippocampus"])
+    ('--exclude lHip,rHip', "--exclude 'Left Hippocampus'")
+    >>> excluding(["Hippocampus, left"])
+    "--exclude (first rename 'Hippocampus, left': a comma parts two names there)"
+    """
+    apart = [name for name in names if "," in name]
+    if apart:
+        return f"--exclude (first rename {listed(map(repr, apart), 2)}: a comma parts two names there)"
+    return f"--exclude {shlex.quote(','.join(names[:limit]))}"
 
 
 def shown(value: object) -> str:

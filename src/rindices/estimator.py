@@ -26,7 +26,7 @@ from rindices.maps import map_table, spread_of
 from rindices.model_file import complete, read_model, write_model
 from rindices.model_header import fitted_of, header_of, parameters_of
 from rindices.preprocessing import SCALED_SD, Preprocessing
-from rindices.preprocessing.design import TOO_UNCERTAIN, design_of, told
+from rindices.preprocessing.design import TOO_UNCERTAIN, design_of, uncertainty_in_words
 from rindices.selection import Judged, Selected, consensus, sweep
 from rindices.study import Study
 
@@ -191,7 +191,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         design = None if table is None else design_of(table, patient, self.correction)
         study = Study(preprocessing.transform(X, table), patient, settings, design)
         if study.uncertainty > TOO_UNCERTAIN:
-            warnings.warn(told(study.uncertainty), UserWarning, stacklevel=3)
+            warnings.warn(uncertainty_in_words(study.uncertainty), UserWarning, stacklevel=3)
         return Prepared(study, contract, preprocessing)
 
     def _keep(self, prepared: Prepared, chosen: Judged, selected: Selected) -> Self:

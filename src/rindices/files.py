@@ -36,6 +36,7 @@ __all__ = [
 
 
 _HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # process numbers mean something on one machine only
+_MOST_LINKS = 40  # that lead on to each other, as on Linux
 _LONGEST_NAME = 150  # of a file, in what its half-written version is called; file systems have room for 255 bytes
 _half_written: set[Path] = set()
 
@@ -46,7 +47,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     The file beside is there already, empty, under a name that nobody can foresee, and only this user may read it. When
     it becomes `path` it gets the rights of the file that it replaces, or those of any new file. What a killed process
-    left beside `path` is removed first.
+    left beside `path` is removed first. Where `path` is a link of this user, all this is about the file that it leads
+    to, and the link stays.
 
     Examples
     --------
@@ -57,8 +59,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...     print(Path(folder, "scores.csv").read_text())
     r1
     """
-    path = Path(path)
-    check_writable(path)
+    check_writable(Path(path))
+    path = _led_to(Path(path), "--out")
     path.parent.mkdir(parents=True, exist_ok=True)
     name = f".{path.name[:_LONGEST_NAME]}."
     _remove_abandoned(path.parent, name, ".partial")
@@ -187,17 +189,34 @@ def _breaks_rows(table: pd.DataFrame) -> bool:
     return any("\r" in str(cell) for column in (table.columns, *(texts[name] for name in texts)) for cell in column)
 
 
-def check_writable(path: Path) -> None:
-    """Refuse, before any work is done, a file that cannot be written."""
+def check_writable(path: Path, option: str = "--out") -> None:
+    """Refuse, before any work is done, a file that cannot be written; `option` is what named it."""
     if path.is_dir():
-        raise InputError(f"{path} is a folder, but a file is needed.\nGive the name of a file with --out.")
-    parent = path.absolute().parent
+        raise InputError(f"{path} is a folder, but a file is needed.\nGive the name of a file with {option}.")
+    if path.exists() and not path.is_file():  # the file beside it would take its place
+        raise InputError(
+            f"{path} is a device, a pipe or a socket, but an ordinary file is needed.\n"
+            f"Give the name of a file with {option}."
+        )
+    parent = _led_to(path, option).absolute().parent
     while not parent.exists():
         parent = parent.parent
     if not parent.is_dir():
-        raise InputError(f"{parent} is a file, so {path} cannot be made below it.\nChoose another place with --out.")
+        raise InputError(f"{parent} is a file, so {path} cannot be made below it.\nChoose another place with {option}.")
     if not os.access(parent, os.W_OK):
-        raise InputError(f"The folder {parent} cannot be written to.\nChoose another place with --out.")
+        raise InputError(f"The folder {parent} cannot be written to.\nChoose another place with {option}.")
+
+
+def _led_to(path: Path, option: str) -> Path:
+    """Return the file that a link leads to; somebody else's link could lead to a file that nobody meant."""
+    link = path
+    for _ in range(_MOST_LINKS):
+        if not path.is_symlink():
+            return path
+        if os.name != "nt" and path.lstat().st_uid != os.getuid():
+            raise InputError(f"{path} is a link that another user made.\nGive the file that it leads to with {option}.")
+        path = path.parent / path.readlink()
+    raise InputError(f"The link {link} leads to no file, only to links.\nChoose another file with {option}.")
 
 
 def check_folder(path: Path | None, option: str) -> None:
@@ -206,11 +225,11 @@ def check_folder(path: Path | None, option: str) -> None:
         return
     if path.exists() and not path.is_dir():
         raise InputError(f"{path} is a file, but {option} needs a folder.\nGive the name of a folder.")
-    check_writable(path / "figure.svg")
+    check_writable(path / "figure.svg", option)
 
 
-def refuse_same(out: Path, *inputs: Path) -> None:
-    """Refuse to write over what is read."""
+def refuse_same(out: Path, *inputs: Path, option: str = "--out") -> None:
+    """Refuse to write over what is read; `option` is what named `out`."""
     for path in inputs:
         if out.resolve() == path.resolve():
-            raise InputError(f"{out} would replace the file that is read.\nChoose another file with --out.")
+            raise InputError(f"{out} would replace the file that is read.\nChoose another file with {option}.")

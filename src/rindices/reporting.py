@@ -15,6 +15,7 @@ from rindices.estimator import SurrealGAN, load_model
 from rindices.files import private_folder
 from rindices.findings import FOLDER, LIMITS, Roles, analyse, write_findings
 from rindices.report import write_report
+from rindices.report.consistency import check_together
 from rindices.report.summary import read_summary
 from rindices.results import Results, read_results
 from rindices.run_folder import DONE, SUMMARY, write_json
@@ -54,7 +55,7 @@ def report_again(
     told: tuple[str, ...] = ()
     summary = read_summary(folder)
     if summary["status"] == DONE and (clinical is not None or limits is not None):
-        results = read_results(folder, summary.get("variables") or {})
+        results = _read_sound(folder, summary)
         if clinical is not None:
             before = tuple(summary.get("clinical") or ())
             results, names, told = _with_scores(results, before, clinical, id_column, visit_column)
@@ -68,6 +69,16 @@ def report_again(
         write_findings(folder / FOLDER, tables)
         write_json(folder / SUMMARY, summary)
     return write_report(folder, out, show_ids=show_ids, figures=figures), told
+
+
+def _read_sound(folder: Path, summary: dict[str, Any]) -> Results:
+    """Read the tables of a run, and refuse them where they do not belong together."""
+    results = read_results(folder, summary.get("variables") or {})
+    try:
+        check_together(folder, summary, results.r_indices, results.r_indices[results.first_visit])
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    return results
 
 
 def _with_scores(
@@ -142,7 +153,7 @@ def compare_images(
         raise InputError(str(error)) from error
     if summary["status"] != DONE:
         raise InputError(f"The run in {folder} is not finished.\nRepeat its command first.")
-    results = read_results(folder, summary.get("variables") or {})
+    results = _read_sound(folder, summary)
     low, high = limits or tuple(summary.get("subgroup_limits") or LIMITS)
     covariates = [name for name in summary.get("covariates") or () if name in results.variables]
     comparisons = compare_maps(

@@ -182,7 +182,9 @@ def read_results(folder: Path, kinds: Mapping[str, str]) -> Results:
         variables[name] = column.astype(float) if kind == "number" else column
     z_scores = _read(folder / _FILES["z_scores"], {_ID: str, _VISIT: str})
     if not len(r_indices) == len(variables) == len(z_scores):
-        raise InputError(f"The tables in {folder} have different numbers of rows.\nMake the run again.")
+        raise InputError(
+            f"The tables in {folder} have different numbers of rows.\nMake the run again: rindices fit ... --overwrite."
+        )
     return Results(
         r_indices=r_indices,
         z_scores=z_scores.drop(columns=[_ID, _VISIT], errors="ignore"),

@@ -22,16 +22,24 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from rindices.errors import InputError, listed
+from rindices.errors import InputError, counted, listed
 from rindices.files import atomic_file, check_writable
 
-SUMMARY, SETTINGS, JOURNAL = "summary.json", "run.toml", "journal"
+SUMMARY, SETTINGS, JOURNAL, REPORT = "summary.json", "run.toml", "journal", "report.html"
 DONE, FAILED, UNFINISHED = "done", "failed", "unfinished"
+RESULTS = (  # of every finished run
+    "model.safetensors",
+    "r_indices.csv",
+    "r_indices.png",
+    "patterns.csv",
+    "selection.csv",
+    "z_scores.csv",
+    "variables.csv",
+    "people.csv",
+)
 # All that a run leaves in its folder; whatever else is there belongs to the user.
 _OURS = frozenset(
-    {"model.safetensors", "r_indices.csv", "r_indices.png", "patterns.csv", "selection.csv", "report.html", "truth.csv"}
-    | {"z_scores.csv", "variables.csv", "people.csv", "analysis", "bids", "figures", "brain", "voxelwise"}
-    | {SUMMARY, SETTINGS, JOURNAL}
+    {*RESULTS, REPORT, "truth.csv", "analysis", "bids", "figures", "brain", "voxelwise", SUMMARY, SETTINGS, JOURNAL}
 )
 # What makes results comparable to the bit only while a run goes on; a finished run is the same run without it.
 _PLACE = ("versions", "device")
@@ -52,6 +60,16 @@ def check_free(out: Path) -> None:
             "Choose another folder with --out."
         )
     check_writable(out / SUMMARY)
+
+
+def run_around(path: Path) -> Path | None:
+    """Return the run folder that keeps a file of this name for its own results; None where there is none."""
+    path = path.resolve()
+    for folder in path.parents:
+        ours = path.relative_to(folder).parts[0] in _OURS
+        if ours and any((folder / name).is_file() for name in (SETTINGS, SUMMARY)):
+            return folder
+    return None
 
 
 def _contents(out: Path) -> list[Path]:
@@ -87,7 +105,10 @@ def status_of(out: Path) -> str | None:
 
 
 def is_complete(out: Path, settings: dict[str, dict[str, Any]]) -> bool:
-    """Whether the folder holds this very run, finished; another run is refused with the differences."""
+    """Whether the folder holds this very run, finished; another run is refused with the differences.
+
+    A finished run whose results are no longer all there is refused with their names.
+    """
     if status_of(out) is None:
         return False
     complete = status_of(out) == DONE
@@ -95,6 +116,12 @@ def is_complete(out: Path, settings: dict[str, dict[str, Any]]) -> bool:
     if complete and (out / JOURNAL).exists():  # it was killed just before it would have removed its journal
         with contextlib.suppress(InputError, OSError), locked(out):
             discard(out, only_journal=True)
+    missing = [name for name in RESULTS if complete and not (out / name).is_file()]
+    if missing:
+        raise InputError(
+            f"The run in {out} is finished, but {counted(len(missing), 'of its results is', 'of its results are')} no "
+            f"longer there: {listed(missing, len(RESULTS))}.\nMake it again: repeat the command with --overwrite."
+        )
     return complete
 
 

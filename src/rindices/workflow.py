@@ -28,10 +28,12 @@ from rindices.files import atomic_file, write_csv
 from rindices.findings import FOLDER, LIMITS, Roles, analyse, write_findings
 from rindices.journal import Journal
 from rindices.report import write_report
+from rindices.report.consistency import MODEL, sha256_of
 from rindices.results import of_cohort
 from rindices.run_folder import (
     FAILED,
     JOURNAL,
+    REPORT,
     SETTINGS,
     SUMMARY,
     discard,
@@ -139,6 +141,8 @@ def fit_to_folder(
             summary["seconds"] = round(time.perf_counter() - start, 1)
             if wanted.report:
                 write_report(out, summary=plain(summary), show_ids=wanted.show_ids, figures=wanted.figures)
+            else:  # one that was asked for meanwhile says that the run is not finished
+                (out / REPORT).unlink(missing_ok=True)
             with ending or nullcontext():
                 write_json(out / SUMMARY, summary)
         except InputError:
@@ -207,10 +211,11 @@ def _write_results(
     """Write all tables and pictures of a finished run, and add to the summary what they say."""
     model = search.best_estimator_
     results = of_cohort(model, cohort)
-    model.save(out / "model.safetensors")
+    model.save(out / MODEL)
     results.write(out)
     write_csv(search.history_, out / "selection.csv", index=False)
     summary |= {"variables": results.kinds, "subgroup_limits": list(wanted.limits)}
+    summary["model_sha256"] = sha256_of(out / MODEL)
     write_findings(
         out / FOLDER, analyse(model, results, Roles(summary["covariates"], summary["clinical"]), wanted.limits)
     )

@@ -154,7 +154,9 @@ def attempt(app: typer.Typer, case: Case, folder: Path, monkeypatch: pytest.Monk
         if case.spoil is not None:
             case.spoil(patched)
         result = CliRunner().invoke(app, arguments)
-    complaints = _complaints(case, result, _options(app).get(arguments[0], set()) | {"--help"})
+    told = {arguments[0], *re.findall(r"rindices ([a-z-]+)", result.output)}  # a remedy may be another command
+    options = set().union({"--help"}, *(_options(app).get(name, set()) for name in told))
+    complaints = _complaints(case, result, options)
     after = listing(folder)
     touched = sorted({*before, *after} - {*case.writes})
     changed = [name for name in touched if before.get(name, b"?") != after.get(name, b"?")]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.bad_input.harness import both, cases, cell, fit
+from tests.bad_input.harness import as_text, both, cases, cell, fit
 
 LEAVE_OUT = "--exclude region3"
 
@@ -16,6 +16,16 @@ def text(name, value, remedy):
 def region(change):
     """Return a change of all cells of two regions."""
     return lambda people: people.assign(**{name: people[name].map(change) for name in ("region3", "region4")})
+
+
+def european(gap, comma):
+    """Return a writer of numbers with other separators."""
+    return lambda value: f"{value:,.1f}".translate({ord(","): gap, ord("."): comma})
+
+
+def thousands(people):
+    """Return the table with one region of whole numbers, one of which is written with a point."""
+    return cell("region3", 4, "4.999")(people.assign(region3=people["region3"].round().astype(int)))
 
 
 @cases(
@@ -41,6 +51,18 @@ def region(change):
         "--exclude region3,region7",
     ),
     fit(
+        "points of thousands beside whole numbers",
+        lambda people: as_text(thousands(people), sep=";", decimal=","),
+        ("'region3'", "'4.999' in row 6", "decimal commas"),
+        "without separators of thousands, here 4999",
+    ),
+    fit(
+        "points of thousands beside decimal commas",
+        lambda people: as_text(cell("region3", 4, "4.999")(region(european("", ","))(people)), sep=";", decimal=","),
+        ("'region3'", "'4.999' in row 6", "decimal commas"),
+        "without separators of thousands, here 4999",
+    ),
+    fit(
         "separators of thousands everywhere",
         lambda people: people.assign(**{n: people[n].map("{:,.1f}".format) for n in people.filter(like="region")}),
         ("found 0", "'region0' and 11 more hold text", "row 2"),
@@ -59,6 +81,22 @@ def test_text_among_numbers(stage, case):
         "without separators of thousands",
         code=0,
     ),
+    fit(
+        "European thousands in two regions",
+        lambda people: as_text(region(european(".", ","))(people), sep=";", decimal=","),
+        ("region3, region4", "10 regions", "Left out"),
+        "without separators of thousands",
+        code=0,
+    ),
+    fit(
+        "thin spaces of thousands in two regions",
+        lambda people: as_text(region(european("\u2009", ","))(people), sep=";", decimal=","),
+        ("region3, region4", "10 regions", "Left out"),
+        "without separators of thousands",
+        code=0,
+    ),
+    fit("limits in two regions", region("<{}".format), ("region3, region4", "Left out"), "place of limits", code=0),
+    fit("stars in two regions", region("{}*".format), ("region3, region4", "Left out"), "digits", code=0),
     fit("units in two regions", region("{} mm3".format), ("region3, region4", "Left out"), "without its unit", code=0),
 )
 def test_regions_of_text_are_not_lost_without_a_word(stage, case):

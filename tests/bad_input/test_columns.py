@@ -1,6 +1,6 @@
 """Columns that are missing, repeated, or have two parts to play."""
 
-from tests.bad_input.harness import as_text, cases, fit
+from tests.bad_input.harness import as_text, cases, cell, fit
 
 
 def renamed(**names):
@@ -35,6 +35,19 @@ def without_header(people):
         lambda people: people.assign(participant_id=people["participant_id"].replace({"p07": "", "p09": " "})),
         ("'participant_id' is empty in 2 rows", "row 9, 11"),
         "Fill in the ids",
+    ),
+    fit(
+        "id that means missing",
+        cell("participant_id", 0, "NA"),
+        "holds 'NA' in row 2, which counts as empty",
+        "Fill in the ids",
+    ),
+    fit(
+        "saved twice",
+        lambda people: people.assign(**{"Unnamed: 0": range(80)}).to_csv(),
+        ("40 controls", "12 regions"),
+        "CN against AD",
+        code=0,
     ),
     fit("three regions", lambda people: people.iloc[:, :9], ("At least 4 regions", "found 3"), "--features"),
     fit("regions excluded", None, ("At least 4 regions", "found 0"), "--exclude", "--exclude 'region*'"),

@@ -41,6 +41,21 @@ def unclosed(rows):
     rows[3] = '"' + rows[3]
 
 
+def above(*titles):
+    """Return what puts lines above the header."""
+    return lines(lambda rows: rows.__setitem__(slice(0, 0), titles))
+
+
+def one_bad_byte(people):
+    """Write a city in UTF-8, and one id with a byte that is none of it."""
+    return as_text(people.assign(site=people["site"].replace("Ulm", "Köln"))).encode().replace(b"p04", b"p\xff4")
+
+
+def half_a_sign(people):
+    """Write UTF-16 with the first half of a sign of two halves."""
+    return as_text(people).encode("utf-16").replace("p04".encode("utf-16-le"), b"p\0\x00\xd84\0")
+
+
 def commas(people):
     """Write decimal commas among commas."""
     return as_text(people, decimal=",").replace('"', "")
@@ -54,6 +69,17 @@ def commas(people):
     fit("row too long", lines(longer), "Row 3 of people.csv has 19 cells, but the header has 18", "separator"),
     fit("rows too short", lines(shorter), ("Row 3 of people.csv has 17 cells", "1 more row"), "separator"),
     fit("decimal commas among commas", commas, ("Row 2", "header has 18"), "decimal commas need semicolons"),
+    fit("header once more", lines(lambda rows: rows.append(rows[0])), ("its own name", "row 82"), "Remove what is no"),
+    fit("comment above", above("# made by hand"), ("no header: it has 1 cell", "have 18"), "Remove row 1,"),
+    fit("title above", above("Volumes, in mm3", "", "of 2021"), ("no header", "in row 4"), "Remove rows 1 to 3,"),
+    fit(
+        "title above semicolons",
+        lambda people: "Volumes\n" + as_text(people, sep=";", decimal=","),
+        ("no header", "separated by semicolons"),
+        "Remove row 1,",
+    ),
+    fit("one bad byte", one_bad_byte, ("damaged: row 6", "UTF-8"), "'CSV UTF-8'"),
+    fit("damage in UTF-16", half_a_sign, ("damaged: row 6", "UTF-16"), "'CSV UTF-8'"),
     fit("unclosed quotation mark", lines(unclosed), "people.csv", "quotation mark"),
     fit("bars between the columns", lambda people: as_text(people, sep="|"), "'participant_id'", "commas, semicolons"),
     fit("zero bytes", lambda people: as_text(people).replace("p07", "p\0\0"), "people.csv", "Save"),
@@ -169,6 +195,15 @@ def umlauts(people):
     fit("mark of UTF-8", lambda people: as_text(people).encode("utf-8-sig"), "12 regions", "40 controls", code=0),
     fit("German", lambda people: as_text(people, sep=";", decimal=","), "12 regions", "40 controls", code=0),
     fit("tabs in a CSV", lambda people: as_text(people, sep="\t"), "12 regions", "40 controls", code=0),
+    fit("Excel's line", above("sep=,"), "12 regions", "40 controls", code=0),
+    fit("empty lines above", above("  ", ",,,,", ""), "12 regions", "40 controls", code=0),
+    fit(
+        "Excel's line with semicolons",
+        lambda people: "sep=;\n" + as_text(people, sep=";", decimal=","),
+        "12 regions",
+        "40 controls",
+        code=0,
+    ),
     fit("Windows", lambda people: as_text(people, lineterminator="\r\n"), "12 regions", "40 controls", code=0),
 )
 def test_tables_of_other_countries(stage, case):

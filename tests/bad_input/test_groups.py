@@ -1,9 +1,10 @@
 """Groups, covariates and sites that cannot be learned from."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from tests.bad_input.harness import cases, cell, fit
+from tests.bad_input.harness import Case, as_text, both, cases, cell, fit
 
 
 def labels(**names):
@@ -128,6 +129,49 @@ APART = "cannot be told from"
         "Leave out",
         "--covariates code",
     ),
+    fit(
+        "sex in two spellings",
+        cell("sex", 4, "f"),
+        ("'sex' has 'F' (39 people) and 'f' (1 person, the first in row 6 (participant p04))",),
+        "Write both the same way",
+        "--covariates sex",
+    ),
+    fit(
+        "site in two spellings",
+        both(covariate(site=lambda p: p["site"] + " East"), cell("site", 7, "BERN  East")),
+        ("'site' has 'Bern East' (39 people) and 'BERN East'", "row 9"),
+        "Write both the same way",
+        "--site site",
+    ),
+    fit(
+        "sex unknown",
+        covariate(Sex=lambda p: np.where(p.index == 3, 9, p.index % 2)),
+        ("Sex = 9 in row 5 (participant p03)", "besides the two most frequent of Sex"),
+        "--drop-missing",
+        "--covariates Sex",
+    ),
+    fit(
+        "age as site",
+        None,
+        ("'age' cannot be the site", "different values for 80 people", "a site of their own"),
+        "--site",
+        "--site age",
+    ),
+    fit("head size as site", None, ("'icv' cannot be the site",), "--site", "--site icv"),
+    fit(
+        "proportion of codes",
+        covariate(sex=lambda p: p.index % 2),
+        ("Impossible values", "(40 cells)", "sex = 0 in row 2", "divided by sex (--proportion)", "a head size"),
+        "--drop-missing",
+        "--proportion sex",
+    ),
+    fit(
+        "proportion of a patient",
+        cell("icv", 44, -3),
+        ("icv = -3 in row 46 (participant p44)", "not above 0"),
+        "--drop-missing",
+        "--proportion icv",
+    ),
     fit("curve of a category", None, ("--smooth", "'sex'", "text"), "numbers", "--smooth sex"),
     fit(
         "curve of two values",
@@ -158,10 +202,33 @@ def test_covariates_and_sites(stage, case):
         "--covariates age,months",
         code=0,
     ),
+    fit(
+        "age in words",
+        both(covariate(age=lambda p: p.index % 40 + 0.5), cell("age", 4, "55 years")),
+        "age has text among its numbers (1 cell, row 6)",
+        "Warning",
+        code=0,
+    ),
     fit("site named twice", None, "Covariates removed: site", "", "--covariates site --site site", code=0),
 )
 def test_what_is_warned_of(stage, case):
     stage(case)
+
+
+@pytest.mark.parametrize(
+    "age", [lambda p: p.index.astype(str) + " years", lambda p: np.where(p.index == 4, "55 y", p["age"].astype(str))]
+)
+def test_text_that_hardly_repeats_tells_nobody_apart(stage, age):
+    assert "age tells" not in stage(fit("age", covariate(age=age), "40 controls", "", code=0)).message
+
+
+def test_more_regions_than_the_method_is_meant_for_are_told_before_training(stage):
+    def wide(people):
+        values = np.random.default_rng(0).normal(5, 1, (80, 1001)).round(3)
+        return people.join(pd.DataFrame(values, columns=[f"w{number}" for number in range(1001)]))
+
+    said = stage(fit("wide", wide, "1013 regions", "Warning: 1,013 regions are many", code=0)).message
+    assert "--features" in said
 
 
 @pytest.mark.parametrize(("option", "warned"), [("--covariates", True), ("--proportion", False)])
@@ -169,3 +236,37 @@ def test_a_head_size_that_is_divided_by_is_not_extrapolated(stage, option, warne
     large = covariate(icv=lambda p: np.where(p.index > 70, p["icv"] + 600, p["icv"]))
     said = stage(fit(option, large, "Covariates removed: icv", "12 regions", f"{option} icv", code=0)).message
     assert ("icv outside the controls' range" in said) is warned
+
+
+def below(*lines):
+    """Return the table with lines of text below it."""
+    return lambda people: as_text(people) + "".join(f"{line}{',' * (people.shape[1] - 1)}\n" for line in lines)
+
+
+def test_note_below_the_table_is_told_as_one(stage):
+    remedy = "leave these people out with --drop-missing"
+    said = stage(fit("note", below("checked by AB"), ("12 region columns", "row 82", "a note below"), remedy)).message
+    assert "--exclude" not in said  # nothing would remain
+
+
+def test_names_of_columns_can_be_typed_as_they_are_told(stage):
+    gap = both(lambda p: p.rename(columns={"region3": "Left Hippocampus"}), cell("Left Hippocampus", 3, ""))
+    stage(fit("blanks", gap, "Left Hippocampus (1 person)", "with --exclude 'Left Hippocampus'."))
+
+
+def test_column_whose_name_has_a_comma_is_to_be_renamed(stage):
+    gap = both(lambda p: p.rename(columns={"region3": "Hip, left"}), cell("Hip, left", 3, ""))
+    stage(fit("comma", gap, "Hip, left (1 person)", "--exclude (first rename 'Hip, left': a comma parts two names"))
+
+
+@cases(
+    Case("controls", "simulate basic --out c.csv --controls 1000001", ("--controls", "1,000,001"), "fewer people"),
+    Case("patients", "simulate basic --out c.csv --patients 9999999", ("--patients", "9,999,999"), "fewer people"),
+)
+def test_more_people_than_there_are(stage, case):
+    stage(case)
+
+
+def test_ids_are_shown_as_they_are(stage):
+    named = both(cell("participant_id", 4, "a:x:b"), cell("age", 4, ""))
+    stage(fit("emoji", named, "(participant a:x:b)", "--drop-missing", "--covariates age"))

@@ -35,6 +35,12 @@ def option(options, found, remedy, name="", **rest):
     option("--covariate age", "--covariate", "--covariates"),
     option("--drop-gaps", "--drop-gaps", "-h"),
     option("more.csv", "more.csv", "-h"),
+    option("--features ''", "empty value after --features", "leave it out"),
+    option("--features=", "empty value after --features", "leave it out"),
+    option("--features ,", "names no regions, found ','", "leave out --features"),
+    option("--covariates ' '", "empty value after --covariates", "leave it out"),
+    Case("empty table", "fit '' --out run", ("empty value after fit",), "variable of the shell"),
+    Case("empty place", "demo --out ''", ("empty value after --out",), "variable of the shell"),
     Case("no folder for results", "fit people.csv", ("folder",), "--out"),
     Case("no table", "fit --out run", ("A table is needed",), "rindices fit TABLE"),
     Case("unknown command", "train people.csv", ("'train'",), "-h"),
@@ -162,9 +168,63 @@ def unwritable(monkeypatch):
         ("would replace",),
         "--out",
     ),
+    Case(
+        "report over the table",
+        "apply model.safetensors people.csv --out s.csv --report people.csv",
+        ("would replace",),
+        "--report",
+    ),
+    Case(
+        "scores and report in one",
+        "apply model.safetensors people.csv --out x.csv --report x.csv",
+        ("--report should be a file that ends in .html or .htm, found x.csv",),
+        "call it x.html",
+    ),
+    Case("figures below a file", "report done --figures people.csv/f", ("people.csv is a file",), "--figures"),
     Case("demo among files", "demo --out .", ("other files",), "--out"),
 )
 def test_places_for_results(stage, case):
+    stage(case)
+
+
+SCORE = "apply model.safetensors people.csv --out"
+
+
+@cases(
+    Case("report", "report done --out done/model.safetensors", ("result of the run in",), "--out"),
+    Case("report into analyses", "report done --out done/analysis/r.html", ("result of the run in",), "--out"),
+    Case(
+        "report of others",
+        "apply done/model.safetensors people.csv --out s.csv --report done/report.html",
+        ("result of the run in",),
+        "--report",
+    ),
+    Case("scores", f"{SCORE} done/people.csv", ("result of the run in",), "--out"),
+    Case("simulation", "simulate basic --out done/r_indices.csv", ("result of the run in",), "--out"),
+    Case("truth", "simulate basic --out c.csv --truth done/patterns.csv", ("result of the run in",), "--truth"),
+    Case(
+        "model", "import-official m.pt --features muse72 --out done/model.safetensors", ("result of the run",), "--out"
+    ),
+)
+def test_results_of_a_run_are_not_written_over(stage, case):
+    stage(case)
+
+
+def test_a_run_may_have_its_own_report_again(stage):
+    own = "done/report.html"
+    stage(Case("own", f"report done --out {own}", ("Report: done/report.html",), code=0, writes=(own,)))
+
+
+@cases(
+    Case("letter", f"{SCORE} letter.docx", ("ends in .csv, found letter.docx",), "letter.csv", {"letter.docx": "mine"}),
+    Case("workbook", f"{SCORE} s.xlsx", ("ends in .csv, found s.xlsx",), "call it s.csv"),
+    Case("packed", f"{SCORE} s.csv.gz", ("found s.csv.gz",), "call it s.csv,"),
+    Case("tabs", "simulate basic --out c.tsv", ("found c.tsv",), "call it c.csv"),
+    Case("truth", "simulate basic --out c.csv --truth t", ("--truth should be a file", "found t"), "call it t.csv"),
+    Case("report", "report done --out r.pdf", ("ends in .html or .htm, found r.pdf",), "call it r.html"),
+    Case("model", "import-official m.pt --features muse72 --out m.bin", ("found m.bin",), "call it m.safetensors"),
+)
+def test_files_are_called_what_they_are(stage, case):
     stage(case)
 
 

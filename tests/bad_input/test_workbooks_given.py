@@ -45,6 +45,14 @@ def titled(sheet):
     sheet["A1"] = "Volumes of the study, March 2021"
 
 
+def numbered(sheet):
+    """Put row numbers before the ids, twice, as a program does that saves a table again."""
+    sheet.insert_cols(1, 2)
+    sheet["B1"] = "Unnamed: 0"
+    for row in range(2, 82):
+        sheet.cell(row, 1).value = sheet.cell(row, 2).value = row
+
+
 def emptied(sheet):
     """Take all rows."""
     sheet.delete_rows(1, sheet.max_row)
@@ -90,6 +98,7 @@ def test_workbooks(stage, case):
 
 @cases(
     excel("as it is", book(), ("40 controls", "12 regions"), "CN against AD", code=0),
+    excel("saved twice", book(numbered), ("40 controls", "12 regions"), "CN against AD", code=0),
     excel("empty second sheet", book(Notes=[]), ("40 controls", "12 regions"), "CN against AD", code=0),
 )
 def test_workbooks_that_do(stage, case):

@@ -97,6 +97,29 @@ def test_empty_lines_leave_gaps_in_the_index(tmp_path):
     assert frame.index.tolist() == [0, 3]
 
 
+def test_a_table_saved_twice_keeps_both_columns_of_row_numbers(tmp_path):
+    frame = read_table(write(tmp_path, "a.csv", ",Unnamed: 0,participant_id,v\n0,5,a,2\n1,6,b,3\n"))
+    assert list(frame.columns) == ["Unnamed: 0.1", "Unnamed: 0", "participant_id", "v"]
+    assert frame.iloc[0].tolist() == [0, 5, "a", 2]
+
+
+def test_thousands_are_told_from_decimals_by_the_other_cells(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_files, "BLOCK", 12)
+    table = "participant_id;v;w\na;2.345;1,5\nb;2;2,5\nc;2.1;3,5\n"
+    assert read_table(write(tmp_path, "a.csv", table))["v"].tolist() == [2.345, 2, 2.1]
+    assert read_table(write(tmp_path, "b.csv", table.replace(",", ".")))["v"].tolist() == [2.345, 2, 2.1]
+    with pytest.raises(InputError, match=r"Column 'v' has '2\.345' in row 2[\s\S]*here 2345"):
+        read_table(write(tmp_path, "c.csv", table.replace("2.1", "987")))
+
+
+@pytest.mark.parametrize("block", [12, 8_000_000])
+def test_lines_above_the_header_are_skipped_and_counted(tmp_path, monkeypatch, block):
+    monkeypatch.setattr(text_files, "BLOCK", block)
+    frame = read_table(write(tmp_path, "a.csv", "\nsep=;\n;;\nparticipant_id;v\na;1,5\nb;2\n"))
+    assert frame.values.tolist() == [["a", 1.5], ["b", 2]]
+    assert frame.index.tolist() == [3, 4]
+
+
 def test_unnamed_row_numbers_keep_a_name(tmp_path):
     frame = read_table(write(tmp_path, "a.csv", ",participant_id,v\n0,a,2\n1,b,3\n"))
     assert list(frame.columns) == ["Unnamed: 0", "participant_id", "v"]

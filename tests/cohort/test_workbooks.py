@@ -51,6 +51,12 @@ def sheet_with(path, body):
     return changed(path, "xl/worksheets/sheet1.xml", put)
 
 
+def test_a_workbook_saved_twice_keeps_both_columns_of_row_numbers(tmp_path):
+    frame = read_table(book(tmp_path / "a.xlsx", [None, "Unnamed: 0", *HEADER], [0, 5, *ROWS[0]], [1, 6, *ROWS[1]]))
+    assert list(frame.columns) == ["Unnamed: 0.1", "Unnamed: 0", *HEADER]
+    assert frame["Unnamed: 0.1"].tolist() == [0, 1]
+
+
 def test_a_workbook_equals_the_csv_of_the_same_table(tmp_path):
     rng = np.random.default_rng(0)
     n = 60

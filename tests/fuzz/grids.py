@@ -198,4 +198,5 @@ def _same_text(text: str, value: object, grid: Grid) -> bool:
         return False
     if grid.separator != ",":  # decimal commas become points in columns that are mostly numbers
         text, value = text.replace(",", "."), value.replace(",", ".")
-    return text.split() == value.split()
+    # A byte-order mark before the first cell is taken for the file's; nobody sees it.
+    return text.removeprefix("\ufeff").split() == value.removeprefix("\ufeff").split()

@@ -8,7 +8,13 @@ from statsmodels.stats.outliers_influence import OLSInfluence
 
 from rindices.config import Correction
 from rindices.preprocessing import Preprocessing
-from rindices.preprocessing.design import TOO_UNCERTAIN, design_of, told, uncertainty_of_patients, without_effects
+from rindices.preprocessing.design import (
+    TOO_UNCERTAIN,
+    design_of,
+    uncertainty_in_words,
+    uncertainty_of_patients,
+    without_effects,
+)
 
 N_CONTROLS, N_PATIENTS = 60, 40
 PATIENT = np.repeat([False, True], [N_CONTROLS, N_PATIENTS])
@@ -80,5 +86,5 @@ def test_what_is_left_is_what_preprocessing_leaves(correction):
 
 
 def test_it_is_told_with_a_remedy():
-    assert "1.8 times as uncertain" in told(1.8)
-    assert "Choose controls" in told(1.8)
+    assert "1.8 times as uncertain" in uncertainty_in_words(1.8)
+    assert "Choose controls" in uncertainty_in_words(1.8)

@@ -124,10 +124,10 @@ def test_a_correction_without_covariates_is_refused(regions):
         Preprocessing.fit(regions, None, Correction(site="site"))
 
 
-def test_the_row_of_a_head_without_size_is_that_of_the_whole_table(regions, table):
+def test_the_person_of_a_head_without_size_is_that_of_the_whole_table(regions, table):
     table.loc[77, "head"] = 0.0
     controls = np.arange(120) > 40
-    with pytest.raises(ValueError, match="it is 0 in row 77"):
+    with pytest.raises(ValueError, match="it is 0 for person 77"):
         Preprocessing.fit(regions[controls], table[controls], Correction(proportion="head"))
 
 

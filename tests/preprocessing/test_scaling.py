@@ -83,5 +83,5 @@ def test_heads_without_size_are_refused(heads, size):
     fitted = HeadSize.fit(heads, "icv")
     bad = heads.assign(icv=[1200.0, size, 1800.0])
     for attempt in (lambda: HeadSize.fit(bad, "icv"), lambda: fitted.transform(np.ones((3, 1)), bad)):
-        with pytest.raises(ValueError, match=rf"divided by 'icv', but it is {size:.0f} in row 1 \(1 such"):
+        with pytest.raises(ValueError, match=rf"divided by 'icv', but it is {size:.0f} for person 1 \(1 person in all"):
             attempt()

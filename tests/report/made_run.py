@@ -267,6 +267,12 @@ def add_visits(folder):
             drivers, index=False
         )
     change_summary(folder, visits=True)
+    record = folder / "people.csv"
+    if record.is_file():
+        rows = pd.read_csv(record, dtype={"participant_id": str}, keep_default_na=False)
+        rows = pd.concat([rows.assign(visit="bl"), rows[rows["used"]].assign(visit="m12")], ignore_index=True)
+        rows.to_csv(record, index=False)
+        change_summary(folder, n_read=len(rows))
 
 
 def balance_row(variable, kind, difference, p, imbalanced):

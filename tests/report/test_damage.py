@@ -1,5 +1,6 @@
 """A file that is missing or damaged is named, with what to do."""
 
+import hashlib
 import json
 import re
 
@@ -7,13 +8,13 @@ import pandas as pd
 import pytest
 
 from rindices.report import write_report
-from tests.report.made_run import REFITS, add_truth, change_summary, make_run
+from tests.report.made_run import REFITS, add_analyses, add_truth, change_summary, make_run
 
 
 @pytest.mark.parametrize("name", ["r_indices.csv", "patterns.csv", "selection.csv", "summary.json", "run.toml"])
 def test_missing_file_is_named_with_a_remedy(run, name):
     (run / name).unlink()
-    with pytest.raises(ValueError, match=rf"^{re.escape(name)} is missing in .*`rindices fit`"):
+    with pytest.raises(ValueError, match=rf"^{re.escape(name)} is missing in .*`rindices fit \.\.\. --overwrite`"):
         write_report(run)
     assert not (run / "report.html").exists()
 
@@ -36,7 +37,7 @@ def test_missing_file_is_named_with_a_remedy(run, name):
 )
 def test_damaged_file_is_named_with_a_remedy(run, name, content, expected):
     (run / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(ValueError, match=rf"^{re.escape(name)} in .*{expected}.*`rindices fit`"):
+    with pytest.raises(ValueError, match=rf"^{re.escape(name)} in .*{expected}.*`rindices fit \.\.\. --overwrite`"):
         write_report(run)
 
 
@@ -106,6 +107,53 @@ def test_damaged_truth_says_where(tmp_path, change, expected):
 def test_damaged_selection_says_where(run, change, expected):
     change(pd.read_csv(run / "selection.csv")).to_csv(run / "selection.csv", index=False)
     with pytest.raises(ValueError, match=rf"^selection.csv in .*{expected}"):
+        write_report(run)
+
+
+def without_row(folder, name, position=3):
+    """Delete a line of a table."""
+    lines = (folder / name).read_text().splitlines(keepends=True)
+    (folder / name).write_text("".join(lines[:position] + lines[position:][1:]))
+
+
+def shortened(folder, name):
+    """Leave nothing but the header."""
+    (folder / name).write_text((folder / name).read_text().partition("\n")[0] + "\n")
+
+
+def upside_down(folder, name):
+    """Turn the order of the rows round."""
+    header, *rows = (folder / name).read_text().splitlines()
+    (folder / name).write_text("\n".join([header, *reversed(rows)]) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "expected"),
+    [
+        ("r_indices.csv", without_row, "it has 39 people of the group control, but summary.json has 40"),
+        ("patterns.csv", without_row, "pattern 1 has 19 regions, but summary.json has 20"),
+        ("people.csv", without_row, r"\(participant sub-0002 has 0 rows in it and 1 there\)"),
+        ("people.csv", shortened, r"\(participant sub-0000 has 0 rows in it and 1 there\)"),
+        ("people.csv", lambda folder, name: without_row(folder, name, -1), "it has 116 rows, but .* says 117 were"),
+        ("z_scores.csv", without_row, "participant sub-0002 has 0 rows"),
+        ("variables.csv", without_row, "participant sub-0002 has 0 rows"),
+        ("variables.csv", upside_down, "its people are in another order"),
+        ("variables.csv", lambda folder, name: (folder / name).write_text(""), "not a table"),
+        ("variables.csv", lambda folder, name: (folder / name).write_text("age\n"), "'participant_id' is missing"),
+        ("variables.csv", lambda folder, name: (folder / name).write_bytes(b"participant_id\n\xff\n"), "not UTF-8"),
+        ("model.safetensors", lambda folder, name: (folder / name).write_text("other"), "not the model of this run"),
+    ],
+)
+def test_files_that_do_not_belong_together_are_refused(run, undrawn, name, change, expected):
+    add_analyses(run)
+    people = pd.read_csv(run / "r_indices.csv")["participant_id"]
+    for table in ("z_scores.csv", "variables.csv"):
+        people.to_csv(run / table, index=False)
+    (run / "model.safetensors").write_text("own")
+    change_summary(run, model_sha256=hashlib.sha256(b"own").hexdigest())
+    write_report(run, run / "sound.html")
+    change(run, name)
+    with pytest.raises(ValueError, match=rf"^{re.escape(name)} in .*{expected}.*--overwrite"):
         write_report(run)
 
 

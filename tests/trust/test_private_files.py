@@ -15,6 +15,7 @@ import pytest
 from rindices import files
 from rindices.cli import stopping
 from rindices.core import devices
+from rindices.errors import InputError
 from rindices.files import atomic_file, private_folder
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has other rights")
@@ -68,13 +69,22 @@ def test_names_cannot_be_foreseen_and_links_are_not_followed(tmp_path, monkeypat
     assert victim.read_text() == "precious"
 
 
-def test_a_link_in_the_place_of_a_result_is_replaced_not_followed(tmp_path):
+def test_a_link_of_somebody_else_in_the_place_of_a_result_is_refused(tmp_path, monkeypatch):
     victim, path = tmp_path / "victim", tmp_path / "scores.csv"
     victim.write_text("precious")
-    victim.chmod(0o600)
     path.symlink_to(victim)
+    monkeypatch.setattr(os, "getuid", lambda: path.lstat().st_uid + 1)
+    with pytest.raises(InputError, match="another user made"), atomic_file(path) as beside:
+        beside.write_text("new")
+    assert (victim.read_text(), path.is_symlink()) == ("precious", True)
+
+
+def test_a_link_that_comes_while_a_file_is_written_is_replaced_not_followed(tmp_path):
+    victim, path = tmp_path / "victim", tmp_path / "scores.csv"
+    victim.write_text("precious")
     with atomic_file(path) as beside:
         beside.write_text("new")
+        path.symlink_to(victim)
     assert (victim.read_text(), path.read_text(), path.is_symlink()) == ("precious", "new", False)
 
 

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import rindices
 from rindices.cli.console import console
+from rindices.errors import InputError
+from rindices.files import check_writable, refuse_same
+
+# How the files that commands write have to end.
+TABLE, PAGE, MODEL = (".csv",), (".html", ".htm"), (".safetensors",)
+
+
+class _Commands(TyperGroup):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse empty values: as a path they would be the current folder, and as names they would stand for none."""
+        for before, text in zip(["rindices", *args], args, strict=False):
+            joined = re.fullmatch(r"(--[a-z-]+)=\s*", text)
+            if joined or not text.strip():
+                ctx.fail(
+                    f"Found an empty value after {joined[1] if joined else before}. Fill it in, or leave it out. "
+                    "If it came from a variable of the shell, that is not set."
+                )
+        return super().parse_args(ctx, args)
+
 
 app = typer.Typer(
+    cls=_Commands,
     help="R-indices: how badly, and in how many ways, a disease changes each person's brain.",
     no_args_is_help=True,
     add_completion=False,
@@ -37,6 +59,43 @@ def argument(help: str) -> typer.models.ArgumentInfo:
 def option(help: str, default: str | bool = False, **limits: Any) -> typer.models.OptionInfo:
     """Return an option whose default is told in words, or not at all."""
     return typer.Option(help=help, show_default=default, **limits)
+
+
+def check_output(
+    path: Path | None, option: str, endings: tuple[str, ...], *inputs: Path, own: Path | None = None
+) -> None:
+    """Refuse, before any work is done, to write over what is read, a run's results or a file of another kind.
+
+    Parameters
+    ----------
+    path
+        The file to write, if any.
+    option
+        What named it.
+    endings
+        How its name has to end.
+    inputs
+        Files that are read.
+    own
+        The one result of a run that may be replaced.
+    """
+    from rindices.run_folder import run_around
+
+    if path is None:
+        return
+    check_writable(path, option)
+    refuse_same(path, *inputs, option=option)
+    run = run_around(path)
+    if run is not None and (own is None or path.resolve() != own.resolve()):
+        raise InputError(
+            f"{path} has the name of a result of the run in {run}.\nChoose another name or folder with {option}."
+        )
+    if not path.name.casefold().endswith(endings):
+        better = Path(path.name.removesuffix(".gz")).with_suffix(endings[0])
+        raise InputError(
+            f"{option} should be a file that ends in {' or '.join(endings)}, found {path}.\n"
+            f"Nothing else is written there: call it {better}, for example."
+        )
 
 
 Table = Annotated[Path, argument("Table of people: CSV, TSV, Excel or Parquet, one row a person.")]

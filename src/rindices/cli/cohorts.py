@@ -7,12 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from rindices.cli.application import Repetitions, Seed, Steps, app, argument, option
+from rindices.cli.application import TABLE, Repetitions, Seed, Steps, app, argument, check_output, option
 from rindices.cli.console import console, describe_cohort, describe_run
 from rindices.cli.fit import settings_of, train_and_write
 from rindices.cli.stopping import guarded
 from rindices.errors import InputError
-from rindices.files import check_writable, refuse_same
 
 # What `simulate_cohort` calls the options.
 _OPTIONS = {
@@ -30,8 +29,8 @@ _OPTIONS = {
 @guarded
 def simulate(
     kind: Annotated[str, argument("basic, overlap, scarce, noise, mild or null.")],
-    out: Annotated[Path, option("Table to write.")],
-    truth: Annotated[Path | None, option("Also write the true severities here.")] = None,
+    out: Annotated[Path, option("Table to write (.csv), replaced if it exists.")],
+    truth: Annotated[Path | None, option("Also write the true severities here (.csv), replaced if it exists.")] = None,
     controls: Annotated[int | None, option("Number of controls.", "492")] = None,
     patients: Annotated[int | None, option("Number of patients.", "900")] = None,
     patterns: Annotated[int, typer.Option(help="Number of disease patterns.")] = 3,
@@ -50,10 +49,8 @@ def simulate(
 
     matrix = None if correlation is None else _correlation(correlation)
     sources = [Path(path) for path in (own_controls, correlation) if path is not None]
-    for path in (out, truth):
-        if path is not None:
-            check_writable(path)
-            refuse_same(path, *sources)
+    check_output(out, "--out", TABLE, *sources)
+    check_output(truth, "--truth", TABLE, *sources)
     people = None if own_controls is None else read_table(own_controls)
     try:
         cohort = simulate_cohort(

@@ -17,8 +17,9 @@ from rindices.errors import counted, listed
 if TYPE_CHECKING:
     from rindices.cohort import Cohort
 
-console = Console(highlight=False, soft_wrap=True, markup=False)
-errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
+# What is shown holds ids and names of the user: neither markup nor emoji codes such as :x: are meant by them.
+console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
+errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 _json_lines = False
 
 

@@ -10,13 +10,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rindices.cli.application import Exclude, Figures, Model, ShowIds, Table, app, argument, option
+from rindices.cli.application import (
+    MODEL,
+    PAGE,
+    TABLE,
+    Exclude,
+    Figures,
+    Model,
+    ShowIds,
+    Table,
+    app,
+    argument,
+    check_output,
+    option,
+)
 from rindices.cli.bars import counting_bar
 from rindices.cli.console import console
 from rindices.cli.options import limits_of
 from rindices.cli.stopping import guarded
 from rindices.errors import InputError, counted, shown
-from rindices.files import check_folder, check_writable, refuse_same
+from rindices.files import check_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,13 +44,15 @@ if TYPE_CHECKING:
 def apply(
     model: Model,
     table: Table,
-    out: Annotated[Path, option("Table of R-indices to write.")],
+    out: Annotated[Path, option("Table of R-indices to write (.csv), replaced if it exists.")],
     exclude: Exclude = "",
     visit: Annotated[str | None, option("Column that tells a person's repeated visits apart.")] = None,
     new_sites: Annotated[
         str, typer.Option(help="People of sites that the model does not know: refuse, or leave uncorrected.")
     ] = "refuse",
-    report: Annotated[Path | None, option("Also write a report of these people here.")] = None,
+    report: Annotated[
+        Path | None, option("Also write a report of these people here (.html), replaced if it exists.")
+    ] = None,
     clinical: Annotated[str, option("For the report: columns of the table with clinical scores.")] = "",
     show_ids: ShowIds = False,
     figures: Figures = None,
@@ -53,10 +68,8 @@ def apply(
     if report is None and (show_ids or figures is not None):
         raise InputError("--show-ids and --figures are about the report.\nAsk for one with --report FILE.")
     check_folder(figures, "--figures")
-    for path in (out, report):
-        if path is not None:
-            check_writable(path)
-            refuse_same(path, file_and_sheet(table)[0], model)
+    for path, name, endings in ((out, "--out", TABLE), (report, "--report", PAGE)):
+        check_output(path, name, endings, file_and_sheet(table)[0], model)
     contract = Contract.from_json(read_header(model)["contract"])
     roles: dict[str, Any] = {"exclude": exclude, "visit": visit, "new_sites": new_sites, "clinical": clinical}
     with counting_bar("Scoring people", transient=True) as bar:
@@ -162,7 +175,7 @@ def _read_people(
 @guarded
 def import_official(
     file: Annotated[Path, argument("A checkpoint of the authors' package (.pt).")],
-    out: Annotated[Path, option("Model file to write, e.g. model.safetensors.")],
+    out: Annotated[Path, option("Model file to write (.safetensors), replaced if it exists.")],
     features: Annotated[str, option("Its regions in order: names, a file of names, or muse72.")],
     covariates: Annotated[str, option("Its covariates in order; for the published models sex,age.")] = "",
     entry: Annotated[int | None, option("Which entry of the checkpoint.", "the only one")] = None,
@@ -171,8 +184,7 @@ def import_official(
 
     Nothing in the checkpoint is run: a reader of our own takes numbers and plain containers, and refuses all else.
     """
-    check_writable(out)
-    refuse_same(out, file)
+    check_output(out, "--out", MODEL, file)
     from rindices.interop.imported import import_command
 
     done = import_command(file, out, features=features, covariates=covariates, entry=entry)
@@ -248,7 +260,9 @@ def _known(value: object) -> object:
 @guarded
 def report(
     folder: Annotated[Path, argument("A run folder.")],
-    out: Annotated[Path | None, option("File to write.", "report.html in the folder")] = None,
+    out: Annotated[
+        Path | None, option("File to write (.html), replaced if it exists.", "report.html in the folder")
+    ] = None,
     clinical: Annotated[
         Path | None, option("Table of clinical scores, joined by id; they become part of the run.")
     ] = None,
@@ -268,6 +282,7 @@ def report(
     from rindices.report import write_report
 
     check_folder(figures, "--figures")
+    check_output(out, "--out", PAGE, own=folder / "report.html")
     told: tuple[str, ...] = ()
     if atlas is not None or atlas_table is not None:
         console.print(_paint(folder, atlas, atlas_table))

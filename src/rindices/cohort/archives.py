@@ -8,14 +8,16 @@ from pathlib import Path
 
 from rindices.errors import InputError
 
-__all__ = ["check_workbook", "has_formulas"]
+__all__ = ["LARGEST_RATIO", "check_workbook", "has_formulas"]
 
 _OLD_OR_LOCKED = b"\xd0\xcf\x11\xe0"  # of .xls files, and of workbooks with a password
 _SHEETS = "xl/worksheets/"
 _SAVE_AGAIN = "Open it in the spreadsheet program and save it again, or save the table as 'CSV UTF-8'."
 # Sheets are read row by row; all else, such as the list of texts, is held in memory. Excel's own files are far smaller.
 _MOST_IN_SHEETS, _MOST_ELSEWHERE = 1_000_000_000, 100_000_000
-_LARGE, _LARGEST_RATIO = 10_000_000, 200  # real parts of workbooks pack to a fifth or a fiftieth
+_LARGE = 10_000_000
+# Tables of measures pack to a half or a tenth, parts of workbooks to a fiftieth: the rest was made to fill a memory.
+LARGEST_RATIO = 200
 
 
 def check_workbook(path: Path) -> None:
@@ -46,7 +48,7 @@ def check_workbook(path: Path) -> None:
         )
     sheets = sum(part.file_size for part in parts if part.filename.startswith(_SHEETS))
     others = sum(part.file_size for part in parts) - sheets
-    packed = [part.file_size > max(_LARGE, _LARGEST_RATIO * part.compress_size) for part in parts]
+    packed = [part.file_size > max(_LARGE, LARGEST_RATIO * part.compress_size) for part in parts]
     if sheets > _MOST_IN_SHEETS or others > _MOST_ELSEWHERE or any(packed):
         raise InputError(
             f"{path.name} unpacks to {(sheets + others) / 1e6:,.0f} MB, more than a table of people should need.\n"

@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.cells import Roster, has_numbers, read_roster, require_column, tidy_table
+from rindices.cohort.cells import (
+    MOSTLY_NUMBERS,
+    Roster,
+    has_numbers,
+    read_roster,
+    require_column,
+    share_of_numbers,
+    tidy_table,
+)
 from rindices.cohort.clinical import read_clinical
 from rindices.cohort.columns import BACKGROUND_NAMES, Names, choose_features
 from rindices.cohort.covariates import read_covariates
@@ -18,6 +26,7 @@ from rindices.cohort.labels import NO_LABEL, Groups, Labels, assign_groups
 from rindices.cohort.people import Cohort
 from rindices.cohort.roles import Roles
 from rindices.cohort.visits import Timeline, first_visits, read_timeline, years_since_first
+from rindices.errors import counted
 
 __all__ = ["Parts", "assemble", "read_parts"]
 
@@ -85,7 +94,7 @@ def read_parts(
 
 
 def assemble(parts: Parts, record: Record) -> tuple[Cohort, tuple[str, ...]]:
-    """Put together what is used of the table; return warnings about the time between visits as well."""
+    """Put together what is used of the table; return warnings about background and the time between visits as well."""
     used, roles = record.used, parts.roles
     ids, groups = parts.roster.ids[used], parts.groups
 
@@ -95,7 +104,8 @@ def assemble(parts: Parts, record: Record) -> tuple[Cohort, tuple[str, ...]]:
     def rows(part: pd.DataFrame) -> pd.DataFrame:
         return (part if used.all() else part[used]).set_axis(ids, axis=0)
 
-    background = rows(_background(parts))
+    known, odd = _background(parts)
+    background = rows(known)
     years, warnings = _years(parts, used, background)
     cohort = Cohort(
         features=rows(parts.features),
@@ -113,7 +123,7 @@ def assemble(parts: Parts, record: Record) -> tuple[Cohort, tuple[str, ...]]:
         site=None if roles.site is None else series(parts.covariates[roles.site], roles.site),
         background=background,
     )
-    return cohort, warnings
+    return cohort, (*odd, *warnings)
 
 
 def _years(
@@ -139,11 +149,27 @@ def _people(parts: Parts, record: Record) -> pd.DataFrame:
     return record.table(columns)
 
 
-def _background(parts: Parts) -> pd.DataFrame:
-    """Return the covariates, and columns such as age and sex that have no role, with their gaps."""
-    table = parts.table
-    usual = [name for name in _without_role(parts) if name.casefold() in BACKGROUND_NAMES]
-    return parts.covariates.assign(**{name: table[name] for name in usual if table[name].notna().any()})
+def _background(parts: Parts) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return the covariates, and columns such as age and sex that have no role, with their gaps; and warnings.
+
+    Text in a column that holds numbers otherwise is a gap.
+    """
+    columns, warnings = {}, []
+    for name in _without_role(parts):
+        column = parts.table[name]
+        if name.casefold() not in BACKGROUND_NAMES or not column.notna().any():
+            continue
+        if not has_numbers(column) and share_of_numbers(column) >= MOSTLY_NUMBERS:
+            numbers = pd.to_numeric(column, errors="coerce").astype(np.float64)
+            odd = np.flatnonzero(column.notna() & numbers.isna())
+            if len(odd):
+                cells = counted(len(odd), "cell")
+                warnings.append(
+                    f"{name} has text among its numbers ({cells}, row {parts.roster.rows[odd[0]]}): not used."
+                )
+                column = numbers
+        columns[name] = column
+    return parts.covariates.assign(**columns), tuple(warnings)
 
 
 def _without_role(parts: Parts) -> list[str]:

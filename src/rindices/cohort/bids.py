@@ -95,7 +95,7 @@ def read_source(
         Path(table): Path(table).name for table in join
     }
     as_text = tuple(dict.fromkeys((*text_columns, *((id_column,) if names else ()))))
-    frame, dictionary, files = _read(main, as_text)
+    frame, dictionary, files = _read(main, as_text, id_column)
     others = {table: _read(table, as_text) for table in names}
     notes: list[str] = []
     if visit_column is not None and visit_column not in frame.columns and others:
@@ -151,9 +151,11 @@ def _phenotype_tables(root: Path) -> list[Path]:
     return sorted(path for path in (root / _PHENOTYPE).glob("*.tsv") if path.is_file() and path.name[0] != ".")
 
 
-def _read(path: Path, text_columns: Sequence[str]) -> tuple[pd.DataFrame, Dictionary | None, tuple[Path, ...]]:
+def _read(
+    path: Path, text_columns: Sequence[str], ids: str | None = None
+) -> tuple[pd.DataFrame, Dictionary | None, tuple[Path, ...]]:
     """Read a table and, for a .tsv file, the dictionary beside it."""
-    frame = read_table(path, text_columns=text_columns)
+    frame = read_table(path, text_columns=text_columns, ids=ids)
     sidecar = _sidecar(path)
     if sidecar is None:
         return frame, None, (file_and_sheet(path)[0],)

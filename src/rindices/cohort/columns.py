@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
 from rindices.cohort.cells import MOSTLY_NUMBERS, Roster, has_numbers, share_of_numbers
-from rindices.cohort.gaps import refuse_text
-from rindices.cohort.spelling import spelled_numbers
-from rindices.errors import InputError, counted, did_you_mean, listed, shown
+from rindices.cohort.gaps import MIN_REGIONS, refuse_text
+from rindices.cohort.spelling import spelled_numbers, spelling_hint
+from rindices.errors import InputError, counted, did_you_mean, excluding, listed, shown
 
 __all__ = [
     "BACKGROUND_NAMES",
@@ -29,7 +29,6 @@ __all__ = [
     "warn_of_text",
 ]
 
-MIN_REGIONS = 4
 Names = str | Path | Sequence[str] | None
 
 BACKGROUND_NAMES = frozenset({"age", "sex", "gender", "site", "scanner", "icv", "tiv", "etiv", "education", "educ"})
@@ -156,6 +155,11 @@ def choose_features(
     usual = [name for name in free if is_region_name(name)]
     left_out = expand_names(wanted_names(exclude), columns, option="--exclude", pattern_columns=free)
     wanted = wanted_names(features)
+    if isinstance(features, str) and not wanted:
+        raise InputError(
+            f"--features names no regions, found {features!r}.\n"
+            "Name them, or leave out --features to take every column of numbers."
+        )
     chosen = [name for name in usual if name not in left_out and _looks_numeric(frame[name])]
     if wanted:
         chosen = list(
@@ -171,7 +175,7 @@ def choose_features(
             )
     chosen = [name for name in chosen if name not in left_out]
     texts = [frame[name] for name in chosen if not has_numbers(frame[name])]
-    refuse_text(texts, roster, kind="region" if wanted else "taken for a region", option="--exclude")
+    refuse_text(texts, roster, kind="region" if wanted else "taken for a region", n_regions=len(chosen))
     if len(chosen) < MIN_REGIONS:
         found = f"{len(chosen)}{': ' + listed(chosen) if chosen else ''}"
         because = "" if wanted else _lost(frame, roster, _spelled(frame, roles, exclude))
@@ -193,7 +197,9 @@ def warn_of_text(frame: pd.DataFrame, roles: Collection[str], exclude: Names = (
     hints = _spelled(frame, roles, exclude)
     if not hints:
         return ()
-    rule = next(iter(hints.values())).partition(":")[0]  # what is kept, as warnings are, quotes no cell
+    rule = (
+        next(iter(hints.values())).partition(":")[0].removesuffix(".")
+    )  # what is kept, as warnings are, quotes no cell
     return (f"Left out, because they hold text: {listed(hints)}. {rule}.",)
 
 
@@ -202,9 +208,12 @@ def _lost(frame: pd.DataFrame, roster: Roster, hints: Mapping[str, str]) -> str:
     if not hints:
         return ""
     name, hint = next(iter(hints.items()))
-    position = int(np.flatnonzero(frame[name].notna())[0])
+    cells = frame[name]
+    position = next(
+        (place for place, cell in enumerate(cells) if spelling_hint(str(cell)) == hint), int(cells.notna().argmax())
+    )
     others = f"s {name!r} and {len(hints) - 1} more hold" if len(hints) > 1 else f" {name!r} holds"
-    cell = f"{frame[name].iloc[position]!r} in row {roster.rows[position]}"
+    cell = f"{cells.iloc[position]!r} in row {roster.rows[position]}"
     return f" Column{others} text, such as {cell}.\n{hint}"
 
 
@@ -234,7 +243,7 @@ def check_constant(block: NDArray[np.float64], regions: Sequence[str], group: pd
         raise InputError(
             f"A region must vary among the controls, but {counted(len(names), 'region does', 'regions do')} not: "
             f"{listed(names)}.\nIn column {names[0]!r} {who} has the value {shown(float(controls[0, first]))}.\n"
-            f"Leave {'it' if len(names) == 1 else 'them'} out with --exclude {','.join(names[:20])}."
+            f"Leave {'it' if len(names) == 1 else 'them'} out with {excluding(names)}."
         )
 
 

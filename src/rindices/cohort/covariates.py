@@ -46,8 +46,27 @@ def read_covariates(
             if share_of_numbers(text_of(column)) >= MOSTLY_NUMBERS:
                 refuse_text([column], roster, kind="covariate")
             text = True
-        columns[name] = text_of(column).to_numpy() if text else column.to_numpy(dtype=np.float64)
+        cells = text_of(column) if text else column
+        if text:
+            _refuse_spellings(cells, roster)
+        columns[name] = cells.to_numpy() if text else cells.to_numpy(dtype=np.float64)
     return pd.DataFrame(columns, index=frame.index, columns=pd.Index(list(names), dtype=object))
+
+
+def _refuse_spellings(column: pd.Series, roster: Roster) -> None:
+    """Refuse categories that are the same but for capitals and blanks, which would be corrected for one by one."""
+    counts = column.value_counts()  # the most frequent first
+    usual: dict[str, str] = {}
+    for level in map(str, counts.index):
+        same = usual.setdefault(" ".join(level.split()).casefold(), level)
+        if same != level:
+            rows = np.flatnonzero((column == level).to_numpy())
+            raise InputError(
+                f"Column {str(column.name)!r} has {same!r} ({counted(int(counts[same]), 'person', 'people')}) and "
+                f"{level!r} ({counted(len(rows), 'person', 'people')}, the first in {roster.at(int(rows[0]))}), which "
+                "would count as two categories.\n"
+                f"Write both the same way, such as {same}."
+            )
 
 
 def _categories(column: pd.Series, roster: Roster) -> list[str]:

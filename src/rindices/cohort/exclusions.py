@@ -15,12 +15,13 @@ from rindices.cohort.plausible import impossible_covariate, impossible_regions
 from rindices.cohort.quality import find_outliers
 from rindices.errors import InputError, counted, listed, shown
 
-__all__ = ["Record", "leave_out_gaps", "leave_out_outliers", "leave_out_small_sites"]
+__all__ = ["Record", "leave_out_gaps", "leave_out_outliers", "leave_out_small_sites", "refuse_own_sites"]
 
 # The other reasons are "missing covariate" and "missing region".
 IMPOSSIBLE = "impossible value"
 OUTLIER = "outlier"
 SMALL_SITE = "site without enough controls"
+_PEOPLE_A_SITE = 3  # on average; with fewer, a column is something else than the site
 
 
 class Record:
@@ -87,6 +88,7 @@ def leave_out_gaps(
     roster: Roster,
     *,
     drop: bool,
+    proportion: str | None = None,
 ) -> None:
     """Leave out people with missing or impossible values, or refuse them.
 
@@ -102,12 +104,17 @@ def leave_out_gaps(
         Who sits in which row.
     drop
         Whether to leave people out; otherwise their cells are refused.
+    proportion
+        The covariate that regions will be divided by.
     """
     names, regions = [str(name) for name in covariates.columns], [str(name) for name in features.columns]
     block = features.to_numpy()
     numbers = [name for name in names if covariates[name].dtype.kind == "f"]
     values = covariates[numbers].to_numpy(dtype=np.float64)
-    odd = [impossible_covariate(name, values[:, position]) for position, name in enumerate(numbers)]
+    odd = [
+        impossible_covariate(name, values[:, position]) | ((values[:, position] <= 0) & (name == proportion))
+        for position, name in enumerate(numbers)
+    ]
     missing = (
         (covariates.isna().to_numpy(), names, "covariate"),
         (np.isnan(block), regions, "region"),
@@ -118,7 +125,7 @@ def leave_out_gaps(
     )
     if not drop:
         troubles = [trouble for bad, columns, kind in missing for trouble in gaps(bad, columns, roster, kind=kind)]
-        refuse([*troubles, *_impossible(wrong, roster)], option="--exclude", can_drop=True)
+        refuse([*troubles, *_impossible(wrong, roster, proportion)], n_regions=len(regions), can_drop=True)
     for bad, columns, kind in missing:
         if bad.any():
             record.note_cells(bad, columns, ["is missing"] * int(bad.sum()))
@@ -130,14 +137,14 @@ def leave_out_gaps(
 
 
 def _impossible(
-    parts: Sequence[tuple[NDArray[np.bool_], NDArray[np.float64], list[str]]], roster: Roster
+    parts: Sequence[tuple[NDArray[np.bool_], NDArray[np.float64], list[str]]], roster: Roster, proportion: str | None
 ) -> list[Trouble]:
     """Return the trouble with impossible covariates and regions; the columns of the latter can be done without."""
     bad, values = (np.column_stack([part[place] for part in parts]) for place in (0, 1))
     covariates, regions = parts[0][2], parts[1][2]
     return [
         trouble._replace(columns=tuple(name for name in trouble.columns if name not in covariates))
-        for trouble in impossible(bad, values, [*covariates, *regions], roster)
+        for trouble in impossible(bad, values, [*covariates, *regions], roster, proportion=proportion)
     ]
 
 
@@ -158,6 +165,19 @@ def leave_out_outliers(
     marked[positions] = outliers.marked()
     record.leave_out(marked, OUTLIER)
     return ()
+
+
+def refuse_own_sites(sites: pd.Series) -> None:
+    """Refuse a column in which nearly every person would have a site of their own."""
+    n_sites = sites.nunique()
+    if n_sites > len(sites) / _PEOPLE_A_SITE:
+        raise InputError(
+            f"Column {str(sites.name)!r} cannot be the site: it has {n_sites} different values for "
+            f"{counted(len(sites), 'person', 'people')}, so that many would have a site of their own "
+            f"(such as {listed(sites.dropna().unique()[:3])}).\n"
+            "Name the column of the site with --site; if it is the right one, leave out people of small sites with "
+            "--small-sites drop."
+        )
 
 
 def leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[np.bool_], *, drop: bool) -> None:

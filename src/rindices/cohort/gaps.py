@@ -12,11 +12,24 @@ from pandas.api.types import is_numeric_dtype
 
 from rindices.cohort.cells import Roster
 from rindices.cohort.spelling import spelling_hint
-from rindices.errors import InputError, counted, listed, shown
+from rindices.errors import InputError, counted, excluding, listed, shown
 
-__all__ = ["LARGEST", "Trouble", "gaps", "impossible", "number_block", "refuse", "refuse_gaps", "refuse_text"]
+__all__ = [
+    "LARGEST",
+    "MIN_REGIONS",
+    "SEX_NAMES",
+    "Trouble",
+    "gaps",
+    "impossible",
+    "number_block",
+    "refuse",
+    "refuse_gaps",
+    "refuse_text",
+]
 
 LARGEST = 1e15  # no measure of a brain or a person exceeds it in any unit; squares would overflow far beyond
+MIN_REGIONS = 4
+SEX_NAMES = frozenset({"sex", "gender"})  # numbers there are two codes
 _MOST_COLUMNS = 2  # of text, that get a line each
 
 
@@ -38,12 +51,10 @@ class Trouble(NamedTuple):
     verb: str = "Correct"
 
 
-def number_block(
-    frame: pd.DataFrame, columns: Sequence[str], roster: Roster, *, kind: str, option: str = ""
-) -> NDArray[np.float64]:
+def number_block(frame: pd.DataFrame, columns: Sequence[str], roster: Roster, *, kind: str) -> NDArray[np.float64]:
     """Return the columns as a float64 array, refusing text, missing and infinite cells, all of them at once.
 
-    ``kind`` says what the columns are in the message; ``option`` is the one that leaves a column out.
+    ``kind`` says what the columns are in the message.
     """
     texts = [frame[name] for name in columns if not is_numeric_dtype(frame[name])]
     troubles = _text(texts, roster, kind)
@@ -57,13 +68,13 @@ def number_block(
         missing = np.isnan(block)
     troubles += gaps(missing, columns, roster, kind=kind)
     troubles += gaps(np.abs(block) > LARGEST, columns, roster, kind=kind, adjective="Impossible")
-    refuse(troubles, option=option)
+    refuse(troubles)
     return block
 
 
-def refuse_text(columns: Sequence[pd.Series], roster: Roster, *, kind: str, option: str = "") -> None:
+def refuse_text(columns: Sequence[pd.Series], roster: Roster, *, kind: str, n_regions: int = 0) -> None:
     """Refuse columns that have cells of text, naming the first of each (an empty column passes)."""
-    refuse(_text(columns, roster, kind), option=option)
+    refuse(_text(columns, roster, kind), n_regions=n_regions)
 
 
 def refuse_gaps(
@@ -73,10 +84,11 @@ def refuse_gaps(
     refuse(gaps(bad, columns, roster, kind=kind, adjective=adjective))
 
 
-def refuse(troubles: Sequence[Trouble], *, option: str = "", can_drop: bool = False) -> None:
+def refuse(troubles: Sequence[Trouble], *, n_regions: int = 0, can_drop: bool = False) -> None:
     """Refuse a table with troubles, telling all of them; without any it passes.
 
-    ``option`` is the one that leaves columns out; ``can_drop`` tells that ``--drop-missing`` would leave people out.
+    Of ``n_regions`` those with troubles may be left out, if enough remain; ``can_drop`` tells that ``--drop-missing``
+    would leave people out.
     """
     if not troubles:
         return
@@ -87,8 +99,8 @@ def refuse(troubles: Sequence[Trouble], *, option: str = "", can_drop: bool = Fa
     elif "Fill in" in verbs:
         ways.append("remove these people")
     names = list(dict.fromkeys(name for trouble in troubles for name in trouble.columns))
-    if option and names:
-        ways.append(f"leave the column{'s' if len(names) > 1 else ''} out with {option} {','.join(names[:20])}")
+    if names and n_regions - len(names) >= MIN_REGIONS:
+        ways.append(f"leave the column{'s' if len(names) > 1 else ''} out with {excluding(names)}")
     remedy = ways[0] if len(ways) == 1 else f"{', '.join(ways[:-1])}, or {ways[-1]}"
     raise InputError("\n".join([*(trouble.sentences for trouble in troubles), f"{remedy}."]))
 
@@ -103,10 +115,14 @@ def gaps(
     names = listed(f"{name} ({counted(number, 'person', 'people')})" for name, number in counts.items())
     first = next(iter(counts))
     position = int(np.flatnonzero(bad[:, list(columns).index(first)])[0])
+    notes = np.flatnonzero(bad.all(axis=1))
+    note = ""
+    if len(notes) and kind == "region" and adjective == "Missing":
+        note = f" There is no region at all in {roster.at(int(notes[0]))}: is it a note below the table?"
     return [
         Trouble(
             f"{adjective} values in {counted(len(counts), f'{kind} column')}: {names}. "
-            f"The first is in column {first!r}, {roster.at(position)}.",
+            f"The first is in column {first!r}, {roster.at(position)}.{note}",
             () if kind == "covariate" else tuple(counts),
             "Fill in" if adjective == "Missing" else "Correct",
         )
@@ -114,9 +130,17 @@ def gaps(
 
 
 def impossible(
-    bad: NDArray[np.bool_], values: NDArray[np.float64], columns: Sequence[str], roster: Roster
+    bad: NDArray[np.bool_],
+    values: NDArray[np.float64],
+    columns: Sequence[str],
+    roster: Roster,
+    *,
+    proportion: str | None = None,
 ) -> list[Trouble]:
-    """Return the trouble with values that no measurement gives, such as a head size of 0, naming the cells."""
+    """Return the trouble with values that no measurement gives, such as a head size of 0, naming the cells.
+
+    Regions will be divided by ``proportion``.
+    """
     rows, positions = np.nonzero(bad)
     if not len(rows):
         return []
@@ -128,16 +152,20 @@ def impossible(
     names = tuple(dict.fromkeys(columns[position] for position in positions.tolist()))
     told = f"Impossible values in {counted(len(names), 'column')} ({counted(len(rows), 'cell')}): "
     reasons = dict.fromkeys(
-        _reason(columns[position], float(values[row, position]))
+        _reason(columns[position], float(values[row, position]), proportion)
         for row, position in zip(rows.tolist(), positions.tolist(), strict=True)
     )
     why = f"They are {', or '.join(reasons)}. Are they codes for missing values?"
     return [Trouble(f"{told}{', '.join(cells)}{more}.\n{why}", names)]
 
 
-def _reason(column: str, value: float) -> str:
+def _reason(column: str, value: float, proportion: str | None) -> str:
     if abs(value) > LARGEST:
         return "larger than any measure"
+    if column == proportion and value <= 0:
+        return f"not above 0, but regions are divided by {column} (--proportion), which should be a head size"
+    if column.casefold() in SEX_NAMES:
+        return f"values besides the two most frequent of {column}"
     return "no possible age" if column.casefold() == "age" else "negative or next to 0, where nearly all are far above"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, count
 from pathlib import Path
 
 import pandas as pd
@@ -30,5 +31,14 @@ def named_columns(header: Sequence[str], path: Path) -> tuple[list[str], list[st
             f"Column names must differ, but {path.name} has {listed(map(repr, repeated))} more than once "
             f"({repeated[0]!r} is column {listed(places, joiner=' and ')}).\nRename or remove the repeated columns."
         )
-    names = [name or f"Unnamed: {position}" for position, name in enumerate(header)]
+    taken = set(header)
+    names = [name or _free_name(f"Unnamed: {position}", taken) for position, name in enumerate(header)]
     return names, [name for name, own in zip(names, header, strict=True) if not own]
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    """Return a name that no column has; a table that was saved twice has the names of the first time."""
+    others = (f"{name}.{number}" for number in count(1))
+    free = next(other for other in chain([name], others) if other not in taken)
+    taken.add(free)
+    return free

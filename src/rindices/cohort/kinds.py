@@ -10,6 +10,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from rindices.cohort.cells import MOSTLY_NUMBERS, text_of, with_numbers, with_points
+from rindices.errors import InputError
 
 __all__ = ["Kinds", "RowSource", "find_kinds"]
 
@@ -23,6 +24,8 @@ class RowSource(Protocol):
         All columns, and those that have no name of their own.
     decimal_comma
         Whether decimals may have a comma.
+    has_commas
+        Whether there are decimals with a comma.
     zeros
         Columns that may have whole numbers with leading zeros.
     """
@@ -30,6 +33,7 @@ class RowSource(Protocol):
     names: list[str]
     unnamed: list[str]
     decimal_comma: bool
+    has_commas: bool
     zeros: list[str]
 
     def frames(self, columns: Collection[str] | None = None, as_text: Collection[str] = ()) -> Iterator[pd.DataFrame]:
@@ -77,6 +81,8 @@ class _Tally:
     def __init__(self) -> None:
         self.numbers_read, self.blocks_of_numbers, self.all_whole = 0, 0, True
         self.texts, self.number_texts, self.zeros, self.truth = 0, 0, False, False
+        self.thousands: tuple[int, str] | None = None
+        self.whole, self.commas, self.points = False, False, False
 
     def add(self, column: pd.Series, decimal_comma: bool) -> None:
         if is_numeric_dtype(column) and not is_bool_dtype(column):
@@ -92,6 +98,28 @@ class _Tally:
             points = with_points(text) if decimal_comma else text
             self.number_texts += int(pd.to_numeric(points, errors="coerce").notna().sum())
             self.zeros = self.zeros or bool(text.str.fullmatch(r"[+-]?0\d+").any())
+            if decimal_comma:
+                self._look_for_thousands(text)
+
+    def _look_for_thousands(self, text: pd.Series) -> None:
+        thousands = text.str.fullmatch(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+")
+        if self.thousands is None and thousands.any():
+            first = int(thousands.to_numpy().argmax())
+            self.thousands = int(text.index[first]) + 2, str(text.iloc[first])
+        self.whole = self.whole or bool(text.str.fullmatch(r"[+-]?\d+").any())
+        self.commas = self.commas or bool(text.str.fullmatch(r"[+-]?[\d.]*\d,\d+").any())
+        self.points = self.points or bool((text.str.fullmatch(r"[+-]?\d*\.\d+") & ~thousands).any())
+
+    def refuse_thousands(self, name: str) -> None:
+        """Refuse a column in which the point of 1.023 stands for thousands, as far as its other cells tell."""
+        if self.thousands is None or not (self.commas or (self.whole and not self.points)):
+            return
+        row, cell = self.thousands
+        raise InputError(
+            f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to stand for "
+            f"thousands.\nWrite numbers without separators of thousands, here {cell.replace('.', '')}, in all cells "
+            f"(or decimals with a comma, {cell.replace('.', ',', 1)}, if that is meant)."
+        )
 
     def is_unclear(self, may_have_zeros: bool) -> bool:
         """Whether cells that were read as numbers or truth values must be seen as they are written."""
@@ -133,6 +161,9 @@ def find_kinds(source: RowSource, text_columns: Collection[str]) -> tuple[Kinds,
         tallies |= again
         if kept is not None and as_written is not None:
             kept = kept.assign(**{name: as_written[name] for name in unclear})
+    if source.has_commas:
+        for name, tally in tallies.items():
+            tally.refuse_thousands(name)
     words = {name: tally for name, tally in tallies.items() if not tally.is_number}
     text = frozenset({*words} | {name for name in source.names if name in text_columns})
     points = {name for name, tally in words.items() if source.decimal_comma and tally.is_mostly_numbers}

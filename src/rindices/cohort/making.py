@@ -16,11 +16,17 @@ from rindices.cohort.clinical import warn_of_clinical
 from rindices.cohort.columns import Names, check_constant, wanted_names, warn_of_text
 from rindices.cohort.covariates import check_covariates
 from rindices.cohort.dictionary import Dictionary, read_dictionary, unit_of
-from rindices.cohort.exclusions import Record, leave_out_gaps, leave_out_outliers, leave_out_small_sites
+from rindices.cohort.exclusions import (
+    Record,
+    leave_out_gaps,
+    leave_out_outliers,
+    leave_out_small_sites,
+    refuse_own_sites,
+)
 from rindices.cohort.labels import Labels, check_group_sizes, warn_of_others
 from rindices.cohort.overlap import refuse_apart, warn_of_background
 from rindices.cohort.people import Cohort
-from rindices.cohort.plausible import warn_of_scores
+from rindices.cohort.plausible import warn_of_many, warn_of_scores
 from rindices.cohort.roles import assign_roles, explained
 from rindices.cohort.workbooks import file_and_sheet
 from rindices.errors import InputError, listed
@@ -181,7 +187,8 @@ def make_cohort(
     categories = () if dictionary is None else dictionary.categories
     parts = read_parts(frame, roles, control, patients, features, exclude, categories)
     record = Record(len(parts.table))
-    far = _leave_out(parts, record, missing=drop_missing, outliers=drop_outliers, sites=small_sites == "drop")
+    leave_out_gaps(record, parts.features, parts.covariates, parts.roster, drop=drop_missing, proportion=proportion)
+    far = _leave_out(parts, record, outliers=drop_outliers, sites=small_sites == "drop")
     cohort, doubts = assemble(parts, record)
     unit = None if dictionary is None else unit_of(dictionary, list(cohort.features.columns))
     lost = () if wanted_names(features) else warn_of_text(parts.table, roles.taken(categories), exclude)
@@ -190,14 +197,15 @@ def make_cohort(
     return replace(cohort, warnings=warnings, source=source, unit=unit)
 
 
-def _leave_out(parts: Parts, record: Record, *, missing: bool, outliers: bool, sites: bool) -> tuple[str, ...]:
-    """Leave out who is to be left out, refuse what cannot be used, and return warnings of outliers."""
-    leave_out_gaps(record, parts.features, parts.covariates, parts.roster, drop=missing)
+def _leave_out(parts: Parts, record: Record, *, outliers: bool, sites: bool) -> tuple[str, ...]:
+    """Leave out who else is to be left out, refuse groups and sites too small, and return warnings of outliers."""
     check_group_sizes(parts.groups, parts.learned_from(record), *record.warning())
     far = leave_out_outliers(record, parts.features, parts.groups.group, parts.roster, drop=outliers)
     if parts.roles.site is not None:
         place, used = parts.covariates[parts.roles.site], parts.learned_from(record)
         controls, patients = ((parts.groups.group == name).to_numpy() & used for name in ("control", "patient"))
+        if not sites:
+            refuse_own_sites(place[used])
         refuse_apart(parts.roles.site, place[controls].to_numpy(), place[patients].to_numpy())
         leave_out_small_sites(record, place, controls, drop=sites)
     check_group_sizes(parts.groups, parts.learned_from(record), *record.warning())
@@ -216,6 +224,7 @@ def _checked(cohort: Cohort, site: str | None, proportion: str | None) -> tuple[
         *check_covariates(cohort.covariates, learned, site=site, proportion=proportion),
         *warn_of_background(others, learned),
         *warn_of_scores(block, regions, learned),
+        *warn_of_many(len(regions)),
         *warn_of_clinical(cohort.clinical),
     )
 

@@ -22,7 +22,7 @@ from rindices.cohort.gaps import number_block
 from rindices.cohort.labels import NO_LABEL, groups_of, label_text
 from rindices.cohort.units import check_units
 from rindices.cohort.visits import first_visits, read_timeline, years_since_first
-from rindices.errors import InputError, counted, did_you_mean, listed
+from rindices.errors import InputError, counted, did_you_mean, excluding, listed
 
 __all__ = ["People", "check_people", "read_people", "training_range"]
 
@@ -232,7 +232,7 @@ def _check_columns(
         raise InputError(
             f"The table has {counted(len(extra), 'column')} of numbers that the model does not know: {listed(extra)}.\n"
             f"Expected the {counted(len(contract.features), 'region')} of the training table and nothing besides.\n"
-            f"If they are not needed, leave them out with --exclude {','.join(extra[:20])}"
+            f"If they are not needed, leave them out with {excluding(extra)}."
         )
     return scores
 

@@ -96,7 +96,8 @@ def group_separation(controls: NDArray, patients: NDArray) -> bool:
     """Tell whether a covariate alone nearly separates the groups.
 
     Numbers: the area under the ROC curve is at least 0.95 (or at most 0.05). Categories: guessing each category's
-    commoner group is right in at least 95 % and halves the errors of always guessing the larger group.
+    commoner group is right in at least 95 % and halves the errors of always guessing the larger group. Where hardly
+    two people share a category, nothing is known of it.
 
     Examples
     --------
@@ -111,6 +112,8 @@ def group_separation(controls: NDArray, patients: NDArray) -> bool:
         return bool(max(area, 1 - area) >= SEPARATING_AUC)
     is_patient = np.repeat([0, 1], [n_controls, n_patients])
     table = pd.crosstab(together.to_numpy(), is_patient).to_numpy()
+    if len(table) > len(together) / 2:
+        return False
     accuracy = table.max(axis=1).sum() / table.sum()
     base = max(n_controls, n_patients) / (n_controls + n_patients)
     return bool(accuracy >= SEPARATING_ACCURACY and 1 - accuracy <= (1 - base) / 2)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 from rindices.cohort.bids import is_plain_table
 from rindices.cohort.columns import Names
 from rindices.cohort.contract import Contract
 from rindices.cohort.labels import CONTROL_NAMES, NO_LABEL, label_text
 from rindices.cohort.new_people import People, check_people, read_people, training_range
-from rindices.cohort.tables import Table
+from rindices.cohort.tables import Table, changed_meanwhile
 from rindices.cohort.units import UnitDoubts
 from rindices.errors import InputError
 
@@ -48,10 +48,14 @@ def people_in_blocks(
     def whole() -> People:
         return read_people(path, contract, exclude=exclude, new_sites=new_sites)
 
+    def refuse() -> NoReturn:
+        whole()
+        raise changed_meanwhile(Path(path))  # or the whole table would have been refused
+
     if not is_plain_table(Path(path)):
         yield whole()
         return
-    table = Table(path, text_columns=(contract.id_column, contract.diagnosis_column))
+    table = Table(path, text_columns=(contract.id_column, contract.diagnosis_column), ids=contract.id_column)
     if contract.visit_column in table.columns:
         yield whole()
         return
@@ -63,14 +67,14 @@ def people_in_blocks(
             whole()
             raise
         if not ids.isdisjoint(people.features.index):
-            whole()
+            refuse()
         ids.update(people.features.index)
         doubts.add(people.features.to_numpy())
         yield people
         if progress is not None:
             progress(int(block.index[-1]) + 1, table.n_rows)
     if doubts.any():
-        whole()
+        refuse()
 
 
 def _with_labels(contract: Contract, table: Table) -> Contract:

@@ -9,16 +9,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.gaps import LARGEST
+from rindices.cohort.gaps import LARGEST, SEX_NAMES
 from rindices.cohort.overlap import group_separation
 from rindices.errors import listed
 
-__all__ = ["impossible_covariate", "impossible_regions", "warn_of_scores"]
+__all__ = ["impossible_covariate", "impossible_regions", "warn_of_many", "warn_of_scores"]
 
 _FEW = 0.02  # where more values than this share are negative or 0, they are ordinary
 _WELL_ABOVE = 0.5  # a size has its 5 % quantile above this share of its median; lesions and scores have not
 _NEXT_TO_NOTHING = 0.1  # share of the median: no head is a tenth of another's
 _OLDEST = 120.0
+_MANY_REGIONS = 1000
 _LARGE = 100.0  # whole numbers below are counts and codes, where 0 is ordinary: years of education, sex
 # Usual clinical columns, which are numbers but no brain regions.
 _CLINICAL = re.compile(
@@ -50,10 +51,14 @@ def impossible_regions(block: NDArray[np.float64]) -> NDArray[np.bool_]:
 def impossible_covariate(name: str, values: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Mark infinite values, impossible ages, negative values, and next to nothing where nearly all have much.
 
+    Of numbers for the sex only two are codes: others are marked.
+
     Examples
     --------
     >>> impossible_covariate("age", np.array([61.0, 250.0, -1.0])).tolist()
     [False, True, True]
+    >>> impossible_covariate("Sex", np.array([0.0, 1.0, 9.0, 1.0, 0.0])).tolist()
+    [False, False, True, False, False]
     """
     bad, known = np.abs(values) > LARGEST, values[np.isfinite(values)]
     if not len(known):
@@ -62,6 +67,9 @@ def impossible_covariate(name: str, values: NDArray[np.float64]) -> NDArray[np.b
         bad |= values < 0
         # A larger median means months or days.
         bad |= (values > _OLDEST) & bool(np.median(known) <= _OLDEST)
+    elif name.casefold() in SEX_NAMES:
+        codes = pd.Series(known).value_counts().index[:2]
+        bad |= np.isfinite(values) & ~np.isin(values, codes)
     elif _is_size(known):
         whole_and_small = np.median(known) < _LARGE and bool((known == np.rint(known)).all())
         bad |= values < (0.0 if whole_and_small else _NEXT_TO_NOTHING * np.median(known))
@@ -71,6 +79,22 @@ def impossible_covariate(name: str, values: NDArray[np.float64]) -> NDArray[np.b
 def _is_size(known: NDArray[np.float64]) -> bool:
     median = float(np.median(known))
     return bool(median > 0 and np.mean(known <= 0) <= _FEW and np.quantile(known, 0.05) >= _WELL_ABOVE * median)
+
+
+def warn_of_many(n_regions: int) -> tuple[str, ...]:
+    """Warn of more regions than the method is meant for.
+
+    Examples
+    --------
+    >>> len(warn_of_many(150)), len(warn_of_many(5000))
+    (0, 1)
+    """
+    if n_regions <= _MANY_REGIONS:
+        return ()
+    return (
+        f"{n_regions:,} regions are many: time and memory grow with their number, and the method is meant for 70 to "
+        "200. Choose regions of an atlas with --features.",
+    )
 
 
 def warn_of_scores(block: NDArray[np.float64], regions: Sequence[str], group: pd.Series) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from rindices.cohort.workbooks import WORKBOOKS, Workbook, file_and_sheet
 from rindices.errors import InputError, listed
 from rindices.formulas import plain_cells
 
-__all__ = ["Table", "read_table"]
+__all__ = ["Table", "changed_meanwhile", "read_table"]
 
 _OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
 _AS_TEXT = ("participant_id", "diagnosis")
@@ -31,6 +31,8 @@ class Table:
         The file; see `read_table`.
     text_columns
         Columns that always stay text.
+    ids
+        The column of ids, if words such as ``NA`` in it are to be refused.
 
     Attributes
     ----------
@@ -54,7 +56,8 @@ class Table:
     [2]
     """
 
-    def __init__(self, path: str | Path, *, text_columns: Sequence[str] = _AS_TEXT) -> None:
+    def __init__(self, path: str | Path, *, text_columns: Sequence[str] = _AS_TEXT, ids: str | None = None) -> None:
+        self._ids = ids
         self._path, _ = file_and_sheet(path)
         self._stamp = self._state()
         self._source = _opened(path, text_columns)
@@ -66,17 +69,15 @@ class Table:
 
         Rows without a single cell are left out.
         """
-        frames = self._frames(columns)
         n_people = 0
-        for frame in frames:
+        for frame in self._frames(columns):
             block = plain_cells(self._kinds.convert(frame)).dropna(how="all")
+            self._refuse_words(frame, block)
             n_people += len(block)
             if len(block):
                 yield block
         if self._state() != self._stamp:
-            raise InputError(
-                f"{self._path.name} changed while it was read.\nRepeat the command when nobody is writing to it."
-            )
+            raise changed_meanwhile(self._path)
         if not n_people and columns is None:
             raise InputError(f"{self._path.name} has a header but no people below it.\nExpected one row per person.")
 
@@ -84,6 +85,18 @@ class Table:
         if self._rows is None:
             return self._source.frames(columns, self._kinds.spelled)
         return iter([self._rows if columns is None else self._rows[list(columns)]])
+
+    def _refuse_words(self, frame: pd.DataFrame, block: pd.DataFrame) -> None:
+        """Refuse ids that are words for missing values, which the block has as gaps."""
+        if self._ids not in block:
+            return
+        words = frame.loc[block.index[block[self._ids].isna()], self._ids].dropna().astype(str).str.strip()
+        words = words[words != ""]
+        if len(words):
+            raise InputError(
+                f"Every person needs an id, but column {self._ids!r} holds {words.iloc[0]!r} in row "
+                f"{words.index[0] + 2}, which counts as empty.\nFill in the ids or remove these rows."
+            )
 
     def _state(self) -> tuple[int, int] | None:
         try:
@@ -93,7 +106,12 @@ class Table:
         return status.st_size, status.st_mtime_ns
 
 
-def read_table(path: str | Path, *, text_columns: Sequence[str] = _AS_TEXT) -> pd.DataFrame:
+def changed_meanwhile(path: Path) -> InputError:
+    """Return the error of a file that is not what it was when it was opened."""
+    return InputError(f"{path.name} changed while it was read.\nRepeat the command when nobody is writing to it.")
+
+
+def read_table(path: str | Path, *, text_columns: Sequence[str] = _AS_TEXT, ids: str | None = None) -> pd.DataFrame:
     r"""Read a table of people from a .csv, .tsv, .txt (also with .gz), .xlsx or .parquet file.
 
     A column becomes numbers if every cell that is not missing reads as a number; otherwise it stays text.
@@ -105,6 +123,8 @@ def read_table(path: str | Path, *, text_columns: Sequence[str] = _AS_TEXT) -> p
         The file; its extension says the format. A sheet of a workbook is named after it: ``people.xlsx#Baseline``.
     text_columns
         Columns that always stay text, so that the id ``001`` does not become 1.
+    ids
+        The column of ids, if words such as ``NA`` in it are to be refused.
 
     Returns
     -------
@@ -125,7 +145,7 @@ def read_table(path: str | Path, *, text_columns: Sequence[str] = _AS_TEXT) -> p
     ...     read_table(path).values.tolist()
     [['001', 61.5]]
     """
-    blocks = list(Table(path, text_columns=text_columns).blocks())
+    blocks = list(Table(path, text_columns=text_columns, ids=ids).blocks())
     return blocks[0] if len(blocks) == 1 else pd.concat(blocks)
 
 

@@ -14,13 +14,14 @@ import re
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import repeat
+from itertools import chain, repeat
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
 import numpy as np
 import pandas as pd
 
+from rindices.cohort.archives import LARGEST_RATIO
 from rindices.cohort.cells import MISSING_TEXT
 from rindices.cohort.headers import named_columns
 from rindices.cohort.text_rows import (
@@ -28,6 +29,7 @@ from rindices.cohort.text_rows import (
     RowLengths,
     end_of_rows,
     has_decimal_comma,
+    lines_above,
     separator_of,
     split_header,
     zeros_in,
@@ -40,9 +42,9 @@ __all__ = ["TextFile"]
 _EXACT: Literal["round_trip"] | None = "round_trip" if pd.__version__.startswith("2.") else None
 BLOCK = 8_000_000  # characters at a time
 _LONGEST_ROW = 64_000_000
-# Tables of measures pack to a half or a tenth. What unpacks to more than this was made to fill a memory.
-_MOST_UNPACKED, _LARGEST_RATIO = 200_000_000, 100
+_MOST_UNPACKED = 200_000_000  # unless the packed file is large, too
 _BLANK_LINES = re.compile(rb"(?: *\n)+(?: *\Z)?| *\Z")
+_DAMAGE = "\ufffd"  # what stands for a sign that cannot be read
 _WORKBOOKS = (b"PK", b"\xd0\xcf")
 _NO_TEXT = bytes(sign for sign in range(32) if sign not in b"\t\n\v\f\r\x1a")  # Ctrl-Z ends old DOS files
 
@@ -65,6 +67,8 @@ class TextFile:
         The columns without a name.
     decimal_comma
         Whether decimals may have a comma, because no comma separates the cells.
+    has_commas
+        Whether there are such decimals.
     zeros
         Columns that may have whole numbers with leading zeros, which are codes.
 
@@ -75,15 +79,16 @@ class TextFile:
     """
 
     def __init__(self, path: Path, kind: str) -> None:
-        self.path, self._kind = path, kind
+        self.path, self._kind, self._errors = path, kind, "strict"
         with _failures_told(path):
             self._encoding = self._encoding_of()
             try:
                 self._survey()
             except UnicodeDecodeError:
+                self._refuse_damage()
                 self._encoding = "latin-1"
                 self._survey()
-        self.decimal_comma = self._separator != ","
+        self.decimal_comma, self.has_commas = self._separator != ",", self._decimal == ","
 
     def frames(self, columns: Collection[str] | None = None, as_text: Collection[str] = ()) -> Iterator[pd.DataFrame]:
         """Yield the rows, block after block; the index counts the lines below the header from 0.
@@ -127,25 +132,28 @@ class TextFile:
         self.zeros = [name for position, name in enumerate(self.names) if position in zeros]
 
     def _read_header(self, data: bytes) -> None:
-        body = data.lstrip(b"\n")
-        self._skipped = len(data) - len(body)
-        text = body.decode()
-        header, length = split_header(text, self._separator)
+        text = data.decode()
+        above = lines_above(text)
+        self._skipped = text.count("\n", 0, above)
+        header, length = split_header(text[above:], self._separator)
         self.names, self.unnamed = named_columns(header, self.path)
-        self._head = self._skipped + len(text[:length].encode())
+        self._head = len(text[: above + length].encode())
 
     def _pieces(self) -> Iterator[str]:
         """Yield the text in pieces that end where a row ends; the first has the header."""
-        rest, known = "", False
-        for more in self._texts(repeat(BLOCK)):
+        rest, known, above = "", False, 0
+        for more in chain(self._texts(repeat(BLOCK)), [""]):
             rest += more
             if "\0" in more:
                 raise self._no_text()
-            if not known and rest.strip():
-                self._separator, self._spaced = separator_of(rest, self._kind)
-                known = True
+            if not known:
+                above = lines_above(rest)
+                # What may be a title is told by the line below it.
+                known = rest.count("\n", above) > 1 or (not more and bool(rest[above:].strip(" ,;\t\n")))
+                if known:
+                    self._separator, self._spaced = separator_of(rest[above:], self._kind)
             end = end_of_rows(rest, None if self._spaced else self._separator) if known else 0
-            if rest[:end].strip() or (end and self._cuts):
+            if rest[above:end].strip() or (end and self._cuts):
                 yield rest[:end]
                 rest = rest[end:]
             elif len(rest) > _LONGEST_ROW:
@@ -161,20 +169,35 @@ class TextFile:
     def _texts(self, sizes: Sequence[int] | repeat[int]) -> Iterator[str]:
         """Yield pieces of the text of these sizes, with line ends as line feeds."""
         total, packed = 0, self.path.stat().st_size
-        most = max(_MOST_UNPACKED, _LARGEST_RATIO * packed) if self._is_packed else None
-        errors = "replace" if self._encoding == "utf-16" else "strict"
-        with self._open() as raw, io.TextIOWrapper(raw, self._encoding, errors=errors) as text:
+        most = max(_MOST_UNPACKED, LARGEST_RATIO * packed) if self._is_packed else None
+        with self._open() as raw, io.TextIOWrapper(raw, self._encoding, errors=self._errors) as text:
             for size in sizes:
                 piece = text.read(size)
                 total += len(piece)
                 if most is not None and total > most:
                     raise InputError(
-                        f"{self.path.name} unpacks to more than {_LARGEST_RATIO} times its size, which no table of "
+                        f"{self.path.name} unpacks to more than {LARGEST_RATIO} times its size, which no table of "
                         "measures does.\nUnpack it, look what it holds, and give the unpacked table."
                     )
                 if not piece:
                     return
                 yield piece
+
+    def _refuse_damage(self) -> None:
+        """Refuse text with signs that its encoding has not; without any beyond ASCII it has, it may be Latin-1."""
+        self._encoding, self._errors = self._encoding.removesuffix("-sig"), "replace"
+        row, lines, is_unicode = 0, 1, self._encoding == "utf-16"
+        for text in self._texts(repeat(BLOCK)):
+            place = text.find(_DAMAGE)
+            row = row or (lines + text.count("\n", 0, place) if place >= 0 else 0)
+            lines += text.count("\n")
+            is_unicode = is_unicode or re.search(rf"[^\x00-\x7f{_DAMAGE}]", text) is not None
+        if is_unicode:
+            raise InputError(
+                f"{self.path.name} is damaged: row {row} has a sign that cannot be read as {self._encoding.upper()}, "
+                "as the others can.\nCorrect that row, and save the table as 'CSV UTF-8' in the spreadsheet program."
+            )
+        self._errors = "strict"
 
     def _encoded(self, text: str) -> bytes:
         data = text.encode()
@@ -220,7 +243,7 @@ class TextFile:
             index_col=False,
             dtype=dict.fromkeys([name for name in wanted if name in as_text], str),
             keep_default_na=False,
-            na_values=sorted(MISSING_TEXT),
+            na_values={name: sorted(MISSING_TEXT) for name in wanted if name not in as_text},
             decimal=self._decimal,
             float_precision=_EXACT,
             skip_blank_lines=False,

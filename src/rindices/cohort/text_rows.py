@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ __all__ = [
     "RowLengths",
     "end_of_rows",
     "has_decimal_comma",
+    "lines_above",
     "separator_of",
     "split_header",
     "zeros_in",
@@ -27,15 +30,42 @@ __all__ = [
 KINDS_OF_FILES = ".csv, .tsv, .txt, .xlsx or .parquet"
 USUAL_SEPARATOR = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 _SEPARATOR_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_EXCEL = re.compile(r'"?sep=[,;\t]"?[ ,;\t]*\n', flags=re.IGNORECASE)
+_MOST_LENGTHS = 12  # of rows, of which the first is kept
+_NEARLY_ALL = 0.8  # of the rows, with another number of cells than the first line: then that is no header
 _DIGIT, _BEFORE_NUMBER = np.zeros((2, 256), dtype=bool)
 _DIGIT[list(b"0123456789")] = True
 _BEFORE_NUMBER[list(b'\n\t,;" +-')] = True
 
 
+def lines_above(text: str) -> int:
+    r"""Return how many characters stand above the header: lines without a cell, and the line ``sep=;`` of Excel.
+
+    Examples
+    --------
+    >>> lines_above(";;\nparticipant_id;age")
+    3
+    """
+    above = _end_of_empty_lines(text, 0)
+    excel = _EXCEL.match(text, above)
+    return _end_of_empty_lines(text, excel.end()) if excel else above
+
+
+def _end_of_empty_lines(text: str, start: int) -> int:
+    cell = re.compile(r"[^ ,;\t\n]").search(text, start)
+    return max(start, text.rfind("\n", start, cell.start() if cell else len(text)) + 1)
+
+
 def separator_of(text: str, kind: str) -> tuple[str, bool]:
-    """Return the commonest candidate in the header, the usual one in a tie; and whether blanks separate the cells."""
-    outside_quotes = re.sub(r'"[^"]*"', "", next(line for line in text.split("\n") if line.strip()))
-    separator = max((USUAL_SEPARATOR[kind], ",", ";", "\t"), key=outside_quotes.count)
+    """Return the commonest candidate in the header, the usual one in a tie; and whether blanks separate the cells.
+
+    ``text`` begins with the header, or with a title above it, which has no separator.
+    """
+    lines = [re.sub(r'"[^"]*"', "", line) for line in text.split("\n", 20)[:20] if line.strip()]
+    candidates = (USUAL_SEPARATOR[kind], ",", ";", "\t")
+    split = [line for line in lines if kind != ".txt" and any(sign in line for sign in candidates)]
+    outside_quotes = split[0] if len(split) > len(lines) / 2 else lines[0]
+    separator = max(candidates, key=outside_quotes.count)
     if kind == ".txt" and separator not in outside_quotes and len(outside_quotes.split()) > 1:
         return "\t", True
     return separator, False
@@ -82,9 +112,10 @@ class RowLengths:
     """
 
     def __init__(self, width: int, row: int) -> None:
-        self._width, self._row = width, row
+        self._width, self._row, self._header = width, row, row
         self._first: tuple[int, int] | None = None
-        self._n_ragged, self._quoted = 0, False
+        self._counts, self._quoted = Counter[int](), False
+        self._starts: dict[int, tuple[int, list[str]]] = {}
 
     def add(self, body: bytes, separator: str) -> None:
         """Count the cells of some more rows."""
@@ -93,7 +124,11 @@ class RowLengths:
         if len(ragged) and self._first is None:
             self._first = self._row + 1 + int(ragged[0]), int(lengths[ragged[0]])
             self._quoted = b'"' in body
-        self._n_ragged += len(ragged)
+        for length, first, number in zip(*np.unique(lengths, return_index=True, return_counts=True), strict=True):
+            self._counts[int(length)] += int(number)
+            if len(ragged) and length not in self._starts and len(self._starts) < _MOST_LENGTHS:
+                rows = csv.reader(_Lines(body.decode()), delimiter=separator)
+                self._starts[int(length)] = self._row + 1 + int(first), next(islice(rows, int(first), None))
         self._row += len(lengths)
 
     def check(self, path: Path, separator: str) -> None:
@@ -101,7 +136,9 @@ class RowLengths:
         if self._first is None:
             return
         row, length = self._first
-        others = self._n_ragged - 1
+        del self._counts[0]  # empty lines
+        self._refuse_title(path, separator)
+        others = self._counts.total() - self._counts[self._width] - 1
         more = f", and {counted(others, 'more row is', 'more rows are')} like it" if others else ""
         mark = ", or a quotation mark without its partner" if self._quoted else ""
         comma = " Numbers with decimal commas need semicolons between the columns." if separator == "," else ""
@@ -109,6 +146,20 @@ class RowLengths:
             f"Row {row} of {path.name} has {counted(length, 'cell')}, but the header has {self._width} (separated by "
             f"{_SEPARATOR_NAMES[separator]}){more}.\n"
             f"Look for a missing or additional separator in that row{mark}.{comma}"
+        )
+
+    def _refuse_title(self, path: Path, separator: str) -> None:
+        """Refuse a first line that is no header: nearly all rows are of another length, the first of them of names."""
+        length, number = self._counts.most_common(1)[0]
+        row, cells = self._starts.get(length, (0, []))
+        names = [cell for cell in cells if not re.fullmatch(r"\s*[+-]?[\d.,]+\s*", cell)]
+        if length in (1, self._width) or len(names) < length or number < max(2, _NEARLY_ALL * self._counts.total()):
+            return
+        above = f"row {self._header}" if row == self._header + 1 else f"rows {self._header} to {row - 1}"
+        raise InputError(
+            f"Row {self._header} of {path.name} is no header: it has {counted(self._width, 'cell')}, but nearly all "
+            f"rows below have {length} (separated by {_SEPARATOR_NAMES[separator]}).\n"
+            f"Remove {above}, so that the names of the columns, which seem to be in row {row}, come first."
         )
 
 

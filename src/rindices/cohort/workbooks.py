@@ -69,7 +69,7 @@ class Workbook:
 
     def __init__(self, path: Path, sheet: str | None, text_columns: Collection[str]) -> None:
         check_workbook(path)
-        self.zeros, self.decimal_comma = list[str](), False
+        self.zeros, self.decimal_comma, self.has_commas = list[str](), False, False
         with _failures_told(path):
             with _opened(path) as book:
                 title = _sheet_of(book, path, sheet)

@@ -11,7 +11,7 @@ from rindices.preprocessing.covariates import CovariateResidualizer
 # Random splits of healthy people (40 a group or more) lie below. Above it, where pseudo-patients were 17 years older
 # than the controls, most fits were called reliable (experiments/pseudo_patients.py).
 TOO_UNCERTAIN = 1.3
-_SAME = 1e-10  # relative to the largest: directions that vary less in controls are rounding
+_ROUNDING = 1e-10  # relative to the largest: directions that vary less in controls are rounding
 
 
 def design_of(covariates: pd.DataFrame, patient: np.ndarray, correction: Correction | None) -> np.ndarray:
@@ -55,18 +55,18 @@ def uncertainty_of_patients(design: np.ndarray, patient: np.ndarray) -> float:
     1.4
     """
     _, sizes, directions = np.linalg.svd(design[~patient], full_matrices=False)
-    real = sizes > _SAME * sizes[0]
+    real = sizes > _ROUNDING * sizes[0]
     leverage = ((design @ directions[real].T / sizes[real]) ** 2).sum(axis=1)
     return float(leverage[patient].mean() / leverage[~patient].mean())
 
 
 def without_effects(values: np.ndarray, design: np.ndarray, patient: np.ndarray) -> np.ndarray:
     """Remove the effects of a design from everybody's values, estimated in controls by least squares."""
-    effects = np.linalg.lstsq(design[~patient], values[~patient], rcond=_SAME)[0]
+    effects = np.linalg.lstsq(design[~patient], values[~patient], rcond=_ROUNDING)[0]
     return values - design @ effects
 
 
-def told(uncertainty: float) -> str:
+def uncertainty_in_words(uncertainty: float) -> str:
     """Say what a high `uncertainty_of_patients` means and what to do."""
     return (
         f"The effects of covariates are {uncertainty:.1f} times as uncertain (in squared error) in patients as in "

@@ -47,8 +47,8 @@ def _sizes(covariates: pd.DataFrame, name: str) -> np.ndarray:
     if (sizes <= 0).any():
         first = int(np.flatnonzero(sizes <= 0)[0])
         raise InputError(
-            f"Regions are divided by {name!r}, but it is {shown(float(sizes[first]))} in row {covariates.index[first]} "
-            f"({counted(int((sizes <= 0).sum()), 'such row')}).\n"
+            f"Regions are divided by {name!r}, but it is {shown(float(sizes[first]))} for person "
+            f"{covariates.index[first]} ({counted(int((sizes <= 0).sum()), 'person', 'people')} in all).\n"
             "Correct the value, drop the person, or do without --proportion."
         )
     return sizes

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-REMEDY = "Give the folder of a finished run, or make the run again with `rindices fit`."
+REMEDY = "Give the folder of a finished run, or make the run again with `rindices fit ... --overwrite`."
 NUMBER = (int, float)
 MAYBE_NUMBER = (int, float, type(None))
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 from rindices.report.analyses import Analyses, read_analyses
 from rindices.report.checks import NUMBER, check_values, damaged, read_text
+from rindices.report.consistency import check_together
 from rindices.report.csv_files import in_time, read_table
 
 GROUPS = ("control", "patient", "other")
@@ -84,15 +85,17 @@ def read_run(folder: Path, summary: dict[str, Any]) -> RunResults:
     r_indices = _read_r_indices(folder / "r_indices.csv", summary["n_patterns"], applied=applied)
     toml, patterns = folder / "run.toml", folder / "patterns.csv"
     no_patterns = pd.DataFrame(columns=["region", "pattern", "change_sd", "change_percent", "spread_sd"])
-    return RunResults(
+    results = RunResults(
         r_indices=r_indices,
-        patterns=no_patterns if applied and not patterns.is_file() else _read_patterns(patterns, set(numbers)),
+        patterns=no_patterns if applied and not patterns.is_file() else _read_patterns(patterns, set(numbers), summary),
         selection=None if applied else _read_selection(folder / "selection.csv", summary["n_patterns"]),
         summary=summary,
         settings="" if applied and not toml.is_file() else read_text(toml),
         truth=_read_truth(folder / "truth.csv", r_indices["participant_id"], summary),
         analyses=read_analyses(folder, summary["n_patterns"]),
     )
+    check_together(folder, summary, results.r_indices, results.first)
+    return results
 
 
 def _read_r_indices(path: Path, n_patterns: int, *, applied: bool) -> pd.DataFrame:
@@ -113,7 +116,7 @@ def _not_empty(path: Path, table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _read_patterns(path: Path, expected: set[int]) -> pd.DataFrame:
+def _read_patterns(path: Path, expected: set[int], summary: dict[str, Any]) -> pd.DataFrame:
     columns = ["pattern", "change_sd", "change_percent", "spread_sd"]
     patterns = read_table(path, ["region"], columns)
     if set(DECOMPOSED) <= set(patterns.columns):
@@ -121,6 +124,11 @@ def _read_patterns(path: Path, expected: set[int]) -> pd.DataFrame:
     found = set(_not_empty(path, patterns)["pattern"])
     if found != expected:
         raise damaged(path, f"expected the patterns {sorted(expected)}, found {sorted(found)}")
+    for pattern, number in patterns["pattern"].value_counts(sort=False).items():
+        if number != summary["n_features"]:
+            raise damaged(
+                path, f"pattern {pattern:g} has {number} regions, but summary.json has {summary['n_features']}"
+            )
     if patterns["change_sd"].isna().any():
         raise damaged(path, "column 'change_sd' has empty cells")
     patterns["pattern"] = patterns["pattern"].astype(int)

@@ -38,6 +38,7 @@ _OPTIONAL: Kinds = {
     "correlation": list,
     "applied": bool,
     "model": (str, dict),
+    "model_sha256": str,
     "correction": dict,
     "clinical": list,
     "excluded": dict,

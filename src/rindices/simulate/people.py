@@ -11,6 +11,7 @@ import pandas as pd
 from rindices.simulate.reference import ReferencePopulation
 
 N_CONTROLS, N_PATIENTS = 492, 900  # as in the paper
+_MOST_PEOPLE = 1_000_000  # of a group: no cohort is larger, and a slip of the keyboard fills the memory
 NOT_REGIONS = frozenset({"participant_id", "diagnosis", "age", "sex", "site", "icv", "tiv", "education"})
 
 
@@ -136,3 +137,5 @@ def _check_sizes(n_controls: int, n_patients: int) -> None:
     for name, n in (("n_controls", n_controls), ("n_patients", n_patients)):
         if n < 1:
             raise ValueError(f"Expected {name} to be at least 1, found {n}. Ask for a positive number of people.")
+        if n > _MOST_PEOPLE:
+            raise ValueError(f"Expected {name} to be at most {_MOST_PEOPLE:,}, found {n:,}. Ask for fewer people.")
