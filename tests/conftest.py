@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rindices.cli.console import set_output
 from rindices.config import Schedule, fast
 from rindices.core import devices
 from rindices.core.train import People
@@ -13,6 +14,13 @@ from rindices.core.train import People
 devices.prepare()  # before anything computes with JAX
 
 N_REGIONS, N_PATTERNS, BATCH_SIZE = 12, 3, 8
+
+
+@pytest.fixture(autouse=True)
+def _usual_output():
+    """Let no command that printed lines of JSON, or nothing, silence those of the next test."""
+    yield
+    set_output()
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,8 @@ def folder(tmp_path_factory):
     make_run(folder, n_patterns=2, n_controls=30, n_patients=40, n_regions=24, names=HOSTILE)
     add_analyses(folder, clinical=[*HOSTILE[:3], "=1+1"], sites=("@site", "+1 site", HOSTILE[0]))
     add_visits(folder)
-    for path in (folder / "r_indices.csv", folder / "analysis" / "drivers.csv"):
+    named = ("r_indices.csv", "people.csv", "z_scores.csv", "variables.csv", "analysis/drivers.csv")
+    for path in [folder / name for name in named if (folder / name).exists()]:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
         table["participant_id"] = table["participant_id"].replace("sub-0031", PERSON)
         table.to_csv(path, index=False)
