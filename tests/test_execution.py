@@ -11,6 +11,7 @@ from rindices import execution as module
 from rindices.chunks import Chunk, Member, Point, Settings, Stopped, cut
 from rindices.core import devices
 from rindices.core.devices import Device
+from rindices.errors import LostWorkers
 from rindices.execution import Execution, Memory, Progress, shares_memory, train_all
 from tests.made_up import scores, trajectory
 
@@ -138,8 +139,9 @@ def test_errors_that_derive_from_a_loss_are_losses(fake, settings, people):
 
 def test_losses_without_any_progress_are_given_up(fake, settings, people):
     made = fake(failures={A: 1000})
-    with pytest.raises(KilledWorker):
+    with pytest.raises(LostWorkers, match=r"5 times in a row \(KilledWorker\)") as raised:
         train_all(CHUNKS, settings, people, Execution(n_jobs=1))
+    assert isinstance(raised.value.__cause__, KilledWorker)
     assert made.calls == [A] * module._ATTEMPTS
 
 

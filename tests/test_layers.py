@@ -39,7 +39,7 @@ MAY_IMPORT = {
     "agreement": ["errors"],
     "preprocessing": ["cohort"],
     "chunks": ["core.train", "core.devices"],
-    "execution": ["chunks"],
+    "execution": ["chunks", "errors"],
     "study": ["chunks", "preprocessing"],
     "selection": ["agreement", "study", "execution", "core.inference"],
     "model_file": ["rindices", "files", "model_header", "preprocessing", "core.networks"],

@@ -3,6 +3,7 @@ import sys
 import pytest
 
 from rindices.cli import stopping
+from rindices.errors import LostWorkers
 
 
 class Dying:
@@ -23,3 +24,10 @@ def test_only_a_stop_is_silent_where_python_drops_exceptions(monkeypatch, error,
     assert len(seen) == told
     assert sys.unraisablehook is before
     seen.clear()
+
+
+def test_lost_workers_are_not_called_a_fault_of_the_program():
+    error = LostWorkers("workers were lost 5 times in a row (KilledWorker).")
+    assert stopping._in_words(error) == str(error)
+    assert "--workers" in stopping._remedy(error)
+    assert "report it" not in stopping._remedy(error)

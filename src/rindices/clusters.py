@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import logging
 import os
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +20,10 @@ from rindices.core import devices
 from rindices.errors import InputError
 
 # A chunk whose workers died is given to others. A cluster may lose many, but a chunk that is too much for every worker
-# should not go round for ever; Dask itself tries four workers each time.
+# should not go round for ever, and this machine's workers die for a reason. Dask itself tries four workers each time.
 _LOSSES_FORGIVEN = 25
 _CONNECT_SECONDS = 10
+_ALONE_SECONDS = 5  # without any worker of a cluster of this machine
 _LARGE = 10_000  # bytes of an array that is worth sharing between tasks
 
 
@@ -37,7 +40,7 @@ def parallel(dask: str | None = None, workers: int | None = None) -> Iterator[No
     """
     if dask is not None:
         _calm_helpers()
-        with _client(dask, workers) as client, joblib.parallel_config(backend=DaskBackend(client)):
+        with _dask_backend(dask, workers) as backend, joblib.parallel_config(backend=backend):
             yield
     elif workers is not None:
         _calm_helpers()
@@ -55,7 +58,7 @@ def _calm_helpers() -> None:
 
 
 @contextmanager
-def _client(address: str, workers: int | None) -> Iterator[Any]:
+def _dask_backend(address: str, workers: int | None) -> Iterator[DaskBackend]:
     try:
         import dask
         from distributed import Client, LocalCluster
@@ -64,10 +67,14 @@ def _client(address: str, workers: int | None) -> Iterator[Any]:
     # Cohorts are large on purpose; each goes to the scheduler once.
     dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
     if address == "local":
-        # One thread a worker, on the loopback address only, and no web page.
-        options = {"n_workers": workers or devices.n_cores(), "threads_per_worker": 1, "processes": True}
-        with LocalCluster(**options, host="127.0.0.1", dashboard_address=None) as cluster, Client(cluster) as client:
-            yield client
+        # One thread a worker, on the loopback address only, and no web page. What goes wrong comes back with the tasks;
+        # workers that are sent home in the middle of a heartbeat would complain of that on the user's terminal.
+        size = {"n_workers": workers or devices.n_cores(), "threads_per_worker": 1, "processes": True}
+        quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+        with LocalCluster(**size, **quiet, host="127.0.0.1") as cluster, Client(cluster) as client:
+            backend = DaskBackend(client, losses_forgiven=0)
+            with _watched(cluster, backend):
+                yield backend
         return
     try:
         client = Client(address, timeout=_CONNECT_SECONDS)
@@ -77,7 +84,28 @@ def _client(address: str, workers: int | None) -> Iterator[Any]:
             "Give the address that it prints when it starts, such as tcp://127.0.0.1:8786."
         ) from error
     with client:
-        yield client
+        yield DaskBackend(client)
+
+
+@contextmanager
+def _watched(cluster: Any, backend: DaskBackend) -> Iterator[None]:
+    """Give tasks up when nobody is left to do them: Dask does not replace a worker that dies while it starts."""
+    over = threading.Event()
+
+    def watch() -> None:
+        seconds = 0
+        while not over.wait(1.0):
+            seconds = 0 if any(nanny.pid for nanny in cluster.workers.values()) else seconds + 1
+            if seconds >= _ALONE_SECONDS:
+                backend.give_up()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 class DaskBackend(ParallelBackendBase):
@@ -89,14 +117,17 @@ class DaskBackend(ParallelBackendBase):
     ----------
     client : distributed.Client
         Connected to a scheduler.
+    losses_forgiven
+        How often a task may be given to others after those who had it died.
     """
 
     supports_retrieve_callback = True
     default_n_jobs = -1
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, losses_forgiven: int = _LOSSES_FORGIVEN) -> None:
         super().__init__()
         self.client = client
+        self.losses_forgiven = losses_forgiven
         self._jobs: dict[int, Any] = {}  # those that somebody still waits for
         self._numbers = itertools.count()
 
@@ -105,9 +136,9 @@ class DaskBackend(ParallelBackendBase):
         return max(1, sum(self.client.nthreads().values()))
 
     def configure(self, n_jobs: int = 1, parallel: Any = None, **_: Any) -> int:
-        """Prepare a call of `joblib.Parallel`."""
+        """Prepare a call of `joblib.Parallel`, which would do the work of a single worker itself, here."""
         self.parallel = parallel
-        return self.effective_n_jobs(n_jobs)
+        return max(2, self.effective_n_jobs(n_jobs))
 
     def submit(self, func: Any, callback: Any = None) -> int:
         """Send a task; its outcome goes to the callback."""
@@ -127,7 +158,7 @@ class DaskBackend(ParallelBackendBase):
             outcome = _outcome(job)
             if number not in self._jobs:
                 return
-            over = losses == _LOSSES_FORGIVEN or self.client.status in ("closing", "closed")
+            over = losses == self.losses_forgiven or self.client.status in ("closing", "closed")
             if isinstance(outcome, _Lost) and not over:
                 self._send(number, items, callback, losses + 1)
             else:
@@ -150,6 +181,10 @@ class DaskBackend(ParallelBackendBase):
         if isinstance(out, BaseException):
             raise out
         return out
+
+    def give_up(self) -> None:
+        """Let the tasks that somebody waits for be lost."""
+        self.client.cancel(list(self._jobs.values()))
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
         """Wait for nothing any more."""

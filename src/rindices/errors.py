@@ -1,4 +1,4 @@
-"""The one error for users' mistakes, and the few phrases that its messages share."""
+"""The one error for users' mistakes, the one for lost workers, and the few phrases that messages share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shlex
 import traceback
 from collections.abc import Iterable, Sequence
 
-__all__ = ["InputError", "counted", "did_you_mean", "excluding", "listed", "shown", "without_data"]
+__all__ = ["InputError", "LostWorkers", "counted", "did_you_mean", "excluding", "listed", "shown", "without_data"]
 
 
 class InputError(ValueError):
@@ -21,6 +21,10 @@ class InputError(ValueError):
     >>> str(InputError("The table has no column 'age'."))
     "The table has no column 'age'."
     """
+
+
+class LostWorkers(RuntimeError):
+    """Workers died again and again, and nothing could be trained in between."""
 
 
 def listed(names: Iterable[object], limit: int = 6, joiner: str = ", ") -> str:

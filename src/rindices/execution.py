@@ -18,6 +18,7 @@ from rindices.chunks import Chunk, Keeper, Settings, Trajectory, train_chunk
 from rindices.core import devices
 from rindices.core.devices import Device
 from rindices.core.train import People
+from rindices.errors import LostWorkers
 
 # On an accelerator threads hide the time that compiling takes; more of them only share out its memory.
 _ACCELERATOR_THREADS = 4
@@ -150,7 +151,8 @@ def train_all(
         except Exception as error:
             if not _LOST & {cls.__name__ for cls in type(error).__mro__}:
                 raise
-            trouble = error
+            trouble = LostWorkers(f"workers were lost {_ATTEMPTS} times in a row ({type(error).__name__}).")
+            trouble.__cause__ = error
         left = [chunk for chunk in waiting if chunk not in execution.store]
         failures = failures + 1 if len(left) == len(waiting) else 0
         if failures == _ATTEMPTS:

@@ -37,11 +37,11 @@ def start(table, tmp_path):
     """Return a function that starts `rindices fit` as a process; what still runs at the end is killed."""
     processes = []
 
-    def begin(*options, out="run", alone=False):
+    def begin(*options, out="run", alone=False, **environment):
         line = [sys.executable, COMMAND, "fit", table, *OPTIONS, "--out", tmp_path / out, *options]
-        process = subprocess.Popen(
-            line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=alone
-        )
+        env = {**os.environ, **environment}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(line, **pipes, start_new_session=alone, env=env)
         processes.append(process)
         return process
 

@@ -9,6 +9,7 @@ import numpy as np
 import psutil
 import pytest
 
+from tests.survival import deadly
 from tests.survival.conftest import COMMAND, assert_kept, assert_same, ended, finished_chunks, is_done, until
 
 
@@ -122,6 +123,17 @@ def test_our_own_processes_give_the_same_and_listen_to_nobody_else(start, tmp_pa
     assert places == ({"127.0.0.1"} if "--dask" in where else set())
     assert ended(process)[::2] == (0, "")
     assert_same(out, undisturbed)
+
+
+@pytest.mark.slow
+def test_workers_that_always_die_end_the_run_with_a_sentence(start, tmp_path, undisturbed):
+    process = start("--no-report", "--dask", "local", DASK_DISTRIBUTED__WORKER__PRELOAD=deadly.__file__)
+    code, _, err = ended(process, timeout=300)
+    assert code == 3
+    assert "workers were lost 5 times in a row" in err
+    assert "take fewer (--workers)" in err
+    assert ended(start("--no-report"))[0] == 0
+    assert_same(tmp_path / "run", undisturbed)
 
 
 @pytest.mark.slow

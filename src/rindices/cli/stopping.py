@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar
 import typer
 
 from rindices.cli.console import console, errors, log
-from rindices.errors import InputError, without_data
+from rindices.errors import InputError, LostWorkers, without_data
 from rindices.files import remove_half_written
 
 USER_ERROR, INNER_ERROR, INTERRUPTED = 2, 3, 130
@@ -66,7 +66,7 @@ def _in_words(error: Exception) -> str:
         return f"{error.strerror}{'' if error.filename is None else f': {_meant(str(error.filename))}'}."
     if isinstance(error, MemoryError):
         return "there is not enough memory."
-    return f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, LostWorkers) else f"{type(error).__name__}: {error}"
 
 
 def _meant(name: str) -> str:
@@ -79,6 +79,11 @@ def _remedy(error: Exception) -> str:
         return "Failed. Repeat the same command when that is mended: it goes on where it stopped."
     if isinstance(error, MemoryError):
         return "Failed. Close other programs or take a machine with more memory, and repeat the same command."
+    if isinstance(error, LostWorkers):
+        return (
+            "Failed. Most often workers lack memory: take fewer (--workers) or machines that have more, and repeat "
+            "the same command; it goes on where it stopped."
+        )
     return "Failed. RINDICES_DEBUG=1 shows where it happened; please report it."
 
 
