@@ -3,7 +3,8 @@
     python experiments/check_reliability.py --train               # goes through 100 cohorts of the default size
     python experiments/check_reliability.py                       # judges them by the calibrated thresholds
 
-The rule: the highest agreement over the numbers of patterns must exceed mean + z sd of cohorts without disease.
+The rule is that of the package: the highest agreement over the numbers of patterns must exceed the highest of their
+thresholds.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from calibrate_null import FEWEST_COHORTS, ROOT, judge, people
+from calibrate_null import FEWEST_COHORTS, judge, people
 from joblib import Parallel, delayed
 from many_cohorts import ALL_REGIONS, Cohort, Group, simulate_all, steps_of_looks, train_all
 
 from rindices.config import adjusted, fast
 from rindices.core import devices
+from rindices.null import highest_threshold
 
 RESULTS = Path(__file__).parent / "results"
 SIZE = (492, 900)
 FRESH = {"null": (5000, 60), "basic": (6000, 20), "mild": (6000, 20)}  # first seed, cohorts: none of them calibrated
 COUNTS = (3, 10)
-FACTORS = (3.0, 4.0, 5.0)
 LEAST_SD = 0.005  # few cohorts may look alike by chance
 
 
@@ -54,31 +55,20 @@ def train(options: argparse.Namespace) -> None:
             table.to_csv(options.out, mode="a", header=not options.out.exists(), index=False)
 
 
-def threshold(table: pd.DataFrame, n_patterns: int, n_people: float, n_repetitions: int, factor: float) -> float:
-    """Mean + `factor` sd without disease, at `ALL_REGIONS`, interpolated in the logarithm of the people."""
-    like = (table["n_patterns"] == n_patterns) & (table["n_repetitions"] == n_repetitions)
-    rows = table[like & (table["n_regions"] == ALL_REGIONS)].sort_values("n_people")
-    mean, sd = (np.interp(np.log(n_people), np.log(rows["n_people"]), rows[name]) for name in ("mean", "sd"))
-    return float(mean + factor * max(sd, LEAST_SD))
-
-
-def verdicts(found: pd.DataFrame, thresholds: pd.DataFrame) -> pd.DataFrame:
-    """Count cohorts called reliable, and those in which three patterns were chosen, by kind, search and rule."""
-    n_people = 2 / (1 / SIZE[0] + 1 / SIZE[1])
+def verdicts(found: pd.DataFrame) -> pd.DataFrame:
+    """Count cohorts called reliable, and those in which three patterns were chosen, by kind and search."""
     rows = []
     for n_repetitions, of in found.groupby("n_repetitions"):
         best = of.loc[of.groupby(["kind", "seed"])["statistic"].idxmax()]
-        for search, chosen in {"2 to 5": best, "3 alone": of[of["n_patterns"] == 3]}.items():
-            for factor in FACTORS:
-                limits = [threshold(thresholds, m, n_people, int(n_repetitions), factor) for m in chosen["n_patterns"]]
-                reliable = chosen["statistic"] > limits
-                right = chosen["n_patterns"] == 3
-                for kind in FRESH:
-                    here = chosen["kind"] == kind
-                    numbers = [int(which.sum()) for which in (here, here & reliable, here & right)]
-                    rows.append((n_repetitions, search, factor, kind, *numbers))
-    names = ["n_repetitions", "patterns", "sd", "kind", "n_cohorts", "n_reliable", "n_three"]
-    return pd.DataFrame(rows, columns=names)
+        searches = {"2 to 5": (best, range(2, 6)), "3 alone": (of[of["n_patterns"] == 3], [3])}
+        for search, (chosen, tried) in searches.items():
+            limits = [highest_threshold(tried, SIZE, ALL_REGIONS, sound)[0] for sound in chosen["n_sound"]]
+            reliable, right = chosen["statistic"] > limits, chosen["n_patterns"] == 3
+            for kind in FRESH:
+                here = chosen["kind"] == kind
+                numbers = [int(which.sum()) for which in (here, here & reliable, here & right)]
+                rows.append((n_repetitions, search, kind, *numbers))
+    return pd.DataFrame(rows, columns=["n_repetitions", "patterns", "kind", "n_cohorts", "n_reliable", "n_three"])
 
 
 def left_out(source: Path, factor: float = 4.0) -> pd.DataFrame:
@@ -99,9 +89,8 @@ def left_out(source: Path, factor: float = 4.0) -> pd.DataFrame:
 
 def evaluate(options: argparse.Namespace) -> None:
     """Print how often patterns are called reliable."""
-    thresholds = pd.read_csv(options.thresholds, comment="#")
-    found = verdicts(pd.read_csv(options.out, keep_default_na=False, na_values=""), thresholds)  # "null" is a name
-    wide = found.pivot(index=["n_repetitions", "patterns", "sd"], columns="kind")
+    found = verdicts(pd.read_csv(options.out, keep_default_na=False, na_values=""))  # "null" is a name
+    wide = found.pivot(index=["n_repetitions", "patterns"], columns="kind")
     print(wide.to_string())
     above = left_out(options.null)
     above = above[above["n_repetitions"].isin([3, 5, 10])]
@@ -123,7 +112,6 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="stop earlier than the preset, to try this script")
     parser.add_argument("--out", type=Path, default=RESULTS / "reliability.csv")
     parser.add_argument("--null", type=Path, default=RESULTS / "null_agreement.csv")
-    parser.add_argument("--thresholds", type=Path, default=ROOT / "src" / "rindices" / "null_thresholds.csv")
     options = parser.parse_args()
     if options.train:
         devices.prepare()

@@ -205,7 +205,9 @@ def counts(table: pd.DataFrame) -> pd.DataFrame:
         cases = table.groupby(["people", "n_controls", "n_patients", "refits"], sort=False)
         return pd.DataFrame([(*key, *_interval(own)) for key, own in cases], columns=[*cases.keys, *_COUNTED])
     split_of = ["people", "n_controls", "n_patients", "split"]
-    best = table.loc[table.groupby(split_of, sort=False)["statistic"].idxmax()]
+    splits = table.groupby(split_of, sort=False)
+    best = table.loc[splits["statistic"].idxmax()]
+    best = best.assign(reliable=best["statistic"].to_numpy() > splits["threshold"].max().to_numpy())
     every = [("each number of patterns", table), ("best of 2 to 5", best)]
     rows = []
     for what, of in every:

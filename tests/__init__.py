@@ -1,0 +1,7 @@
+"""Tests; before any of them is imported, what whoever runs them chose for programs is forgotten."""
+
+import os
+
+_LOOKS = ("FORCE_COLOR", "CLICOLOR_FORCE", "PY_COLORS", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS", "LINES")
+for _name in (*_LOOKS, "GITHUB_ACTIONS", "RINDICES_DEBUG"):  # the former forces colours, the latter shows tracebacks
+    os.environ.pop(_name, None)

@@ -16,6 +16,11 @@ devices.prepare()  # before anything computes with JAX
 N_REGIONS, N_PATTERNS, BATCH_SIZE = 12, 3, 8
 
 
+def pytest_configure(config):
+    """Let a compiled program that another process is just writing be compiled again, as it is outside of tests."""
+    config.addinivalue_line("filterwarnings", f"ignore:{devices.HALF_WRITTEN}:UserWarning")
+
+
 @pytest.fixture(autouse=True)
 def _usual_output():
     """Let no command that printed lines of JSON, or nothing, silence those of the next test."""

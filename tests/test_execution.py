@@ -11,8 +11,8 @@ from rindices import execution as module
 from rindices.chunks import Chunk, Member, Point, Settings, Stopped, cut
 from rindices.core import devices
 from rindices.core.devices import Device
-from rindices.errors import LostWorkers
-from rindices.execution import Execution, Memory, Progress, shares_memory, train_all
+from rindices.errors import InputError, LostWorkers
+from rindices.execution import Execution, Memory, Progress, train_all
 from tests.made_up import scores, trajectory
 
 POINT = Point(3, 0.8)
@@ -93,12 +93,38 @@ def test_processes_do_not_change_a_bit(alone, settings, people):
     seen = []
     execution = Execution(progress=seen.append)
     with joblib.parallel_config(backend="loky", n_jobs=2):
-        assert not shares_memory()
+        assert not execution.is_here()
         train_all(CHUNKS, settings, people, execution)
         assert execution.device().platform == devices.describe().platform
     same_bits(execution.store, alone)
     # Other processes tell nothing on their way.
     assert [(one.done, one.resumed) for one in seen] == [(40 * k, 0) for k in range(5)]
+
+
+def test_joblibs_own_way_to_dask_becomes_ours_and_changes_no_bit(monkeypatch, alone, settings, people):
+    """With a single worker of one thread, joblib's own would do all the work in this one."""
+    distributed = pytest.importorskip("distributed")
+    threads, execution = [], Execution()
+
+    def spied(*args, train=module.train_chunk, **options):
+        threads.append(threading.current_thread())
+        return train(*args, **options)
+
+    monkeypatch.setattr(module, "train_chunk", spied)
+    size = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": "127.0.0.1:0"}
+    no_page = {"scheduler_kwargs": {"dashboard": False}}
+    with (
+        distributed.LocalCluster(**size, **no_page) as cluster,
+        distributed.Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        assert not execution.is_here()
+        assert (execution.n_workers(), execution.chunks_per_device()) == (1, 1)
+        assert execution.device() == devices.describe()
+        train_all(CHUNKS, settings, people, execution)
+    same_bits(execution.store, alone)
+    assert len(threads) == len(CHUNKS)
+    assert threading.main_thread() not in threads
 
 
 def test_each_chunk_learns_from_its_cohort(alone, settings, people):
@@ -250,14 +276,53 @@ def test_number_of_workers_is_what_was_asked_for_or_the_number_of_cores(monkeypa
     assert Execution().n_workers() == 7
     assert Execution(n_jobs=1).n_workers() == 1
     assert Execution(n_jobs=3).n_workers() == 3
-    with joblib.parallel_config(n_jobs=3):
-        assert Execution().n_workers() == 3
-    for number in (1, 2):
-        with joblib.parallel_config(backend="loky", n_jobs=number):
+    for number in (1, 3):
+        with joblib.parallel_config(n_jobs=number):
             assert Execution().n_workers() == number
+    with joblib.parallel_config(backend="threading"):
+        assert Execution().n_workers() == 7
+    for backend, number in (("threading", 1), ("threading", 2), ("loky", 1), ("loky", 2)):
+        with joblib.parallel_config(backend=backend, n_jobs=number):
+            assert Execution().n_workers() == number
+            assert Execution(n_jobs=3).n_workers() == 3
     monkeypatch.setattr(devices, "describe", lambda: Device("gpu", "made up", 1, 2**30))
     assert 1 < Execution().n_workers() < 7
 
 
-def test_threads_share_memory():
-    assert shares_memory()
+def test_inside_a_loop_of_somebody_else_there_is_one_core_for_each(monkeypatch):
+    monkeypatch.setattr(devices, "n_cores", lambda: 7)
+    loop = joblib.Parallel(n_jobs=2, backend="threading")
+    assert loop(joblib.delayed(Execution().n_workers)() for _ in range(2)) == [1, 1]
+    assert loop(joblib.delayed(Execution(n_jobs=2).n_workers)() for _ in range(2)) == [2, 2]
+
+
+def test_chunks_are_trained_here_unless_there_are_other_processes():
+    assert Execution().is_here()
+    for number in (1, 2):
+        with joblib.parallel_config(backend="loky", n_jobs=number):
+            assert Execution().is_here() == (number == 1)
+            assert Execution(n_jobs=1).is_here()
+            assert Execution().chunks_per_device() == number
+
+
+def test_progress_is_shown_where_joblib_needs_no_other_process(fake, settings, people):
+    fake()
+    with joblib.parallel_config(backend="loky", n_jobs=1):
+        assert [one.done for one in shown([A], settings, people)] == [0, 0, 20, 40, 40]
+
+
+def test_processes_that_are_copies_of_this_one_are_refused(settings, people):
+    with joblib.parallel_config(backend="multiprocessing", n_jobs=2):
+        for ask in (Execution().device, Execution().n_workers, lambda: train_all([A], settings, people, Execution())):
+            with pytest.raises(InputError, match=r"MultiprocessingBackend.*\nUse .*loky"):
+                ask()
+
+
+def test_a_worker_that_is_lost_before_the_first_chunk(monkeypatch):
+    def lost():
+        raise KilledWorker
+
+    monkeypatch.setattr(module, "_describe", lost)
+    monkeypatch.setattr(Execution, "is_here", lambda _: False)
+    with pytest.raises(LostWorkers, match=r"before the first chunk \(KilledWorker\)"):
+        Execution(n_jobs=1).device()

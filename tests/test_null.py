@@ -169,8 +169,23 @@ def test_threshold_is_that_of_the_sound_models_of_the_chosen_setting():
 
 
 @pytest.mark.usefixtures("simple")
+def test_the_best_of_several_numbers_of_patterns_has_to_pass_the_highest_of_their_thresholds():
+    limits = {n: limit(n, n_regions=32) for n in (2, 3, 4)}
+    highest = max(limits.values())
+    assert min(limits.values()) < highest
+    easy = min(limits, key=limits.get)
+    others = [judged(0.5, n) for n in limits if n != easy]
+    verdict = calibrated(swept_of(judged(highest - 1e-6, easy), *others), study_of())
+    assert (verdict.reliable, verdict.threshold) == (False, highest)
+    assert "Of 2 to 4 patterns the best was taken, so it is the highest of their thresholds." in verdict.reason
+    assert calibrated(swept_of(judged(highest - 1e-6, easy)), study_of()).reliable
+    assert calibrated(swept_of(judged(highest + 1e-6, easy), *others), study_of()).reliable
+
+
+@pytest.mark.usefixtures("simple")
 @pytest.mark.parametrize(
-    ("n_repetitions", "n_models", "words"), [(1, 1, "only one repetition"), (5, 1, "only 1 of them")]
+    ("n_repetitions", "n_models", "words"),
+    [(1, 1, "only one repetition"), (5, 1, "only 1 of them"), (5, 0, "Training failed: in every repetition")],
 )
 def test_nothing_to_compare_is_not_reliable(n_repetitions, n_models, words):
     verdict = calibrated(swept_of(judged(np.nan, n_models=n_models, n_repetitions=n_repetitions)), study_of())
@@ -187,11 +202,15 @@ def older_patients():
 @pytest.mark.usefixtures("simple")
 def test_cases_that_the_table_was_not_made_for_are_told():
     short = replace(fast(), schedule=replace(fast().schedule, max_steps=500, min_steps=0))
+    long = replace(fast(), schedule=replace(fast().schedule, max_steps=50_000))
+    correlated = replace(fast(), training=replace(fast().training, latent="correlated"))
     cases = {
         "2 to 4 patterns, here 7": (judged(0.9, 7), study_of()),
         "50 to 800 people in a group, here 20": (judged(0.9), study_of(20, 20)),
         "preset fast, here paper": (judged(0.9), study_of(preset=paper())),
         "20,000 steps, here 500": (judged(0.9), study_of(preset=short)),
+        "20,000 steps, here 50,000": (judged(0.9), study_of(preset=long)),
+        "independent severities, here correlated": (judged(0.9), study_of(preset=correlated)),
         "groups with covariates alike, here few controls are like the patients": (judged(0.9), older_patients()),
     }
     for words, (one, study) in cases.items():

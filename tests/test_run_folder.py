@@ -301,7 +301,7 @@ def test_second_process_is_refused_and_told_who_holds_the_folder(out):
         assert f"Another process ({process.pid} on {platform.node()}, since 20" in str(error.value)
         assert not (out / "run.toml").exists()
         process.stdin.close()
-        process.wait(20)
+        process.wait(600)
         assert process.returncode == 0
         assert not begin(out)
 
@@ -310,7 +310,7 @@ def test_second_process_is_refused_and_told_who_holds_the_folder(out):
 def test_lock_of_a_killed_process_is_recovered(out):
     with another_process(out) as process:
         process.send_signal(signal.SIGKILL)
-        process.wait(20)
+        process.wait(600)
     assert (out / "journal" / "lock").exists()
     assert json.loads((out / "journal" / "holder.json").read_text())["process"] == process.pid
     with locked(out):

@@ -119,9 +119,12 @@ def test_losses_and_numbers_are_those_of_sound_models():
 
 
 def test_collapsed_members_are_used_when_there_are_no_others():
-    selected = select([0.01 * scores(0.1, 0.1)])[1]
+    judged, selected = select([0.01 * scores(0.1, 0.1)])
     assert sorted(selected.members) == [0, 1]
     assert selected.left_out == {}
+    assert judged.look.n_models == 0
+    assert np.isnan(judged.value)
+    assert not np.isnan(judged.look.losses["change"])
 
 
 def test_all_diverged_is_an_error_that_says_what_to_do():

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 import logging
 import os
 import threading
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import joblib
-import numpy as np
-from joblib.parallel import ParallelBackendBase
+from joblib.parallel import ParallelBackendBase, SequentialBackend, get_active_backend
 
 from rindices.core import devices
+from rindices.dask_backend import DaskBackend
 from rindices.errors import InputError
+from rindices.workers import is_dask_worker, leave_with
 
-# A chunk whose workers died is given to others. A cluster may lose many, but a chunk that is too much for every worker
-# should not go round for ever, and this machine's workers die for a reason. Dask itself tries four workers each time.
-_LOSSES_FORGIVEN = 25
 _CONNECT_SECONDS = 10
 _ALONE_SECONDS = 5  # without any worker of a cluster of this machine
-_LARGE = 10_000  # bytes of an array that is worth sharing between tasks
 
 
 @contextmanager
@@ -38,13 +32,19 @@ def parallel(dask: str | None = None, workers: int | None = None) -> Iterator[No
     workers
         Number of processes; with ``local``, of the cluster's workers.
     """
+    if dask not in (None, "local") and workers is not None:
+        raise InputError(
+            f"--workers {workers} does not go with --dask {dask}: a cluster has the workers that were started for it.\n"
+            "Leave out --workers, or take --dask local."
+        )
     if dask is not None:
         _calm_helpers()
         with _dask_backend(dask, workers) as backend, joblib.parallel_config(backend=backend):
             yield
     elif workers is not None:
         _calm_helpers()
-        with joblib.parallel_config(backend="loky", n_jobs=workers):
+        loyal = {"initializer": leave_with, "initargs": (os.getpid(),)}
+        with joblib.parallel_config(backend="loky", n_jobs=workers, **loyal):
             yield
     else:
         yield
@@ -69,16 +69,20 @@ def _dask_backend(address: str, workers: int | None) -> Iterator[DaskBackend]:
     if address == "local":
         # One thread a worker, on the loopback address only, and no web page. What goes wrong comes back with the tasks;
         # workers that are sent home in the middle of a heartbeat would complain of that on the user's terminal.
-        size = {"n_workers": workers or devices.n_cores(), "threads_per_worker": 1, "processes": True}
-        quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
-        with LocalCluster(**size, **quiet, host="127.0.0.1") as cluster, Client(cluster) as client:
-            backend = DaskBackend(client, losses_forgiven=0)
+        size: dict[str, Any] = {"n_workers": workers or devices.n_cores(), "threads_per_worker": 1, "processes": True}
+        # Some port is opened for pages in any case; a fixed one is taken when two runs go on.
+        quiet: dict[str, Any] = {"dashboard_address": "127.0.0.1:0", "scheduler_kwargs": {"dashboard": False}}
+        quiet |= {"silence_logs": logging.CRITICAL, "host": "127.0.0.1"}
+        with dask.config.set({"distributed.scheduler.http.routes": []}):
+            cluster = LocalCluster(**size, **quiet)
+        with cluster, Client(cluster) as client:
+            backend = DaskBackend(client, losses_forgiven=0, one_machine=True)
             with _watched(cluster, backend):
                 yield backend
         return
     try:
         client = Client(address, timeout=_CONNECT_SECONDS)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise InputError(
             f"There is no Dask scheduler at {address}: {error}.\n"
             "Give the address that it prints when it starts, such as tcp://127.0.0.1:8786."
@@ -108,112 +112,20 @@ def _watched(cluster: Any, backend: DaskBackend) -> Iterator[None]:
         watcher.join()
 
 
-class DaskBackend(ParallelBackendBase):
-    """Gives joblib's tasks to a Dask cluster that may lose workers; joblib's own backend waits for ever for theirs.
-
-    Large arrays go to the cluster once, as tasks: Dask makes again what was lost with a worker.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Connected to a scheduler.
-    losses_forgiven
-        How often a task may be given to others after those who had it died.
-    """
-
-    supports_retrieve_callback = True
-    default_n_jobs = -1
-
-    def __init__(self, client: Any, losses_forgiven: int = _LOSSES_FORGIVEN) -> None:
-        super().__init__()
-        self.client = client
-        self.losses_forgiven = losses_forgiven
-        self._jobs: dict[int, Any] = {}  # those that somebody still waits for
-        self._numbers = itertools.count()
-
-    def effective_n_jobs(self, n_jobs: int) -> int:
-        """Return the number of the workers' threads; without any yet, chunks wait for the first."""
-        return max(1, sum(self.client.nthreads().values()))
-
-    def configure(self, n_jobs: int = 1, parallel: Any = None, **_: Any) -> int:
-        """Prepare a call of `joblib.Parallel`, which would do the work of a single worker itself, here."""
-        self.parallel = parallel
-        return max(2, self.effective_n_jobs(n_jobs))
-
-    def submit(self, func: Any, callback: Any = None) -> int:
-        """Send a task; its outcome goes to the callback."""
-        number = next(self._numbers)
-        self._send(number, func.items, callback, losses=0)
-        return number
-
-    apply_async = submit  # its name before joblib 1.5
-
-    def _send(self, number: int, items: list[Any], callback: Any, losses: int) -> None:
-        [(function, args, options)] = items  # tasks come one by one
-        values = [self._shared(value) for value in (*args, *options.values())]
-        key = f"rindices-{number}-{uuid.uuid4().hex}"
-        job = self._jobs[number] = self.client.submit(_call, function, tuple(options), *values, key=key)
-
-        def ended(job: Any) -> None:
-            outcome = _outcome(job)
-            if number not in self._jobs:
-                return
-            over = losses == self.losses_forgiven or self.client.status in ("closing", "closed")
-            if isinstance(outcome, _Lost) and not over:
-                self._send(number, items, callback, losses + 1)
-            else:
-                del self._jobs[number]
-                callback(outcome)
-
-        job.add_done_callback(ended)
-
-    def _shared(self, value: Any) -> Any:
-        if not isinstance(value, np.ndarray) or value.nbytes < _LARGE:
-            return value
-        contents = hashlib.sha256(np.ascontiguousarray(value).data)
-        contents.update(f"{value.dtype.str} {value.shape}".encode())
-        return self.client.submit(_itself, value, key=f"rindices-array-{contents.hexdigest()}")
-
-    def retrieve_result_callback(self, out: Any) -> Any:
-        """Return or raise what came of a task."""
-        if isinstance(out, _Lost):
-            raise out.error
-        if isinstance(out, BaseException):
-            raise out
-        return out
-
-    def give_up(self) -> None:
-        """Let the tasks that somebody waits for be lost."""
-        self.client.cancel(list(self._jobs.values()))
-
-    def abort_everything(self, ensure_ready: bool = True) -> None:
-        """Wait for nothing any more."""
-        jobs, self._jobs = self._jobs, {}
-        if self.client.status == "running":
-            self.client.cancel(list(jobs.values()))
+def active_backend() -> ParallelBackendBase:
+    """Return where joblib sends chunks, by default threads; those for Dask go there in our way, which loses none."""
+    backend, _ = get_active_backend(prefer="threads")
+    if type(backend).__name__ == "DaskDistributedBackend":
+        # A worker that waits for chunks on its own cluster would keep them from being done.
+        return SequentialBackend(nesting_level=1) if is_dask_worker() else DaskBackend(backend.client)
+    if not shares_memory(backend) and not backend.supports_return_generator:
+        raise InputError(
+            f"Models cannot be trained through joblib's {type(backend).__name__}: processes that are copies of this "
+            "one may wait for each other for ever.\nUse joblib.parallel_config(backend='loky', n_jobs=2), or none."
+        )
+    return backend
 
 
-class _Lost:
-    """The outcome of a task whose workers, or whose cluster, went away."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
-def _outcome(job: Any) -> Any:
-    try:
-        return job.result()
-    except BaseException as error:  # noqa: BLE001 (raised where the outcome is awaited)
-        # A task that failed by its own fault has this state, and so has one that was tried on too many workers.
-        own = job.status == "error" and type(error).__name__ != "KilledWorker"
-        return error if own else _Lost(error)
-
-
-def _call(function: Any, names: tuple[str, ...], *values: Any) -> list[Any]:
-    """Call a function in a worker; joblib expects a list of one."""
-    place = len(values) - len(names)
-    return [function(*values[:place], **dict(zip(names, values[place:], strict=True)))]
-
-
-def _itself(value: np.ndarray) -> np.ndarray:
-    return value
+def shares_memory(backend: ParallelBackendBase) -> bool:
+    """Whether a backend works in this process."""
+    return bool(getattr(backend, "supports_sharedmem", False))

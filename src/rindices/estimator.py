@@ -214,7 +214,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.correlation_ = None if independent else selected.correlation[np.ix_(order, order)]
         self.r_indices_, self.spread_ = self._score(study.scaled)
         if self.left_out_:
-            reasons = ", ".join(f"{member} {why}" for member, why in self.left_out_.items())
+            reasons = ", ".join(f"no. {member} {why}" for member, why in self.left_out_.items())
             warnings.warn(f"Repetitions left out: {reasons}.", UserWarning, stacklevel=3)
         return self
 

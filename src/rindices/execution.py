@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -15,13 +16,17 @@ import joblib
 from joblib.parallel import get_active_backend
 
 from rindices.chunks import Chunk, Keeper, Settings, Trajectory, train_chunk
+from rindices.clusters import active_backend, shares_memory
 from rindices.core import devices
 from rindices.core.devices import Device
 from rindices.core.train import People
+from rindices.dask_backend import DaskBackend
 from rindices.errors import LostWorkers
+from rindices.workers import leave_with, still_wanted
 
 # On an accelerator threads hide the time that compiling takes; more of them only share out its memory.
 _ACCELERATOR_THREADS = 4
+_LOOK_SECONDS = 1.0  # between two looks whether a cluster has a worker
 _WAITING = 256  # chunks that a cluster is given at once, so that workers who join it later find some
 _ATTEMPTS = 5  # to go on after workers were lost, without a single chunk finished in between
 _LOST = {"KilledWorker", "TerminatedWorkerError", "BrokenProcessPool", "CancelledError", "CommClosedError"}
@@ -101,21 +106,53 @@ class Execution:
 
     def n_workers(self) -> int:
         """Return how many chunks are trained at the same time."""
-        n_jobs = joblib.effective_n_jobs(self.n_jobs)
-        if self.n_jobs is not None or n_jobs != 1 or not shares_memory():
-            return n_jobs
+        backend = active_backend()
+        asked = get_active_backend()[1] if self.n_jobs is None else self.n_jobs
+        if asked is not None or not shares_memory(backend):
+            return backend.effective_n_jobs(asked)
+        if backend.nesting_level:  # others of a loop around this one have the other cores
+            return 1
         return devices.n_cores() if devices.describe().platform == "cpu" else _ACCELERATOR_THREADS
+
+    def is_here(self) -> bool:
+        """Whether chunks are trained in this process; joblib also does there what one other process should."""
+        backend = active_backend()
+        return shares_memory(backend) or (not isinstance(backend, DaskBackend) and self.n_workers() == 1)
+
+    def chunks_per_device(self) -> int:
+        """Return how many chunks share a device: all of those on this machine, or those of a worker elsewhere."""
+        backend = active_backend()
+        return backend.tasks_per_device() if isinstance(backend, DaskBackend) else self.n_workers()
 
     def device(self) -> Device:
         """Ask a worker what it trains on."""
-        if shares_memory():
+        if self.is_here():
             return devices.describe()
-        return joblib.Parallel(n_jobs=self.n_workers(), prefer="threads")([joblib.delayed(_describe)()])[0]
+        self.await_worker()
+        pool = joblib.Parallel(n_jobs=self.n_workers(), backend=active_backend())
+        try:
+            return pool([joblib.delayed(_describe)()])[0]
+        except Exception as error:
+            if _is_loss(error):
+                raise LostWorkers(f"a worker was lost before the first chunk ({type(error).__name__}).") from error
+            raise
+
+    def await_worker(self) -> None:
+        """Wait for the first worker of a cluster, and say so; those of this machine come or fail soon."""
+        backend, stage = active_backend(), "Waiting for a worker of the cluster"
+        if not isinstance(backend, DaskBackend) or backend.one_machine:
+            return
+        if not backend.has_workers():
+            show = self.progress or (lambda _: None)
+            show(Progress(stage, 0, 1, 0))
+            while not backend.has_workers():
+                time.sleep(_LOOK_SECONDS)
+            show(Progress(stage, 1, 1, 0))
+        backend.check_versions()
 
 
-def shares_memory() -> bool:
-    """Whether chunks are trained in this process."""
-    return bool(getattr(get_active_backend(prefer="threads")[0], "supports_sharedmem", False))
+def _is_loss(error: Exception) -> bool:
+    return bool(_LOST & {cls.__name__ for cls in type(error).__mro__})
 
 
 def train_all(
@@ -144,12 +181,13 @@ def train_all(
     while waiting:
         trouble: Exception = OSError("What was trained cannot be read again where it was stored.")
         try:
+            execution.await_worker()
             for chunk, trajectory in _trained(waiting, settings, people, execution, tally):
                 if trajectory is not None:
                     execution.store.put(chunk, trajectory)
                 tally.finished(chunk)
         except Exception as error:
-            if not _LOST & {cls.__name__ for cls in type(error).__mro__}:
+            if not _is_loss(error):
                 raise
             trouble = LostWorkers(f"workers were lost {_ATTEMPTS} times in a row ({type(error).__name__}).")
             trouble.__cause__ = error
@@ -164,7 +202,7 @@ def _trained(
     waiting: list[Chunk], settings: Settings, people: Callable[[int], People], execution: Execution, tally: _Tally
 ) -> Iterator[tuple[Chunk, Trajectory | None]]:
     """Train chunks; give those that other processes trained, which are still to be stored, with what they showed."""
-    here = shares_memory()
+    here = execution.is_here()
     stop = threading.Event()
 
     def report(chunk: Chunk, step: int) -> bool:
@@ -185,7 +223,7 @@ def _trained(
     )
     pool = joblib.Parallel(
         n_jobs=execution.n_workers(),
-        prefer="threads",
+        backend=active_backend(),
         return_as="generator_unordered",
         batch_size=1,
         pre_dispatch="2*n_jobs" if here else _WAITING,
@@ -201,8 +239,9 @@ def _train(
 ) -> tuple[Chunk, Trajectory | None]:
     """Train a chunk; a thread also stores it, while others train on."""
     devices.prepare()
-    if os.getppid() == master:  # without its master, a process should not train on for nobody
-        options["progress"] = lambda *_: os.getppid() == master
+    if os.getppid() == master:
+        leave_with(master)
+    options["progress"] = options["progress"] or still_wanted()
     trajectory = train_chunk(chunk, *arguments, **options)  # type: ignore[arg-type]
     if store is None:
         return chunk, trajectory

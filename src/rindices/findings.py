@@ -26,10 +26,19 @@ _MOST_CARDS = 3000  # a report with a card for more people would be too large to
 
 @dataclass(frozen=True)
 class Roles:
-    """What the columns of `Results.variables` are: covariates were removed, clinical scores are to be explained."""
+    """What the columns of `Results.variables` are: covariates were removed, clinical scores are to be explained.
+
+    Attributes
+    ----------
+    covariates, clinical
+        Names of columns.
+    trained
+        Whether covariates were removed as they are in these very controls, and not in those of another table.
+    """
 
     covariates: Sequence[str] = ()
     clinical: Sequence[str] = ()
+    trained: bool = True
 
 
 def analyse(
@@ -68,7 +77,8 @@ def analyse(
         tables["subgroups"] = analysis.subgroup_effects(z_scores, scores, group, low=low, high=high)
         background = variables.drop(columns=list(roles.clinical))
         if background.shape[1]:
-            tables["group_check"] = analysis.group_check(scores, background, group)
+            removed = roles.covariates if roles.trained else ()
+            tables["group_check"] = analysis.group_check(scores, background, group, removed)
     if patients.any():
         tables["dose_response"] = analysis.dose_response(z_scores, scores, group, results.patterns)
     if "years" in results.r_indices and results.r_indices["years"].notna().any():

@@ -7,6 +7,7 @@ differ in age, site or scanner, training finds that again too.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -16,13 +17,14 @@ import numpy as np
 import pandas as pd
 
 from rindices.chunks import Point
+from rindices.config import fast
 from rindices.execution import Execution
 from rindices.preprocessing.design import TOO_UNCERTAIN
 from rindices.selection import FIRST_LOOK, Swept, judge, members_of, train_members
 from rindices.study import Study
 
 LEVEL = 0.05
-# Tails are heavier than normal: of 1,154 simulated cohorts 0.6 % lie above, of 60 fresh ones, searched over, one; true
+# Tails are heavier than normal: of 1,154 simulated cohorts 0.6 % lie above, of 60 fresh ones, searched over, none; true
 # patterns lie far above. In sd, because twenty cohorts a case are too few to tell a share.
 N_SD = 4
 _LEAST_SD = 0.005
@@ -73,23 +75,35 @@ def calibrated(swept: Swept, study: Study) -> Verdict:
     chosen = swept.chosen
     n_models, statistic = chosen.look.n_models, chosen.value
     if n_models < 2:
-        left = "there is only one repetition" if chosen.n_repetitions == 1 else f"only {n_models} of them can be used"
-        return Verdict(False, f"Nobody can tell whether trainings agree: {left}.", "none", statistic)
+        return Verdict(False, _too_few(n_models, chosen.n_repetitions), "none", statistic)
     n_patients = int(study.patient.sum())
     sizes = (len(study.patient) - n_patients, n_patients)
-    limit, outside = threshold(chosen.point.n_patterns, sizes, study.scaled.shape[1], n_models)
+    tried = sorted({point.n_patterns for point in _in_question([one.point for one in swept.judged])})
+    limit, outside = highest_threshold(tried, sizes, study.scaled.shape[1], n_models)
     reliable = statistic > limit
     words = (
         f"Repeated trainings agree at {statistic:.3f}, where 0.5 is chance. The threshold is {limit:.3f}: {N_SD} sd "
         "above the mean of simulated cohorts without disease that have about as many people and regions, and the same "
         "number of patterns and repetitions."
     )
+    if len(tried) > 1:
+        words += f" Of {tried[0]} to {tried[-1]} patterns the best was taken, so it is the highest of their thresholds."
     if not reliable:
         words += " There may be nothing to find, the number of patterns may not fit, or training was too short."
-    unlike = [*outside, *_unlike(study)]
+    unlike = [*outside, *_unlike(study, swept)]
     if unlike:
         words += f" The threshold was made for other cases ({'; '.join(unlike)}): test with refits (--null 19)."
     return Verdict(reliable, words, "calibrated", statistic, threshold=limit, repetitions=n_models)
+
+
+def _too_few(n_models: int, n_repetitions: int) -> str:
+    if n_models == 0:
+        return (
+            "Training failed: in every repetition an R-index is nearly the same for all patients (it collapsed). Do "
+            "not use these R-indices. Look for fewer patterns, or give more regions: with few, training rarely learns."
+        )
+    left = "there is only one repetition" if n_repetitions == 1 else f"only {n_models} of them can be used"
+    return f"Nobody can tell whether trainings agree: {left}."
 
 
 def threshold(n_patterns: int, sizes: tuple[int, int], n_regions: int, n_repetitions: int) -> tuple[float, list[str]]:
@@ -117,6 +131,14 @@ def threshold(n_patterns: int, sizes: tuple[int, int], n_regions: int, n_repetit
     return float(np.interp(np.log(n_regions), np.log(list(limits)), list(limits.values()))), outside
 
 
+def highest_threshold(
+    patterns: Iterable[int], sizes: tuple[int, int], n_regions: int, n_repetitions: int
+) -> tuple[float, list[str]]:
+    """Return what the best of several numbers of patterns has to pass: what any of them would have to."""
+    found = [threshold(n_patterns, sizes, n_regions, n_repetitions) for n_patterns in patterns]
+    return max(limit for limit, _ in found), list(dict.fromkeys(case for _, cases in found for case in cases))
+
+
 def _by_people(rows: pd.DataFrame, n_patterns: int, n_people: float) -> float:
     """Return the threshold for the nearest number of patterns, between the sizes that were simulated."""
     nearest = int(np.clip(n_patterns, rows["n_patterns"].min(), rows["n_patterns"].max()))
@@ -132,14 +154,19 @@ def calibration() -> pd.DataFrame:
         return pd.read_csv(file, comment="#")
 
 
-def _unlike(study: Study) -> list[str]:
-    preset, cases = study.settings.preset, []
+def _unlike(study: Study, swept: Swept) -> list[str]:
+    preset, default, cases = study.settings.preset, fast(), []
     if study.uncertainty > TOO_UNCERTAIN:
         cases.append("groups with covariates alike, here few controls are like the patients")
-    if preset.name != "fast":
-        cases.append(f"preset fast, here {preset.name}")
-    elif preset.schedule.max_steps < 20_000:
-        cases.append(f"20,000 steps, here {preset.schedule.max_steps:,}")
+    if preset.name != default.name:
+        return [*cases, f"preset fast, here {preset.name}"]
+    if preset.schedule.max_steps != default.schedule.max_steps:
+        cases.append(f"{default.schedule.max_steps:,} steps, here {preset.schedule.max_steps:,}")
+    if preset.training.latent != default.training.latent:
+        cases.append("independent severities, here correlated")
+    weights = sorted({one.point.orthogonality for one in swept.judged})
+    if weights != [default.weights.orthogonality]:
+        cases.append(f"orthogonality {default.weights.orthogonality:g}, here {', '.join(f'{w:g}' for w in weights)}")
     return cases
 
 

@@ -233,6 +233,6 @@ def report_of_people(
     } | about
     with private_folder() as folder:
         results.write(folder)
-        write_findings(folder / FOLDER, analyse(model, results, Roles(covariates, clinical)))
+        write_findings(folder / FOLDER, analyse(model, results, Roles(covariates, clinical, trained=False)))
         write_json(folder / SUMMARY, summary)
         return write_report(folder, out, show_ids=show_ids, figures=figures)

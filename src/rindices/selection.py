@@ -18,7 +18,7 @@ from rindices.agreement import Agreement
 from rindices.chunks import Chunk, Member, Point, cut, models_per_chunk
 from rindices.core.inference import reorder_patterns
 from rindices.core.networks import Parameters
-from rindices.execution import Execution, shares_memory, train_all
+from rindices.execution import Execution, train_all
 from rindices.study import Study
 
 FIRST_LOOK = 3  # repetitions of each setting before most of them are given up
@@ -36,7 +36,7 @@ class Look(NamedTuple):
     error: Agreement  # jackknife standard errors
     low: Agreement  # 95 % jackknife intervals over models
     high: Agreement
-    losses: dict[str, float]  # means over these models
+    losses: dict[str, float]  # means over these models; without any, over those that are finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,10 +131,10 @@ def _plan(study: Study, points: Sequence[Point], execution: Execution) -> None:
     most = max(point.n_patterns for point in points)
 
     def propose() -> int:
-        at_a_time = execution.n_workers() if shares_memory() else 1
-        return execution.models_per_chunk or models_per_chunk(
-            study.people(), most, study.settings.batch_size, execution.device(), at_a_time
-        )
+        if execution.models_per_chunk is not None:
+            return execution.models_per_chunk
+        device = execution.device()  # of a worker, who may have to come first
+        return models_per_chunk(study.people(), most, study.settings.batch_size, device, execution.chunks_per_device())
 
     execution.models_per_chunk = execution.store.plan(propose)
 
@@ -204,12 +204,13 @@ def _gather(
 
 
 def _look(step: int, r_indices: np.ndarray, losses: dict[str, np.ndarray]) -> Look:
-    usable = _usable(agreement.faults(r_indices))
-    pairs = agreement.pairwise(r_indices[usable])
+    faults = agreement.faults(r_indices)
+    usable, sound = _usable(faults), _sound(faults)
+    pairs = agreement.pairwise(r_indices[sound])
     means = {name: float(values[usable].mean()) if len(usable) else np.nan for name, values in losses.items()}
     error, interval = Agreement(*agreement.jackknife(pairs).tolist()), agreement.interval(pairs)
     low, high = (Agreement(*interval[:, side].tolist()) for side in (0, 1))
-    return Look(step, len(usable), agreement.mean_agreement(pairs), error, low, high, means)
+    return Look(step, len(sound), agreement.mean_agreement(pairs), error, low, high, means)
 
 
 def _look_rank(look: Look) -> tuple[float, int, int]:
@@ -218,9 +219,13 @@ def _look_rank(look: Look) -> tuple[float, int, int]:
     return (value, 0, 0) if not np.isnan(value) else (-1.0, look.n_models, look.step)
 
 
+def _sound(faults: list[str]) -> np.ndarray:
+    return np.array([i for i, fault in enumerate(faults) if not fault], int)
+
+
 def _usable(faults: list[str]) -> np.ndarray:
-    """Models without fault; if there are none, those that are at least finite."""
-    sound = np.array([i for i, fault in enumerate(faults) if not fault], int)
+    """Models without fault; if there are none, those that are at least finite, so that there is something to show."""
+    sound = _sound(faults)
     return sound if len(sound) else np.array([i for i, fault in enumerate(faults) if fault != "diverged"], int)
 
 

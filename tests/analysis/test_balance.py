@@ -155,6 +155,17 @@ def test_q_is_benjamini_hochberg_over_the_variables_with_p():
     assert found.q.isna().tolist() == [False] * 5 + [True]
 
 
+def test_an_alarm_does_not_weaken_with_further_variables():
+    patient = np.arange(60) >= 30
+    spread = np.tile(stats.norm.ppf((np.arange(30) + 0.5) / 30), 2)
+    variables = pd.DataFrame({"age": spread + 0.6 * patient} | {f"x{k}": np.roll(spread, k) for k in range(20)})
+    for n_variables in (1, 21):
+        found = group_balance(variables.iloc[:, :n_variables], patient)
+        assert found.p[0] == pytest.approx(0.022, abs=0.002)
+        assert found.imbalanced.tolist() == [True, *[False] * (n_variables - 1)]
+    assert stats.false_discovery_control(found.p)[0] > 0.4
+
+
 def test_imbalance_needs_both_certainty_and_size():
     variables, patient = people()
     found = group_balance(variables, patient).set_index("variable").imbalanced
@@ -162,7 +173,7 @@ def test_imbalance_needs_both_certainty_and_size():
     many = np.arange(40_000) % 2 == 1
     trifle = np.random.default_rng(0).standard_normal(40_000) + 0.06 * many
     small = row(trifle, many)
-    assert small.q < 1e-3
+    assert small.p < 1e-3
     assert 0 < small.difference < 0.1
     assert not small.imbalanced
     few = row([1.0, 2, 3, 2, 3, 4.5], [0, 0, 0, 1, 1, 1])
@@ -175,9 +186,9 @@ def test_warnings_name_the_imbalanced_variables_in_words():
     patient = np.arange(24) >= 12
     assert balance_warnings(group_balance(variables, patient)) == [
         "Patients and controls differ in age (62.0 ± 1.7 against 72.0 ± 1.7, difference 5.86 sd): what looks like "
-        "disease may be age. Match the groups, or give it as a covariate.",
+        "disease may be age. Match the groups; as a covariate only its effect in controls is removed.",
         "Patients and controls differ in sex (F 0 %, M 100 % against F 100 %, M 0 %, Cramér's V 1.00): what looks like "
-        "disease may be sex. Match the groups, or give it as a covariate.",
+        "disease may be sex. Match the groups; as a covariate only its effect in controls is removed.",
     ]
     assert balance_warnings(group_balance(variables[["x"]], patient)) == []
 

@@ -35,20 +35,58 @@ def test_slopes_are_least_squares():
             assert getattr(row, f"{name}_per_year") == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
-def test_summary_is_a_t_test_of_each_group():
+def test_summary_is_a_t_test_of_each_group_and_welchs_of_both():
     change, summary = change_per_year(*visits())
     assert list(summary) == ["group", "pattern", "n", "mean", "low", "high", "p"]
-    assert summary[["group", "pattern"]].to_numpy().tolist() == [
-        ["control", 1],
-        ["control", 2],
-        ["patient", 1],
-        ["patient", 2],
-    ]
+    groups = ["control", "patient", "patients less controls"]
+    assert summary[["group", "pattern"]].to_numpy().tolist() == [[group, k] for group in groups for k in (1, 2)]
+    long_enough = change[change["years"] >= 0.5]
+    assert 0 < len(long_enough) < len(change)
     for row in summary.itertuples():
-        own = change.loc[change["group"] == row.group, f"r{row.pattern}_per_year"]
-        test = stats.ttest_1samp(own, 0)
-        assert (row.n, row.mean, row.p) == pytest.approx((len(own), own.mean(), test.pvalue))
+        rates = long_enough.groupby("group")[f"r{row.pattern}_per_year"].apply(np.asarray)
+        if row.group in rates:
+            own = rates[row.group]
+            test, mean, n = stats.ttest_1samp(own, 0), own.mean(), len(own)
+        else:
+            test = stats.ttest_ind(rates["patient"], rates["control"], equal_var=False)
+            mean, n = rates["patient"].mean() - rates["control"].mean(), len(long_enough)
+        assert (row.n, row.mean, row.p) == pytest.approx((n, mean, test.pvalue))
         assert (row.low, row.high) == pytest.approx(tuple(test.confidence_interval()))
+
+
+def test_people_seen_over_weeks_do_not_swamp_the_mean():
+    """One in ten comes back after 18 days: the error of the mean stays what the others make it."""
+    rng = np.random.default_rng(5)
+    n_people, noise = 2000, 0.05
+    apart = np.where(np.arange(n_people) % 10 == 0, 0.05, 2.0)
+    years = np.column_stack([0 * apart, apart]).ravel()
+    r = pd.DataFrame({"r1": 0.5 + noise * rng.standard_normal(len(years))})
+    found = change_per_year(r, np.repeat(np.arange(n_people), 2), years, ["patient"] * len(years))
+    row = found.change_summary.iloc[0]
+    assert len(found.change) == n_people
+    assert row.n == 0.9 * n_people
+    half = 1.96 * noise * np.sqrt(2) / 2.0 / np.sqrt(row.n)  # a difference of two visits over two years
+    assert (row.high - row.low) / 2 == pytest.approx(half, rel=0.1)
+
+
+@pytest.mark.parametrize(("second", "n"), [(64.1, 1), (64.099, 0)])  # 64.1 - 63.6 is a little less than 0.5
+def test_half_a_year_counts_in_spite_of_rounding(second, n):
+    r = pd.DataFrame({"r1": [0.1, 0.2]})
+    assert second - 63.6 < 0.5
+    summary = change_per_year(r, ["a", "a"], [63.6, second], ["patient"] * 2).change_summary
+    assert summary["n"].tolist() == [n]
+    assert summary["mean"].notna().tolist() == [n == 1]
+
+
+def test_a_group_seen_over_weeks_only_says_so_and_is_not_compared():
+    r, ids, years, group = visits()
+    years = np.where(group == "control", years / 100, years)
+    change, summary = change_per_year(r, ids, years, group)
+    assert (change["group"] == "control").any()
+    controls = summary[summary["group"] == "control"]
+    assert controls["n"].tolist() == [0, 0]
+    assert controls[["mean", "low", "high", "p"]].isna().all(axis=None)
+    assert summary["group"].unique().tolist() == ["control", "patient"]
 
 
 def test_unknown_times_equal_times_and_single_visits_do_not_count():

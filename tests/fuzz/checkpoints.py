@@ -1,11 +1,13 @@
 """The importer of the authors' checkpoints: no code runs, and nothing but an `InputError` or the same scores comes."""
 
 import contextlib
+import gc
 import io
 import pickletools
 import struct
 import sys
 import tempfile
+import threading
 import time
 import zipfile
 from collections.abc import Iterator
@@ -37,11 +39,12 @@ _FIELDS = {
 
 
 _seen: list[str] | None = None  # None: nobody watches
+_watched = 0  # the thread that is watched; others may have been left by an earlier test
 _HARMLESS = frozenset({"object.__getattr__", "sys._getframe"})
 
 
 def _watch(event: str, arguments: tuple) -> None:
-    if _seen is None or event in _HARMLESS:
+    if _seen is None or event in _HARMLESS or threading.get_ident() != _watched:
         return
     if event == "open" and not set(arguments[1] or "r") & set("wax+"):
         return
@@ -55,13 +58,15 @@ sys.addaudithook(_watch)  # such hooks stay for good
 @contextlib.contextmanager
 def watched() -> Iterator[None]:
     """Fail if anything is imported, run or written in the meantime, also where the reader swallowed the exception."""
-    global _seen
-    _seen = []
+    global _seen, _watched
+    gc.disable()  # what an earlier test left would be cleared away just now
+    _seen, _watched = [], threading.get_ident()
     try:
         yield
         seen = _seen
     finally:
         _seen = None
+        gc.enable()
     if seen or CANARY.exists():
         raise Failure(f"a checkpoint led to {seen or 'the canary'}")
 

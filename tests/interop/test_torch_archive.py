@@ -196,7 +196,7 @@ def test_damaged_copies_of_the_published_model(tmp_path):
     good = (data_folder() / "official_ad_2rindices.pt").read_bytes()
     rng = np.random.default_rng(0)
     path = tmp_path / "model.pt"
-    begun = time.perf_counter()
+    begun = time.process_time()
     for length in rng.integers(0, len(good), 60):
         path.write_bytes(good[:length])
         refused(path)
@@ -213,7 +213,7 @@ def test_damaged_copies_of_the_published_model(tmp_path):
         except ArchiveError:
             n_refused += 1
     assert n_refused > 150
-    assert time.perf_counter() - begun < 120
+    assert time.process_time() - begun < 120
 
 
 def test_pickles_with_flipped_bits_inside_a_sound_archive(tmp_path):

@@ -11,6 +11,7 @@ import io
 import os
 import shutil
 from pathlib import Path
+from unittest import mock
 
 import pandas as pd
 
@@ -47,8 +48,8 @@ def description_of(path):
     from rindices.cli import app
 
     printed = io.StringIO()
-    os.environ["COLUMNS"] = "500"
-    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+    wide = mock.patch.dict(os.environ, COLUMNS="500")
+    with wide, contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
         app(["describe", str(path)])
     return [" ".join(line.split()) for line in printed.getvalue().splitlines()]
 

@@ -5,6 +5,8 @@ import pytest
 from rindices import plots
 from tests.report.made_run import make_run
 
+_PATIENCE = 600_000  # milliseconds; the machine may be busy with something else
+
 
 @pytest.fixture(autouse=True)
 def without_brains(request, monkeypatch):
@@ -35,7 +37,7 @@ def browser():
     if program is None:
         pytest.skip("there is no Chromium or Chrome here")
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=_PATIENCE)
         yield browser
         browser.close()
 
@@ -47,6 +49,7 @@ def visit(browser):
 
     def opened(path, anchor="", **options):
         context = browser.new_context(viewport={"width": 1300, "height": 900}, accept_downloads=True, **options)
+        context.set_default_timeout(_PATIENCE)
         context.set_offline(True)
         contexts.append(context)
         page = context.new_page()

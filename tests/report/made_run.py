@@ -205,7 +205,8 @@ def _group_check(people, n_patterns):
     rows = []
     for pattern in range(1, n_patterns + 1):
         row = {"pattern": pattern, "variable": "age", "kind": "continuous", "statistic": "Pearson r", "p": 0.004}
-        row |= {"n_controls": n_controls, "coefficient": 0.21, "q": 0.008, "imbalanced": pattern == 1}
+        row |= {"n_controls": n_controls, "coefficient": 0.21, "q": 0.008, "imbalanced": pattern == 1, "removed": False}
+        row |= {"n_patients": 50, "coefficient_patients": 0.05, "q_patients": 0.7}
         remark = "Controls' R1 rises with age (r = 0.21), and patients are older: part of pattern 1 may be age."
         rows.append(row | {"explained": 0.12, "remark": remark if pattern == 1 else ""})
     return pd.DataFrame(rows)
@@ -258,6 +259,8 @@ def add_visits(folder):
             mean = part[f"{name}_per_year"].mean()
             row = {"group": group, "pattern": place, "n": len(part), "mean": mean, "low": mean - 0.01}
             rows.append(row | {"high": mean + 0.01, "p": 0.001})
+        row = {"group": "patients less controls", "pattern": place, "n": len(change), "mean": 0.002, "low": -0.01}
+        rows.append(row | {"high": 0.014, "p": 0.6})
     (folder / "analysis").mkdir(exist_ok=True)
     _save(change, folder, "change")
     _save(pd.DataFrame(rows), folder, "change_summary")

@@ -111,6 +111,67 @@ def test_summary_names_regions_and_clear_associations(analysed, undrawn):
     assert words.count("Not clearly related to any clinical variable") == 1
 
 
+@pytest.mark.parametrize("reliable", [True, None, False])
+def test_patterns_that_are_not_reliable_are_not_summed_up(analysed, undrawn, reliable):
+    change_summary(analysed, reliable=reliable, reliable_reason="A reason.")
+    text = write_report(analysed).read_text(encoding="utf-8")
+    short = Page(re.search(r'<section id="short">(.*?)</section>', text, flags=re.DOTALL).group(1)).words
+    for words in ("Pattern 1:", "sd of controls", "in patients."):
+        assert (words in short) is (reliable is not False)
+    assert ("Because these patterns are not reliable" in short) is (reliable is False)
+    assert "Repeated trainings agree at 0.95" in short
+
+
+def change_words(folder):
+    text = write_report(folder).read_text(encoding="utf-8")
+    section = re.search(r'<section id="change">(.*?)</section>', text, flags=re.DOTALL).group(1)
+    return Page(section).words, rows_of(text, "Change of the R-indices per year")
+
+
+def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
+    add_visits(analysed)
+    words, rows = change_words(analysed)
+    assert ["R1", "Patients less controls", "112", "+0.002", "−0.010 to 0.014", "0.600"] in rows
+    assert "is told by “Patients less controls” alone" in words
+    assert "change beyond that of ageing" in words
+    assert "regression to the mean" in words
+    assert "half a year" not in words  # everybody was seen over a year
+
+
+def test_change_says_who_does_not_count_and_draws_the_others(analysed, undrawn, monkeypatch):
+    add_visits(analysed)
+    drawn = []
+    monkeypatch.setattr(plots, "change_lines", lambda change, summary: drawn.append((change, summary)))
+    change, summary = table_of(analysed, "change"), table_of(analysed, "change_summary")
+    brief = (change["group"] == "control") | (change.groupby("group").cumcount() < 2)
+    change.loc[brief, "years"] = 0.05
+    change.to_csv(analysed / "analysis" / "change.csv", index=False)
+    counts = change[~brief].groupby("group").size()
+    summary = summary[summary["group"] != "patients less controls"]
+    summary["n"] = summary["group"].map(counts).fillna(0).astype(int)
+    summary.loc[summary["n"] == 0, ["mean", "low", "high", "p"]] = np.nan
+    summary.to_csv(analysed / "analysis" / "change_summary.csv", index=False)
+    words, rows = change_words(analysed)
+    assert f"half a year or more ({counts.sum()} of 112) count in the means and are drawn" in words
+    assert "Nobody among the controls was seen over half a year or more, so there is no mean of them." in words
+    assert "Patients less controls" not in words
+    assert ["R1", "Controls", "0", "–", "–", "–"] in rows
+    assert sorted(drawn[0][0]["participant_id"]) == sorted(change.loc[~brief, "participant_id"])
+    assert set(drawn[0][1]["group"]) == {"patient", "other"}
+
+
+def test_change_over_weeks_only_is_a_table_without_a_figure(analysed, undrawn):
+    add_visits(analysed)
+    summary = table_of(analysed, "change_summary")
+    summary = summary[summary["group"] != "patients less controls"].assign(n=0, mean=np.nan, low=np.nan, high=np.nan)
+    summary.to_csv(analysed / "analysis" / "change_summary.csv", index=False)
+    words, rows = change_words(analysed)
+    assert "(0 of 112) count in the means: a few weeks" in words
+    assert "Nobody among the controls, others and patients" in words
+    assert "Faint marks" not in words
+    assert len(rows) == 6
+
+
 def test_warnings_stand_in_their_sections(analysed, undrawn):
     warnings = ["Patients and controls differ in age.", "rows 3 and 4 are outliers.", "Only 9 controls."]
     change_summary(analysed, warnings=warnings)

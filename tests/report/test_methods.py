@@ -86,6 +86,19 @@ def test_each_fact_changes_the_paragraph(results, path, value, shown):
     assert shown in with_value(results, path, value).paragraph
 
 
+def test_the_paragraph_says_that_subgroups_are_circular_and_whose_change_counts(results):
+    whole = methods_section(results).paragraph
+    sentences = {
+        "subgroup_sizes": "the comparison is circular: it describes the patterns and does not test them",
+        "change_summary": "people whose visits span half a year or more count in the means. Change in patients and in "
+        "controls was compared by Welch's t test.",
+    }
+    for name, sentence in sentences.items():
+        assert sentence in whole
+        less = replace(results, analyses=replace(results.analyses, **{name: None}))
+        assert sentence not in methods_section(less).paragraph
+
+
 def test_steps_come_from_run_toml(results):
     settings = {"": False, "[training]\nmax_steps = 4321\n": True, "not toml [": False}
     for text, there in settings.items():

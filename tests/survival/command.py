@@ -1,12 +1,14 @@
 """`rindices` with a preset that is short but looks and saves often; run as a program, and loaded by Dask's workers."""
 
+import itertools
+import os
 import signal
 from dataclasses import replace
 
 if __name__ == "__main__":  # a shell's background jobs ignore it, and so would the run
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-from rindices import chunks, config
+from rindices import chunks, config, journal
 
 STEPS = 1200
 SCHEDULE = config.Schedule(batch_size=8, min_steps=800, max_steps=STEPS, checkpoint_every=100, whitening=0.0)
@@ -23,8 +25,22 @@ def dask_setup(_):
     shorten()
 
 
+def hold(kind, number):
+    """Stop like a process at Ctrl-Z once so many files of a kind are in the journal: it waits there to be killed."""
+    write, written = journal._write, itertools.count(1)
+
+    def writing(path, *content):
+        write(path, *content)
+        if path.suffix == kind and next(written) == int(number):
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    journal._write = writing
+
+
 if __name__ == "__main__":
     shorten()
+    if "RINDICES_HOLD" in os.environ:
+        hold(*os.environ["RINDICES_HOLD"].split())
     from rindices.cli import app
 
     app()

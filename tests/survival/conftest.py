@@ -1,13 +1,16 @@
 """Runs as programs of their own, which can be killed, and what they leave behind."""
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from safetensors.numpy import load_file
 from typer.testing import CliRunner
@@ -21,6 +24,8 @@ from tests.survival import command
 COMMAND = Path(command.__file__)
 OPTIONS = ("--patterns", "2-3", "--repetitions", "4")
 TABLES = ("r_indices.csv", "patterns.csv", "selection.csv")
+FINISHED, UNFINISHED = ".safetensors", ".unfinished"  # chunks in the journal
+PATIENCE = 600  # seconds; a machine that is busy with other things is no reason to fail
 
 
 @pytest.fixture(scope="session")
@@ -32,14 +37,25 @@ def table(tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="session")
+def surroundings(tmp_path_factory):
+    """Return variables that keep libraries from telling of a slow machine or a strange home on standard error."""
+    return {"TF_CPP_MIN_LOG_LEVEL": "3", "MPLCONFIGDIR": str(tmp_path_factory.mktemp("fonts"))}
+
+
 @pytest.fixture
-def start(table, tmp_path):
-    """Return a function that starts `rindices fit` as a process; what still runs at the end is killed."""
+def start(table, tmp_path, surroundings):
+    """Return a function that starts `rindices fit` as a process; what still runs at the end is killed.
+
+    With `hold`, it stops by itself as soon as so many chunks are finished or on their way: see `held`.
+    """
     processes = []
 
-    def begin(*options, out="run", alone=False, **environment):
+    def begin(*options, out="run", alone=False, hold=None, **environment):
         line = [sys.executable, COMMAND, "fit", table, *OPTIONS, "--out", tmp_path / out, *options]
-        env = {**os.environ, **environment}
+        env = {**os.environ, **surroundings, **environment}
+        if hold is not None:
+            env["RINDICES_HOLD"] = " ".join(map(str, hold))
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         process = subprocess.Popen(line, **pipes, start_new_session=alone, env=env)
         processes.append(process)
@@ -52,18 +68,30 @@ def start(table, tmp_path):
         process.communicate()
 
 
-def ended(process, timeout=120):
+def ended(process, timeout=PATIENCE):
     """Wait for a process; return its exit code and what it said on either channel."""
     out, err = process.communicate(timeout=timeout)
     return process.returncode, out, err
 
 
-def until(condition, process, timeout=60):
+def until(condition, process, timeout=PATIENCE):
     """Wait for something to happen while a process runs."""
     end = time.monotonic() + timeout
     while not (happened := condition()) and time.monotonic() < end and process.poll() is None:
         time.sleep(0.05)
     assert happened, "it did not happen in time" if process.poll() is None else process.communicate()
+
+
+def held(process):
+    """Wait until a process stopped by itself; return it."""
+    until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED, process)
+    return process
+
+
+def send(process, number):
+    """Send a signal to a process, which goes on if it was held."""
+    process.send_signal(number)
+    process.send_signal(signal.SIGCONT)
 
 
 def results(folder):
@@ -90,9 +118,10 @@ def is_done(folder):
 def finished_chunks(folder):
     """Return which file each finished chunk of a journal is: one that is trained again is another file."""
     found = {}
-    for path in (folder / "journal").glob("*.safetensors"):
-        status = os.stat(path)
-        found[path.name] = status.st_ino, status.st_mtime_ns
+    for path in (folder / "journal").glob(f"*{FINISHED}"):
+        with contextlib.suppress(FileNotFoundError):  # the run has just become complete
+            status = os.stat(path)
+            found[path.name] = status.st_ino, status.st_mtime_ns
     return found
 
 
@@ -102,11 +131,11 @@ def assert_kept(before, after):
 
 
 @pytest.fixture(scope="session")
-def undisturbed(table, tmp_path_factory):
+def undisturbed(table, tmp_path_factory, surroundings):
     """Return the results of a run that nothing happened to."""
     out = tmp_path_factory.mktemp("undisturbed") / "run"
     line = [sys.executable, COMMAND, "fit", table, *OPTIONS, "--out", out, "--no-report"]
-    subprocess.run(line, check=True, capture_output=True)
+    subprocess.run(line, check=True, capture_output=True, env=os.environ | surroundings)
     return results(out)
 
 

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.survival.conftest import assert_same, ended, finished_chunks, until
+from tests.survival.conftest import FINISHED, assert_same, ended, finished_chunks, held, send
 
 
 def cut(path):
@@ -27,9 +27,9 @@ def empty(path):
 def interrupted(start, tmp_path):
     """Return the folder of a run that was stopped with two chunks finished, and some on their way."""
     out = tmp_path / "run"
-    process = start("--no-report")
-    until(lambda: len(finished_chunks(out)) >= 2, process)
-    process.send_signal(signal.SIGTERM)
+    process = held(start("--no-report", hold=(FINISHED, 2)))
+    assert len(finished_chunks(out)) >= 2
+    send(process, signal.SIGTERM)
     assert ended(process)[0] == 143
     return out
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from rindices import workflow
-from tests.survival.conftest import assert_same, ended, finished_chunks, fit, until
+from tests.survival.conftest import FINISHED, assert_same, ended, finished_chunks, fit, held
 
 
 def contents(folder):
@@ -19,9 +19,7 @@ def contents(folder):
 
 def test_a_second_process_is_refused_and_the_first_unharmed(start, tmp_path, undisturbed):
     out = tmp_path / "run"
-    first = start("--no-report")
-    until(lambda: finished_chunks(out), first)
-    first.send_signal(signal.SIGSTOP)  # so that it does not end before the others ask
+    first = held(start("--no-report", hold=(FINISHED, 1)))  # so that it does not end before the others ask
     for options in ((), ("--overwrite",)):
         code, _, err = ended(start(*options))
         assert code == 2

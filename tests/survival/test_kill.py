@@ -1,11 +1,21 @@
 """A run that is killed goes on when its command is repeated, and ends with the same bits."""
 
+import signal
 import time
 
 import numpy as np
 import pytest
 
-from tests.survival.conftest import assert_kept, assert_same, ended, finished_chunks, is_done, until
+from tests.survival.conftest import (
+    FINISHED,
+    UNFINISHED,
+    assert_kept,
+    assert_same,
+    ended,
+    finished_chunks,
+    held,
+    is_done,
+)
 
 
 def kill(process):
@@ -18,16 +28,15 @@ def kill(process):
 
 def test_a_killed_run_goes_on_and_ends_with_the_same_bits(start, tmp_path, undisturbed):
     out = tmp_path / "run"
-    process = start("--no-report")
-    until(lambda: list(out.glob("journal/*.unfinished")), process)
-    assert kill(process)
-    process = start("--no-report")
-    until(lambda: finished_chunks(out), process)
-    assert kill(process)
+    assert kill(held(start("--no-report", hold=(UNFINISHED, 1))))
+    assert list(out.glob(f"journal/*{UNFINISHED}"))
+    assert kill(held(start("--no-report", hold=(FINISHED, 1))))
     chunks = finished_chunks(out)
-    process = start("--no-report", "--quiet")  # the lock is still there, but nobody holds it
-    until(lambda: len(finished_chunks(out)) > len(chunks), process)
+    assert chunks
+    process = held(start("--no-report", "--quiet", hold=(FINISHED, 1)))  # the lock was there, but nobody held it
+    assert len(finished_chunks(out)) > len(chunks)
     assert_kept(chunks, finished_chunks(out))
+    process.send_signal(signal.SIGCONT)
     assert ended(process) == (0, "", "")
     assert_same(out, undisturbed)
     assert not (out / "journal").exists()

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.util import find_spec
 
 import numpy as np
@@ -67,6 +68,7 @@ def secret_table():
 @pytest.fixture(scope="module")
 def life(tmp_path_factory):
     """Simulate, fit with a failure on the way, go on, apply, report, describe, import, compare images."""
+    import_module("matplotlib.font_manager")  # on a new machine it asks programs of the system for fonts
     found, patch = Life(tmp_path_factory.mktemp("life")), pytest.MonkeyPatch()
     listener, level = _Listener(found.logged), logging.getLogger().level
     logging.getLogger().addHandler(listener)

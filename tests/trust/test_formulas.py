@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rindices.cohort import read_table
 from rindices.files import write_csv
 from rindices.formulas import guarded, guarded_text, plain, plain_text
+from tests.properties.conftest import SHARED
 
 RUNNING = [
     "=1+1",
@@ -82,7 +83,7 @@ def test_cells_within_cells(text, expected):
     assert plain_text(expected) == text
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=200)
+@settings(SHARED, derandomize=True, max_examples=200)
 @given(ODD | st.text())
 @example("''=already")
 @example("'\t'=x")
@@ -92,7 +93,7 @@ def test_every_text_comes_back(text):
     assert guarded_text(made) != made or made == text, "what is guarded once more is told from what is not"
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=100)
+@settings(SHARED, derandomize=True, max_examples=100)
 @given(ODD | st.text())
 def test_no_part_of_a_text_begins_like_a_formula(text):
     made = guarded_text(text)

@@ -6,6 +6,7 @@ Dask's do so through sockets of this machine: that is by design, between process
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,8 @@ def test_lines_of_json_tell_that_it_failed_and_where(life):
 
 def test_loggers_of_libraries_name_nobody(life):
     assert HEARD in life.logged
-    assert [line for line in life.logged if told(line)] == []
+    lines = [re.sub(r"\d+\.\d+ ?s(ec|econds)?\b", "some time", line) for line in life.logged]  # any number may be in it
+    assert [line for line in lines if told(line)] == []
 
 
 def test_records_of_a_run_name_nobody(life):

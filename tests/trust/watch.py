@@ -4,6 +4,7 @@ import _pickle
 import contextlib
 import pickle
 import sys
+import threading
 import traceback
 
 _watches = []
@@ -14,10 +15,16 @@ _IMPORTING = "<frozen importlib._bootstrap_external>"
 
 
 class Watch:
-    """What happened while it was on."""
+    """What happened while it was on, but for threads that earlier tests have left: they end when they like."""
 
     def __init__(self):
         self.connections, self.unpickled, self.compiled, self.programs = [], [], [], []
+        self._left = {one.ident: one for one in threading.enumerate() if one is not threading.current_thread()}
+
+    def minds(self):
+        """Whether what happens in this thread counts."""
+        left = self._left.get(threading.get_ident())
+        return left is None or not left.is_alive()
 
     def note(self, event, args):
         # To see whether there is IPv6, a library binds a socket of this machine when it is imported, and closes it.
@@ -42,7 +49,8 @@ def where():
 
 def _hook(event, args):
     for watch in _watches:
-        watch.note(event, args)
+        if watch.minds():
+            watch.note(event, args)
 
 
 _installed = []
@@ -58,7 +66,8 @@ def watching(monkeypatch):
 
     def reported(name, function):
         def load(*args, **kwargs):
-            watch.unpickled.append((name, where()))
+            if watch.minds():
+                watch.unpickled.append((name, where()))
             return function(*args, **kwargs)
 
         return load

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import chi2
-from scipy.stats import t as student_t
 
 from rindices.analysis.columns import known_values
-from rindices.analysis.statistics import false_discovery
+from rindices.analysis.statistics import false_discovery, mean_difference
 from rindices.errors import InputError, counted, shown
 
 LARGEST_Q = 0.05  # the usual false discovery rate: a difference of this q is hardly chance
+LARGEST_P = 0.05  # not q: an alarm must not grow weaker with every further variable that is looked at
 # In large cohorts trifles are significant. A standardised difference of 0.1 is the usual limit of balance in matched
 # studies; a Cramér's V of 0.1 is, in groups of one size, 45 % women against 55 %.
 SMALLEST_DIFFERENCE = 0.1
@@ -50,8 +50,8 @@ def group_balance(variables: pd.DataFrame, patient: ArrayLike) -> pd.DataFrame:
         One row a variable: ``variable``, ``kind`` ("number" or "category"), ``n_controls`` and ``n_patients`` (not
         missing), ``controls`` and ``patients`` (in words), ``difference`` (numbers: patients less controls, in pooled
         standard deviations; categories: Cramér's V, 0 to 1), ``p`` (Welch's t test; chi-square test without
-        correction; NaN where there is none), ``q`` (Benjamini–Hochberg over the rows) and ``imbalanced`` (``q``
-        below 0.05 and a difference beyond 0.1).
+        correction; NaN where there is none), ``q`` (Benjamini–Hochberg over the rows) and ``imbalanced`` (``p``
+        below 0.05 and a difference beyond 0.1; whatever else is in the table).
 
     Examples
     --------
@@ -64,7 +64,7 @@ def group_balance(variables: pd.DataFrame, patient: ArrayLike) -> pd.DataFrame:
     rows = [_compared(str(name), column, is_patient) for name, column in variables.items()]
     table = pd.DataFrame(rows, columns=list(_Row._fields)).astype({"difference": float, "p": float})
     table["q"] = false_discovery(table["p"].to_numpy(float))
-    table["imbalanced"] = (table["q"] < LARGEST_Q) & (table["difference"].abs() > SMALLEST_DIFFERENCE)
+    table["imbalanced"] = (table["p"] < LARGEST_P) & (table["difference"].abs() > SMALLEST_DIFFERENCE)
     return table
 
 
@@ -77,7 +77,7 @@ def balance_warnings(table: pd.DataFrame) -> list[str]:
     >>> for sentence in balance_warnings(group_balance(people, [False, False, False, True, True, True])):
     ...     print(sentence)
     Patients and controls differ in age (72.0 ± 2.0 against 62.0 ± 2.0, difference 5.00 sd): what looks like disease \
-may be age. Match the groups, or give it as a covariate.
+may be age. Match the groups; as a covariate only its effect in controls is removed.
     """
     sentences = []
     for row in table[table["imbalanced"].astype(bool)].to_dict("records"):
@@ -85,7 +85,8 @@ may be age. Match the groups, or give it as a covariate.
         measure = f"difference {size:.2f} sd" if row["kind"] == "number" else f"Cramér's V {size:.2f}"
         sentences.append(
             f"Patients and controls differ in {name} ({row['patients']} against {row['controls']}, {measure}): "
-            f"what looks like disease may be {name}. Match the groups, or give it as a covariate."
+            f"what looks like disease may be {name}. "
+            "Match the groups; as a covariate only its effect in controls is removed."
         )
     return sentences
 
@@ -119,16 +120,12 @@ def _compared(name: str, column: pd.Series, is_patient: np.ndarray) -> _Row:
 def _compare_numbers(values: pd.Series, in_patients: np.ndarray) -> tuple[float, float]:
     """Return the standardised difference of the means and p of Welch's t test."""
     numbers = values.to_numpy(float)
-    groups = numbers[in_patients], numbers[~in_patients]
-    sizes = np.array([len(group) for group in groups])
-    if sizes.min() < 2:
+    groups = numbers[in_patients, None], numbers[~in_patients, None]
+    if min(len(group) for group in groups) < 2:
         return math.nan, math.nan
-    variances = np.array([group.var(ddof=1) for group in groups])
-    difference = groups[0].mean() - groups[1].mean()
-    errors = variances / sizes  # squared standard errors of the two means
-    freedom = errors.sum() ** 2 / np.sum(errors**2 / (sizes - 1))  # Welch–Satterthwaite
-    p = 2 * student_t.sf(abs(difference) / np.sqrt(errors.sum()), freedom)
-    return float(difference / np.sqrt(variances.mean())), float(p)
+    found = mean_difference(*groups)
+    pooled = np.sqrt(np.mean([group.var(ddof=1) for group in groups]))
+    return float(found.mean[0] / pooled), float(found.p[0])
 
 
 def _compare_categories(values: pd.Series, in_patients: np.ndarray) -> tuple[float, float]:

@@ -9,7 +9,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from rindices.analysis.columns import GROUPS, in_group, same_people
-from rindices.analysis.statistics import mean_interval
+from rindices.analysis.statistics import Mean, mean_difference, mean_interval
+
+LEAST_YEARS = 0.5  # a slope's error grows as visits get closer: a few people seen after weeks would swamp a mean
+DIFFERENCE = "patients less controls"
+_ROUNDING = 1e-6  # of times such as 64.1 − 63.6
 
 
 class Change(NamedTuple):
@@ -38,8 +42,10 @@ def change_per_year(r_indices: pd.DataFrame, participant_id: ArrayLike, years: A
     Change
         ``change``: ``participant_id``, ``group``, ``n_visits``, ``years`` (first to last), ``r1_per_year``, …; one row
         a person who was seen at two different times or more. ``change_summary``: ``group``, ``pattern``, ``n``,
-        ``mean``, ``low`` and ``high`` (95 %), ``p`` (t test against no change). Everybody counts the same there,
-        however long the time between visits.
+        ``mean``, ``low`` and ``high`` (95 %), ``p`` (t test against no change). Only people whose visits span half a
+        year or more count there, and each of them the same; ``n`` says how many. A group of whom nobody does has
+        ``n`` 0 and no mean. Rows of the group ``patients less controls`` compare the two (Welch's t test; ``n`` is
+        that of both together), where each has somebody who counts.
 
     Examples
     --------
@@ -82,10 +88,17 @@ def _slopes(
 
 
 def _summary(change: pd.DataFrame, n_patterns: int) -> pd.DataFrame:
-    rows = []
-    for name in GROUPS:
-        own = change.loc[change["group"] == name, [f"r{k + 1}_per_year" for k in range(n_patterns)]].to_numpy(float)
-        if len(own):
-            found = mean_interval(own)
-            rows += [(name, k + 1, len(own), *(part[k] for part in found)) for k in range(n_patterns)]
+    counts = change["years"] >= LEAST_YEARS - _ROUNDING
+    slopes = change[[f"r{k + 1}_per_year" for k in range(n_patterns)]]
+    groups = {
+        name: slopes[counts & (change["group"] == name)].to_numpy(float)
+        for name in GROUPS
+        if (change["group"] == name).any()
+    }
+    nobody, nothing = np.empty((0, n_patterns)), Mean(*np.full((4, n_patterns), np.nan))
+    found = [(name, len(own), mean_interval(own) if len(own) else nothing) for name, own in groups.items()]
+    controls, patients = groups.get("control", nobody), groups.get("patient", nobody)
+    if len(controls) and len(patients):
+        found.append((DIFFERENCE, len(controls) + len(patients), mean_difference(patients, controls)))
+    rows = [(name, k + 1, n, *(part[k] for part in means)) for name, n, means in found for k in range(n_patterns)]
     return pd.DataFrame(rows, columns=["group", "pattern", "n", "mean", "low", "high", "p"])

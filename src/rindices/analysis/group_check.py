@@ -1,9 +1,13 @@
-"""Could a pattern be age, sex or site rather than disease? R-indices of controls tell: they have no disease."""
+"""Could a pattern be age, sex or site rather than disease? R-indices of controls tell: they have no disease.
+
+They do not tell of a covariate that was removed. What it explains in controls is gone by construction, and what it does
+beyond that, in patients older than any control, cannot show in them. There, patients have to be looked at.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,13 +17,16 @@ from numpy.typing import ArrayLike
 from rindices.analysis.associations import associations
 from rindices.analysis.balance import LARGEST_Q, SMALLEST_DIFFERENCE, group_balance
 from rindices.analysis.columns import coded, in_group, indicators, same_people
-from rindices.analysis.statistics import basis, correlation, residuals
+from rindices.analysis.statistics import basis, correlation, false_discovery, residuals
 
-_COLUMNS = ["pattern", "variable", "kind", "statistic", "n_controls", "coefficient", "p", "q", "imbalanced"]
+_COLUMNS = ["pattern", "variable", "kind", "statistic", "removed", "n_controls", "coefficient", "p", "q"]
+_COLUMNS += ["n_patients", "coefficient_patients", "q_patients", "imbalanced", "explained", "remark"]
 _SMALLEST_REST = 0.01  # of the variance of the group: with less, a variable and the group are the same thing
 
 
-def group_check(r_indices: pd.DataFrame, background: pd.DataFrame, group: ArrayLike) -> pd.DataFrame:
+def group_check(
+    r_indices: pd.DataFrame, background: pd.DataFrame, group: ArrayLike, removed: Collection[str] = ()
+) -> pd.DataFrame:
     """Look for R-indices that follow a background variable in controls, in which the groups differ too.
 
     Parameters
@@ -30,22 +37,31 @@ def group_check(r_indices: pd.DataFrame, background: pd.DataFrame, group: ArrayL
         Age, sex, site and the like, the same people: numbers or text.
     group
         ``control``, ``patient`` or ``other``, one a person; others are left out.
+    removed
+        Variables whose effects in controls were removed before training.
 
     Returns
     -------
     DataFrame
-        One row a pattern and variable: ``pattern``, ``variable``, ``kind``, ``statistic``, ``n_controls``,
-        ``coefficient``, ``p``, ``q`` (as in `associations`, in controls), ``imbalanced`` (as in `group_balance`),
-        ``explained`` and ``remark``. ``explained`` is the share of the difference of the mean R-index between
-        patients and controls that a linear model with the variable takes away; below 0 where it makes the difference
-        larger, and NaN where there is no clear difference (p ≥ 0.05) or where the variable and the group are the
-        same thing. ``remark`` is empty unless q < 0.05 and the correlation is beyond 0.1 (η² beyond 0.01).
+        One row a pattern and variable: ``pattern``, ``variable``, ``kind``, ``statistic``, ``removed``;
+        ``n_controls``, ``coefficient``, ``p``, ``q`` (as in `associations`, in controls; no p and q where the variable
+        was removed), ``n_patients``, ``coefficient_patients``, ``q_patients`` (the same in patients), ``imbalanced``
+        (as in `group_balance`), ``explained`` and ``remark``. ``explained`` is the share of the difference of the mean
+        R-index between patients and controls that a linear model with the variable takes away; below 0 where it makes
+        the difference larger, and NaN where there is no clear difference (p ≥ 0.05) or where the variable and the group
+        are the same thing. ``remark`` is empty unless q < 0.05 and the correlation is beyond 0.1 (η² beyond 0.01): in
+        controls, or, where the variable was removed and the groups differ in it, in patients.
     """
     same_people(len(r_indices), background=background)
     controls, patients = in_group(group, "control"), in_group(group, "patient")
     same_people(len(r_indices), group=controls)
     table = associations(r_indices[controls], background[controls], people="controls")
     table = table.rename(columns={"n": "n_controls"})
+    table["removed"] = table["variable"].isin(list(removed))
+    table["p"] = table["p"].where(~table["removed"])
+    table["q"] = false_discovery(table["p"].to_numpy())
+    ill = associations(r_indices[patients], background[patients])  # rows in the same order
+    table[["n_patients", "coefficient_patients", "q_patients"]] = ill[["n", "coefficient", "q"]]
     both = controls | patients
     balance = group_balance(background[both], patients[both]).set_index("variable")
     table["imbalanced"] = table["variable"].map(balance["imbalanced"]).astype(bool)
@@ -53,8 +69,14 @@ def group_check(r_indices: pd.DataFrame, background: pd.DataFrame, group: ArrayL
     explained = [_explained(scores, column, both, patients) for _, column in background.items()]
     table["explained"] = np.array(explained).reshape(-1, scores.shape[1]).T.ravel()
     directions = {str(name): _direction(column, both, patients) for name, column in background.items()}
-    table["remark"] = [_remark(row, directions[row["variable"]]) for row in table.to_dict("records")]
-    return table[[*_COLUMNS, "explained", "remark"]]
+    rows = zip(table.to_dict("records"), ill.to_dict("records"), strict=True)
+    table["remark"] = [
+        (_remark_on_patients(of_patients) if row["imbalanced"] else "")
+        if row["removed"]
+        else _remark(row, directions[row["variable"]])
+        for row, of_patients in rows
+    ]
+    return table[_COLUMNS]
 
 
 def _explained(scores: np.ndarray, column: pd.Series, both: np.ndarray, patients: np.ndarray) -> np.ndarray:
@@ -84,23 +106,45 @@ def _direction(column: pd.Series, both: np.ndarray, patients: np.ndarray) -> flo
 
 
 def _remark(row: Mapping[Hashable, Any], direction: float) -> str:
-    name, pattern, kind = row["variable"], row["pattern"], row["kind"]
-    categories = kind == "categorical"
-    size = math.sqrt(row["coefficient"]) if categories else abs(row["coefficient"])
-    if not (row["q"] < LARGEST_Q and size > SMALLEST_DIFFERENCE):
+    """Say what a variable may do to a pattern; nothing where R-indices of controls do not go with it."""
+    if not _clear(row):
         return ""
-    measure = f"({'eta²' if categories else 'r'} = {row['coefficient']:.2f})"
-    rises = row["coefficient"] > 0
-    if categories:
-        controls, groups = f"Controls' R{pattern} differs with {name}", f"the groups differ in {name}"
-    elif kind == "dichotomous":
-        controls = f"Controls' R{pattern} is {'higher' if rises else 'lower'} where {name} is {row['level']}"
+    name, pattern, rises = row["variable"], row["pattern"], row["coefficient"] > 0
+    controls = f"Controls' {_in_words(row)}"
+    if not row["imbalanced"]:
+        return f"{controls}; the groups do not differ in {name}."
+    if row["kind"] == "categorical":
+        groups = f"the groups differ in {name}"
+    elif row["kind"] == "dichotomous":
         groups = f"that is {'more' if direction > 0 else 'less'} frequent among patients"
     else:
-        controls = f"Controls' R{pattern} {'rises' if rises else 'falls'} with {name}"
         groups = f"patients' {name} is {'higher' if direction > 0 else 'lower'}"
-    if not row["imbalanced"]:
-        return f"{controls} {measure}; the groups do not differ in {name}."
-    alike = categories or rises == (direction > 0)
+    alike = row["kind"] == "categorical" or rises == (direction > 0)
     part = f"part of pattern {pattern} may be {name}" if alike else f"{name} may hide part of pattern {pattern}"
-    return f"{controls} {measure}, and {groups}: {part}."
+    return f"{controls}, and {groups}: {part}."
+
+
+def _remark_on_patients(row: Mapping[Hashable, Any]) -> str:
+    """Say what is left of a variable that was removed, and in which the groups differ."""
+    if not _clear(row):
+        return ""
+    name = row["variable"]
+    return (
+        f"Patients' {_in_words(row)}, and the groups differ in {name}. What {name} does in controls was removed: "
+        f"either the disease goes with {name}, or part of pattern {row['pattern']} is what the removal missed."
+    )
+
+
+def _clear(row: Mapping[Hashable, Any]) -> bool:
+    size = math.sqrt(row["coefficient"]) if row["kind"] == "categorical" else abs(row["coefficient"])
+    return row["q"] < LARGEST_Q and size > SMALLEST_DIFFERENCE
+
+
+def _in_words(row: Mapping[Hashable, Any]) -> str:
+    index, name, coefficient = f"R{row['pattern']}", row["variable"], row["coefficient"]
+    if row["kind"] == "categorical":
+        return f"{index} differs with {name} (eta² = {coefficient:.2f})"
+    if row["kind"] == "dichotomous":
+        higher = "higher" if coefficient > 0 else "lower"
+        return f"{index} is {higher} where {name} is {row['level']} (r = {coefficient:.2f})"
+    return f"{index} {'rises' if coefficient > 0 else 'falls'} with {name} (r = {coefficient:.2f})"

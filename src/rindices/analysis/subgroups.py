@@ -86,12 +86,13 @@ def subgroup_effects(
     DataFrame
         ``pattern``, ``level``, ``region``, ``n`` (patients), ``effect`` (Cohen's d with the pooled standard
         deviation; negative: smaller than in controls), ``low`` and ``high`` (95 %, large-sample error), ``t`` and
-        ``p`` (Student's t test with the same pooled deviation) and ``q`` (Benjamini–Hochberg over all rows).
+        ``p`` (Student's t test with the same pooled deviation) and ``q`` (Benjamini–Hochberg over all comparisons; the
+        low subgroup has rows for each pattern, but is one comparison a region).
     """
     same_people(len(r_indices), z_scores=z_scores)
     regions = z_scores.to_numpy(float)
     controls = regions[in_group(group, "control")]
-    tables: list[pd.DataFrame] = []
+    listed: list[tuple[_Subgroup, bytes]] = []
     known: dict[bytes, pd.DataFrame] = {}  # the low subgroup is compared once
     for found in subgroups_of(r_indices, group, low, high):
         n_people, key = int(found.members.sum()), found.members.tobytes()
@@ -99,13 +100,14 @@ def subgroup_effects(
             continue
         if key not in known:
             known[key] = _compared(regions[found.members], controls).assign(region=z_scores.columns, n=n_people)
-        tables.append(known[key].assign(pattern=found.pattern, level=found.level))
-    order = ["pattern", "level", "region", "n", "effect", "low", "high", "t", "p"]
-    if not tables:
-        return pd.DataFrame(columns=[*order, "q"])
-    table = pd.concat(tables, ignore_index=True)[order]
-    table["q"] = false_discovery(table["p"].to_numpy(float))
-    return table
+        listed.append((found, key))
+    order = ["pattern", "level", "region", "n", "effect", "low", "high", "t", "p", "q"]
+    if not listed:
+        return pd.DataFrame(columns=order)
+    compared = pd.concat(known)
+    compared["q"] = false_discovery(compared["p"].to_numpy(float))
+    tables = [compared.loc[key].assign(pattern=found.pattern, level=found.level) for found, key in listed]
+    return pd.concat(tables, ignore_index=True)[order]
 
 
 def subgroups_of(r_indices: pd.DataFrame, group: ArrayLike, low: float, high: float) -> Iterator[_Subgroup]:

@@ -13,6 +13,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
 import typer
@@ -45,10 +46,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except typer.Exit:
             raise
         except KeyboardInterrupt as error:
-            code = _stop_code()
-            log("stopped", status="unfinished", exit_code=code)
-            errors.print("Stopped before the results were complete: none were written.")
-            raise typer.Exit(code) from error
+            raise typer.Exit(_tell_stopped()) from error
         except Exception as error:
             if os.environ.get("RINDICES_DEBUG"):
                 traceback.print_exc()
@@ -134,6 +132,19 @@ def interruptible(work: Callable[[], _Result], how_to_go_on: str, ending: Ending
     return outcome[0]
 
 
+def _tell_stopped() -> int:
+    code = _stop_code()
+    log("stopped", status="unfinished", exit_code=code)
+    errors.print("Stopped before the results were complete: none were written.")
+    return code
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
+
+
 def _stop(code: int, how_to_go_on: str) -> NoReturn:
     for child in multiprocessing.active_children():  # workers of ours, who would train on
         with contextlib.suppress(OSError, TypeError):
@@ -154,8 +165,13 @@ def _terminable() -> Iterator[None]:
         yield
         return
 
-    def stop(number: int, _: Any) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
         _asked_to_stop.append(number)  # Python drops the exception where it cleans up memory
+        if _is_importing(frame):  # a library that is half loaded may crash, or make another error of the exception
+            code = _tell_stopped()
+            sys.stdout.flush()
+            remove_half_written()
+            os._exit(code)
         raise KeyboardInterrupt
 
     def unraised(trouble: Any) -> None:

@@ -80,9 +80,9 @@ def read_parts(
     """Read the columns, refusing absent ones and cells of the wrong kind; `categories` are never numbers."""
     table = tidy_table(frame, (roles.id, roles.diagnosis, *categories))
     roster = read_roster(table, roles.id, visit_column=roles.visit)
-    require_column(table, roles.diagnosis, "the diagnosis", "Rename the column, or use --diagnosis COLUMN.")
+    require_column(table.columns, roles.diagnosis, "the diagnosis", "Rename the column, or use --diagnosis COLUMN.")
     if roles.site is not None:
-        require_column(table, roles.site, "the site", "Correct the name in --site, or add the column.")
+        require_column(table.columns, roles.site, "the site", "Correct the name in --site, or add the column.")
     groups = assign_groups(table[roles.diagnosis], control, patients)
     as_text = {*categories} if roles.site is None else {*categories, roles.site}
     covariates = read_covariates(table, roles.covariates, roster, as_text)

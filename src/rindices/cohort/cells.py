@@ -151,10 +151,10 @@ def spreadsheet_rows(frame: pd.DataFrame) -> NDArray[np.int64]:
     return np.arange(2, len(frame) + 2, dtype=np.int64)
 
 
-def require_column(frame: pd.DataFrame, name: str, role: str, remedy: str) -> None:
-    """Refuse a table without the column ``name``."""
-    if name not in frame.columns:
-        columns = [str(column) for column in frame.columns]
+def require_column(names: Collection[str], name: str, role: str, remedy: str) -> None:
+    """Refuse a table that has columns of these names, but none called ``name``."""
+    if name not in names:
+        columns = [str(column) for column in names]
         found = [column if len(column) < _LONG_NAME else f"{column[:_LONG_NAME]}..." for column in columns]
         raise InputError(
             f"The table has no column {name!r}, which was expected as {role}.{did_you_mean(name, columns)}\n"
@@ -177,13 +177,13 @@ def read_roster(
     visit_column: str | None = None,
 ) -> Roster:
     """Return the ids as text, refusing missing and repeated ones; with visits, only their repeated visits."""
-    require_column(frame, id_column, "the people's ids", remedy)
+    require_column(frame.columns, id_column, "the people's ids", remedy)
     ids, rows = text_of(frame[id_column]), spreadsheet_rows(frame)
     _refuse_empty(ids, rows, "Every person needs an id", "ids")
     if visit_column is None:
         _refuse_repeated(ids, rows, id_column)
     else:
-        require_column(frame, visit_column, "the visit", "Correct the name in --visit, or add the column.")
+        require_column(frame.columns, visit_column, "the visit", "Correct the name in --visit, or add the column.")
         visits = text_of(frame[visit_column])
         _refuse_empty(visits, rows, "Every row needs a visit", "visits")
         _refuse_repeated_visits(ids, visits, rows, visit_column)

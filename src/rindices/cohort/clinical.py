@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.cells import MOSTLY_NUMBERS, Roster, has_numbers, share_of_numbers, text_of
-from rindices.cohort.gaps import refuse_gaps, refuse_text
+from rindices.cohort.cells import Roster, has_numbers, text_of
+from rindices.cohort.gaps import refuse_gaps, refuse_spelled
 from rindices.errors import counted, listed, shown
 
 __all__ = ["read_clinical", "warn_of_clinical"]
@@ -28,8 +28,7 @@ def read_clinical(frame: pd.DataFrame, names: Sequence[str], roster: Roster) -> 
             if infinite.any():
                 refuse_gaps(infinite[:, None], [name], roster, kind="clinical", adjective="Infinite")
             continue
-        if share_of_numbers(text_of(column)) >= MOSTLY_NUMBERS:
-            refuse_text([column], roster, kind="clinical score")
+        refuse_spelled(column, roster, kind="clinical score")
         columns[name] = text_of(column).to_numpy()
     return pd.DataFrame(columns, index=frame.index, columns=pd.Index(list(names), dtype=object))
 

@@ -33,6 +33,7 @@ Names = str | Path | Sequence[str] | None
 
 BACKGROUND_NAMES = frozenset({"age", "sex", "gender", "site", "scanner", "icv", "tiv", "etiv", "education", "educ"})
 NON_REGION_NAMES = BACKGROUND_NAMES | {"visit", "session"}
+_MANY_LOST = 0.25  # of what seem to be regions: with more of them in another spelling, the others are not the brain
 
 
 def is_region_name(name: str) -> bool:
@@ -161,12 +162,11 @@ def choose_features(
             "Name them, or leave out --features to take every column of numbers."
         )
     chosen = [name for name in usual if name not in left_out and _looks_numeric(frame[name])]
+    spelled = _spelled(frame, roles, left_out)
     if wanted:
-        chosen = list(
-            expand_names(
-                wanted, columns, option="--features", pattern_columns=[n for n in usual if _looks_numeric(frame[n])]
-            )
-        )
+        # A pattern must not lose the columns whose numbers are only written otherwise.
+        meant = [name for name in usual if name in spelled or _looks_numeric(frame[name])]
+        chosen = list(expand_names(wanted, columns, option="--features", pattern_columns=meant))
     for name in (*left_out, *chosen):
         if name in roles:
             option = "--exclude" if name in left_out else "--features"
@@ -178,10 +178,15 @@ def choose_features(
     refuse_text(texts, roster, kind="region" if wanted else "taken for a region", n_regions=len(chosen))
     if len(chosen) < MIN_REGIONS:
         found = f"{len(chosen)}{': ' + listed(chosen) if chosen else ''}"
-        because = "" if wanted else _lost(frame, roster, _spelled(frame, roles, exclude))
+        because = "" if wanted else _lost(frame, roster, spelled)
         raise InputError(
             f"At least {MIN_REGIONS} regions are needed; found {found}.{because}\n"
             "Check --features and --exclude, and that the regions are columns of numbers."
+        )
+    if not wanted and len(spelled) > _MANY_LOST * (len(spelled) + len(chosen)):
+        raise InputError(
+            f"Of {len(spelled) + len(chosen)} columns that seem to be regions, {len(spelled)} cannot be read."
+            f"{_lost(frame, roster, spelled)}\nIf they are no regions, leave them out with {excluding(list(spelled))}."
         )
     return tuple(chosen)
 
@@ -194,7 +199,9 @@ def warn_of_text(frame: pd.DataFrame, roles: Collection[str], exclude: Names = (
     >>> warn_of_text(pd.DataFrame({"lHip": ["3,410.5", "3,520.1"], "sex": ["F", "M"]}), ())[0]
     'Left out, because they hold text: lHip. Write numbers without separators of thousands.'
     """
-    hints = _spelled(frame, roles, exclude)
+    excluded = wanted_names(exclude)
+    left_out = [name for name in map(str, frame) if any(fnmatchcase(name, pattern) for pattern in excluded)]
+    hints = _spelled(frame, roles, left_out)
     if not hints:
         return ()
     rule = (
@@ -217,16 +224,15 @@ def _lost(frame: pd.DataFrame, roster: Roster, hints: Mapping[str, str]) -> str:
     return f" Column{others} text, such as {cell}.\n{hint}"
 
 
-def _spelled(frame: pd.DataFrame, roles: Collection[str], exclude: Names) -> dict[str, str]:
+def _spelled(frame: pd.DataFrame, roles: Collection[str], left_out: Collection[str]) -> dict[str, str]:
     """Return the columns of text that were meant as regions, and how to write their numbers."""
-    excluded = wanted_names(exclude)
     return {
         str(name): hint
         for name in frame.columns
         if name not in roles
         and not is_numeric_dtype(frame[name])
         and is_region_name(str(name))
-        and not any(fnmatchcase(str(name), pattern) for pattern in excluded)
+        and name not in left_out
         and (hint := spelled_numbers(frame[name]))
     }
 

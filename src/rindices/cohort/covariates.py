@@ -17,7 +17,7 @@ from rindices.cohort.cells import (
     share_of_numbers,
     text_of,
 )
-from rindices.cohort.gaps import number_block, refuse_gaps, refuse_text
+from rindices.cohort.gaps import number_block, refuse_gaps, refuse_spelled
 from rindices.cohort.overlap import refuse_apart, warn_of_repetition, warn_of_separation
 from rindices.errors import InputError, counted, listed, shown
 
@@ -39,12 +39,11 @@ def read_covariates(
     columns: dict[str, NDArray] = {}
     for name in names:
         remedy = "Correct the name (--covariates, --smooth, --interactions or --proportion), or add the column."
-        require_column(frame, name, "a covariate", remedy)
+        require_column(frame.columns, name, "a covariate", remedy)
         column = frame[name]
         text = name.casefold() in ALWAYS_CATEGORIES or name in categories
         if not text and not has_numbers(column):
-            if share_of_numbers(text_of(column)) >= MOSTLY_NUMBERS:
-                refuse_text([column], roster, kind="covariate")
+            refuse_spelled(column, roster, kind="covariate")
             text = True
         cells = text_of(column) if text else column
         if text:
@@ -175,11 +174,10 @@ class CovariateSpec:
         strangers: bool = False,
         remedy: str = RECODE,
     ) -> list[float] | list[str]:
-        """Return the covariate of new people, refusing an absent column, another coding and, mostly, strangers.
+        """Return the covariate of new people, refusing another coding and, mostly, strangers.
 
         With ``strangers``, categories that training did not see may pass; ``remedy`` says what to do about them.
         """
-        require_column(frame, self.name, "a covariate of the model", "Add the column, coded as in the training table.")
         column = frame[self.name]
         if self.categories is not None:
             categories = _categories(column, roster)

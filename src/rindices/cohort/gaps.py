@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -10,20 +12,22 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
-from rindices.cohort.cells import Roster
-from rindices.cohort.spelling import spelling_hint
+from rindices.cohort.cells import MOSTLY_NUMBERS, Roster, share_of_numbers, text_of, with_points
+from rindices.cohort.spelling import meant_as_numbers, spelling_hint
 from rindices.errors import InputError, counted, excluding, listed, shown
 
 __all__ = [
     "LARGEST",
     "MIN_REGIONS",
     "SEX_NAMES",
+    "NumberCells",
     "Trouble",
     "gaps",
     "impossible",
     "number_block",
     "refuse",
     "refuse_gaps",
+    "refuse_spelled",
     "refuse_text",
 ]
 
@@ -51,30 +55,67 @@ class Trouble(NamedTuple):
     verb: str = "Correct"
 
 
-def number_block(frame: pd.DataFrame, columns: Sequence[str], roster: Roster, *, kind: str) -> NDArray[np.float64]:
-    """Return the columns as a float64 array, refusing text, missing and infinite cells, all of them at once.
+class NumberCells:
+    """Cells that should be numbers, of rows that come some at a time: what is wrong with all of them.
 
-    ``kind`` says what the columns are in the message.
+    Parameters
+    ----------
+    columns
+        Names of the columns.
+    kind
+        What the columns are in the message.
     """
-    texts = [frame[name] for name in columns if not is_numeric_dtype(frame[name])]
-    troubles = _text(texts, roster, kind)
-    numbers = frame[list(columns)]
-    if texts:
-        coerced = {str(column.name): pd.to_numeric(column, errors="coerce") for column in texts}
-        missing = numbers.isna().to_numpy()
-        block = numbers.assign(**coerced).to_numpy(dtype=np.float64)
-    else:
-        block = numbers.to_numpy(dtype=np.float64)
-        missing = np.isnan(block)
-    troubles += gaps(missing, columns, roster, kind=kind)
-    troubles += gaps(np.abs(block) > LARGEST, columns, roster, kind=kind, adjective="Impossible")
-    refuse(troubles)
+
+    def __init__(self, columns: Sequence[str], kind: str) -> None:
+        self._columns = list(columns)
+        self._text = _Text(kind)
+        self._missing = _Marked(columns, kind, "Missing")
+        self._impossible = _Marked(columns, kind, "Impossible")
+
+    def add(self, frame: pd.DataFrame, roster: Roster) -> NDArray[np.float64]:
+        """Take note of some rows, and return their numbers."""
+        numbers = frame[self._columns]
+        texts = [frame[name] for name in self._columns if not is_numeric_dtype(frame[name])]
+        if texts:
+            self._text.add(texts, roster)
+            coerced = {str(column.name): pd.to_numeric(column, errors="coerce") for column in texts}
+            missing = numbers.isna().to_numpy()
+            block = numbers.assign(**coerced).to_numpy(dtype=np.float64)
+        else:
+            block = numbers.to_numpy(dtype=np.float64)
+            missing = np.isnan(block)
+        self._missing.add(missing, roster)
+        self._impossible.add(np.abs(block) > LARGEST, roster)
+        return block
+
+    def refuse(self) -> None:
+        """Refuse text, missing and infinite cells, all of them at once."""
+        refuse([*self._text.troubles(self._columns), *self._missing.troubles(), *self._impossible.troubles()])
+
+
+def number_block(frame: pd.DataFrame, columns: Sequence[str], roster: Roster, *, kind: str) -> NDArray[np.float64]:
+    """Return the columns as a float64 array, refusing what `NumberCells` refuses."""
+    cells = NumberCells(columns, kind)
+    block = cells.add(frame, roster)
+    cells.refuse()
     return block
 
 
 def refuse_text(columns: Sequence[pd.Series], roster: Roster, *, kind: str, n_regions: int = 0) -> None:
     """Refuse columns that have cells of text, naming the first of each (an empty column passes)."""
-    refuse(_text(columns, roster, kind), n_regions=n_regions)
+    text = _Text(kind)
+    text.add(columns, roster)
+    refuse(text.troubles([str(column.name) for column in columns]), n_regions=n_regions)
+
+
+def refuse_spelled(column: pd.Series, roster: Roster, *, kind: str) -> None:
+    """Refuse a column of text that was meant as numbers; true categories pass."""
+    text = text_of(column)
+    if share_of_numbers(text) < MOSTLY_NUMBERS and not meant_as_numbers(text):
+        return
+    points = with_points(text)
+    # Beside other spellings, decimal commas are not what matters.
+    refuse_text([text if share_of_numbers(points) == 1 else points], roster, kind=kind)
 
 
 def refuse_gaps(
@@ -109,24 +150,47 @@ def gaps(
     bad: NDArray[np.bool_], columns: Sequence[str], roster: Roster, *, kind: str, adjective: str = "Missing"
 ) -> list[Trouble]:
     """Return the trouble with cells marked in ``bad`` (people × columns), if any is."""
-    counts = {name: int(number) for name, number in zip(columns, bad.sum(axis=0), strict=True) if number}
-    if not counts:
-        return []
-    names = listed(f"{name} ({counted(number, 'person', 'people')})" for name, number in counts.items())
-    first = next(iter(counts))
-    position = int(np.flatnonzero(bad[:, list(columns).index(first)])[0])
-    notes = np.flatnonzero(bad.all(axis=1))
-    note = ""
-    if len(notes) and kind == "region" and adjective == "Missing":
-        note = f" There is no region at all in {roster.at(int(notes[0]))}: is it a note below the table?"
-    return [
-        Trouble(
-            f"{adjective} values in {counted(len(counts), f'{kind} column')}: {names}. "
-            f"The first is in column {first!r}, {roster.at(position)}.{note}",
-            () if kind == "covariate" else tuple(counts),
-            "Fill in" if adjective == "Missing" else "Correct",
-        )
-    ]
+    marked = _Marked(columns, kind, adjective)
+    marked.add(bad, roster)
+    return marked.troubles()
+
+
+class _Marked:
+    """Bad cells: how many each column has, and where the first of them is."""
+
+    def __init__(self, columns: Sequence[str], kind: str, adjective: str) -> None:
+        self._columns, self._kind, self._adjective = columns, kind, adjective
+        self._counts, self._first, self._empty = Counter[str](), dict[str, str](), ""
+
+    def add(self, bad: NDArray[np.bool_], roster: Roster) -> None:
+        counts = bad.sum(axis=0)
+        if not counts.any():
+            return
+        for position in np.flatnonzero(counts).tolist():
+            name = self._columns[position]
+            self._counts[name] += int(counts[position])
+            if name not in self._first:
+                self._first[name] = roster.at(int(bad[:, position].argmax()))
+        empty = np.flatnonzero(bad.all(axis=1))
+        if len(empty) and not self._empty:
+            self._empty = roster.at(int(empty[0]))
+
+    def troubles(self) -> list[Trouble]:
+        counts = {name: self._counts[name] for name in self._columns if name in self._counts}
+        if not counts:
+            return []
+        names = listed(f"{name} ({counted(number, 'person', 'people')})" for name, number in counts.items())
+        first, note = next(iter(counts)), ""
+        if self._empty and self._kind == "region" and self._adjective == "Missing":
+            note = f" There is no region at all in {self._empty}: is it a note below the table?"
+        return [
+            Trouble(
+                f"{self._adjective} values in {counted(len(counts), f'{self._kind} column')}: {names}. "
+                f"The first is in column {first!r}, {self._first[first]}.{note}",
+                () if self._kind == "covariate" else tuple(counts),
+                "Fill in" if self._adjective == "Missing" else "Correct",
+            )
+        ]
 
 
 def impossible(
@@ -169,25 +233,36 @@ def _reason(column: str, value: float, proportion: str | None) -> str:
     return "no possible age" if column.casefold() == "age" else "negative or next to 0, where nearly all are far above"
 
 
-def _text(columns: Sequence[pd.Series], roster: Roster, kind: str) -> list[Trouble]:
-    found: list[tuple[str, str]] = []
-    hints: dict[str, None] = {}
-    for column in columns:
-        offenders = np.flatnonzero(column.notna() & pd.to_numeric(column, errors="coerce").isna())
-        if not len(offenders):
-            continue
-        first = int(offenders[0])
-        value = str(column.iloc[first])
-        others = counted(len(offenders) - 1, "more cell has", "more cells have")
-        more = f", and {others} text" if len(offenders) > 1 else ""
-        found.append((str(column.name), f"{roster.at(first)} has the text {value!r}{more}."))
-        hints[spelling_hint(value)] = None
-    if not found:
-        return []
-    lines = [f"Column {name!r} ({kind}) should hold numbers, but {place}" for name, place in found[:_MOST_COLUMNS]]
-    rest = [name for name, _ in found[_MOST_COLUMNS:]]
-    if rest:
-        lines.append(f"{counted(len(rest), 'more column has', 'more columns have')} text: {listed(rest)}.")
-    lines[-1] = " ".join([lines[-1], *[hint for hint in hints if hint][:1]])
-    names = () if kind == "covariate" else tuple(name for name, _ in found)
-    return [Trouble("\n".join(lines), names)]
+class _Text:
+    """Cells of text among numbers: how many each column has, and the first of them."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._counts, self._first = Counter[str](), dict[str, tuple[str, str]]()
+
+    def add(self, columns: Sequence[pd.Series], roster: Roster) -> None:
+        for column in columns:
+            offenders = np.flatnonzero(column.notna() & pd.to_numeric(column, errors="coerce").isna())
+            if len(offenders):
+                name, first = str(column.name), int(offenders[0])
+                self._counts[name] += len(offenders)
+                self._first.setdefault(name, (roster.at(first), str(column.iloc[first])))
+
+    def troubles(self, columns: Sequence[str]) -> list[Trouble]:
+        """Return the trouble with these columns, if any has text."""
+        names = [name for name in columns if name in self._counts]
+        if not names:
+            return []
+        lines = [self._line(name) for name in names[:_MOST_COLUMNS]]
+        rest = names[_MOST_COLUMNS:]
+        if rest:
+            lines.append(f"{counted(len(rest), 'more column has', 'more columns have')} text: {listed(rest)}.")
+        hints = filter(None, (spelling_hint(self._first[name][1]) for name in names))
+        lines[-1] = " ".join([lines[-1], *islice(hints, 1)])
+        return [Trouble("\n".join(lines), () if self._kind == "covariate" else tuple(names))]
+
+    def _line(self, name: str) -> str:
+        place, value = self._first[name]
+        others = self._counts[name] - 1
+        more = f", and {counted(others, 'more cell has', 'more cells have')} text" if others else ""
+        return f"Column {name!r} ({self._kind}) should hold numbers, but {place} has the text {value!r}{more}."

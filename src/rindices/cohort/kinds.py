@@ -14,6 +14,8 @@ from rindices.errors import InputError
 
 __all__ = ["Kinds", "RowSource", "find_kinds"]
 
+_ENGLISH = r"[+-]?\d{1,3}(?:,\d{3})+\.\d+|[+-]?\d{1,3}(?:,\d{3}){2,}"  # commas between thousands, without a doubt
+
 
 class RowSource(Protocol):
     """A file from which rows can be read again and again, some at a time.
@@ -23,7 +25,7 @@ class RowSource(Protocol):
     names, unnamed
         All columns, and those that have no name of their own.
     decimal_comma
-        Whether decimals may have a comma.
+        Whether decimals may have a comma; where not, cells of text may tell that they have.
     has_commas
         Whether there are decimals with a comma.
     zeros
@@ -80,11 +82,11 @@ class _Tally:
 
     def __init__(self) -> None:
         self.numbers_read, self.blocks_of_numbers, self.all_whole = 0, 0, True
-        self.texts, self.number_texts, self.zeros, self.truth = 0, 0, False, False
+        self.texts, self.number_texts, self.comma_texts, self.zeros, self.truth = 0, 0, 0, False, False
         self.thousands: tuple[int, str] | None = None
-        self.whole, self.commas, self.points = False, False, False
+        self.whole, self.commas, self.points, self.decimals, self.english = False, False, False, False, False
 
-    def add(self, column: pd.Series, decimal_comma: bool) -> None:
+    def add(self, column: pd.Series) -> None:
         if is_numeric_dtype(column) and not is_bool_dtype(column):
             self.blocks_of_numbers += 1
             self.numbers_read += int(column.notna().sum())
@@ -95,11 +97,19 @@ class _Tally:
         text = text_of(column).dropna()
         self.texts += len(text)
         if len(text):
-            points = with_points(text) if decimal_comma else text
-            self.number_texts += int(pd.to_numeric(points, errors="coerce").notna().sum())
+            self.number_texts += int(pd.to_numeric(text, errors="coerce").notna().sum())
             self.zeros = self.zeros or bool(text.str.fullmatch(r"[+-]?0\d+").any())
-            if decimal_comma:
-                self._look_for_thousands(text)
+            self._look_for_commas(text)
+            self._look_for_thousands(text)
+
+    def _look_for_commas(self, text: pd.Series) -> None:
+        with_comma = text[text.str.contains(",", regex=False)]
+        if len(with_comma):
+            changed = with_comma[with_points(with_comma) != with_comma]
+            self.comma_texts += len(changed)
+            # 70,5 has a decimal comma wherever it stands; 3,410 may be three thousand.
+            self.decimals = self.decimals or not changed.str.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}").all()
+            self.english = self.english or bool(with_comma.str.fullmatch(_ENGLISH).any())
 
     def _look_for_thousands(self, text: pd.Series) -> None:
         thousands = text.str.fullmatch(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+")
@@ -131,15 +141,21 @@ class _Tally:
     def is_empty(self) -> bool:
         return not self.texts + self.numbers_read
 
-    @property
-    def is_number(self) -> bool:
+    def is_number(self, decimal_comma: bool) -> bool:
         if not self.texts:
             return self.blocks_of_numbers > 0
-        return not self.zeros and self.number_texts == self.texts
+        return not self.zeros and self._numbers(decimal_comma) == self.texts
+
+    def is_mostly_numbers(self, decimal_comma: bool) -> bool:
+        return self.texts > 0 and not self.zeros and self._numbers(decimal_comma) / self.texts >= MOSTLY_NUMBERS
 
     @property
-    def is_mostly_numbers(self) -> bool:
-        return self.texts > 0 and not self.zeros and self.number_texts / self.texts >= MOSTLY_NUMBERS
+    def tells_commas(self) -> bool:
+        """Whether decimals have a comma in this column, and nothing else can be meant."""
+        return self.decimals and not self.points and self.is_mostly_numbers(True)
+
+    def _numbers(self, decimal_comma: bool) -> int:
+        return self.number_texts + (self.comma_texts if decimal_comma else 0)
 
 
 def _is_whole(column: pd.Series) -> bool:
@@ -150,36 +166,37 @@ def find_kinds(source: RowSource, text_columns: Collection[str]) -> tuple[Kinds,
     """Go through a table, tell numbers from text and count the rows; return them, where one block holds them all.
 
     pandas reads the code 007 as 7 and yes/no words as truth values, and what it reads as numbers in one block may have
-    words in another: such columns are read once more, as text.
+    words in another: such columns are read once more, as text. Decimals have a comma where nothing else can be meant by
+    a column of text, also in a workbook and between quotation marks; then they may have one in the whole table.
     """
     tallies = {name: _Tally() for name in source.names if name not in text_columns}
-    n_rows, kept = _count(source.frames(as_text=text_columns), tallies, source.decimal_comma)
+    n_rows, kept = _count(source.frames(as_text=text_columns), tallies)
     unclear = [name for name, tally in tallies.items() if tally.is_unclear(name in source.zeros)]
     if unclear:
         again = {name: _Tally() for name in unclear}
-        _, as_written = _count(source.frames(unclear, unclear), again, source.decimal_comma)
+        _, as_written = _count(source.frames(unclear, unclear), again)
         tallies |= again
         if kept is not None and as_written is not None:
             kept = kept.assign(**{name: as_written[name] for name in unclear})
-    if source.has_commas:
+    told = any(tally.tells_commas for tally in tallies.values()) and not any(t.english for t in tallies.values())
+    decimal_comma = source.decimal_comma or told
+    if source.has_commas or told:
         for name, tally in tallies.items():
             tally.refuse_thousands(name)
-    words = {name: tally for name, tally in tallies.items() if not tally.is_number}
+    words = {name: tally for name, tally in tallies.items() if not tally.is_number(decimal_comma)}
     text = frozenset({*words} | {name for name in source.names if name in text_columns})
-    points = {name for name, tally in words.items() if source.decimal_comma and tally.is_mostly_numbers}
+    points = {name for name, tally in words.items() if decimal_comma and tally.is_mostly_numbers(True)}
     spelled = {name for name, tally in tallies.items() if tally.texts}
     empty = {name for name in source.unnamed if name in tallies and tallies[name].is_empty}
-    return Kinds(text, frozenset(points), text | spelled, frozenset(empty), source.decimal_comma), n_rows, kept
+    return Kinds(text, frozenset(points), text | spelled, frozenset(empty), decimal_comma), n_rows, kept
 
 
-def _count(
-    frames: Iterator[pd.DataFrame], tallies: dict[str, _Tally], decimal_comma: bool
-) -> tuple[int, pd.DataFrame | None]:
+def _count(frames: Iterator[pd.DataFrame], tallies: dict[str, _Tally]) -> tuple[int, pd.DataFrame | None]:
     """Count the cells and rows of all blocks; return the rows if there is one block only."""
     kept, n_rows = None, 0
     for position, frame in enumerate(frames):
         kept = frame if position == 0 else None
         n_rows = int(frame.index[-1]) + 1 if len(frame) else n_rows
         for name, tally in tallies.items():
-            tally.add(frame[name], decimal_comma)
+            tally.add(frame[name])
     return n_rows, kept

@@ -12,23 +12,22 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.cohort.bids import read_source
-from rindices.cohort.cells import Roster, has_numbers, read_roster, tidy_table
+from rindices.cohort.cells import Roster, has_numbers, tidy_table
 from rindices.cohort.clinical import read_clinical
-from rindices.cohort.columns import Names, expand_names, is_region_name, wanted_names
+from rindices.cohort.columns import Names
 from rindices.cohort.contract import STATISTICS, Contract
-from rindices.cohort.covariates import RECODE
 from rindices.cohort.dictionary import apply_dictionary
 from rindices.cohort.gaps import number_block
 from rindices.cohort.labels import NO_LABEL, groups_of, label_text
+from rindices.cohort.model_columns import Header, read_model_columns
 from rindices.cohort.units import check_units
 from rindices.cohort.visits import first_visits, read_timeline, years_since_first
-from rindices.errors import InputError, counted, did_you_mean, excluding, listed
+from rindices.errors import counted, listed
 
 __all__ = ["People", "check_people", "read_people", "training_range"]
 
 # A new person may exceed the training range of a region by this share of it before being flagged.
 RANGE_MARGIN = 0.1
-_NEW_SITE = "Write the site as in the training table, or score these people uncorrected with --new-sites uncorrected."
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,40 +139,27 @@ def check_people(
     >>> check_people(table, contract).flags.tolist()
     ['', '1 region outside the training range (a)']
     """
-    if new_sites not in ("refuse", "uncorrected"):
-        raise InputError(f"--new-sites should be refuse or uncorrected, found {new_sites!r}.")
     text = [str(name) for name in frame if frame[name].dtype == object] if some_rows else []
     table = tidy_table(frame, (contract.id_column, contract.diagnosis_column, *text))
     if visit is None and contract.visit_column in table.columns:
         visit = contract.visit_column
-    roster = read_roster(table, contract.id_column, "Rename the column as in the training table.", visit)
-    scores = _check_columns(table, contract, visit, exclude, clinical)
-    site = contract.site_column if new_sites == "uncorrected" else None
-    covariates = {
-        spec.name: spec.read(
-            table,
-            roster,
-            strangers=spec.name == site,
-            remedy=_NEW_SITE if spec.name == contract.site_column else RECODE,
-        )
-        for spec in contract.covariates
-    }
+    roles: dict[str, Any] = {"visit": visit, "exclude": exclude, "clinical": clinical, "new_sites": new_sites}
+    roster, covariates, scores = read_model_columns(table, contract, Header.of(table), **roles)
     block = number_block(table, contract.features, roster, kind="region")
     minimum, median, maximum = training_range(contract)
     if not some_rows:
-        check_units(block, contract.features, (minimum, median, maximum), contract.unit)
-    names = pd.Index([spec.name for spec in contract.covariates], dtype=None if contract.covariates else object)
-    covariate_table = pd.DataFrame(covariates, index=roster.ids, columns=names)
+        everybody = np.median(block, axis=0), len(block)
+        check_units(*everybody, contract.features, (minimum, median, maximum), contract.unit)
     margin = RANGE_MARGIN * (maximum - minimum)
     outside = (block < minimum - margin) | (block > maximum + margin)
     diagnosis = _labels(table, contract, roster)
     group = groups_of(diagnosis, contract.control_labels, contract.patient_labels)
     return People(
         features=pd.DataFrame(block, index=roster.ids, columns=list(contract.features)),
-        covariates=covariate_table,
+        covariates=covariates,
         diagnosis=diagnosis,
         group=pd.Series(group, index=roster.ids, name="group"),
-        flags=_flags(outside, covariate_table, contract, roster),
+        flags=_flags(outside, covariates, contract, roster),
         clinical=read_clinical(table, scores, roster).set_axis(roster.ids, axis=0),
         **({} if visit is None else _visits(table, visit, roster)),
     )
@@ -203,38 +189,6 @@ def _labels(table: pd.DataFrame, contract: Contract, roster: Roster) -> pd.Serie
     has_labels = contract.diagnosis_column in table.columns
     labels = label_text(table[contract.diagnosis_column]).tolist() if has_labels else [NO_LABEL] * len(table)
     return pd.Series(labels, index=roster.ids, name="diagnosis")
-
-
-def _check_columns(
-    table: pd.DataFrame, contract: Contract, visit: str | None, exclude: Names, clinical: Names
-) -> tuple[str, ...]:
-    """Refuse a table that lacks regions or has others; return the names of the clinical columns."""
-    columns = [str(name) for name in table.columns]
-    missing = [name for name in contract.features if name not in columns]
-    needed = {contract.id_column, contract.diagnosis_column, *contract.features}
-    needed |= {spec.name for spec in contract.covariates} | ({visit} if visit else set())
-    free = [name for name in columns if name not in needed]
-    if missing:
-        raise InputError(
-            f"The model needs {counted(len(contract.features), 'region')}, but the table lacks {len(missing)}: "
-            f"{listed(missing)}.{did_you_mean(missing[0], free)}\n"
-            "Add the columns, named as in the training table; a model cannot score people without them."
-        )
-    left_out = expand_names(wanted_names(exclude), columns, option="--exclude", pattern_columns=free)
-    scores = expand_names(wanted_names(clinical), columns, option="--clinical", pattern_columns=free)
-    for option, chosen, what in (("--exclude", left_out, "left out"), ("--clinical", scores, "a clinical score")):
-        for name in chosen:
-            if name in needed:
-                raise InputError(f"The model needs column {name!r}, so it cannot be {what}.\nTake it out of {option}.")
-    known = {*left_out, *scores, *contract.ignored_columns}
-    extra = [name for name in free if name not in known and is_region_name(name) and has_numbers(table[name])]
-    if extra:
-        raise InputError(
-            f"The table has {counted(len(extra), 'column')} of numbers that the model does not know: {listed(extra)}.\n"
-            f"Expected the {counted(len(contract.features), 'region')} of the training table and nothing besides.\n"
-            f"If they are not needed, leave them out with {excluding(extra)}."
-        )
-    return scores
 
 
 def _flags(outside: NDArray[np.bool_], covariates: pd.DataFrame, contract: Contract, roster: Roster) -> pd.Series:

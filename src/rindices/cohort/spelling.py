@@ -6,7 +6,7 @@ import re
 
 import pandas as pd
 
-__all__ = ["spelled_numbers", "spelling_hint"]
+__all__ = ["meant_as_numbers", "spelled_numbers", "spelling_hint"]
 
 _GAPS = "'\u2019 \u00a0\u2007\u2009\u202f"  # that people put between thousands
 _THOUSANDS = re.compile(rf"[+-]?\d{{1,3}}(?:[,{_GAPS}]\d{{3}})+(?:\.\d+)?")
@@ -22,6 +22,7 @@ _LIKE_NUMBER = rf"(?!0\d)[+\-\u2212~]?\s*\d[\d.,{_GAPS}]*(?:[^\d\s]{{0,8}}|[\u00
 _DATE = r"\d{1,4}[./]\d{1,2}[./]\d{1,4}"
 _NO_VALUE = frozenset({"?", "-", "--", "missing", "unknown", "not available", "nd", "n.d.", "none", "not done"})
 _MOSTLY = 0.8  # of the cells of a column that was meant as numbers
+_MOST_LEVELS = 6  # of a category whose names look like numbers, such as <65 and 3 mm
 _LEVELS = 0.1  # measures differ: a column with fewer values than this share of its cells has categories, such as 3T
 
 
@@ -59,6 +60,17 @@ def _plain(number: str) -> str:
     if _EUROPEAN.fullmatch(number):
         number = re.sub(rf"[.{_GAPS}]", "", number)
     return number.replace(",", ".")
+
+
+def meant_as_numbers(column: pd.Series) -> bool:
+    """Tell whether a column of text holds numbers in another spelling, and not a few categories that look like them.
+
+    Examples
+    --------
+    >>> meant_as_numbers(pd.Series([f"{age},5" for age in range(60, 80)])), meant_as_numbers(pd.Series(["<65", ">65"]))
+    (True, False)
+    """
+    return column.nunique() > _MOST_LEVELS and bool(spelled_numbers(column))
 
 
 def spelled_numbers(column: pd.Series) -> str:

@@ -17,7 +17,8 @@ _SMALLER_UNIT = {1: ("cm", "mm"), 2: ("cm2", "mm2"), 3: ("mL", "mm3")}
 
 
 def check_units(
-    values: NDArray[np.float64],
+    new_median: NDArray[np.float64],
+    n_people: int,
     names: tuple[str, ...],
     training: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
     unit: str | None = None,
@@ -26,8 +27,8 @@ def check_units(
 
     Parameters
     ----------
-    values
-        New people × regions.
+    new_median, n_people
+        Median of each region over the new people, and how many they are.
     names
         Names of the regions.
     training
@@ -38,10 +39,9 @@ def check_units(
     Examples
     --------
     >>> low, middle, high = np.full(4, 3.0), np.full(4, 4.0), np.full(4, 5.0)
-    >>> check_units(np.full((9, 4), 4.2), ("a", "b", "c", "d"), (low, middle, high))
+    >>> check_units(np.full(4, 4.2), 9, ("a", "b", "c", "d"), (low, middle, high))
     """
     minimum, median, maximum = training
-    new_median = np.median(values, axis=0)
     # Ratios mean something for sizes only: scores that can be negative have no unit to compare.
     comparable = ~(minimum < 0) & (median > 0) & (new_median > 0)
     if not comparable.any():
@@ -57,7 +57,7 @@ def check_units(
             f"For example {names[example]!r}: median {shown(float(before))} in training, {shown(float(now))} here.\n"
             "Convert the regions to the unit of the training table."
         )
-    if len(values) < _FEWEST_FOR_ONE_REGION:
+    if n_people < _FEWEST_FOR_ONE_REGION:
         return
     # Quantities that vary by orders of magnitude (lesions) may differ tenfold and still be ordinary.
     margin = 0.1 * (maximum - minimum)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["WORKBOOKS", "Workbook", "file_and_sheet"]
 
 WORKBOOKS = (".xlsx", ".xlsm")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _LAST_ROW = 1_048_576  # of any workbook; a damaged one may claim more
 _ERRORS = frozenset(
     {"#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#SPILL!", "#CALC!", "#FIELD!", "#BLOCKED!"}
@@ -189,7 +190,14 @@ def _is_number(value: Any) -> bool:
 def _column(values: Sequence[Any]) -> np.ndarray:
     if all(value is None or _is_number(value) for value in values):
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-    return np.array([None if value is None else _text(value) for value in values], dtype=object)
+    cells = [None if value is None else _text(value) for value in values]
+    if any(isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()) for value in values):
+        # Beside 70,5 the number 1.023 is no thousand: it is written as its neighbours are.
+        cells = [
+            cell.replace(".", ",") if cell and _is_number(value) else cell
+            for cell, value in zip(cells, values, strict=True)
+        ]
+    return np.array(cells, dtype=object)
 
 
 def _shown(cell: Any) -> str | None:

@@ -8,10 +8,13 @@ import os
 import platform
 import shutil
 import stat
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+
+HALF_WRITTEN = "Error (reading|writing) persistent compilation cache entry"  # JAX warns of it so
 
 
 class Device(NamedTuple):
@@ -36,6 +39,8 @@ def prepare() -> None:
     if folder is not None and _is_private(folder.parent) and _is_private(folder):
         jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+        # Another process may just be writing a program, or was killed while it did: then it is compiled again.
+        warnings.filterwarnings("ignore", HALF_WRITTEN, UserWarning)
 
 
 def describe() -> Device:

@@ -53,8 +53,8 @@ def read_analyses(folder: Path, n_patterns: int) -> Analyses:
         group_check=read_optional(
             where / "group_check.csv",
             ["variable", "statistic", "remark"],
-            ["pattern", "n_controls", "coefficient", "p", "q", "explained"],
-            ["imbalanced"],
+            ["pattern", "n_controls", "coefficient", "q", "coefficient_patients", "q_patients", "explained"],
+            ["imbalanced", "removed"],
         ),
         subgroup_sizes=read_optional(
             where / "subgroup_sizes.csv", ["level", "rule", "note"], ["pattern", "n"], ["used"]

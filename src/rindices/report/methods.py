@@ -8,6 +8,7 @@ from rindices.report.citations import REFERENCES
 from rindices.report.pieces import counted, joined, listed, number, p_words
 from rindices.report.read import RunResults
 from rindices.report.settings import removed_covariates
+from rindices.report.subgroups import DIFFERENCE
 from rindices.report.summary import CALIBRATED, REFITS
 from rindices.report.words import model_words
 
@@ -217,11 +218,17 @@ def _analyses(results: RunResults) -> Iterator[str]:
         low, high = (f"{value:g}" for value in limits)
         yield (
             f"For each pattern, patients with an R-index below {low}, between {low} and {high}, and above {high}, and "
-            f"with all others below {low}, were compared with controls region by region (Cohen's d)."
+            f"with all others below {low}, were compared with controls region by region (Cohen's d). As these regions "
+            "also made the R-indices, the comparison is circular: it describes the patterns and does not test them."
         )
         corrected = True
     if found.change_summary is not None:
-        yield "Change per year is the slope of a least-squares line through a person's visits."
+        yield (
+            "Change per year is the slope of a least-squares line through a person's visits; people whose visits span "
+            "half a year or more count in the means."
+        )
+        if (found.change_summary["group"] == DIFFERENCE).any():
+            yield "Change in patients and in controls was compared by Welch's t test."
     if corrected:
         yield "q values are p values corrected for the false discovery rate (Benjamini & Hochberg, 1995)."
 

@@ -9,6 +9,7 @@ from rindices.report.pieces import Gallery, Picture, listed
 from rindices.report.read import RunResults
 from rindices.report.tables import Table, count, limits, limits_column, make_table, measure, numbers, probability
 
+DIFFERENCE = "patients less controls"  # as it stands in ``change_summary.csv``
 _GROUPS = {"control": "Controls", "patient": "Patients", "other": "Others"}
 
 
@@ -76,14 +77,12 @@ def change_section(results: RunResults, gallery: Gallery) -> dict[str, Any] | No
     change, summary = results.analyses.change, results.analyses.change_summary
     if change is None or summary is None:
         return None
-    alt = (
-        "Change of each R-index per year: each person faintly, and the mean of each group with its 95 % interval. "
-        "The table has the values."
-    )
+    counted = _who_counts(change, summary)
+    without = summary.loc[summary["n"] == 0, "group"].unique()
     rows = [
         [
             f"R{row['pattern']}",
-            _GROUPS.get(row["group"], str(row["group"])),
+            _GROUPS.get(row["group"], str(row["group"]).capitalize()),
             count(row["n"]),
             measure(row["mean"], 3, "+"),
             limits(row["low"], row["high"], 3),
@@ -94,7 +93,28 @@ def change_section(results: RunResults, gallery: Gallery) -> dict[str, Any] | No
     columns = ["Pattern", "Group", *numbers("People", "Change per year"), limits_column(), *numbers("p")]
     return {
         "n": len(change),
+        "n_counted": len(counted),
         "years": change["years"].median(),
-        "picture": gallery.draw("change", plots.change_lines(change, summary), alt),
+        "without": listed([_GROUPS.get(group, str(group)).lower() for group in without]),
+        "compared": bool((summary["group"] == DIFFERENCE).any()),
+        "picture": _change_picture(counted, summary, gallery),
         "table": make_table("Change of the R-indices per year", columns, rows),
     }
+
+
+def _who_counts(change: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
+    """Return the people behind the means: as many of each group as the summary counts, seen over the longest time."""
+    n_counted = summary.groupby("group")["n"].max()
+    place = change.groupby("group")["years"].rank(method="first", ascending=False)
+    return change[place <= change["group"].map(n_counted).fillna(0)]
+
+
+def _change_picture(counted: pd.DataFrame, summary: pd.DataFrame, gallery: Gallery) -> Picture | None:
+    if counted.empty:
+        return None
+    alt = (
+        "Change of each R-index per year: each person faintly, and the mean of each group with its 95 % interval. "
+        "The table has the values."
+    )
+    groups = summary[summary["group"].isin(_GROUPS) & (summary["n"] > 0)]
+    return gallery.draw("change", plots.change_lines(counted, groups), alt)

@@ -8,7 +8,7 @@ from rindices import plots
 from rindices.report.pieces import Gallery, Picture, listed, number, p_value
 from rindices.report.read import RunResults
 from rindices.report.summary import CALIBRATED, REFITS
-from rindices.report.tables import Cell, Table, count, make_table, measure, numbers, probability
+from rindices.report.tables import Cell, Table, make_table, measure, numbers, probability
 
 
 def verdict_section(results: RunResults, gallery: Gallery) -> dict[str, Any] | None:
@@ -29,6 +29,8 @@ def verdict_section(results: RunResults, gallery: Gallery) -> dict[str, Any] | N
         "imbalanced_removed": listed([name for name in imbalanced if name in removed]),
         "imbalanced_left": listed([name for name in imbalanced if name not in removed]),
         "check": None if check is None else _check_table(check),
+        "check_removed": "" if check is None else listed(list(dict.fromkeys(check.loc[check["removed"], "variable"]))),
+        "check_left": check is not None and not check["removed"].all(),
         "remarks": [] if check is None else [remark for remark in dict.fromkeys(check["remark"]) if remark.strip()],
     }
 
@@ -98,12 +100,15 @@ def _difference(row: dict[str, Any]) -> Cell:
 
 
 def _check_table(check: pd.DataFrame) -> Table:
-    columns = ["Pattern", "Variable", "Statistic", *numbers("Controls", "Coefficient", "p", "q"), "Groups"]
+    columns = ["Pattern", "Variable", "Statistic", *numbers("Controls", "q", "Patients", "q of patients"), "Groups"]
     cells = []
     for row in check.to_dict("records"):
         value = row["explained"]
         share = measure(value)._replace(text="–" if pd.isna(value) else f"{number(100 * value, 0)} %")
         names = [f"R{row['pattern']}", str(row["variable"]), str(row["statistic"])]
-        values = [count(row["n_controls"]), measure(row["coefficient"]), probability(row["p"]), probability(row["q"])]
-        cells.append([*names, *values, "imbalanced" if row["imbalanced"] else "alike", share])
-    return make_table("R-indices of controls and their background", [*columns, *numbers("Share explained")], cells)
+        controls = [measure(row["coefficient"]), probability(row["q"])]
+        if row["removed"]:
+            controls = [cell._replace(text="removed" if place == 0 else "–") for place, cell in enumerate(controls)]
+        patients = [measure(row["coefficient_patients"]), probability(row["q_patients"])]
+        cells.append([*names, *controls, *patients, "imbalanced" if row["imbalanced"] else "alike", share])
+    return make_table("R-indices and the background of people", [*columns, *numbers("Share explained")], cells)

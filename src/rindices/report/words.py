@@ -14,10 +14,15 @@ from rindices.report.summary import CALIBRATED, REFITS
 _MOST_REGIONS = 6
 _MOST_VARIABLES = 2
 _SHARE_OF_STRONGEST = 0.5
+_NOT_SUMMED_UP = (
+    "Because these patterns are not reliable, neither their regions nor what they are related to are summed up here."
+)
 
 
 def summary_words(results: RunResults) -> list[str]:
-    """Return a sentence or two on the whole, then one paragraph per pattern."""
+    """Return a sentence or two on the whole, then one paragraph per pattern; none of patterns that are not reliable."""
+    if results.summary.get("reliable") is False:
+        return [_whole(results), _NOT_SUMMED_UP]
     return [_whole(results), *(_pattern(results, place) for place in range(1, results.n_patterns + 1))]
 
 
