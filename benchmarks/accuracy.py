@@ -19,7 +19,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold, cross_val_predict
 
 from rindices import SurrealGAN, simulate_cohort
-from rindices.agreement import concordance, match_patterns
+from rindices.judging.agreement import concordance, match_patterns
 
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
 NOT_REGIONS = ("participant_id", "diagnosis", "age", "sex")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rindices import SurrealGANSearch, simulate_cohort
-from rindices.journal import FileKeeper, Journal
+from rindices.training.journal import FileKeeper, Journal
 
 
 class Clock:

@@ -21,10 +21,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rindices.agreement import compare, pattern_concordance
 from rindices.config import Preset, fast, official
 from rindices.core import devices
 from rindices.core.train import People, make_members, train
+from rindices.judging.agreement import compare, pattern_concordance
 from rindices.preprocessing import ControlScaler, whitening_matrix
 from rindices.simulate import simulate_cohort
 

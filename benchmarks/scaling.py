@@ -10,8 +10,8 @@ import argparse
 import time
 
 from rindices import SurrealGAN, simulate_cohort
-from rindices.clusters import parallel
 from rindices.core import devices
+from rindices.training.clusters import parallel
 
 
 def measure(workers: int, n_models: int, n_steps: int) -> float:

@@ -20,9 +20,9 @@ import pandas as pd
 from joblib import Parallel, delayed
 from many_cohorts import ALL_REGIONS, Cohort, Group, Trained, simulate_all, steps_of_looks, train_all
 
-from rindices import agreement
 from rindices.config import Preset, adjusted, fast
 from rindices.core import devices
+from rindices.judging import agreement
 
 ROOT = Path(__file__).parents[1]
 REPETITIONS = (2, 3, 5, 10)
@@ -135,7 +135,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="stop earlier than the preset, to try this script")
     parser.add_argument("--out", type=Path, default=ROOT / "experiments" / "results" / "null_agreement.csv")
     parser.add_argument("--summarise", action="store_true", help="make the shipped table from --out; train nothing")
-    parser.add_argument("--thresholds", type=Path, default=ROOT / "src" / "rindices" / "null_thresholds.csv")
+    parser.add_argument(
+        "--thresholds", type=Path, default=ROOT / "src" / "rindices" / "judging" / "null_thresholds.csv"
+    )
     options = parser.parse_args()
     if options.summarise:
         print(summarise(options.out, options.thresholds).to_string(index=False))

@@ -20,7 +20,7 @@ from many_cohorts import ALL_REGIONS, Cohort, Group, simulate_all, steps_of_look
 
 from rindices.config import adjusted, fast
 from rindices.core import devices
-from rindices.null import highest_threshold
+from rindices.judging.null import highest_threshold
 
 RESULTS = Path(__file__).parent / "results"
 SIZE = (492, 900)

@@ -26,10 +26,11 @@ from joblib import Parallel, delayed
 from many_cohorts import ALL_REGIONS, BATCH_SIZE, Brains, score, stack, start
 from scipy.stats import spearmanr
 
-from rindices import agreement, simulate_cohort
+from rindices import simulate_cohort
 from rindices.config import LearningRates, Training, fast
 from rindices.core.latent import unit_rows
 from rindices.core.step import Data, TrainState, step
+from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
 
 N_PATTERNS = 3

@@ -17,8 +17,8 @@ import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
 from rindices import simulate_cohort
-from rindices.agreement import concordance, pattern_concordance
 from rindices.baselines import METHODS, Baseline, supervised_ceilings
+from rindices.judging.agreement import concordance, pattern_concordance
 
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
 NOT_REGIONS = ["participant_id", "diagnosis", "age", "sex"]

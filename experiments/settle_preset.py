@@ -17,9 +17,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rindices import agreement, simulate_cohort
+from rindices import simulate_cohort
 from rindices.config import LearningRates, LossWeights, Training, fast
 from rindices.core import devices
+from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))

@@ -21,9 +21,10 @@ import pandas as pd
 from joblib import Parallel, delayed
 from many_cohorts import NOT_REGIONS, Brains, Cohort, Group, steps_of_looks, train_all
 
-from rindices import agreement, simulate_cohort
+from rindices import simulate_cohort
 from rindices.config import adjusted, fast
 from rindices.core import devices
+from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
 
 OUT = Path(__file__).parent / "results" / "stability.csv"

@@ -3,11 +3,11 @@
 import jax
 import numpy as np
 
-from rindices.agreement import Agreement
-from rindices.chunks import Chunk, Point, Trajectory
 from rindices.core.networks import Parameters
-from rindices.execution import Memory
-from rindices.selection import Judged, Look
+from rindices.judging.agreement import Agreement
+from rindices.judging.selection import Judged, Look
+from rindices.training.chunks import Chunk, Point, Trajectory
+from rindices.training.execution import Memory
 from tests.core import plain
 
 N_REGIONS, N_PATIENTS = 12, 50

@@ -10,8 +10,8 @@ from scipy.stats import norm
 from typer.testing import CliRunner
 
 from rindices.cli import app, stopping
+from rindices.run.summary import summarise
 from rindices.simulate import simulate_cohort
-from rindices.summary import summarise
 
 TINY = ["--repetitions", "2", "--steps", "10", "--patterns", "2"]
 FILES = {
@@ -342,7 +342,7 @@ def test_apply_does_not_write_over_what_it_reads(fitted, which):
 
 def test_patterns_that_are_not_found_again_are_called_unreliable(fitted, tmp_path, monkeypatch):
     _, out, _ = fitted
-    monkeypatch.setattr("rindices.null.threshold", lambda *_: (0.999, []))
+    monkeypatch.setattr("rindices.judging.null.threshold", lambda *_: (0.999, []))
     result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", "--patients", "PT", *TINY)
     assert result.exit_code == 0, result.output
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["reliable"] is False
@@ -365,7 +365,7 @@ def test_report_of_the_unfinished_run_does_not_outlive_it(fitted, tmp_path, monk
         assert run("report", tmp_path / "run").exit_code == 0
         return summarise(*told)
 
-    monkeypatch.setattr("rindices.workflow.summarise", reported_meanwhile)
+    monkeypatch.setattr("rindices.run.workflow.summarise", reported_meanwhile)
     options = ["--patients", "PT", *TINY, "--no-report"]
     result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", *options)
     assert result.exit_code == 0, result.output
@@ -378,7 +378,7 @@ def test_trouble_inside_ends_with_3_and_is_told_everywhere(tmp_path, monkeypatch
 
     small_table().to_csv(tmp_path / "table.csv", index=False)
     with monkeypatch.context() as broken:
-        broken.setattr("rindices.execution.train_chunk", fail)
+        broken.setattr("rindices.training.execution.train_chunk", fail)
         result = run("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *TINY)
     assert result.exit_code == stopping.INNER_ERROR == 3
     assert "the device went away" in result.output

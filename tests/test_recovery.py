@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rindices.agreement import pattern_concordance
-from rindices.chunks import Point, Settings
 from rindices.config import LearningRates, LossWeights, Schedule, Training, adjusted, fast
 from rindices.core.inference import pattern_changes, r_indices
 from rindices.core.train import make_members, train
-from rindices.execution import Execution
+from rindices.judging.agreement import pattern_concordance
+from rindices.judging.selection import consensus, sweep
+from rindices.judging.study import Study
 from rindices.preprocessing import ControlScaler
-from rindices.selection import consensus, sweep
 from rindices.simulate import simulate_cohort
-from rindices.study import Study
+from rindices.training.chunks import Point, Settings
+from rindices.training.execution import Execution
 
 N_STEPS = 6_000
 # Weights that learn an easy cohort soonest, though they are not the best for hard ones.

@@ -9,9 +9,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from rindices import SurrealGAN, SurrealGANSearch
-from rindices.execution import Memory
+from rindices.judging.selection import FIRST_LOOK, Swept
 from rindices.search import explain
-from rindices.selection import FIRST_LOOK, Swept
+from rindices.training.execution import Memory
 from tests.made_up import judged
 
 # Trainings of forty steps seldom agree.

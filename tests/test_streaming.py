@@ -29,7 +29,7 @@ from rindices.core import inference
 from rindices.errors import InputError
 from rindices.estimator import load_model
 from rindices.files import write_csv, write_csv_parts
-from rindices.results import of_people, r_indices_of_people
+from rindices.run.results import of_people, r_indices_of_people
 from tests.interop.archives import peak_memory
 
 N_PEOPLE = 20

@@ -23,8 +23,8 @@ from scipy.stats import false_discovery_control, pearsonr, ttest_ind
 from table1 import ORTHOGONALITIES
 from tables import Results, Scope, parser, scope
 
-from rindices.agreement import match_patterns, pairwise, pattern_concordance
 from rindices.core import devices
+from rindices.judging.agreement import match_patterns, pairwise, pattern_concordance
 
 SIZE = (850, 2204)
 TRIED = (2, 3, 4)

@@ -18,8 +18,8 @@ from many_cohorts import Brains, Group, steps_of_looks, train_all
 from sklearn.model_selection import KFold
 from tables import Results, Scope, parser, scope
 
-from rindices.agreement import concordance, match_patterns, pattern_concordance
 from rindices.core import devices
+from rindices.judging.agreement import concordance, match_patterns, pattern_concordance
 
 N_FOLDS = 5
 FOLD_SEED = 0  # the folds of `supervised_ceilings`

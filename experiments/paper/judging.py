@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rindices import agreement
+from rindices.judging import agreement
 
 
 class Agreed(NamedTuple):

@@ -22,8 +22,8 @@ from many_cohorts import Brains, Group, Trained, steps_of_looks, train_all
 from sklearn.model_selection import StratifiedKFold
 from tables import Results, Scope, parser, scope
 
-from rindices.agreement import compare, match_patterns, pattern_concordance
 from rindices.core import devices
+from rindices.judging.agreement import compare, match_patterns, pattern_concordance
 
 LARGE = (850, 2204)  # the people of section 4.3
 LARGE_KIND = "mild"

@@ -16,19 +16,19 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rindices.chunks import Point, Settings
 from rindices.cohort.contract import Contract
 from rindices.config import Correction, Preset, adjusted, get_preset
 from rindices.core import devices, inference
-from rindices.execution import Execution, Memory, Progress, Store
-from rindices.inputs import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
-from rindices.maps import map_table, spread_of
-from rindices.model_file import complete, read_model, write_model
-from rindices.model_header import fitted_of, header_of, parameters_of
+from rindices.judging.selection import Judged, Selected, consensus, sweep
+from rindices.judging.study import Study
+from rindices.model.file import complete, read_model, write_model
+from rindices.model.header import fitted_of, header_of, parameters_of
+from rindices.model.inputs import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
+from rindices.model.maps import map_table, spread_of
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.design import TOO_UNCERTAIN, design_of, uncertainty_in_words
-from rindices.selection import Judged, Selected, consensus, sweep
-from rindices.study import Study
+from rindices.training.chunks import Point, Settings
+from rindices.training.execution import Execution, Memory, Progress, Store
 
 
 class Prepared(NamedTuple):
@@ -164,7 +164,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         progress : callable, optional
             Called with a `Progress` as training goes on.
         store : Store, optional
-            Where trained models are kept until all are; a `rindices.journal.Journal` outlives a sudden end.
+            Where trained models are kept until all are; a `rindices.training.journal.Journal` outlives a sudden end.
         """
         prepared = self._prepare(X, y, covariates)
         execution = Execution(store or Memory(), self.n_jobs, progress, self.models_per_chunk)

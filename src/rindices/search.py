@@ -12,12 +12,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from rindices.chunks import Point
 from rindices.config import Correction, Preset
 from rindices.estimator import SurrealGAN
-from rindices.execution import Execution, Memory, Progress, Store
-from rindices.null import FEWEST_REFITS, calibrated, refits
-from rindices.selection import Swept, consensus, sweep
+from rindices.judging.null import FEWEST_REFITS, calibrated, refits
+from rindices.judging.selection import Swept, consensus, sweep
+from rindices.training.chunks import Point
+from rindices.training.execution import Execution, Memory, Progress, Store
 
 
 class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

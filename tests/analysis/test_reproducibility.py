@@ -4,9 +4,9 @@ import pytest
 from scipy.stats import pearsonr
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from rindices.agreement import compare, pattern_concordance
 from rindices.analysis.reproducibility import split_half
 from rindices.errors import InputError
+from rindices.judging.agreement import compare, pattern_concordance
 
 N_CONTROLS, N_PATIENTS = 30, 50
 

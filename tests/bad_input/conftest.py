@@ -82,6 +82,6 @@ def _without_training(monkeypatch, code):
     def enough(*_, **__):
         raise typer.Exit
 
-    monkeypatch.setattr("rindices.execution.train_chunk", trained)
+    monkeypatch.setattr("rindices.training.execution.train_chunk", trained)
     if code == 0:
         monkeypatch.setattr("rindices.cli.fit.train_and_write", enough)

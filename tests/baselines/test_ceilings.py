@@ -4,9 +4,9 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold
 from sklearn.svm import SVR
 
-from rindices.agreement import concordance, pattern_concordance
 from rindices.baselines import supervised_ceilings
 from rindices.errors import InputError
+from rindices.judging.agreement import concordance, pattern_concordance
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rindices.agreement import concordance
+from rindices.judging.agreement import concordance
 
 SCRIPT = Path(__file__).parents[2] / "experiments" / "scoring.py"
 

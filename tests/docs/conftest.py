@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from rindices import config, plots, report, reporting, workflow
+from rindices import config, plots, report
 from rindices.cli import app
 from rindices.cli.console import set_output
+from rindices.run import reporting, workflow
 from tests.docs import given
 
 

@@ -15,7 +15,11 @@ import numpy as np
 import pandas as pd
 
 from rindices import SurrealGANSearch, load_model, simulate_cohort
-from rindices.agreement import (
+from rindices.analysis import associations
+from rindices.config import Correction, LossWeights, Schedule, Training, fast
+from rindices.core.inference import r_indices
+from rindices.core.train import People, make_members, train
+from rindices.judging.agreement import (
     aligned,
     find_consensus,
     interval,
@@ -23,11 +27,7 @@ from rindices.agreement import (
     pairwise,
     pattern_concordance,
 )
-from rindices.analysis import associations
-from rindices.config import Correction, LossWeights, Schedule, Training, fast
-from rindices.core.inference import r_indices
-from rindices.core.train import People, make_members, train
-from rindices.null import threshold
+from rindices.judging.null import threshold
 from rindices.preprocessing import Preprocessing
 from tests.conftest import BATCH_SIZE, N_PATTERNS, N_REGIONS
 from tests.longevity.freeze import FROZEN, HERE, PEOPLE, inputs_of

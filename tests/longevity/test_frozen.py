@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from rindices import load_model
 from rindices.cli import app
-from rindices.model_file import FORMAT_VERSION, ModelFileError
+from rindices.model.file import FORMAT_VERSION, ModelFileError
 from tests.longevity.freeze import FROZEN, PEOPLE, description_of, maps_of, scores_of
 
 NAMES = sorted(folder.name for folder in FROZEN.iterdir())

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import somersd
 
-from rindices import agreement
+from rindices.judging import agreement
 from tests.properties.strategies import SCALES, SEEDS, orders
 from tests.test_agreement import brute_concordance
 

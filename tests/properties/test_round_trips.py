@@ -24,7 +24,7 @@ from rindices.config import (
     preset_to_json,
 )
 from rindices.files import write_csv
-from rindices.run_folder import read_settings, toml_text
+from rindices.run.folder import read_settings, toml_text
 from tests.properties.strategies import NAMES, NUMBERS, names
 
 SIZES = st.floats(0, 1e9)

@@ -27,7 +27,7 @@ from rindices import load_model
 from rindices.cli import app
 from rindices.cli.console import set_output
 from rindices.core import devices
-from rindices.run_folder import status_of
+from rindices.run.folder import status_of
 from tests.properties.disturbance import FullDisk, Kill
 from tests.properties.strategies import SEEDS
 from tests.survival.conftest import fit, shorten

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rindices.core import inference
-from rindices.selection import consensus, judge
+from rindices.judging.selection import consensus, judge
 from tests.core import plain
 from tests.made_up import N_PATIENTS, N_REGIONS
 from tests.properties.models import fitted_models, table_of

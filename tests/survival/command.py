@@ -8,7 +8,8 @@ from dataclasses import replace
 if __name__ == "__main__":  # a shell's background jobs ignore it, and so would the run
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-from rindices import chunks, config, journal
+from rindices import config
+from rindices.training import chunks, journal
 
 STEPS = 1200
 SCHEDULE = config.Schedule(batch_size=8, min_steps=800, max_steps=STEPS, checkpoint_every=100, whitening=0.0)

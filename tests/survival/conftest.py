@@ -15,10 +15,11 @@ import pytest
 from safetensors.numpy import load_file
 from typer.testing import CliRunner
 
-from rindices import chunks, config, journal
+from rindices import config
 from rindices.cli import app
 from rindices.cli.console import set_output
 from rindices.simulate import simulate_cohort
+from rindices.training import chunks, journal
 from tests.survival import command
 
 COMMAND = Path(command.__file__)

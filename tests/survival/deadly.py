@@ -2,7 +2,7 @@
 
 import os
 
-from rindices import execution
+from rindices.training import execution
 
 
 def dask_setup(_):

@@ -8,7 +8,7 @@ import signal
 import pandas as pd
 import pytest
 
-from rindices import workflow
+from rindices.run import workflow
 from tests.survival.conftest import FINISHED, assert_same, ended, finished_chunks, fit, held
 
 

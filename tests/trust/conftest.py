@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices import workflow
 from rindices.cli.console import set_output
+from rindices.run import workflow
 from tests.interop.archives import checkpoint, save
 from tests.test_cli import TINY, run, small_table
 from tests.trust.watch import watching

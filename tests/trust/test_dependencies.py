@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import rindices
-from rindices import clusters
 from rindices.errors import InputError
 from rindices.imaging import images
 from rindices.plots.brain import sheet
+from rindices.training import clusters
 from tests.test_layers import MODULES, imported
 
 PROJECT = Path(rindices.__file__).parents[2] / "pyproject.toml"

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
-from rindices.agreement import compare, match_patterns, pattern_concordance
 from rindices.analysis.columns import same_people
 from rindices.analysis.labels import patients_of
 from rindices.errors import InputError
+from rindices.judging.agreement import compare, match_patterns, pattern_concordance
 
 _FEWEST = 4  # in a group: two in each half, or nothing can be ordered
 

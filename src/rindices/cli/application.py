@@ -79,7 +79,7 @@ def check_output(
     own
         The one result of a run that may be replaced.
     """
-    from rindices.run_folder import run_around
+    from rindices.run.folder import run_around
 
     if path is None:
         return

@@ -13,7 +13,7 @@ from rich.progress import Progress as Bars
 from rindices.cli.console import console, has_json_lines, log
 
 if TYPE_CHECKING:
-    from rindices.execution import Progress
+    from rindices.training.execution import Progress
 
 _LINE_SECONDS = 30.0  # between two lines of progress where there is no terminal
 

@@ -105,7 +105,7 @@ def demo(
     Makes a cohort with three disease patterns, finds them without being told, and compares with the truth.
     """
     from rindices.cohort import read_cohort
-    from rindices.run_folder import check_free
+    from rindices.run.folder import check_free
     from rindices.simulate import simulate_cohort
 
     table, truth, run = out / "cohort.csv", out / "truth.csv", out / "run"

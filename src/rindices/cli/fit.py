@@ -153,7 +153,7 @@ def fit(
 def _fit(
     source: dict[str, Any], options: dict[str, Any], out: Path, wanted: dict[str, Any], *, overwrite: bool, **where: Any
 ) -> None:
-    from rindices.run_folder import check_free, is_complete
+    from rindices.run.folder import check_free, is_complete
 
     check_free(out)
     _check_figures(wanted["figures"], out)
@@ -238,7 +238,7 @@ def _read(source: dict[str, Any]) -> tuple[Cohort, str | None]:
 def settings_of(cohort: Cohort, source: dict[str, Any], options: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return all that is needed to run the same again."""
     from rindices.interop.muse import MUSE72
-    from rindices.workflow import place
+    from rindices.run.workflow import place
 
     table = {name: value for name, value in source.items() if name != "exclude"} | {
         "sha256": cohort.sha256,
@@ -264,9 +264,9 @@ def train_and_write(
     **rest: Any,
 ) -> dict[str, Any]:
     """Load the engine, train behind progress bars, and write the run folder."""
-    from rindices.clusters import parallel
+    from rindices.run.workflow import Wanted, fit_to_folder
     from rindices.search import SurrealGANSearch
-    from rindices.workflow import Wanted, fit_to_folder
+    from rindices.training.clusters import parallel
 
     search, ending = SurrealGANSearch(**options), Ending()
 

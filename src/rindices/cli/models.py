@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from rindices.cohort import Contract, People
     from rindices.estimator import SurrealGAN
-    from rindices.results import Results
+    from rindices.run.results import Results
 
 
 @app.command()
@@ -62,7 +62,7 @@ def apply(
     """
     from rindices.cohort import Contract
     from rindices.cohort.workbooks import file_and_sheet
-    from rindices.model_file import read_header
+    from rindices.model.file import read_header
 
     if report is None and (show_ids or figures is not None):
         raise InputError("--show-ids and --figures are about the report.\nAsk for one with --report FILE.")
@@ -90,7 +90,7 @@ def apply(
         )
     console.print(f"R-indices: {out}")
     if report is not None and scored.results is not None:
-        from rindices.reporting import report_of_people
+        from rindices.run.reporting import report_of_people
 
         about: dict[str, Any] = {"model": {"file": model.name, "sha256": _sha256(model)}, "source": table.name}
         names = tuple(first.clinical.columns)
@@ -115,7 +115,7 @@ class _Scored:
         write_csv_parts(map(self._score, self._blocks), out)
 
     def _score(self, people: People) -> pd.DataFrame:
-        from rindices.results import of_people, r_indices_of_people
+        from rindices.run.results import of_people, r_indices_of_people
 
         n_rows, first = len(people.features), people.first_visit
         self._n_rows += n_rows
@@ -201,7 +201,7 @@ def import_official(
 def describe(model: Model) -> None:
     """Say what a model is and what it expects."""
     from rindices.cohort import Contract
-    from rindices.model_file import read_header
+    from rindices.model.file import read_header
 
     header = read_header(model)
     contract = Contract.from_json(header["contract"])

@@ -63,7 +63,7 @@ def replayed(
 ) -> tuple[dict[str, Any], dict[str, Any], int | None]:
     """Return table, options and plan that a `run.toml` says; options that would change them are refused."""
     from rindices.cohort.workbooks import file_and_sheet
-    from rindices.run_folder import read_settings
+    from rindices.run.folder import read_settings
 
     given = [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
     others = [f"--{name.replace('_', '-')}" for name in given if name not in _WITH_CONFIG]

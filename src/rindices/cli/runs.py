@@ -52,7 +52,7 @@ def report(
         if clinical is None and limits is None:  # nothing to compute: the engine is not needed
             path = write_report(folder, out, **shown_as)
         else:
-            from rindices.reporting import report_again
+            from rindices.run.reporting import report_again
 
             scores: dict[str, Any] = {"clinical": clinical, "id_column": id, "visit_column": visit}
             path, told = report_again(folder, out, limits=limits, **scores, **shown_as)
@@ -96,7 +96,7 @@ def voxelwise(
     show_ids: ShowIds = False,
 ) -> None:
     """Compare brain images of patients with each pattern with those of controls, voxel by voxel."""
-    from rindices.reporting import compare_images
+    from rindices.run.reporting import compare_images
 
     limits = None if subgroup_limits is None else limits_of(subgroup_limits)
     with counting_bar("Reading images") as bar:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from rindices.agreement import Agreement
 from rindices.cohort.columns import Names, wanted_names
 from rindices.cohort.contract import Contract
 from rindices.cohort.covariates import CovariateSpec
@@ -15,9 +14,10 @@ from rindices.config import official
 from rindices.errors import InputError, counted, listed, shown
 from rindices.estimator import SurrealGAN
 from rindices.files import check_writable, refuse_same
-from rindices.inputs import check_roles
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT
 from rindices.interop.official import OfficialModel, read_checkpoint
+from rindices.judging.agreement import Agreement
+from rindices.model.inputs import check_roles
 
 __all__ = ["Imported", "import_command", "import_official"]
 

@@ -13,13 +13,13 @@ import jax
 import numpy as np
 import pandas as pd
 
-from rindices import agreement
-from rindices.agreement import Agreement
-from rindices.chunks import Chunk, Member, Point, cut, models_per_chunk
 from rindices.core.inference import reorder_patterns
 from rindices.core.networks import Parameters
-from rindices.execution import Execution, train_all
-from rindices.study import Study
+from rindices.judging import agreement
+from rindices.judging.agreement import Agreement
+from rindices.judging.study import Study
+from rindices.training.chunks import Chunk, Member, Point, cut, models_per_chunk
+from rindices.training.execution import Execution, train_all
 
 FIRST_LOOK = 3  # repetitions of each setting before most of them are given up
 # Settled on ten cohorts, with the repetitions in 100 orders each: always the choice of all of them, for half the cost.

@@ -5,11 +5,11 @@ import jax
 import numpy as np
 import pytest
 
-from rindices import journal as module
-from rindices.chunks import Chunk, Member, Point, Unfinished
 from rindices.core.networks import Parameters
 from rindices.errors import InputError
-from rindices.journal import Journal
+from rindices.training import journal as module
+from rindices.training.chunks import Chunk, Member, Point, Unfinished
+from rindices.training.journal import Journal
 from tests.made_up import scores, trajectory
 
 POINT = Point(3, 0.8)

@@ -9,10 +9,10 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from rindices.agreement import Agreement
 from rindices.cohort.contract import Contract
 from rindices.cohort.json_checks import known_numbers_from, numbers_from, texts_from
 from rindices.config import Correction, Preset, get_preset, preset_from_json, preset_to_json
+from rindices.judging.agreement import Agreement
 
 # Fitted attributes that are stored as they are, and their kinds.
 _AS_THEY_ARE: dict[str, Any] = {"members": list[int], "step": int, "seed": int | None}

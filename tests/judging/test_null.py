@@ -5,13 +5,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices import null
-from rindices.chunks import Member, Point, Settings
 from rindices.config import fast, paper
-from rindices.execution import Execution
-from rindices.null import FEWEST_REFITS, calibrated, calibration, refits, threshold, to_json
-from rindices.selection import Swept, sweep
-from rindices.study import Study
+from rindices.judging import null
+from rindices.judging.null import FEWEST_REFITS, calibrated, calibration, refits, threshold, to_json
+from rindices.judging.selection import Swept, sweep
+from rindices.judging.study import Study
+from rindices.training.chunks import Member, Point, Settings
+from rindices.training.execution import Execution
 from tests.made_up import Trained, judged
 
 SIZES = (200, 200)

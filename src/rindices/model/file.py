@@ -17,7 +17,7 @@ from safetensors.numpy import save
 import rindices
 from rindices.errors import InputError
 from rindices.files import atomic_file
-from rindices.model_header import check_header
+from rindices.model.header import check_header
 
 if TYPE_CHECKING:
     from rindices.core.networks import Parameters

@@ -9,11 +9,11 @@ import joblib
 import numpy as np
 import pytest
 
-from rindices.clusters import DaskBackend, active_backend, parallel
-from rindices.dask_backend import _outcome
 from rindices.errors import InputError
-from rindices.execution import Execution
-from rindices.workers import Failed, is_dask_worker, still_wanted
+from rindices.training.clusters import DaskBackend, active_backend, parallel
+from rindices.training.dask_backend import _outcome
+from rindices.training.execution import Execution
+from rindices.training.workers import Failed, is_dask_worker, still_wanted
 
 distributed = pytest.importorskip("distributed")
 

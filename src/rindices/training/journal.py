@@ -17,10 +17,10 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from rindices.chunks import Chunk, Trajectory, Unfinished
 from rindices.core.networks import Parameters
 from rindices.errors import InputError
 from rindices.files import atomic_file
+from rindices.training.chunks import Chunk, Trajectory, Unfinished
 
 _TRIES, _PAUSE = 3, 0.5  # a network drive may fail once; seconds between tries
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pandas as pd
 
-from rindices.agreement import match_patterns
 from rindices.analysis import balance_warnings, group_balance
 from rindices.cohort import Cohort
 from rindices.config import Correction
 from rindices.core import devices
-from rindices.null import to_json
-from rindices.run_folder import DONE
+from rindices.judging.agreement import match_patterns
+from rindices.judging.null import to_json
+from rindices.run.folder import DONE
 from rindices.search import SurrealGANSearch
 
 _RUNNERS_UP = 3

@@ -11,7 +11,7 @@ import numpy as np
 from joblib.parallel import ParallelBackendBase
 
 from rindices.errors import InputError
-from rindices.workers import DECIDE_BITS, Failed, call, check_versions, itself, versions
+from rindices.training.workers import DECIDE_BITS, Failed, call, check_versions, itself, versions
 
 # A chunk whose workers died is given to others. A cluster may lose many, but a chunk that is too much for every worker
 # should not go round for ever, and this machine's workers die for a reason. Dask itself tries four workers each time.

@@ -1,4 +1,4 @@
-"""From a checked cohort to a run folder, and from a model and new people to a table. Nothing here prints."""
+"""From a checked cohort to a run folder. Nothing here prints."""
 
 from __future__ import annotations
 
@@ -19,18 +19,15 @@ from matplotlib.figure import Figure
 
 import rindices
 from rindices import plots
-from rindices.bids_output import write_bids
 from rindices.cohort import Cohort
 from rindices.core import devices
 from rindices.errors import InputError, without_data
-from rindices.execution import Progress
 from rindices.files import atomic_file, write_csv
-from rindices.findings import FOLDER, LIMITS, Roles, analyse, write_findings
-from rindices.journal import Journal
 from rindices.report import write_report
 from rindices.report.consistency import MODEL, sha256_of
-from rindices.results import of_cohort
-from rindices.run_folder import (
+from rindices.run.bids_output import write_bids
+from rindices.run.findings import FOLDER, LIMITS, Roles, analyse, write_findings
+from rindices.run.folder import (
     FAILED,
     JOURNAL,
     REPORT,
@@ -43,11 +40,13 @@ from rindices.run_folder import (
     write_json,
     write_text,
 )
+from rindices.run.results import of_cohort
+from rindices.run.summary import describe_people, recovery, summarise
 from rindices.search import SurrealGANSearch
-from rindices.summary import describe_people, recovery, summarise
+from rindices.training.execution import Progress
+from rindices.training.journal import Journal
 
 _VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
-_FLOAT = "%.6g"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from rindices.core import inference
 from rindices.estimator import SurrealGAN
 from rindices.files import write_csv
 from rindices.preprocessing import SCALED_SD
-from rindices.results import Results
+from rindices.run.results import Results
 
 __all__ = ["FOLDER", "LIMITS", "Roles", "analyse", "write_findings"]
 

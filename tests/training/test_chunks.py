@@ -4,11 +4,21 @@ import jax
 import numpy as np
 import pytest
 
-from rindices import chunks
-from rindices.chunks import Chunk, Member, Point, Settings, Stopped, Unfinished, cut, models_per_chunk, train_chunk
 from rindices.config import Training
 from rindices.core.devices import Device
 from rindices.core.train import People, make_members, train
+from rindices.training import chunks
+from rindices.training.chunks import (
+    Chunk,
+    Member,
+    Point,
+    Settings,
+    Stopped,
+    Unfinished,
+    cut,
+    models_per_chunk,
+    train_chunk,
+)
 
 POINTS = [Point(3, 0.8), Point(3, 0.2), Point(2, 0.8)]
 PAIR = Chunk((Member(POINTS[0], 4), Member(POINTS[1], 1)))

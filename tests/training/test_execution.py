@@ -7,12 +7,12 @@ import joblib
 import numpy as np
 import pytest
 
-from rindices import execution as module
-from rindices.chunks import Chunk, Member, Point, Settings, Stopped, cut
 from rindices.core import devices
 from rindices.core.devices import Device
 from rindices.errors import InputError, LostWorkers
-from rindices.execution import Execution, Memory, Progress, train_all
+from rindices.training import execution as module
+from rindices.training.chunks import Chunk, Member, Point, Settings, Stopped, cut
+from rindices.training.execution import Execution, Memory, Progress, train_all
 from tests.made_up import scores, trajectory
 
 POINT = Point(3, 0.8)

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.bids_output import write_bids
 from rindices.cohort.bids import read_source
 from rindices.cohort.dictionary import apply_dictionary, read_dictionary
 from rindices.errors import InputError
+from rindices.run.bids_output import write_bids
 
 SUMMARY = {
     "source": "volumes.csv",

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from rindices.chunks import Settings
 from rindices.core.train import People
 from rindices.preprocessing import ControlScaler, whitening_matrix
 from rindices.preprocessing.design import uncertainty_of_patients, without_effects
+from rindices.training.chunks import Settings
 
 
 @dataclass(frozen=True, eq=False)

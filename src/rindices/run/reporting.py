@@ -13,13 +13,13 @@ from rindices.config import Correction
 from rindices.errors import InputError
 from rindices.estimator import SurrealGAN, load_model
 from rindices.files import private_folder
-from rindices.findings import FOLDER, LIMITS, Roles, analyse, write_findings
 from rindices.report import write_report
 from rindices.report.consistency import check_together
 from rindices.report.summary import read_summary
-from rindices.results import Results, read_results
-from rindices.run_folder import DONE, SUMMARY, write_json
-from rindices.workflow import place
+from rindices.run.findings import FOLDER, LIMITS, Roles, analyse, write_findings
+from rindices.run.folder import DONE, SUMMARY, write_json
+from rindices.run.results import Results, read_results
+from rindices.run.workflow import place
 
 __all__ = ["compare_images", "report_again", "report_of_people"]
 

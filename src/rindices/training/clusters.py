@@ -13,9 +13,9 @@ import joblib
 from joblib.parallel import ParallelBackendBase, SequentialBackend, get_active_backend
 
 from rindices.core import devices
-from rindices.dask_backend import DaskBackend
 from rindices.errors import InputError
-from rindices.workers import is_dask_worker, leave_with
+from rindices.training.dask_backend import DaskBackend
+from rindices.training.workers import is_dask_worker, leave_with
 
 _CONNECT_SECONDS = 10
 _ALONE_SECONDS = 5  # without any worker of a cluster of this machine

@@ -16,12 +16,12 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from rindices.chunks import Point
 from rindices.config import fast
-from rindices.execution import Execution
+from rindices.judging.selection import FIRST_LOOK, Swept, judge, members_of, train_members
+from rindices.judging.study import Study
 from rindices.preprocessing.design import TOO_UNCERTAIN
-from rindices.selection import FIRST_LOOK, Swept, judge, members_of, train_members
-from rindices.study import Study
+from rindices.training.chunks import Point
+from rindices.training.execution import Execution
 
 LEVEL = 0.05
 # Tails are heavier than normal: of 1,154 simulated cohorts 0.6 % lie above, of 60 fresh ones, searched over, none; true
@@ -150,7 +150,7 @@ def _by_people(rows: pd.DataFrame, n_patterns: int, n_people: float) -> float:
 @cache
 def calibration() -> pd.DataFrame:
     """Agreement in simulated cohorts without disease, by patterns, people and repetitions."""
-    with resources.files("rindices").joinpath("null_thresholds.csv").open(encoding="utf-8") as file:
+    with resources.files("rindices.judging").joinpath("null_thresholds.csv").open(encoding="utf-8") as file:
         return pd.read_csv(file, comment="#")
 
 

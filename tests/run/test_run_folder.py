@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from rindices.errors import InputError
-from rindices.run_folder import (
+from rindices.run.folder import (
     DONE,
     FAILED,
     RESULTS,
@@ -275,7 +275,7 @@ def test_finished_run_stays_complete_on_another_machine(out):
 HOLD = """
 import sys
 from pathlib import Path
-from rindices.run_folder import locked
+from rindices.run.folder import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from rindices import InputError, SurrealGAN, load_model
 from rindices.config import Correction
-from rindices.model_file import ModelFileError, read_header
+from rindices.model.file import ModelFileError, read_header
 
 # Trainings of forty steps seldom agree.
 pytestmark = pytest.mark.filterwarnings("ignore:Repetitions left out:UserWarning")
@@ -237,7 +237,7 @@ def test_the_file_holds_arrays_and_text_only(saved):
 
 def test_the_header_is_read_without_loading_the_engine(saved, loaded):
     code = (
-        "import sys; from rindices.model_file import read_header; "
+        "import sys; from rindices.model.file import read_header; "
         f"print(read_header({str(saved)!r})['step'], 'jax' in sys.modules)"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

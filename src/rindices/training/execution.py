@@ -15,14 +15,14 @@ from typing import NamedTuple, Protocol
 import joblib
 from joblib.parallel import get_active_backend
 
-from rindices.chunks import Chunk, Keeper, Settings, Trajectory, train_chunk
-from rindices.clusters import active_backend, shares_memory
 from rindices.core import devices
 from rindices.core.devices import Device
 from rindices.core.train import People
-from rindices.dask_backend import DaskBackend
 from rindices.errors import LostWorkers
-from rindices.workers import leave_with, still_wanted
+from rindices.training.chunks import Chunk, Keeper, Settings, Trajectory, train_chunk
+from rindices.training.clusters import active_backend, shares_memory
+from rindices.training.dask_backend import DaskBackend
+from rindices.training.workers import leave_with, still_wanted
 
 # On an accelerator threads hide the time that compiling takes; more of them only share out its memory.
 _ACCELERATOR_THREADS = 4

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.inputs import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
+from rindices.model.inputs import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""What a fitted model takes in, says about itself, and is on disk."""

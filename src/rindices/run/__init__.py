@@ -1,0 +1,1 @@
+"""A run from a checked cohort to a folder of results, analyses and reports."""
