@@ -342,6 +342,7 @@ def test_apply_does_not_write_over_what_it_reads(fitted, which):
 
 def test_patterns_that_are_not_found_again_are_called_unreliable(fitted, tmp_path, monkeypatch):
     _, out, _ = fitted
+    monkeypatch.setattr("rindices.judging.agreement.COLLAPSED_SD", 0.0)  # trainings as short as this do collapse
     monkeypatch.setattr("rindices.judging.null.threshold", lambda *_: (0.999, []))
     result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", "--patients", "PT", *TINY)
     assert result.exit_code == 0, result.output
@@ -350,12 +351,24 @@ def test_patterns_that_are_not_found_again_are_called_unreliable(fitted, tmp_pat
     assert "not reliable" in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_a_single_repetition_is_cautioned_about(fitted, tmp_path):
+def test_a_single_repetition_is_cautioned_about(fitted, tmp_path, monkeypatch):
     _, out, _ = fitted
+    monkeypatch.setattr("rindices.judging.agreement.COLLAPSED_SD", 0.0)
     one = ["--patients", "PT", "--repetitions", 1, "--steps", 10, "--patterns", 2, "--no-report"]
     result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", *one)
     assert result.exit_code == 0, result.output
     assert "Not reliable: Nobody can tell whether trainings agree: there is only one repetition." in result.output
+
+
+def test_a_training_that_failed_is_not_called_a_search_without_finding(fitted, tmp_path, monkeypatch):
+    _, out, _ = fitted
+    monkeypatch.setattr("rindices.judging.agreement.COLLAPSED_SD", 1.0)
+    result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", "--patients", "PT", *TINY)
+    assert result.exit_code == 0, result.output
+    assert "Not reliable: Training failed: in every repetition an R-index is nearly the same" in result.output
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert (summary["reliable"], summary["null"]["method"]) == (False, "none")
+    assert "Training failed" in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_report_of_the_unfinished_run_does_not_outlive_it(fitted, tmp_path, monkeypatch):

@@ -46,6 +46,11 @@ def test_fast_has_the_formulas_of_the_released_package_and_a_discriminator_as_qu
     assert preset.schedule.min_steps <= preset.schedule.max_steps
 
 
+def test_a_training_shorter_than_the_preset_allows_is_looked_at_in_the_end():
+    schedule = config.adjusted(config.fast(), max_steps=200).schedule
+    assert (schedule.min_steps, schedule.max_steps) == (200, 200)
+
+
 @pytest.mark.parametrize("name", config.PRESETS)
 def test_presets_survive_json(name):
     preset = config.get_preset(name)

@@ -88,7 +88,8 @@ class Schedule:
     batch_size : int or None
         People of each group per step; None takes an eighth of the patients (the paper).
     min_steps, max_steps : int
-        Training ends with the second; no checkpoint before the first is chosen.
+        Training ends with the second; no checkpoint before the first is chosen. Where the second is smaller, there is
+        no choice: the last one is taken.
     checkpoint_every : int
         Steps between two looks at the models.
     whitening : float

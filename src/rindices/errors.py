@@ -64,8 +64,8 @@ def did_you_mean(name: str, options: Sequence[str]) -> str:
     return f" Did you mean {' or '.join(repr(by_folded[match]) for match in near)}?" if near else ""
 
 
-def excluding(names: Sequence[str], limit: int = 20) -> str:
-    """Return the option that leaves columns out, as it is to be typed.
+def excluding(names: Sequence[str], limit: int = 20, *, option: str = "--exclude") -> str:
+    """Return the option that leaves columns out, or another one that names columns, as it is to be typed.
 
     Examples
     --------
@@ -76,8 +76,8 @@ def excluding(names: Sequence[str], limit: int = 20) -> str:
     """
     apart = [name for name in names if "," in name]
     if apart:
-        return f"--exclude (first rename {listed(map(repr, apart), 2)}: a comma parts two names there)"
-    return f"--exclude {shlex.quote(','.join(names[:limit]))}"
+        return f"{option} (first rename {listed(map(repr, apart), 2)}: a comma parts two names there)"
+    return f"{option} {shlex.quote(','.join(names[:limit]))}"
 
 
 def shown(value: object) -> str:

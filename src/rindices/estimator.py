@@ -58,7 +58,8 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     orthogonality : float, optional
         Weight λ of the separation of patterns; by default the preset's.
     max_steps : int, optional
-        Longest training; by default the preset's.
+        Longest training; by default the preset's. Below the preset's least number of steps (10,000 for ``fast``) the
+        last step is taken, without a choice among checkpoints: that is for trying, not for results.
     latent : str, optional
         Whether severities of patterns are taken to be independent (``"independent"``), or their correlation is learned
         (``"correlated"``); by default the preset's choice (independent, but for ``official``).

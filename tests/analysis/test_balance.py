@@ -118,7 +118,6 @@ def test_constant_variable_does_not_differ(values):
     found = row(values, [0, 0, 0, 1, 1, 1])
     assert found.difference == 0
     assert np.isnan(found.p)
-    assert np.isnan(found.q)
     assert not found.imbalanced
 
 
@@ -142,17 +141,6 @@ def test_number_constant_in_one_group_is_still_compared():
     found = row(values, patient)
     assert found.difference == pytest.approx(2 / math.sqrt(0.5))
     assert found.p == pytest.approx(2 * stats.t.sf(2 / math.sqrt(1 / 3), 2))  # only the patients' error counts
-
-
-def test_q_is_benjamini_hochberg_over_the_variables_with_p():
-    variables, patient = people()
-    variables["constant"] = 1.0
-    found = group_balance(variables, patient)
-    p = found.p.dropna().sort_values()
-    steps = p * len(p) / np.arange(1, len(p) + 1)
-    expected = steps[::-1].cummin().clip(upper=1)
-    np.testing.assert_allclose(found.q[expected.index], expected)
-    assert found.q.isna().tolist() == [False] * 5 + [True]
 
 
 def test_an_alarm_does_not_weaken_with_further_variables():
@@ -195,7 +183,7 @@ def test_warnings_name_the_imbalanced_variables_in_words():
 
 def test_columns_of_the_table():
     first = ["variable", "kind", "n_controls", "n_patients", "controls", "patients"]
-    assert list(group_balance(*people())) == [*first, "difference", "p", "q", "imbalanced"]
+    assert list(group_balance(*people())) == [*first, "difference", "p", "imbalanced"]
 
 
 def test_no_variables_give_an_empty_table():

@@ -75,6 +75,46 @@ def test_text_among_numbers(stage, case):
 
 @cases(
     fit(
+        "covariate with points of thousands and a decimal comma",
+        lambda people: as_text(people.assign(icv=people["icv"].map(european(".", ","))), sep=";", decimal=","),
+        ("'icv' (covariate)", "row 2 (participant p00)", "79 more cells"),
+        "without separators of thousands: 1",
+        "--covariates icv",
+    ),
+    fit(
+        "score with units",
+        lambda people: people.assign(mmse=[f"{value} pts" for value in range(80)]),
+        ("'mmse' (clinical score)", "row 2 (participant p00)", "'0 pts'"),
+        "Correct the cells",
+        "--clinical mmse",
+    ),
+    fit(
+        "score with gaps taken for a region",
+        lambda people: cell("MMST", 4, "")(people.assign(MMST=29)),
+        ("MMST (1 person)", "row 6"),
+        "name it with --clinical MMST if it is a score and no region",
+    ),
+    fit(
+        "half of the regions with units",
+        lambda people: people.assign(**{f"region{n}": people[f"region{n}"].map("{} mm3".format) for n in range(6)}),
+        ("Of 12 columns that seem to be regions, 6 cannot be read", "'region0' and 5 more", "row 2"),
+        "leave them out with --exclude region0",
+    ),
+    fit(
+        "people whom the joined table does not know",
+        lambda people: people.drop(columns="icv"),
+        ("3 people of people.csv are not in more.csv (first: row 2 (participant p00))",),
+        "Add them to more.csv, or leave these people out with --drop-missing",
+        "--join more.csv --covariates icv",
+        files={"more.csv": lambda people: people.loc[3:, ["participant_id", "icv"]]},
+    ),
+)
+def test_numbers_that_would_be_lost_or_be_something_else(stage, case):
+    stage(case)
+
+
+@cases(
+    fit(
         "separators of thousands in two regions",
         region("{:,.1f}".format),
         ("region3, region4", "10 regions", "Left out"),

@@ -7,10 +7,14 @@ from tests.bad_input.harness import Case, as_text, both, cases, cell
 LINE = "apply model.safetensors people.csv --out s.csv"
 
 
-def new(name, change, found, remedy, options="", **rest):
-    """Return a case of new people."""
+STRANGERS = "participant_id,age\nx1,61\n"
+
+
+def new(name, change, found, remedy, options="", more=None, **rest):
+    """Return a case of new people, and perhaps a table to join."""
     words = (found,) if isinstance(found, str) else found
-    return Case(name, f"{LINE} {options}", words, remedy, {"people.csv": change}, **rest)
+    files = {name: content for name, content in (("people.csv", change), ("more.csv", more)) if content is not None}
+    return Case(name, f"{LINE} {options}", words, remedy, files, **rest)
 
 
 def assigned(**columns):
@@ -60,9 +64,35 @@ def millilitres(people):
     new("ids renamed", lambda p: p.rename(columns={"participant_id": "subject"}), "'participant_id'", "Rename"),
     new("ids missing", cell("participant_id", 4, ""), ("'participant_id' is empty", "row 6"), "Fill in"),
     new("text in a region", cell("region3", 4, "low"), ("'region3'", "row 6 (participant p04)", "'low'"), "Correct"),
-    new("gap in a region", cell("region3", 4, ""), ("Missing", "region3", "row 6"), "Fill in"),
-    new("gap in a covariate", cell("age", 4, ""), ("Missing", "age", "row 6"), "Fill in"),
-    new("gap in a category", cell("sex", 4, ""), ("Missing", "sex", "row 6"), "Fill in"),
+    new("gap in a region", cell("region3", 4, ""), ("Missing", "region3", "row 6", "Fill in"), "--drop-missing"),
+    new("gap in a covariate", cell("age", 4, ""), ("Missing", "age", "row 6", "Fill in"), "--drop-missing"),
+    new("gap in a category", cell("sex", 4, ""), ("Missing", "sex", "row 6", "Fill in"), "--drop-missing"),
+    new("impossible age", cell("age", 4, 250), ("age = 250 in row 6", "no possible age"), "--drop-missing"),
+    new("gaps everywhere", assigned(region3=""), "Nobody is left", "Fill in the cells", "--drop-missing"),
+    new(
+        "ages with units",
+        lambda p: p.assign(age=p["age"].map("{} y".format)),
+        ("'age'", "row 2 (participant p00)", "'54 y'"),
+        "without its unit: 54",
+    ),
+    new(
+        "nobody in the joined table",
+        None,
+        ("Nobody in more.csv",),
+        "Write the ids alike",
+        "--join more.csv",
+        more=STRANGERS,
+    ),
+    new(
+        "somebody not in the joined table",
+        lambda p: p.drop(columns="age"),
+        ("2 people of people.csv are not in more.csv (first: row 2 (participant p00))", "age"),
+        "Add them to more.csv, or leave these people out with --drop-missing",
+        "--join more.csv",
+        more=lambda p: p.loc[2:, ["participant_id", "age"]],
+    ),
+    new("no joined table", None, "There is no file more.csv", "Check the name", "--join more.csv"),
+    Case("written over", f"{LINE} --join s.csv", ("s.csv",), "--out", {"s.csv": STRANGERS}),
     new("infinite region", cell("region3", 4, "inf"), ("region3", "row 6"), "Correct"),
     new("huge region", cell("region3", 4, "1e300"), ("region3", "row 6"), "Correct"),
     new(
@@ -109,3 +139,31 @@ def test_people_outside_the_range_are_flagged(stage, case):
 )
 def test_what_is_accepted(stage, case):
     stage(case)
+
+
+def in_two_tables(people):
+    """Return the people without what the other table has."""
+    return cell("region3", 4, "")(people.drop(columns=["age", "sex"]))
+
+
+def test_two_tables_are_scored_as_one_and_who_is_left_out_is_told(stage):
+    case = new(
+        "two tables",
+        in_two_tables,
+        ("Scored 79 people", "1 of 80 rows is left out: missing region (1).", "1 row of more.csv left out"),
+        "",
+        "--join more.csv --drop-missing --report r.html",
+        more=lambda p: as_text(p[["participant_id", "age", "sex"]]) + "p99,61,F\n",
+        code=0,
+        writes=("s.csv", "r.html"),
+    )
+    folder = stage(case).folder
+    page = (folder / "r.html").read_text()
+    assert "80 people were read and 79 used" in page
+    assert "missing region" in page
+    assert "p04" not in page
+    together = new("one table", lambda p: p.drop(4), "Scored 79 people", "", code=0, writes=("s.csv",))
+    two = pd.read_csv(folder / "s.csv")
+    folder.rename(folder.with_name("before"))
+    folder.with_name("folder-scratch").rmdir()
+    pd.testing.assert_frame_equal(two, pd.read_csv(stage(together).folder / "s.csv"))

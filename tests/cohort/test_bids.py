@@ -72,7 +72,7 @@ def test_any_other_table_is_what_read_table_gives(tmp_path):
     (tmp_path / "people.json").write_text('{"age": {"Units": "year"}}')  # honoured for .tsv only
     source = read_source(path)
     pd.testing.assert_frame_equal(source.frame, read_table(path))
-    assert source[1:] == (None, (path,), (), None)
+    assert source[1:] == (None, (path,), (), None, ())
 
 
 @pytest.mark.parametrize(

@@ -255,8 +255,8 @@ def test_gaps_name_all_columns_and_the_row_of_the_file(tmp_path):
     assert str(caught.value) == (
         "Missing values in 2 region columns: iq (2 people), score (55 people). "
         "The first is in column 'iq', row 5 (participant 003).\n"
-        "Fill in the cells, leave these people out with --drop-missing, or leave the columns out with "
-        "--exclude iq,score."
+        "Fill in the cells, leave these people out with --drop-missing, leave the columns out with "
+        "--exclude iq,score, or name them with --clinical iq,score if they are scores and no regions."
     )
 
 

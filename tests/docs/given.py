@@ -12,6 +12,7 @@ from tests.imaging.made_up import SHAPE, write_image
 REGIONS = [f"roi{k:02}" for k in range(1, N_REGIONS + 1)]
 _LABELS = {"CN": 40, "MCI": 20, "AD": 20, "SCD": 4}  # 40 and 40, like other tests
 NOT_LEARNED_FROM = 82
+NEW_DEMOGRAPHICS = ["participant_id", "age", "sex", "icv", "site", "apoe4"]
 
 
 def table(labels=_LABELS, seed=0):
@@ -114,6 +115,8 @@ MAKERS = {
     "study.csv": _csv(study),
     "visits.csv": _csv(visits),
     "new_people.csv": _csv(new_people),
+    "new_volumes.csv": _csv(lambda: new_people().drop(columns=NEW_DEMOGRAPHICS[1:])),
+    "new_demographics.csv": _csv(lambda: new_people()[NEW_DEMOGRAPHICS].drop(3)),  # somebody is not known there
     "demographics.csv": _csv(lambda: table()[["participant_id"]].assign(education=lambda t: 8 + t.index % 7)),
     "later_scores.csv": _csv(lambda: study()[["participant_id"]].assign(tau=lambda t: t.index % 11)),
     "columns.csv": _write_dictionary,

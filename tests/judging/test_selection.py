@@ -123,8 +123,15 @@ def test_collapsed_members_are_used_when_there_are_no_others():
     assert sorted(selected.members) == [0, 1]
     assert selected.left_out == {}
     assert judged.look.n_models == 0
-    assert np.isnan(judged.value)
     assert not np.isnan(judged.look.losses["change"])
+
+
+def test_checkpoint_with_sound_models_is_better_than_one_where_all_collapsed():
+    collapsed, sound = 0.01 * scores(0.01, 0.01), scores(0.5, 0.5)
+    assert [look.agreement.pattern_agreement for look in select([collapsed, sound])[0].looks] == pytest.approx(
+        [look.agreement.pattern_agreement for look in select([scores(0.01, 0.01), sound])[0].looks]
+    )
+    assert select([collapsed, sound, collapsed])[0].best == 1
 
 
 def test_all_diverged_is_an_error_that_says_what_to_do():

@@ -10,7 +10,7 @@ from scipy.stats import somersd
 
 from rindices.judging import agreement
 from tests.properties.strategies import SCALES, SEEDS, orders
-from tests.test_agreement import brute_concordance
+from tests.judging.test_agreement import brute_concordance
 
 MANY = settings(max_examples=5 * settings.default.max_examples)  # they cost next to nothing
 EXACT = 1e-12  # sums of a few dozen numbers near 1

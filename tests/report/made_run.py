@@ -280,6 +280,4 @@ def add_visits(folder):
 
 def balance_row(variable, kind, difference, p, imbalanced):
     texts = {"controls": "61.2 ± 8.1", "patients": "70.3 ± 7.9"}
-    return {"variable": variable, "kind": kind, **texts, "difference": difference, "p": p, "q": p} | {
-        "imbalanced": imbalanced
-    }
+    return {"variable": variable, "kind": kind, **texts, "difference": difference, "p": p, "imbalanced": imbalanced}

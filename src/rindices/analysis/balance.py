@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
 from rindices.analysis.columns import known_values
-from rindices.analysis.statistics import false_discovery, mean_difference
+from rindices.analysis.statistics import mean_difference
 from rindices.errors import InputError, counted, shown
 
-LARGEST_Q = 0.05  # the usual false discovery rate: a difference of this q is hardly chance
 LARGEST_P = 0.05  # not q: an alarm must not grow weaker with every further variable that is looked at
 # In large cohorts trifles are significant. A standardised difference of 0.1 is the usual limit of balance in matched
 # studies; a Cramér's V of 0.1 is, in groups of one size, 45 % women against 55 %.
@@ -50,8 +49,8 @@ def group_balance(variables: pd.DataFrame, patient: ArrayLike) -> pd.DataFrame:
         One row a variable: ``variable``, ``kind`` ("number" or "category"), ``n_controls`` and ``n_patients`` (not
         missing), ``controls`` and ``patients`` (in words), ``difference`` (numbers: patients less controls, in pooled
         standard deviations; categories: Cramér's V, 0 to 1), ``p`` (Welch's t test; chi-square test without
-        correction; NaN where there is none), ``q`` (Benjamini–Hochberg over the rows) and ``imbalanced`` (``p``
-        below 0.05 and a difference beyond 0.1; whatever else is in the table).
+        correction; NaN where there is none) and ``imbalanced`` (``p`` below 0.05 and a difference beyond 0.1; whatever
+        else is in the table).
 
     Examples
     --------
@@ -63,7 +62,6 @@ def group_balance(variables: pd.DataFrame, patient: ArrayLike) -> pd.DataFrame:
     is_patient = _flags(patient, len(variables))
     rows = [_compared(str(name), column, is_patient) for name, column in variables.items()]
     table = pd.DataFrame(rows, columns=list(_Row._fields)).astype({"difference": float, "p": float})
-    table["q"] = false_discovery(table["p"].to_numpy(float))
     table["imbalanced"] = (table["p"] < LARGEST_P) & (table["difference"].abs() > SMALLEST_DIFFERENCE)
     return table
 

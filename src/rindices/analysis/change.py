@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 from rindices.analysis.columns import GROUPS, in_group, same_people
 from rindices.analysis.statistics import Mean, mean_difference, mean_interval
 
-LEAST_YEARS = 0.5  # a slope's error grows as visits get closer: a few people seen after weeks would swamp a mean
+# A slope's error grows as visits get closer: a few people seen after weeks would swamp a mean. A little below half a
+# year, because visits six months apart, by date, span 0.496 to 0.504 years.
+LEAST_YEARS = 0.45
 DIFFERENCE = "patients less controls"
-_ROUNDING = 1e-6  # of times such as 64.1 − 63.6
 
 
 class Change(NamedTuple):
@@ -88,7 +89,7 @@ def _slopes(
 
 
 def _summary(change: pd.DataFrame, n_patterns: int) -> pd.DataFrame:
-    counts = change["years"] >= LEAST_YEARS - _ROUNDING
+    counts = change["years"] >= LEAST_YEARS
     slopes = change[[f"r{k + 1}_per_year" for k in range(n_patterns)]]
     groups = {
         name: slopes[counts & (change["group"] == name)].to_numpy(float)

@@ -15,12 +15,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from rindices.analysis.associations import associations
-from rindices.analysis.balance import LARGEST_Q, SMALLEST_DIFFERENCE, group_balance
+from rindices.analysis.balance import SMALLEST_DIFFERENCE, group_balance
 from rindices.analysis.columns import coded, in_group, indicators, same_people
 from rindices.analysis.statistics import basis, correlation, false_discovery, residuals
 
 _COLUMNS = ["pattern", "variable", "kind", "statistic", "removed", "n_controls", "coefficient", "p", "q"]
 _COLUMNS += ["n_patients", "coefficient_patients", "q_patients", "imbalanced", "explained", "remark"]
+_LARGEST_Q = 0.05  # the usual false discovery rate: what is below is hardly chance
 _SMALLEST_REST = 0.01  # of the variance of the group: with less, a variable and the group are the same thing
 
 
@@ -137,7 +138,7 @@ def _remark_on_patients(row: Mapping[Hashable, Any]) -> str:
 
 def _clear(row: Mapping[Hashable, Any]) -> bool:
     size = math.sqrt(row["coefficient"]) if row["kind"] == "categorical" else abs(row["coefficient"])
-    return row["q"] < LARGEST_Q and size > SMALLEST_DIFFERENCE
+    return row["q"] < _LARGEST_Q and size > SMALLEST_DIFFERENCE
 
 
 def _in_words(row: Mapping[Hashable, Any]) -> str:

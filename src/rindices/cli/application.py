@@ -101,6 +101,10 @@ def check_output(
 Table = Annotated[Path, argument("Table of people: CSV, TSV, Excel or Parquet, one row a person.")]
 Model = Annotated[Path, argument("The model.safetensors of a finished run.")]
 Exclude = Annotated[str, option("Columns of numbers that are not regions: names or prefix*, separated by commas.")]
+Join = Annotated[str, option("More tables of the same people, joined by id.")]
+DropMissing = Annotated[
+    bool, typer.Option("--drop-missing", help="Leave out people with missing or impossible values; they are listed.")
+]
 Steps = Annotated[int | None, option("Longest training.", "by preset", min=1)]
 Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The same seed repeats the same result.")]
 Repetitions = Annotated[int, typer.Option(min=1, help="Trainings to compare and average.")]

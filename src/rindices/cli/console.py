@@ -52,7 +52,7 @@ def describe_cohort(cohort: Cohort, most_names: int = 250) -> None:
     console.print(f"{counted(cohort.features.shape[1], 'region')}: {listed(cohort.features.columns, most_names)}.")
     console.print(f"Covariates removed: {listed(cohort.covariates.columns, 20) or 'none'}.")
     log("table", source=cohort.source, controls=cohort.n_controls, patients=cohort.n_patients, others=cohort.n_other)
-    _warn(cohort.warnings)
+    warn(cohort.warnings)
 
 
 def describe_run(summary: dict[str, Any], out: Path, cohort: Cohort, *, report: bool = True) -> None:
@@ -62,7 +62,7 @@ def describe_run(summary: dict[str, Any], out: Path, cohort: Cohort, *, report: 
     console.print(summary["search"]["reason"])
     agreement = "unknown with a single one" if math.isnan(value) else f"{value:.3f} (0.5 is chance, 1 is perfect)"
     console.print(f"Used {used} at step {summary['step']:,}; the agreement of all repetitions is {agreement}.")
-    _warn(warning for warning in summary["warnings"] if warning not in cohort.warnings)
+    warn(warning for warning in summary["warnings"] if warning not in cohort.warnings)
     if summary["reliable"]:
         console.print(f"Reliable: {summary['reliable_reason']}")
     else:
@@ -81,7 +81,8 @@ def describe_places(out: Path, *, report: bool = True) -> None:
         console.print(f"{name + ':':<11} {out / file}")
 
 
-def _warn(sentences: Iterable[str]) -> None:
+def warn(sentences: Iterable[str]) -> None:
+    """Show what there is to look at."""
     for sentence in sentences:
         console.print(f"Warning: {sentence}", style="yellow")
         log("warning", message=sentence)

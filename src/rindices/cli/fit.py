@@ -11,8 +11,10 @@ import typer
 
 from rindices.cli.application import (
     Clinical,
+    DropMissing,
     Exclude,
     Figures,
+    Join,
     Limits,
     Repetitions,
     Seed,
@@ -67,12 +69,9 @@ def fit(
     ] = "refuse",
     visit: Annotated[str | None, option("Column that tells a person's repeated visits apart.")] = None,
     clinical: Clinical = "",
-    join: Annotated[str, option("More tables of the same people, joined by id.")] = "",
+    join: Join = "",
     dictionary: Annotated[Path | None, option("Data dictionary of the table: CSV, TSV, Excel or BIDS JSON.")] = None,
-    drop_missing: Annotated[
-        bool,
-        typer.Option("--drop-missing", help="Leave out people with missing or impossible values; they are listed."),
-    ] = False,
+    drop_missing: DropMissing = False,
     drop_outliers: Annotated[
         bool, typer.Option("--drop-outliers", help="Leave out people far from all others; they are listed.")
     ] = False,

@@ -14,8 +14,10 @@ from rindices.cli.application import (
     MODEL,
     PAGE,
     TABLE,
+    DropMissing,
     Exclude,
     Figures,
+    Join,
     Model,
     ShowIds,
     Table,
@@ -25,7 +27,8 @@ from rindices.cli.application import (
     option,
 )
 from rindices.cli.bars import counting_bar
-from rindices.cli.console import console
+from rindices.cli.console import console, warn
+from rindices.cli.options import names_of
 from rindices.cli.stopping import guarded
 from rindices.errors import InputError, counted, shown
 from rindices.files import check_folder
@@ -46,6 +49,8 @@ def apply(
     out: Annotated[Path, option("Table of R-indices to write (.csv), replaced if it exists.")],
     exclude: Exclude = "",
     visit: Annotated[str | None, option("Column that tells a person's repeated visits apart.")] = None,
+    join: Join = "",
+    drop_missing: DropMissing = False,
     new_sites: Annotated[
         str, typer.Option(help="People of sites that the model does not know: refuse, or leave uncorrected.")
     ] = "refuse",
@@ -67,10 +72,12 @@ def apply(
     if report is None and (show_ids or figures is not None):
         raise InputError("--show-ids and --figures are about the report.\nAsk for one with --report FILE.")
     check_folder(figures, "--figures")
+    inputs = [file_and_sheet(path)[0] for path in (str(table), *names_of(join))]
     for path, name, endings in ((out, "--out", TABLE), (report, "--report", PAGE)):
-        check_output(path, name, endings, file_and_sheet(table)[0], model)
+        check_output(path, name, endings, *inputs, model)
     contract = Contract.from_json(read_header(model)["contract"])
     roles: dict[str, Any] = {"exclude": exclude, "visit": visit, "new_sites": new_sites, "clinical": clinical}
+    roles |= {"join": names_of(join), "drop_missing": drop_missing}
     with counting_bar("Scoring people", transient=True) as bar:
         blocks = _read_people(table, contract, whole=report is not None, progress=bar, **roles)
         first = next(blocks)  # the table is looked at before the engine is loaded
@@ -80,6 +87,7 @@ def apply(
         scored = _Scored(fitted, chain([first], blocks), whole=report is not None)
         scored.write(out)
     console.print(f"Scored {scored.who} in {counted(len(contract.features), 'region')}.")
+    warn(first.notes)
     if scored.n_flagged:
         lie = counted(scored.n_flagged, "of them lies", "of them lie")
         console.print(f"{lie} outside what the model was trained on: see the column flags.", style="yellow")
@@ -93,6 +101,7 @@ def apply(
         from rindices.run.reporting import report_of_people
 
         about: dict[str, Any] = {"model": {"file": model.name, "sha256": _sha256(model)}, "source": table.name}
+        about |= {"warnings": list(first.notes)}
         names = tuple(first.clinical.columns)
         report_of_people(
             fitted, scored.results, report, about=about, clinical=names, show_ids=show_ids, figures=figures
@@ -148,6 +157,8 @@ def _read_people(
     exclude: str,
     visit: str | None,
     clinical: str,
+    join: list[str],
+    drop_missing: bool,
     **roles: Any,
 ) -> Iterator[People]:
     """Read new people, some at a time where that is possible.
@@ -158,13 +169,20 @@ def _read_people(
     from rindices.cohort.bids import read_source
     from rindices.interop.muse import is_muse72, with_muse72
 
-    as_whole: dict[str, Any] = {"visit": visit, "clinical": clinical} | roles
+    as_whole: dict[str, Any] = {
+        "visit": visit,
+        "clinical": clinical,
+        "join": join,
+        "drop_missing": drop_missing,
+    } | roles
     if is_muse72(contract.features):
-        given = {str(name) for name in read_source(path, id_column=contract.id_column).frame}
+        visits = visit if join else None
+        source = read_source(path, id_column=contract.id_column, visit_column=visits, join=join)
+        given = {str(name) for name in source.frame}
         if not {*contract.features} <= given:
             yield read_people(path, contract, prepare=lambda table: with_muse72(table, exclude), **as_whole)
             return
-    if whole or visit is not None or clinical:
+    if whole or visit is not None or clinical or join or drop_missing:
         yield read_people(path, contract, exclude=exclude, **as_whole)
     else:
         yield from people_in_blocks(path, contract, exclude=exclude, progress=progress, **roles)

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from rindices.cohort.absent import Absent
 from rindices.cohort.cells import text_of
 from rindices.cohort.dictionary import Dictionary, read_dictionary
-from rindices.cohort.joining import join_by_id, keys_of
+from rindices.cohort.joining import absent_from, join_by_id, keys_of
 from rindices.cohort.tables import read_table
 from rindices.cohort.text_rows import KINDS_OF_FILES
 from rindices.cohort.workbooks import file_and_sheet
@@ -37,6 +38,8 @@ class Source(NamedTuple):
         Sentences for the user: who was not found in joined tables. They name nobody.
     doi
         Identifier of a BIDS dataset, if it tells one.
+    absent
+        Which rows have gaps because a joined table does not know the person.
     """
 
     frame: pd.DataFrame
@@ -44,6 +47,7 @@ class Source(NamedTuple):
     files: tuple[Path, ...]
     notes: tuple[str, ...] = ()
     doi: str | None = None
+    absent: tuple[Absent, ...] = ()
 
 
 def read_source(
@@ -52,7 +56,7 @@ def read_source(
     text_columns: Sequence[str] = ("participant_id", "diagnosis"),
     id_column: str = "participant_id",
     visit_column: str | None = None,
-    join: Sequence[str | Path] = (),
+    join: str | Path | Sequence[str | Path] = (),
 ) -> Source:
     r"""Read a table of people from a file or from a BIDS dataset.
 
@@ -91,8 +95,9 @@ def read_source(
     root = _bids_root(path)
     main = path if root is None else root / _PARTICIPANTS
     phenotype = [] if root is None else _phenotype_tables(root)
+    further = [join] if isinstance(join, str | Path) else join
     names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype} | {
-        Path(table): Path(table).name for table in join
+        Path(table): Path(table).name for table in further
     }
     as_text = tuple(dict.fromkeys((*text_columns, *((id_column,) if names else ()))))
     frame, dictionary, files = _read(main, as_text, id_column)
@@ -102,15 +107,19 @@ def read_source(
         of_visits = {names[table]: others[table][0] for table in phenotype if visit_column in others[table][0]}
         frame, notes = _a_row_each_visit(frame, of_visits, id_column, visit_column, main.name)
     origins = {str(name): main.name for name in frame.columns}
+    absent: list[Absent] = []
     for table, (other, described, read) in others.items():
         by = next((name for name in (visit_column, _SESSION) if name in other.columns), None)
+        before = {*frame.columns}
         frame, said = join_by_id(frame, other, id_column, by, source=names[table], origins=origins)
+        new = frozenset(map(str, {*frame.columns} - before))
+        absent.append(Absent(absent_from(other, frame, id_column, by), new, main.name, names[table]))
         origins = {str(name): names[table] for name in frame.columns} | origins
         notes += said
         files += read
         if described is not None:  # the main table's own dictionary has the last word
             dictionary = described | (dictionary or {})
-    return Source(frame, dictionary, files, tuple(notes), None if root is None else _doi(root))
+    return Source(frame, dictionary, files, tuple(notes), None if root is None else _doi(root), tuple(absent))
 
 
 def _a_row_each_visit(

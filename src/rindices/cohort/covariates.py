@@ -17,8 +17,10 @@ from rindices.cohort.cells import (
     share_of_numbers,
     text_of,
 )
-from rindices.cohort.gaps import number_block, refuse_gaps, refuse_spelled
+from rindices.cohort.gaps import impossible, number_block, refuse, refuse_gaps, refuse_spelled
 from rindices.cohort.overlap import refuse_apart, warn_of_repetition, warn_of_separation
+from rindices.cohort.plausible import impossible_newcomer
+from rindices.cohort.spelling import spelled_numbers
 from rindices.errors import InputError, counted, listed, shown
 
 __all__ = ["MIN_SITE_CONTROLS", "CovariateSpec", "check_covariates", "read_covariates"]
@@ -73,7 +75,7 @@ def _categories(column: pd.Series, roster: Roster) -> list[str]:
     text = text_of(column)
     missing = text.isna().to_numpy()
     if missing.any():
-        refuse_gaps(missing[:, None], [str(column.name)], roster, kind="covariate")
+        refuse_gaps(missing[:, None], [str(column.name)], roster, kind="covariate", can_drop=True)
     return [str(cell) for cell in text]
 
 
@@ -184,6 +186,8 @@ class CovariateSpec:
             if not strangers:
                 self._refuse_others(pd.Series(categories), self.categories, roster, remedy)
             return categories
+        if not has_numbers(column) and spelled_numbers(text_of(column)):
+            refuse_spelled(column, roster, kind="covariate", surely=True)
         if not has_numbers(column) and column.notna().any() and share_of_numbers(column) < MOSTLY_NUMBERS:
             found = listed(sorted(set(column.dropna())))
             expected = " and ".join(map(shown, self.codes)) if self.codes else self._range()
@@ -191,10 +195,18 @@ class CovariateSpec:
                 f"Covariate {self.name!r} was a number in training ({expected}), but this table has text: {found}.\n"
                 "Code it as in the training table."
             )
-        numbers = number_block(frame, [self.name], roster, kind="covariate")[:, 0]
+        block = number_block(frame, [self.name], roster, kind="covariate")
+        refuse(impossible(self.impossible(block[:, 0])[:, None], block, [self.name], roster), can_drop=True)
+        numbers = block[:, 0]
         if self.codes is not None:
             self._refuse_others(pd.Series(numbers), self.codes, roster, remedy)
         return [float(number) for number in numbers]
+
+    def impossible(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Mark numbers that cannot be values, such as a head size of 0; other codes are no business of this."""
+        if self.codes is not None or self.minimum is None or self.maximum is None:
+            return np.zeros(len(values), dtype=bool)
+        return impossible_newcomer(self.name, values, self.minimum, self.maximum)
 
     def _range(self) -> str:
         return f"{shown(self.minimum)} to {shown(self.maximum)}"

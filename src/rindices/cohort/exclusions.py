@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rindices.cohort.absent import Absent, absences
 from rindices.cohort.cells import Roster
 from rindices.cohort.covariates import MIN_SITE_CONTROLS
 from rindices.cohort.gaps import Trouble, gaps, impossible, refuse
-from rindices.cohort.plausible import impossible_covariate, impossible_regions
+from rindices.cohort.plausible import impossible_covariate, impossible_regions, possible_scores
 from rindices.cohort.quality import find_outliers
 from rindices.errors import InputError, counted, listed, shown
 
@@ -61,6 +62,18 @@ class Record:
         for row, cells in found.items():
             self.note(row, listed(cells, 5))
 
+    def leave_out_missing(self, bad: NDArray[np.bool_], columns: Sequence[str], kind: str) -> None:
+        """Leave out who has missing cells (of rows × columns)."""
+        if bad.any():
+            self.note_cells(bad, columns, ["is missing"] * int(bad.sum()))
+            self.leave_out(np.any(bad, axis=1), f"missing {kind}")
+
+    def leave_out_impossible(self, bad: NDArray[np.bool_], values: NDArray[np.float64], columns: Sequence[str]) -> None:
+        """Leave out who has impossible values (of rows × columns)."""
+        if bad.any():
+            self.note_cells(bad, columns, [f"= {shown(float(value))} is impossible" for value in values[bad]])
+            self.leave_out(np.any(bad, axis=1), IMPOSSIBLE)
+
     def reasons(self) -> dict[str, int]:
         """Return how many were left out for each reason."""
         left_out = pd.Series(self.reason[~self.used], dtype=object)
@@ -89,6 +102,7 @@ def leave_out_gaps(
     *,
     drop: bool,
     proportion: str | None = None,
+    absent: Sequence[Absent] = (),
 ) -> None:
     """Leave out people with missing or impossible values, or refuse them.
 
@@ -106,6 +120,8 @@ def leave_out_gaps(
         Whether to leave people out; otherwise their cells are refused.
     proportion
         The covariate that regions will be divided by.
+    absent
+        Who has gaps because a joined table does not know them.
     """
     names, regions = [str(name) for name in covariates.columns], [str(name) for name in features.columns]
     block = features.to_numpy()
@@ -115,25 +131,22 @@ def leave_out_gaps(
         impossible_covariate(name, values[:, position]) | ((values[:, position] <= 0) & (name == proportion))
         for position, name in enumerate(numbers)
     ]
-    missing = (
-        (covariates.isna().to_numpy(), names, "covariate"),
-        (np.isnan(block), regions, "region"),
-    )
+    unknown, no_region = covariates.isna().to_numpy(dtype=bool), np.isnan(block)
     wrong = (
         (np.column_stack(odd) if odd else np.zeros((len(block), 0), dtype=bool), values, numbers),
         (impossible_regions(block), block, regions),
     )
     if not drop:
-        troubles = [trouble for bad, columns, kind in missing for trouble in gaps(bad, columns, roster, kind=kind)]
-        refuse([*troubles, *_impossible(wrong, roster, proportion)], n_regions=len(regions), can_drop=True)
-    for bad, columns, kind in missing:
-        if bad.any():
-            record.note_cells(bad, columns, ["is missing"] * int(bad.sum()))
-            record.leave_out(np.any(bad, axis=1), f"missing {kind}")
-    for bad, found, columns in wrong:
-        if bad.any():
-            record.note_cells(bad, columns, [f"= {shown(float(value))} is impossible" for value in found[bad]])
-            record.leave_out(np.any(bad, axis=1), IMPOSSIBLE)
+        troubles, bad = absences(absent, np.hstack([unknown, no_region]), [*names, *regions], roster)
+        troubles += gaps(bad[:, : len(names)], names, roster, kind="covariate")
+        troubles += gaps(bad[:, len(names) :], regions, roster, kind="region")
+        scores = possible_scores(block, regions, np.flatnonzero(bad[:, len(names) :].any(axis=0)).tolist())
+        troubles += _impossible(wrong, roster, proportion)
+        refuse(troubles, n_regions=len(regions), can_drop=True, scores=scores)
+    record.leave_out_missing(unknown, names, "covariate")
+    record.leave_out_missing(no_region, regions, "region")
+    for part in wrong:
+        record.leave_out_impossible(*part)
 
 
 def _impossible(

@@ -48,11 +48,14 @@ class Trouble(NamedTuple):
         The columns that the user could do without.
     verb
         What to do with the cells.
+    instead
+        What else to do, where there are no cells.
     """
 
     sentences: str
     columns: tuple[str, ...] = ()
     verb: str = "Correct"
+    instead: str = ""
 
 
 class NumberCells:
@@ -90,7 +93,8 @@ class NumberCells:
 
     def refuse(self) -> None:
         """Refuse text, missing and infinite cells, all of them at once."""
-        refuse([*self._text.troubles(self._columns), *self._missing.troubles(), *self._impossible.troubles()])
+        text = self._text.troubles(self._columns)
+        refuse([*text, *self._missing.troubles(), *self._impossible.troubles()], can_drop=not text)
 
 
 def number_block(frame: pd.DataFrame, columns: Sequence[str], roster: Roster, *, kind: str) -> NDArray[np.float64]:
@@ -108,10 +112,10 @@ def refuse_text(columns: Sequence[pd.Series], roster: Roster, *, kind: str, n_re
     refuse(text.troubles([str(column.name) for column in columns]), n_regions=n_regions)
 
 
-def refuse_spelled(column: pd.Series, roster: Roster, *, kind: str) -> None:
-    """Refuse a column of text that was meant as numbers; true categories pass."""
+def refuse_spelled(column: pd.Series, roster: Roster, *, kind: str, surely: bool = False) -> None:
+    """Refuse a column of text that was meant as numbers; true categories pass, unless they are ``surely`` none."""
     text = text_of(column)
-    if share_of_numbers(text) < MOSTLY_NUMBERS and not meant_as_numbers(text):
+    if not surely and share_of_numbers(text) < MOSTLY_NUMBERS and not meant_as_numbers(text):
         return
     points = with_points(text)
     # Beside other spellings, decimal commas are not what matters.
@@ -119,22 +123,31 @@ def refuse_spelled(column: pd.Series, roster: Roster, *, kind: str) -> None:
 
 
 def refuse_gaps(
-    bad: NDArray[np.bool_], columns: Sequence[str], roster: Roster, *, kind: str, adjective: str = "Missing"
+    bad: NDArray[np.bool_],
+    columns: Sequence[str],
+    roster: Roster,
+    *,
+    kind: str,
+    adjective: str = "Missing",
+    can_drop: bool = False,
 ) -> None:
     """Refuse cells marked in ``bad`` (people × columns), naming the columns and the first cell."""
-    refuse(gaps(bad, columns, roster, kind=kind, adjective=adjective))
+    refuse(gaps(bad, columns, roster, kind=kind, adjective=adjective), can_drop=can_drop)
 
 
-def refuse(troubles: Sequence[Trouble], *, n_regions: int = 0, can_drop: bool = False) -> None:
+def refuse(
+    troubles: Sequence[Trouble], *, n_regions: int = 0, can_drop: bool = False, scores: Sequence[str] = ()
+) -> None:
     """Refuse a table with troubles, telling all of them; without any it passes.
 
-    Of ``n_regions`` those with troubles may be left out, if enough remain; ``can_drop`` tells that ``--drop-missing``
-    would leave people out.
+    Of ``n_regions`` those with troubles may be left out, if enough remain, and ``scores`` may be no regions;
+    ``can_drop`` tells that ``--drop-missing`` would leave people out.
     """
     if not troubles:
         return
-    verbs = list(dict.fromkeys(trouble.verb for trouble in troubles))
-    ways = [f"{' or '.join([verbs[0], *map(str.lower, verbs[1:])])} the cells"]
+    verbs = list(dict.fromkeys(trouble.verb for trouble in troubles if not trouble.instead))
+    ways = [f"{' or '.join([verbs[0], *map(str.lower, verbs[1:])])} the cells"] if verbs else []
+    ways += [trouble.instead for trouble in troubles if trouble.instead]
     if can_drop:
         ways.append("leave these people out with --drop-missing")
     elif "Fill in" in verbs:
@@ -142,7 +155,12 @@ def refuse(troubles: Sequence[Trouble], *, n_regions: int = 0, can_drop: bool = 
     names = list(dict.fromkeys(name for trouble in troubles for name in trouble.columns))
     if names and n_regions - len(names) >= MIN_REGIONS:
         ways.append(f"leave the column{'s' if len(names) > 1 else ''} out with {excluding(names)}")
+        if scores:
+            clinical = excluding(scores, option="--clinical")
+            one = f"name it with {clinical} if it is a score and no region"
+            ways.append(one if len(scores) == 1 else f"name them with {clinical} if they are scores and no regions")
     remedy = ways[0] if len(ways) == 1 else f"{', '.join(ways[:-1])}, or {ways[-1]}"
+    remedy = remedy[0].upper() + remedy[1:]
     raise InputError("\n".join([*(trouble.sentences for trouble in troubles), f"{remedy}."]))
 
 

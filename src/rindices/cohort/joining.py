@@ -6,12 +6,27 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rindices.cohort.cells import spreadsheet_rows, text_of
 from rindices.cohort.dictionary_text import plain_code
 from rindices.errors import InputError, counted, did_you_mean, listed
 
-__all__ = ["join_by_id", "keys_of"]
+__all__ = ["absent_from", "join_by_id", "keys_of"]
+
+
+def absent_from(
+    other: pd.DataFrame, frame: pd.DataFrame, id_column: str, visit_column: str | None
+) -> NDArray[np.bool_]:
+    """Mark the rows of a table whose people, or visits, a table that was joined to it does not know.
+
+    Examples
+    --------
+    >>> absent_from(pd.DataFrame({"id": ["b"]}), pd.DataFrame({"id": ["a", "b"]}), "id", None).tolist()
+    [True, False]
+    """
+    keys = _shared_keys(frame, other, id_column, visit_column)
+    return ~keys_of(frame, keys).isin(keys_of(other, keys)).to_numpy(dtype=bool)
 
 
 def join_by_id(
@@ -64,9 +79,7 @@ def join_by_id(
             raise InputError(
                 f"{source} is joined by the column {id_column!r}, but {name} has none.{near}\nRename the column of ids."
             )
-    keys = [id_column]
-    if visit_column is not None and visit_column in frame.columns and visit_column in other.columns:
-        keys.append(visit_column)
+    keys = _shared_keys(frame, other, id_column, visit_column)
     here, there = keys_of(frame, keys), keys_of(other, keys)
     _refuse_bad_keys(there, other, keys, visit_column, source)
     known = there.isin(here).to_numpy()
@@ -82,6 +95,11 @@ def join_by_id(
     agreed = {str(name): _agreed(frame[name], added[name], frame, source, origins or {}) for name in both}
     joined = pd.concat([frame.assign(**agreed), added.drop(columns=both)], axis=1)
     return joined, _unmatched(int((~known).sum()), int((positions < 0).sum()), source)
+
+
+def _shared_keys(frame: pd.DataFrame, other: pd.DataFrame, id_column: str, visit_column: str | None) -> list[str]:
+    visits = visit_column is not None and visit_column in frame.columns and visit_column in other.columns
+    return [id_column, *([str(visit_column)] if visits else [])]
 
 
 def keys_of(table: pd.DataFrame, names: Sequence[str]) -> pd.Series:

@@ -112,6 +112,7 @@ class _Tally:
             self.english = self.english or bool(with_comma.str.fullmatch(_ENGLISH).any())
 
     def _look_for_thousands(self, text: pd.Series) -> None:
+        text = text.drop_duplicates()  # of categories, few are left
         thousands = text.str.fullmatch(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+")
         if self.thousands is None and thousands.any():
             first = int(thousands.to_numpy().argmax())

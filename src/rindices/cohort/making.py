@@ -6,10 +6,11 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack
+from typing import Literal, NamedTuple
 
 import pandas as pd
 
+from rindices.cohort.absent import Absent
 from rindices.cohort.assembly import Parts, assemble, read_parts
 from rindices.cohort.bids import read_source
 from rindices.cohort.clinical import warn_of_clinical
@@ -31,72 +32,89 @@ from rindices.cohort.roles import assign_roles, explained
 from rindices.cohort.workbooks import file_and_sheet
 from rindices.errors import InputError, listed
 
-__all__ = ["CohortOptions", "make_cohort", "read_cohort"]
+__all__ = ["make_cohort", "read_cohort"]
 
 
-class CohortOptions(TypedDict, total=False):
-    """The parameters that `read_cohort` hands on to `make_cohort`, which explains them."""
+class _Leaving(NamedTuple):
+    """Who is left out: as in `make_cohort`, and whom joined tables do not know."""
 
-    id: str
-    diagnosis: str
-    control: Labels
-    patients: Labels
-    covariates: Names
-    site: str | None
-    visit: str | None
-    clinical: Names
-    features: Names
-    exclude: Names
-    drop_missing: bool
-    drop_outliers: bool
+    missing: bool
+    outliers: bool
     small_sites: Literal["refuse", "drop"]
     proportion: str | None
+    absent: tuple[Absent, ...] = ()
 
 
 def read_cohort(
     path: str | Path,
     *,
-    join: Sequence[str | Path] = (),
+    id: str = "participant_id",
+    diagnosis: str = "diagnosis",
+    control: Labels = None,
+    patients: Labels = None,
+    covariates: Names = (),
+    site: str | None = None,
+    visit: str | None = None,
+    clinical: Names = (),
+    features: Names = None,
+    exclude: Names = (),
+    drop_missing: bool = False,
+    drop_outliers: bool = False,
+    small_sites: Literal["refuse", "drop"] = "refuse",
+    proportion: str | None = None,
+    join: str | Path | Sequence[str | Path] = (),
     dictionary: Dictionary | str | Path | None = None,
     prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
-    **options: Unpack[CohortOptions],
 ) -> Cohort:
-    """Read and check a cohort from a file or a BIDS dataset; `make_cohort` explains the other parameters.
+    """Read and check a cohort from a file or a BIDS dataset.
 
     Parameters
     ----------
     path
         A table, the folder of a BIDS dataset, or its ``participants.tsv``.
+    id, diagnosis, control, patients, covariates, site, visit, clinical
+        Which columns are what, and which labels are whose, as in `make_cohort`.
+    features, exclude, drop_missing, drop_outliers, small_sites, proportion
+        Which regions and people are used, as in `make_cohort`.
     join
-        Further tables of the same people, joined by id (and visit).
+        A further table of the same people, or several, joined by id (and visit).
     dictionary
         A data dictionary or its file; it has the last word over JSON files beside the tables.
     prepare
         Changes the table after it was read and before it is checked.
-    options
-        As in `make_cohort`.
+
+    Returns
+    -------
+    Cohort
+        Everything checked.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or the table cannot be used; the message says where and what to do.
 
     Examples
     --------
     >>> cohort = read_cohort("volumes.csv", control="CN", patients="MCI,AD", covariates="age,sex")  # doctest: +SKIP
     """
-    id_column = options.get("id", "participant_id")
-    source = read_source(
-        path,
-        text_columns=(id_column, options.get("diagnosis", "diagnosis")),
-        id_column=id_column,
-        visit_column=options.get("visit"),
-        join=join,
-    )
+    source = read_source(path, text_columns=(id, diagnosis), id_column=id, visit_column=visit, join=join)
     files = source.files
     if isinstance(dictionary, str | Path):
         files, dictionary = (*files, file_and_sheet(dictionary)[0]), read_dictionary(dictionary)
     if dictionary is not None and source.dictionary is not None:
         dictionary = source.dictionary | dictionary
     frame = source.frame if prepare is None else prepare(source.frame)
-    known = source.dictionary if dictionary is None else dictionary
-    cohort = make_cohort(frame, dictionary=known, source=Path(path).resolve().name, **options)
-    return replace(cohort, sha256=_digest(files), warnings=source.notes + cohort.warnings)
+    absent = source.absent if frame.index.equals(source.frame.index) else ()
+    cohort = _made(
+        frame,
+        (id, diagnosis, wanted_names(covariates), site, visit, wanted_names(clinical)),
+        (control, patients),
+        (features, exclude),
+        source.dictionary if dictionary is None else dictionary,
+        _Leaving(drop_missing, drop_outliers, small_sites, proportion, absent),
+    )
+    warnings = source.notes + cohort.warnings
+    return replace(cohort, sha256=_digest(files), warnings=warnings, source=Path(path).resolve().name)
 
 
 def _digest(files: Sequence[Path]) -> str:
@@ -179,22 +197,50 @@ def make_cohort(
     --------
     See `Cohort`.
     """
-    if small_sites not in ("refuse", "drop"):
-        raise InputError(f"--small-sites should be refuse or drop, found {small_sites!r}.")
-    columns = [str(name) for name in frame.columns]
-    roles = assign_roles(columns, id, diagnosis, wanted_names(covariates), site, visit, wanted_names(clinical))
-    frame, control, patients, notes = explained(frame, dictionary, roles, control, patients)
+    cohort = _made(
+        frame,
+        (id, diagnosis, wanted_names(covariates), site, visit, wanted_names(clinical)),
+        (control, patients),
+        (features, exclude),
+        dictionary,
+        _Leaving(drop_missing, drop_outliers, small_sites, proportion),
+    )
+    return replace(cohort, source=source)
+
+
+def _made(
+    frame: pd.DataFrame,
+    columns: tuple[str, str, tuple[str, ...], str | None, str | None, tuple[str, ...]],
+    labels: tuple[Labels, Labels],
+    regions: tuple[Names, Names],
+    dictionary: Dictionary | None,
+    leaving: _Leaving,
+) -> Cohort:
+    """Make a cohort of a table whose columns have these roles."""
+    if leaving.small_sites not in ("refuse", "drop"):
+        raise InputError(f"--small-sites should be refuse or drop, found {leaving.small_sites!r}.")
+    roles = assign_roles([str(name) for name in frame.columns], *columns)
+    frame, control, patients, notes = explained(frame, dictionary, roles, *labels)
     categories = () if dictionary is None else dictionary.categories
-    parts = read_parts(frame, roles, control, patients, features, exclude, categories)
-    record = Record(len(parts.table))
-    leave_out_gaps(record, parts.features, parts.covariates, parts.roster, drop=drop_missing, proportion=proportion)
-    far = _leave_out(parts, record, outliers=drop_outliers, sites=small_sites == "drop")
+    parts = read_parts(frame, roles, control, patients, *regions, categories)
+    features, exclude = regions
+    record, proportion = Record(len(parts.table)), leaving.proportion
+    leave_out_gaps(
+        record,
+        parts.features,
+        parts.covariates,
+        parts.roster,
+        drop=leaving.missing,
+        proportion=proportion,
+        absent=leaving.absent,
+    )
+    far = _leave_out(parts, record, outliers=leaving.outliers, sites=leaving.small_sites == "drop")
     cohort, doubts = assemble(parts, record)
     unit = None if dictionary is None else unit_of(dictionary, list(cohort.features.columns))
     lost = () if wanted_names(features) else warn_of_text(parts.table, roles.taken(categories), exclude)
     doubts = (*_warn_of_empty(parts), *lost, *far, *doubts)
     warnings = (*notes, *record.warning(), *_checked(cohort, roles.site, proportion), *doubts)
-    return replace(cohort, warnings=warnings, source=source, unit=unit)
+    return replace(cohort, warnings=warnings, unit=unit)
 
 
 def _leave_out(parts: Parts, record: Record, *, outliers: bool, sites: bool) -> tuple[str, ...]:

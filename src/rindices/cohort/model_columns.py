@@ -13,7 +13,7 @@ from rindices.cohort.contract import Contract
 from rindices.cohort.covariates import RECODE
 from rindices.errors import InputError, counted, did_you_mean, excluding, listed
 
-__all__ = ["Header", "ModelColumns", "read_model_columns"]
+__all__ = ["Header", "ModelColumns", "read_model_columns", "roster_of"]
 
 _NEW_SITE = "Write the site as in the training table, or score these people uncorrected with --new-sites uncorrected."
 
@@ -77,7 +77,7 @@ def read_model_columns(
     """
     if new_sites not in ("refuse", "uncorrected"):
         raise InputError(f"--new-sites should be refuse or uncorrected, found {new_sites!r}.")
-    roster = read_roster(table, contract.id_column, "Rename the column as in the training table.", visit)
+    roster = roster_of(table, contract, visit)
     scores = _check_header(header, contract, visit, exclude, clinical)
     names = [spec.name for spec in contract.covariates]
     values: dict[str, list[float] | list[str]] = {}
@@ -89,6 +89,11 @@ def read_model_columns(
         values[spec.name] = spec.read(table, roster, strangers=strangers, remedy=remedy)
     columns = pd.Index(names, dtype=None if names else object)
     return ModelColumns(roster, pd.DataFrame(values, index=roster.ids, columns=columns), scores)
+
+
+def roster_of(table: pd.DataFrame, contract: Contract, visit: str | None) -> Roster:
+    """Return who sits in which row of a table for a model."""
+    return read_roster(table, contract.id_column, "Rename the column as in the training table.", visit)
 
 
 def _check_header(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rindices.cohort.absent import Absent
 from rindices.cohort.bids import read_source
 from rindices.cohort.cells import Roster, has_numbers, tidy_table
 from rindices.cohort.clinical import read_clinical
@@ -18,8 +19,9 @@ from rindices.cohort.columns import Names
 from rindices.cohort.contract import STATISTICS, Contract
 from rindices.cohort.dictionary import apply_dictionary
 from rindices.cohort.gaps import number_block
+from rindices.cohort.incomplete import record_of_incomplete
 from rindices.cohort.labels import NO_LABEL, groups_of, label_text
-from rindices.cohort.model_columns import Header, read_model_columns
+from rindices.cohort.model_columns import Header, read_model_columns, roster_of
 from rindices.cohort.units import check_units
 from rindices.cohort.visits import first_visits, read_timeline, years_since_first
 from rindices.errors import counted, listed
@@ -52,6 +54,10 @@ class People:
         The visit as in the table; None without visits.
     years, first_visit
         Time since the person's first visit where it can be told, and whether this is it; None without visits.
+    left_out
+        Who is not among them, and why: the rows of a `rindices.cohort.exclusions.Record` that are not used.
+    notes
+        Sentences for the user on who is left out, or was not found in joined tables. They name nobody.
     """
 
     features: pd.DataFrame
@@ -63,6 +69,8 @@ class People:
     visit: pd.Series | None = None
     years: pd.Series | None = None
     first_visit: NDArray[np.bool_] | None = None
+    left_out: pd.DataFrame = field(default_factory=pd.DataFrame)
+    notes: tuple[str, ...] = ()
 
 
 def read_people(
@@ -74,22 +82,44 @@ def read_people(
     clinical: Names = (),
     visit: str | None = None,
     new_sites: Literal["refuse", "uncorrected"] = "refuse",
+    join: str | Path | Sequence[str | Path] = (),
+    drop_missing: bool = False,
 ) -> People:
-    """Read new people from a file or a BIDS dataset and check them; see `check_people`.
+    """Read new people from a file or a BIDS dataset and check them.
 
-    `prepare` changes the table after it was read and before it is checked.
+    Parameters
+    ----------
+    path
+        A table, the folder of a BIDS dataset, or its ``participants.tsv``.
+    contract
+        What the model expects.
+    prepare
+        Changes the table after it was read and before it is checked.
+    exclude, clinical, visit, new_sites, drop_missing
+        As in `check_people`.
+    join
+        A further table of the same people, or several, joined by id (and visit).
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or the table does not fit the model.
     """
     source = read_source(
         path,
         text_columns=(contract.id_column, contract.diagnosis_column),
         id_column=contract.id_column,
         visit_column=visit,
+        join=join,
     )
     frame = source.frame
     if source.dictionary is not None:
         frame, _ = apply_dictionary(frame, source.dictionary, checked=[spec.name for spec in contract.covariates])
     frame = frame if prepare is None else prepare(frame)
-    return check_people(frame, contract, exclude=exclude, clinical=clinical, visit=visit, new_sites=new_sites)
+    roles: dict[str, Any] = {"exclude": exclude, "clinical": clinical, "visit": visit, "new_sites": new_sites}
+    absent = source.absent if frame.index.equals(source.frame.index) else ()
+    people = check_people(frame, contract, **roles, drop_missing=drop_missing, absent=absent)
+    return replace(people, notes=source.notes + people.notes)
 
 
 def check_people(
@@ -101,6 +131,8 @@ def check_people(
     visit: str | None = None,
     new_sites: Literal["refuse", "uncorrected"] = "refuse",
     some_rows: bool = False,
+    drop_missing: bool = False,
+    absent: Sequence[Absent] = (),
 ) -> People:
     """Check a table of new people against what the model expects.
 
@@ -121,6 +153,10 @@ def check_people(
     some_rows
         These are some rows of a larger table: its columns of text stay text, and what takes everybody to tell, the unit
         of the regions and whether an id occurs twice, is told of these rows only or not at all.
+    drop_missing
+        Leave out people with missing or impossible values in regions or covariates, instead of refusing the table.
+    absent
+        Who has gaps because a joined table does not know them, for the message.
 
     Returns
     -------
@@ -143,6 +179,9 @@ def check_people(
     table = tidy_table(frame, (contract.id_column, contract.diagnosis_column, *text))
     if visit is None and contract.visit_column in table.columns:
         visit = contract.visit_column
+    left_out: dict[str, Any] = {}
+    if drop_missing or absent:
+        table, left_out = _without_incomplete(table, contract, visit, drop=drop_missing, absent=absent)
     roles: dict[str, Any] = {"visit": visit, "exclude": exclude, "clinical": clinical, "new_sites": new_sites}
     roster, covariates, scores = read_model_columns(table, contract, Header.of(table), **roles)
     block = number_block(table, contract.features, roster, kind="region")
@@ -162,7 +201,24 @@ def check_people(
         flags=_flags(outside, covariates, contract, roster),
         clinical=read_clinical(table, scores, roster).set_axis(roster.ids, axis=0),
         **({} if visit is None else _visits(table, visit, roster)),
+        **left_out,
     )
+
+
+def _without_incomplete(
+    table: pd.DataFrame, contract: Contract, visit: str | None, *, drop: bool, absent: Sequence[Absent]
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return the rows that can be scored, and what `People` tells about the others."""
+    roster = roster_of(table, contract, visit)
+    record = record_of_incomplete(table, contract, roster, drop=drop, absent=absent)
+    used, diagnosis = record.used, _labels(table, contract, roster)
+    if used.all():
+        return table, {}
+    columns: dict[str, Sequence[object]] = {"participant_id": roster.ids.tolist()}
+    columns |= {} if visit is None else {"visit": table[visit].tolist()}
+    group = groups_of(diagnosis, contract.control_labels, contract.patient_labels)
+    everybody = record.table(columns | {"diagnosis": diagnosis.tolist(), "group": list(group)})
+    return table[used], {"left_out": everybody[~used], "notes": record.warning()}
 
 
 def training_range(contract: Contract) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:

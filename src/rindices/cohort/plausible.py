@@ -13,17 +13,28 @@ from rindices.cohort.gaps import LARGEST, SEX_NAMES
 from rindices.cohort.overlap import group_separation
 from rindices.errors import listed
 
-__all__ = ["impossible_covariate", "impossible_regions", "warn_of_many", "warn_of_scores"]
+__all__ = [
+    "impossible_covariate",
+    "impossible_newcomer",
+    "impossible_regions",
+    "possible_scores",
+    "warn_of_many",
+    "warn_of_scores",
+]
 
 _FEW = 0.02  # where more values than this share are negative or 0, they are ordinary
 _WELL_ABOVE = 0.5  # a size has its 5 % quantile above this share of its median; lesions and scores have not
 _NEXT_TO_NOTHING = 0.1  # share of the median: no head is a tenth of another's
 _OLDEST = 120.0
+_NARROW = 0.25  # a size has its smallest value above this share of its largest
+_DIFFERENT = 0.5  # measures differ: where less than this share of the values do, they may be scores
+_MOST_SCORES = 12
+_MANY_GAPS = 0.1  # share of the people; who was scanned has nearly all regions
 _MANY_REGIONS = 1000
 _LARGE = 100.0  # whole numbers below are counts and codes, where 0 is ordinary: years of education, sex
 # Usual clinical columns, which are numbers but no brain regions.
 _CLINICAL = re.compile(
-    r"(mmse|moca|cdr|adas|updrs|ados|srs|panss|hamd|madrs|bdi|bmi|weight|height|apoe|[fvp]?iq)([_ .-].*)?"
+    r"(mmse|mmst|moca|demtect|cdr|adas|updrs|ados|srs|panss|hamd|madrs|bdi|bmi|weight|height|apoe|[fvp]?iq)([_ .-].*)?"
 )
 
 
@@ -74,6 +85,44 @@ def impossible_covariate(name: str, values: NDArray[np.float64]) -> NDArray[np.b
         whole_and_small = np.median(known) < _LARGE and bool((known == np.rint(known)).all())
         bad |= values < (0.0 if whole_and_small else _NEXT_TO_NOTHING * np.median(known))
     return bad
+
+
+def impossible_newcomer(name: str, values: NDArray[np.float64], minimum: float, maximum: float) -> NDArray[np.bool_]:
+    """Mark what `impossible_covariate` would, among new people: by the range in training, as they may be few.
+
+    Examples
+    --------
+    >>> impossible_newcomer("icv", np.array([1420.5, 0.0]), 1204.1, 1811.9).tolist()
+    [False, True]
+    """
+    bad = np.abs(values) > LARGEST
+    if name.casefold() == "age":
+        bad |= (values < 0) | ((values > _OLDEST) & (maximum <= _OLDEST))
+    elif minimum > 0 and minimum >= _NARROW * maximum:
+        whole_and_small = maximum < _LARGE and minimum.is_integer() and maximum.is_integer()
+        bad |= values < (0.0 if whole_and_small else _NEXT_TO_NOTHING * minimum)
+    return bad
+
+
+def possible_scores(block: NDArray[np.float64], regions: Sequence[str], with_gaps: Sequence[int]) -> list[str]:
+    """Return those of the columns with gaps that may be scores: by many gaps, few different values, or a usual name.
+
+    Where they are many, they are regions.
+
+    Examples
+    --------
+    >>> possible_scores(np.array([[29.0], [np.nan], [30.0], [29.0]]), ["MMST"], [0])
+    ['MMST']
+    """
+    found: list[str] = []
+    if len(with_gaps) > _MOST_SCORES:
+        return found
+    for position in with_gaps:
+        known = block[:, position][~np.isnan(block[:, position])]
+        few = len(np.unique(known)) < _DIFFERENT * len(known)
+        if few or len(known) < (1 - _MANY_GAPS) * len(block) or _CLINICAL.fullmatch(regions[position].casefold()):
+            found.append(regions[position])
+    return found
 
 
 def _is_size(known: NDArray[np.float64]) -> bool:

@@ -36,7 +36,7 @@ class Look(NamedTuple):
     error: Agreement  # jackknife standard errors
     low: Agreement  # 95 % jackknife intervals over models
     high: Agreement
-    losses: dict[str, float]  # means over these models; without any, over those that are finite
+    losses: dict[str, float]  # means over these models; without any, this and the agreement are of those that collapsed
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +151,9 @@ def train_members(study: Study, members: Sequence[Member], execution: Execution,
     return chunks
 
 
-def _rank(one: Judged) -> tuple[bool, float, int]:
-    known = not np.isnan(one.value)
-    return one.point.n_patterns > 1, one.value if known else -1.0, one.look.n_models
+def _rank(one: Judged) -> tuple[bool, bool, float, int]:
+    known, n_models = not np.isnan(one.value), one.look.n_models
+    return one.point.n_patterns > 1, n_models > 0, one.value if known else -1.0, n_models
 
 
 def rivals(judged: Iterable[Judged]) -> list[Point]:
@@ -205,27 +205,25 @@ def _gather(
 
 def _look(step: int, r_indices: np.ndarray, losses: dict[str, np.ndarray]) -> Look:
     faults = agreement.faults(r_indices)
-    usable, sound = _usable(faults), _sound(faults)
-    pairs = agreement.pairwise(r_indices[sound])
+    usable = _usable(faults)
+    pairs = agreement.pairwise(r_indices[usable])
     means = {name: float(values[usable].mean()) if len(usable) else np.nan for name, values in losses.items()}
     error, interval = Agreement(*agreement.jackknife(pairs).tolist()), agreement.interval(pairs)
     low, high = (Agreement(*interval[:, side].tolist()) for side in (0, 1))
-    return Look(step, len(sound), agreement.mean_agreement(pairs), error, low, high, means)
+    return Look(step, faults.count(""), agreement.mean_agreement(pairs), error, low, high, means)
 
 
-def _look_rank(look: Look) -> tuple[float, int, int]:
-    """Higher agreement; without any (fewer than two models), more models, then more steps."""
+def _look_rank(look: Look) -> tuple[bool, float, int, int]:
+    """Sound models; higher agreement; without any (fewer than two models), more models, then more steps."""
     value = look.agreement.pattern_agreement
-    return (value, 0, 0) if not np.isnan(value) else (-1.0, look.n_models, look.step)
-
-
-def _sound(faults: list[str]) -> np.ndarray:
-    return np.array([i for i, fault in enumerate(faults) if not fault], int)
+    return (
+        (look.n_models > 0, value, 0, 0) if not np.isnan(value) else (look.n_models > 0, -1.0, look.n_models, look.step)
+    )
 
 
 def _usable(faults: list[str]) -> np.ndarray:
     """Models without fault; if there are none, those that are at least finite, so that there is something to show."""
-    sound = _sound(faults)
+    sound = np.array([i for i, fault in enumerate(faults) if not fault], int)
     return sound if len(sound) else np.array([i for i, fault in enumerate(faults) if fault != "diverged"], int)
 
 

@@ -74,7 +74,6 @@ _BALANCE: Kinds = {
     "patients": str,
     "difference": MAYBE_NUMBER,
     "p": MAYBE_NUMBER,
-    "q": MAYBE_NUMBER,
     "imbalanced": bool,
 }
 _LEFT_OUT: Kinds = {"member": (int, str), "reason": str}

@@ -83,12 +83,12 @@ def _picture(null: dict[str, Any], gallery: Gallery) -> Picture | None:
 
 
 def _balance_table(rows: list[dict[str, Any]]) -> Table:
-    columns = ["Variable", "Controls", "Patients", *numbers("Difference", "p", "q"), "Remark"]
+    columns = ["Variable", "Controls", "Patients", *numbers("Difference", "p"), "Remark"]
     cells = []
     for row in rows:
         remark = "imbalanced" if row["imbalanced"] else "no clear difference"
         groups = [row["variable"], row["controls"], row["patients"]]
-        cells.append([*groups, _difference(row), probability(row["p"]), probability(row["q"]), remark])
+        cells.append([*groups, _difference(row), probability(row["p"]), remark])
     return make_table("Controls and patients compared", columns, cells)
 
 
@@ -100,15 +100,19 @@ def _difference(row: dict[str, Any]) -> Cell:
 
 
 def _check_table(check: pd.DataFrame) -> Table:
-    columns = ["Pattern", "Variable", "Statistic", *numbers("Controls", "q", "Patients", "q of patients"), "Groups"]
+    columns = ["Pattern", "Variable", "Statistic", *numbers("Controls", "Patients"), "Groups", *numbers("Explained")]
     cells = []
     for row in check.to_dict("records"):
         value = row["explained"]
         share = measure(value)._replace(text="–" if pd.isna(value) else f"{number(100 * value, 0)} %")
+        controls = _with_q(row["coefficient"], row["q"])
+        controls = controls._replace(text="removed") if row["removed"] else controls
+        patients = _with_q(row["coefficient_patients"], row["q_patients"])
         names = [f"R{row['pattern']}", str(row["variable"]), str(row["statistic"])]
-        controls = [measure(row["coefficient"]), probability(row["q"])]
-        if row["removed"]:
-            controls = [cell._replace(text="removed" if place == 0 else "–") for place, cell in enumerate(controls)]
-        patients = [measure(row["coefficient_patients"]), probability(row["q_patients"])]
-        cells.append([*names, *controls, *patients, "imbalanced" if row["imbalanced"] else "alike", share])
-    return make_table("R-indices and the background of people", [*columns, *numbers("Share explained")], cells)
+        cells.append([*names, controls, patients, "imbalanced" if row["imbalanced"] else "alike", share])
+    return make_table("R-indices and the background of people", columns, cells)
+
+
+def _with_q(coefficient: float, q: float) -> Cell:
+    value, known = measure(coefficient), probability(q).text
+    return value._replace(text=f"{value.text} (q {known})") if pd.notna(q) else value

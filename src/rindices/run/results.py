@@ -95,6 +95,7 @@ def of_people(model: SurrealGAN, people: People) -> Results:
     """Score new people, and say what the patterns do to their regions."""
     who, flags = _who(people), people.flags.to_numpy()
     record = pd.DataFrame(who | {"used": True, "reason": "", "distance": np.nan, "flags": flags})
+    record = pd.concat([record, people.left_out]) if len(people.left_out) else record
     covariates = model.preprocessing_.leave_new_sites(people.covariates)
     variables = _beside(people.covariates, people.clinical)
     return _results(model, people.features, covariates, who, flags, variables, record)
