@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import somersd
 
 from rindices.judging import agreement
-from tests.properties.strategies import SCALES, SEEDS, orders
 from tests.judging.test_agreement import brute_concordance
+from tests.properties.strategies import SCALES, SEEDS, orders
 
 MANY = settings(max_examples=5 * settings.default.max_examples)  # they cost next to nothing
 EXACT = 1e-12  # sums of a few dozen numbers near 1

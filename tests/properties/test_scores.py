@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from rindices.core import inference
 from rindices.judging.selection import consensus, judge
 from tests.core import plain
+from tests.judging.test_selection import POINT, make_study, together
 from tests.made_up import N_PATIENTS, N_REGIONS
 from tests.properties.models import fitted_models, table_of
 from tests.properties.strategies import SEEDS, orders
-from tests.judging.test_selection import POINT, make_study, together
 
 ROUNDING = 1e-9  # of the largest R-index
 
