@@ -111,6 +111,19 @@ def test_what_was_removed_and_is_alike_in_the_groups_needs_no_remark():
     assert group_check(r, background, group, removed=["age"]).iloc[0].remark == ""
 
 
+@pytest.mark.parametrize(("of_controls", "of_patients"), [(["A", "B", "C"], ["A", "B"]), (["A", "B"], ["B", "C"])])
+def test_coefficients_of_another_kind_are_not_put_side_by_side(of_controls, of_patients):
+    r, background, group = people()
+    site = np.where(group == "control", np.resize(of_controls, len(group)), np.resize(of_patients, len(group)))
+    r["r1"] += site == "B"
+    found = group_check(r, background.assign(site=site), group, removed=["site"])
+    row = found[(found["variable"] == "site") & (found["pattern"] == 1)].iloc[0]
+    assert np.isnan(row.coefficient_patients)
+    assert np.isnan(row.q_patients)
+    assert row.remark.startswith("Patients' R1 is ")
+    assert found.loc[found["variable"] == "age", "coefficient_patients"].notna().all()
+
+
 def test_tests_that_are_not_made_are_not_corrected_for():
     r, background, group = people()
     found = group_check(r, background, group, removed=["age", "site"])

@@ -155,9 +155,11 @@ def test_two_tables_are_scored_as_one_and_who_is_left_out_is_told(stage):
         "--join more.csv --drop-missing --report r.html",
         more=lambda p: as_text(p[["participant_id", "age", "sex"]]) + "p99,61,F\n",
         code=0,
-        writes=("s.csv", "r.html"),
+        writes=("s.csv", "s_left_out.csv", "r.html"),
     )
     folder = stage(case).folder
+    left_out = pd.read_csv(folder / "s_left_out.csv")
+    assert left_out[["participant_id", "used", "reason"]].values.tolist() == [["p04", False, "missing region"]]
     page = (folder / "r.html").read_text()
     assert "80 people were read and 79 used" in page
     assert "missing region" in page

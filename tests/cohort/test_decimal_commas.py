@@ -59,10 +59,29 @@ def test_numbers_beside_decimal_commas_in_one_column_of_a_workbook(tmp_path):
     np.testing.assert_array_equal(frame["v"], [1.023, 70.5, 61, np.nan])
 
 
-@pytest.mark.parametrize("cells", [["3,410", "3,520"], ["3,410", "70,5", "1,234.5"], ["61,5", "70.5"]])
+@pytest.mark.parametrize(
+    "cells", [["3,410", "3,520"], ["3,410", "70,5", "1,234.5"], ["61,5", "70.5"], [3425.1, 3373.6, "3,410"]]
+)
 def test_what_may_mean_something_else_stays_text(tmp_path, cells):
     rows = [[f"p{number}", cell] for number, cell in enumerate(cells)]
-    assert read_table(book(tmp_path / "a.xlsx", ["participant_id", "v"], *rows))["v"].tolist() == cells
+    found = read_table(book(tmp_path / "a.xlsx", ["participant_id", "v"], *rows))["v"]
+    assert found.tolist() == list(map(str, cells))
+
+
+@pytest.mark.parametrize("regions", [REGIONS, [*REGIONS[:-1], "words"]])
+def test_pairs_beside_decimal_points_are_no_numbers(tmp_path, regions):
+    frame = clinic().assign(words=["n.d.", *clinic()["region7"][1:]])[["participant_id", "diagnosis", *regions]]
+    pairs = [f"{first},{second}" for first in range(1, 6) for second in range(1, 5)]
+    frame = frame.assign(pairs=np.resize(pairs, 80), volume=[f"3,{number}" for number in range(400, 480)])
+    found = read_table(written(tmp_path, ".csv", frame))
+    assert found["pairs"].tolist() == frame["pairs"].tolist()
+    assert found["volume"].tolist() == frame["volume"].tolist()
+
+
+@pytest.mark.parametrize("kind", [".csv", ".xlsx", ".parquet"])
+def test_genotypes_are_no_numbers(tmp_path, kind):
+    frame = clinic()[["participant_id", "diagnosis", "MMST"]].assign(gene=np.resize(["2,3", "3,3", "3,4", "4,4"], 80))
+    assert read_table(written(tmp_path, kind, frame))["gene"].tolist() == frame["gene"].tolist()
 
 
 def test_points_of_thousands_are_refused_in_a_workbook_with_decimal_commas(tmp_path):

@@ -1,12 +1,14 @@
 """People with gaps: whom a joined table does not know, whom a model cannot score, and scores that are no regions."""
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from rindices.cohort import Contract, check_people, make_cohort, read_cohort, read_people
+from rindices.cohort.plausible import impossible_newcomer
 from rindices.errors import InputError
 from tests.cohort.test_decimal_commas import REGIONS, clinic
 
@@ -120,6 +122,25 @@ def test_a_head_size_of_0_is_refused_in_the_words_of_fit(contract):
     assert "tiv = 0 in row 52 (participant p50)" in str(by_model.value)
     with pytest.raises(InputError, match=r"tiv = 0 in row 2 \(participant p50\)"):
         check_people(frame.loc[[50]].reset_index(drop=True), contract)  # also where nobody is there to compare with
+
+
+@pytest.mark.parametrize("drop_missing", [False, True])
+@pytest.mark.parametrize(("column", "factor"), [("tiv", 1e-6), ("age", 12)])
+def test_a_covariate_in_another_unit_is_told_as_such(contract, column, factor, drop_missing):
+    specs = {spec.name: spec for spec in contract.covariates}
+    specs["Alter"] = replace(specs["Alter"], name="age")
+    frame, by_age = clinic().rename(columns={"Alter": "age"}), replace(contract, covariates=tuple(specs.values()))
+    assert len(check_people(frame, by_age).features) == 80
+    frame[column] *= factor
+    if drop_missing:
+        frame.loc[3, column] = np.nan
+    with pytest.raises(InputError, match=rf"'{column}' was .* in training, but is .* here\.\nConvert it to the unit"):
+        check_people(frame, by_age, drop_missing=drop_missing)
+
+
+def test_an_age_below_0_is_possible_where_it_was_in_training():
+    assert impossible_newcomer("age", np.array([-1.2, 0.3]), -2.0, 2.1).tolist() == [False, False]
+    assert impossible_newcomer("age", np.array([-1.0, 70.0]), 55.0, 88.0).tolist() == [True, False]
 
 
 def test_a_person_outside_the_range_is_no_impossible_one(contract):

@@ -296,8 +296,15 @@ def test_unknown_agreement_counts_as_chance(refitted):
     verdict, _, _ = refitted(TWO, lambda cohort, m: 0.8 if cohort == 0 else np.nan)
     assert set(verdict.values) == {0.5}
     assert verdict.p == pytest.approx(1 / 20)
-    one_left = swept_of(judged(np.nan, 3, n_models=1))
-    assert not refitted(one_left, lambda cohort, m: 0.8 if cohort == 0 else 0.5)[0].reliable
+
+
+@pytest.mark.parametrize(("n_models", "words"), [(0, "Training failed"), (1, "only 1 of them can be used")])
+def test_refits_of_models_that_collapsed_do_not_say_that_the_groups_are_alike(refitted, n_models, words):
+    few = swept_of(judged(np.nan, 3, n_models=n_models))
+    verdict, _, _ = refitted(few, lambda cohort, m: 0.8 if cohort == 0 else 0.5)
+    assert not verdict.reliable
+    assert words in verdict.reason
+    assert "put together at random" not in verdict.reason
 
 
 def test_refits_use_the_chunks_of_the_sweep_and_cohorts_of_their_own():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rindices.errors import InputError
+from rindices.training.chunks import Stopped
 from rindices.training.clusters import DaskBackend, active_backend, parallel
 from rindices.training.dask_backend import _outcome
 from rindices.training.execution import Execution
@@ -93,6 +94,12 @@ def test_an_error_travels_without_those_that_led_to_it():
         failed = Failed(error)
     assert isinstance(pickle.loads(pickle.dumps(failed)).error, KeyError)
     assert "RecursionError" in failed.error.__notes__[0]
+
+
+def test_a_task_that_was_called_off_in_passing_is_lost_and_not_wrong(client):
+    job = client.submit(Failed, Stopped("stopped"))
+    assert type(_outcome(job)).__name__ == "_Lost"
+    assert isinstance(_outcome(client.submit(Failed, ValueError("wrong"))), ValueError)
 
 
 def test_a_worker_of_other_versions_is_refused(client):
@@ -208,17 +215,20 @@ def test_a_worker_does_not_wait_for_its_own_cluster(client):
 
 
 def test_waiting_for_the_first_worker_is_told(cluster):
-    seen, come = [], threading.Timer(0.5, lambda: cluster.scale(1))
+    seen = []
+
+    def show(progress):
+        seen.append(progress)
+        cluster.scale(1)  # it comes when somebody waits for it
+
     with distributed.Client(cluster) as client, joblib.parallel_config(backend=DaskBackend(client)):
-        execution = Execution(progress=seen.append)
-        come.start()
+        execution = Execution(progress=show)
         assert execution.device().platform == "cpu"
         assert [(one.stage, one.done, one.total) for one in seen] == [
             ("Waiting for a worker of the cluster", 0, 1),
             ("Waiting for a worker of the cluster", 1, 1),
         ]
         execution.await_worker()
-    come.join()
     assert len(seen) == 2
 
 

@@ -46,12 +46,13 @@ def group_check(
     DataFrame
         One row a pattern and variable: ``pattern``, ``variable``, ``kind``, ``statistic``, ``removed``;
         ``n_controls``, ``coefficient``, ``p``, ``q`` (as in `associations`, in controls; no p and q where the variable
-        was removed), ``n_patients``, ``coefficient_patients``, ``q_patients`` (the same in patients), ``imbalanced``
-        (as in `group_balance`), ``explained`` and ``remark``. ``explained`` is the share of the difference of the mean
-        R-index between patients and controls that a linear model with the variable takes away; below 0 where it makes
-        the difference larger, and NaN where there is no clear difference (p ≥ 0.05) or where the variable and the group
-        are the same thing. ``remark`` is empty unless q < 0.05 and the correlation is beyond 0.1 (η² beyond 0.01): in
-        controls, or, where the variable was removed and the groups differ in it, in patients.
+        was removed), ``n_patients``, ``coefficient_patients``, ``q_patients`` (the same in patients; none where
+        their categories make it another statistic), ``imbalanced`` (as in `group_balance`), ``explained`` and
+        ``remark``. ``explained`` is the share of the difference of the mean R-index between patients and controls that
+        a linear model with the variable takes away; below 0 where it makes the difference larger, and NaN where there
+        is no clear difference (p ≥ 0.05) or where the variable and the group are the same thing. ``remark`` is empty
+        unless q < 0.05 and the correlation is beyond 0.1 (η² beyond 0.01): in controls, or, where the variable was
+        removed and the groups differ in it, in patients.
     """
     same_people(len(r_indices), background=background)
     controls, patients = in_group(group, "control"), in_group(group, "patient")
@@ -63,6 +64,7 @@ def group_check(
     table["q"] = false_discovery(table["p"].to_numpy())
     ill = associations(r_indices[patients], background[patients])  # rows in the same order
     table[["n_patients", "coefficient_patients", "q_patients"]] = ill[["n", "coefficient", "q"]]
+    table.loc[_unlike(table, ill), ["coefficient_patients", "q_patients"]] = np.nan
     both = controls | patients
     balance = group_balance(background[both], patients[both]).set_index("variable")
     table["imbalanced"] = table["variable"].map(balance["imbalanced"]).astype(bool)
@@ -78,6 +80,12 @@ def group_check(
         for row, of_patients in rows
     ]
     return table[_COLUMNS]
+
+
+def _unlike(controls: pd.DataFrame, patients: pd.DataFrame) -> pd.Series:
+    """Whether coefficients of the two groups mean different things: η² of three sites, and r of two of them."""
+    named = (controls["level"] != "") & (patients["level"] != "")
+    return (controls["kind"] != patients["kind"]) | (named & (controls["level"] != patients["level"]))
 
 
 def _explained(scores: np.ndarray, column: pd.Series, both: np.ndarray, patients: np.ndarray) -> np.ndarray:

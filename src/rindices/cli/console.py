@@ -61,7 +61,7 @@ def describe_run(summary: dict[str, Any], out: Path, cohort: Cohort, *, report: 
     used = f"{summary['members_used']} of {counted(summary['repetitions'], 'repetition')}"
     console.print(summary["search"]["reason"])
     agreement = "unknown with a single one" if math.isnan(value) else f"{value:.3f} (0.5 is chance, 1 is perfect)"
-    console.print(f"Used {used} at step {summary['step']:,}; the agreement of all repetitions is {agreement}.")
+    console.print(f"Used {used} at step {summary['step']:,}; the agreement of all sound repetitions is {agreement}.")
     warn(warning for warning in summary["warnings"] if warning not in cohort.warnings)
     if summary["reliable"]:
         console.print(f"Reliable: {summary['reliable_reason']}")

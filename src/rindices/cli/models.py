@@ -87,16 +87,22 @@ def apply(
         scored = _Scored(fitted, chain([first], blocks), whole=report is not None)
         scored.write(out)
     console.print(f"Scored {scored.who} in {counted(len(contract.features), 'region')}.")
-    warn(first.notes)
     if scored.n_flagged:
         lie = counted(scored.n_flagged, "of them lies", "of them lie")
         console.print(f"{lie} outside what the model was trained on: see the column flags.", style="yellow")
+    warn(first.notes)
     reliable, reason = fitted.reliability_
     if reliable is False:
         console.print(
             f"The model's patterns were not reliable: {reason} Do not interpret these R-indices.", style="bold red"
         )
     console.print(f"R-indices: {out}")
+    if len(first.left_out):
+        from rindices.files import write_csv
+
+        beside = out.with_name(f"{out.stem}_left_out.csv")
+        write_csv(first.left_out, beside, index=False)
+        console.print(f"Left out:  {beside}")
     if report is not None and scored.results is not None:
         from rindices.run.reporting import report_of_people
 

@@ -196,6 +196,7 @@ class CovariateSpec:
                 "Code it as in the training table."
             )
         block = number_block(frame, [self.name], roster, kind="covariate")
+        self._refuse_other_unit(block[:, 0])
         refuse(impossible(self.impossible(block[:, 0])[:, None], block, [self.name], roster), can_drop=True)
         numbers = block[:, 0]
         if self.codes is not None:
@@ -203,10 +204,25 @@ class CovariateSpec:
         return [float(number) for number in numbers]
 
     def impossible(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Mark numbers that cannot be values, such as a head size of 0; other codes are no business of this."""
+        """Mark numbers that cannot be values, such as a head size of 0; other codes and units are refused elsewhere."""
+        return self._marked(values) & (not self._has_other_unit(values))
+
+    def _marked(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         if self.codes is not None or self.minimum is None or self.maximum is None:
             return np.zeros(len(values), dtype=bool)
         return impossible_newcomer(self.name, values, self.minimum, self.maximum)
+
+    def _has_other_unit(self, values: NDArray[np.float64]) -> bool:
+        """Whether nobody has what is possible, nor a code for what is missing, such as 0 or -9."""
+        known = values[~np.isnan(values)]
+        return bool(len(known) and (known > 0).all() and self._marked(known).all())
+
+    def _refuse_other_unit(self, values: NDArray[np.float64]) -> None:
+        if self._has_other_unit(values):
+            raise InputError(
+                f"Covariate {self.name!r} was {self._range()} in training, but is {shown(float(values.min()))} to "
+                f"{shown(float(values.max()))} here.\nConvert it to the unit of the training table."
+            )
 
     def _range(self) -> str:
         return f"{shown(self.minimum)} to {shown(self.maximum)}"

@@ -14,6 +14,7 @@ from rindices.errors import InputError
 
 __all__ = ["Kinds", "RowSource", "find_kinds"]
 
+_MOST_LEVELS = 6  # of a category whose names have commas, such as the genotypes 3,3 and 3,4
 _ENGLISH = r"[+-]?\d{1,3}(?:,\d{3})+\.\d+|[+-]?\d{1,3}(?:,\d{3}){2,}"  # commas between thousands, without a doubt
 
 
@@ -30,6 +31,8 @@ class RowSource(Protocol):
         Whether there are decimals with a comma.
     zeros
         Columns that may have whole numbers with leading zeros.
+    is_text
+        Whether numbers are written as text: those that are read with decimals then have a point.
     """
 
     names: list[str]
@@ -37,6 +40,7 @@ class RowSource(Protocol):
     decimal_comma: bool
     has_commas: bool
     zeros: list[str]
+    is_text: bool
 
     def frames(self, columns: Collection[str] | None = None, as_text: Collection[str] = ()) -> Iterator[pd.DataFrame]:
         """Yield the rows in blocks: these columns, of which some keep their cells as they are written."""
@@ -85,6 +89,7 @@ class _Tally:
         self.texts, self.number_texts, self.comma_texts, self.zeros, self.truth = 0, 0, 0, False, False
         self.thousands: tuple[int, str] | None = None
         self.whole, self.commas, self.points, self.decimals, self.english = False, False, False, False, False
+        self.with_commas: set[str] = set()  # different cells, as far as they must be counted
 
     def add(self, column: pd.Series) -> None:
         if is_numeric_dtype(column) and not is_bool_dtype(column):
@@ -107,6 +112,8 @@ class _Tally:
         if len(with_comma):
             changed = with_comma[with_points(with_comma) != with_comma]
             self.comma_texts += len(changed)
+            if len(self.with_commas) <= _MOST_LEVELS:
+                self.with_commas.update(changed.drop_duplicates().iloc[: _MOST_LEVELS + 1])
             # 70,5 has a decimal comma wherever it stands; 3,410 may be three thousand.
             self.decimals = self.decimals or not changed.str.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}").all()
             self.english = self.english or bool(with_comma.str.fullmatch(_ENGLISH).any())
@@ -153,7 +160,14 @@ class _Tally:
     @property
     def tells_commas(self) -> bool:
         """Whether decimals have a comma in this column, and nothing else can be meant."""
-        return self.decimals and not self.points and self.is_mostly_numbers(True)
+        n_different = len(self.with_commas)
+        are_measures = n_different > _MOST_LEVELS or 2 * n_different > self.comma_texts
+        return self.decimals and not self.points and are_measures and self.is_mostly_numbers(True)
+
+    @property
+    def has_points(self) -> bool:
+        """Whether decimals have a point in this column, if numbers are written as text."""
+        return (self.numbers_read > 0 and not self.all_whole) or (self.points and self.is_mostly_numbers(False))
 
     def _numbers(self, decimal_comma: bool) -> int:
         return self.number_texts + (self.comma_texts if decimal_comma else 0)
@@ -168,7 +182,8 @@ def find_kinds(source: RowSource, text_columns: Collection[str]) -> tuple[Kinds,
 
     pandas reads the code 007 as 7 and yes/no words as truth values, and what it reads as numbers in one block may have
     words in another: such columns are read once more, as text. Decimals have a comma where nothing else can be meant by
-    a column of text, also in a workbook and between quotation marks; then they may have one in the whole table.
+    a column of text, also in a workbook and between quotation marks; then they may have one in the whole table. Where
+    other columns of a text file have decimal points, the pairs 1,2 and 2,5 are no numbers.
     """
     tallies = {name: _Tally() for name in source.names if name not in text_columns}
     n_rows, kept = _count(source.frames(as_text=text_columns), tallies)
@@ -179,7 +194,8 @@ def find_kinds(source: RowSource, text_columns: Collection[str]) -> tuple[Kinds,
         tallies |= again
         if kept is not None and as_written is not None:
             kept = kept.assign(**{name: as_written[name] for name in unclear})
-    told = any(tally.tells_commas for tally in tallies.values()) and not any(t.english for t in tallies.values())
+    against = any(tally.english or (source.is_text and tally.has_points) for tally in tallies.values())
+    told = not against and any(tally.tells_commas for tally in tallies.values())
     decimal_comma = source.decimal_comma or told
     if source.has_commas or told:
         for name, tally in tallies.items():

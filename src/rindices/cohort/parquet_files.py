@@ -26,7 +26,7 @@ class ParquetFile:
             header = self._frame(self._open().schema_arrow.empty_table())
         self.names, _ = named_columns([str(name).strip() for name in header.columns], path)
         self.unnamed, self.zeros, self.decimal_comma = list[str](), list[str](), False
-        self.has_commas = False
+        self.has_commas, self.is_text = False, False
 
     def frames(self, columns: Collection[str] | None = None, as_text: Collection[str] = ()) -> Iterator[pd.DataFrame]:
         """Yield the rows, block after block; what is a number in the file is one, also in `as_text`."""

@@ -97,9 +97,9 @@ def impossible_newcomer(name: str, values: NDArray[np.float64], minimum: float, 
     """
     bad = np.abs(values) > LARGEST
     if name.casefold() == "age":
-        bad |= (values < 0) | ((values > _OLDEST) & (maximum <= _OLDEST))
+        bad |= ((values < 0) & (minimum >= 0)) | ((values > _OLDEST) & (maximum <= _OLDEST))
     elif minimum > 0 and minimum >= _NARROW * maximum:
-        whole_and_small = maximum < _LARGE and minimum.is_integer() and maximum.is_integer()
+        whole_and_small = maximum < _LARGE and minimum % 1 == maximum % 1 == 0
         bad |= values < (0.0 if whole_and_small else _NEXT_TO_NOTHING * minimum)
     return bad
 

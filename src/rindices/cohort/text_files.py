@@ -71,12 +71,16 @@ class TextFile:
         Whether there are such decimals.
     zeros
         Columns that may have whole numbers with leading zeros, which are codes.
+    is_text
+        True: numbers are written as text.
 
     Raises
     ------
     InputError
         If the file cannot be read as a table.
     """
+
+    is_text = True
 
     def __init__(self, path: Path, kind: str) -> None:
         self.path, self._kind, self._errors = path, kind, "strict"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["WORKBOOKS", "Workbook", "file_and_sheet"]
 
 WORKBOOKS = (".xlsx", ".xlsm")
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_DECIMAL_COMMA = re.compile(r"(?![+-]?[1-9]\d{0,2},\d{3}$)[+-]?\d+,\d+")  # 3,410 may be three thousand
 _LAST_ROW = 1_048_576  # of any workbook; a damaged one may claim more
 _ERRORS = frozenset(
     {"#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#SPILL!", "#CALC!", "#FIELD!", "#BLOCKED!"}
@@ -70,7 +70,7 @@ class Workbook:
 
     def __init__(self, path: Path, sheet: str | None, text_columns: Collection[str]) -> None:
         check_workbook(path)
-        self.zeros, self.decimal_comma, self.has_commas = list[str](), False, False
+        self.zeros, self.decimal_comma, self.has_commas, self.is_text = list[str](), False, False, False
         with _failures_told(path):
             with _opened(path) as book:
                 title = _sheet_of(book, path, sheet)

@@ -192,13 +192,16 @@ def refits(swept: Swept, study: Study, n_refits: int, execution: Execution) -> V
 
     data, values = statistic(0), tuple(statistic(cohort) for cohort in range(1, n_refits + 1))
     p = (1 + sum(value >= data for value in values)) / (n_refits + 1)
-    reliable = p <= LEVEL and swept.chosen.look.n_models > 1
+    n_models = swept.chosen.look.n_models
+    reliable = p <= LEVEL and n_models > 1
     words = (
         f"Repeated trainings agree at {data:.3f} ({n_repetitions} repetitions of each setting). With people "
         f"dealt out to the groups at random, {n_refits} refits of the same search agree at {np.median(values):.3f} "
         f"(median) and at most at {max(values):.3f}: p = {p:.3g}."
     )
-    if not reliable:
+    if n_models < 2:
+        words = f"{_too_few(n_models, swept.chosen.n_repetitions)} {words}"
+    elif not reliable:
         words += " The groups differ no more than groups of the same people put together at random."
     return Verdict(reliable, words, "refits", data, p=p, n=n_refits, repetitions=n_repetitions, values=values)
 

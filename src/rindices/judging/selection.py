@@ -166,6 +166,8 @@ def rivals(judged: Iterable[Judged]) -> list[Point]:
 def _may_be_best(one: Judged, best: Judged) -> bool:
     if one.point.n_patterns == 1 < best.point.n_patterns or np.isnan(one.value):
         return False
+    if one.look.n_models == 0 < best.look.n_models:  # all of them collapsed
+        return False
     return one.value + max(_CLOSE * np.nan_to_num(one.look.error.pattern_agreement), _MARGIN) >= best.value
 
 

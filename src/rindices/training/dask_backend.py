@@ -149,7 +149,10 @@ def _outcome(job: Any) -> Any:
             return _Lost(error)
         unable = isinstance(error, ImportError | AttributeError) or "deserialization" in str(error)
         return _unable(error) if unable else error
-    return result.error if isinstance(result, Failed) else result
+    if not isinstance(result, Failed):
+        return result
+    # A worker that loses sight of the scheduler for a moment sees its task called off, though it is still awaited.
+    return _Lost(result.error) if result.kind == "Stopped" else result.error
 
 
 def _unable(error: BaseException) -> InputError:

@@ -29,12 +29,13 @@ class Failed:
     """
 
     def __init__(self, error: Exception) -> None:
+        self.kind = type(error).__name__
         told = "".join(traceback.format_exception(error, limit=-10))
         error.__traceback__ = error.__cause__ = error.__context__ = None
         # Those of libraries may hold what cannot travel, or be unknown where they arrive.
         plain = type(error).__module__ in ("builtins", InputError.__module__)
         plain = plain and all(isinstance(part, str | int | float | None) for part in error.args)
-        self.error = error if plain else RuntimeError(f"{type(error).__name__}: {error}")
+        self.error = error if plain else RuntimeError(f"{self.kind}: {error}")
         self.error.add_note(f"In a worker on {platform.node()}:\n{told}")
 
 
