@@ -123,6 +123,7 @@ GOOD = {
     "tabs": lambda table: as_text(table, sep="\t"),
     "UTF-8 with mark": lambda table: as_text(table).encode("utf-8-sig"),
     "UTF-16": lambda table: as_text(table).encode("utf-16"),
+    "marks before rows": lambda table: as_text(table).strip().replace("\n", "\n\ufeff").encode(),
     "Latin 1 at the end": lambda table: as_text(cell(19, "note", "Zoë")(table)).encode("latin-1"),
     "umlauts": cell(18, "participant_id", "sübject→"),
     "empty lines": lambda table: "\n\n" + as_text(table).replace("\ns0", "\n\n,,,,,,,,,,,,,,,,\ns0"),

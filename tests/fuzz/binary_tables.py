@@ -58,6 +58,7 @@ def write_workbook(grid: Grid, rng: np.random.Generator, *, harm: bool) -> bytes
     file = io.BytesIO()
     book.save(file)
     grid.note("workbook")
+    grid.separator = ""
     if any(cell.startswith("=") or ILLEGAL_CHARACTERS_RE.search(cell) for row in grid.rows for cell in row):
         grid.exact = False  # there are no formulas and few control characters in cells of text
     with zipfile.ZipFile(file) as archive:
@@ -123,6 +124,7 @@ def write_parquet(grid: Grid, rng: np.random.Generator, *, harm: bool) -> bytes:
         numbers = name in NUMBERS and all(map(_is_number, texts)) and chance(rng, 0.8)
         columns[name] = pa.array([float(text) for text in texts] if numbers else texts)
     grid.note("Parquet")
+    grid.separator = ""
     if harm and chance(rng, 0.4):
         kinds = _odd_columns(len(grid.rows), rng)
         name, kind = pick(rng, grid.header), pick(rng, list(kinds))

@@ -151,6 +151,7 @@ def _line(cells: list[str], grid: Grid, quotes: int, rng: np.random.Generator) -
 
 _PLAIN = re.compile(r"[+-]?[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?")
 _COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
 def compare(grid: Grid, frame: pd.DataFrame) -> None:
@@ -180,7 +181,10 @@ def _missing(text: str) -> bool:
 def _same_number(text: str, value: float, grid: Grid) -> bool:
     if _missing(text):
         return math.isnan(value)
-    candidates = [text.strip()] + ([_COMMA.sub(r"\1.\2", text.strip())] if grid.separator != "," else [])
+    candidates = [text.strip()]
+    # In workbooks and Parquet files, text among numbers may have a decimal comma, but 3,410 may be three thousand.
+    if grid.separator not in ("", ",") or (grid.separator == "" and not _THOUSANDS.fullmatch(text.strip())):
+        candidates.append(_COMMA.sub(r"\1.\2", text.strip()))
     for candidate in candidates:
         try:
             number = float(candidate)

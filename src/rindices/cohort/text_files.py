@@ -172,7 +172,7 @@ class TextFile:
 
     def _texts(self, sizes: Sequence[int] | repeat[int]) -> Iterator[str]:
         """Yield pieces of the text of these sizes, with line ends as line feeds."""
-        total, packed = 0, self.path.stat().st_size
+        total, packed, before = 0, self.path.stat().st_size, ""
         most = max(_MOST_UNPACKED, LARGEST_RATIO * packed) if self._is_packed else None
         with self._open() as raw, io.TextIOWrapper(raw, self._encoding, errors=self._errors) as text:
             for size in sizes:
@@ -185,6 +185,9 @@ class TextFile:
                     )
                 if not piece:
                     return
+                # A byte-order mark before a row, of files put together: pandas drops it from the first row it sees.
+                piece = (before + piece).replace("\n\ufeff", "\n ")[len(before) :]
+                before = piece[-1]
                 yield piece
 
     def _refuse_damage(self) -> None:

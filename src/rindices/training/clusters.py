@@ -70,11 +70,12 @@ def _dask_backend(address: str, workers: int | None) -> Iterator[DaskBackend]:
         # One thread a worker, on the loopback address only, and no web page. What goes wrong comes back with the tasks;
         # workers that are sent home in the middle of a heartbeat would complain of that on the user's terminal.
         size: dict[str, Any] = {"n_workers": workers or devices.n_cores(), "threads_per_worker": 1, "processes": True}
-        # Some port is opened for pages in any case; a fixed one is taken when two runs go on.
-        quiet: dict[str, Any] = {"dashboard_address": "127.0.0.1:0", "scheduler_kwargs": {"dashboard": False}}
-        quiet |= {"silence_logs": logging.CRITICAL, "host": "127.0.0.1"}
+        # Some port is opened for pages in any case; a fixed one is taken when two runs go on, and workers of older
+        # versions would listen to everybody.
+        pages: dict[str, Any] = dict.fromkeys(("dashboard_address", "worker_dashboard_address"), "127.0.0.1:0")
+        quiet = pages | {"scheduler_kwargs": {"dashboard": False}, "silence_logs": logging.CRITICAL}
         with dask.config.set({"distributed.scheduler.http.routes": []}):
-            cluster = LocalCluster(**size, **quiet)
+            cluster = LocalCluster(**size, **quiet, host="127.0.0.1")
         with cluster, Client(cluster) as client:
             backend = DaskBackend(client, losses_forgiven=0, one_machine=True)
             with _watched(cluster, backend):
