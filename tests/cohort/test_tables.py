@@ -168,6 +168,15 @@ def test_absent_files_and_folders_are_explained(tmp_path):
         read_table(tmp_path / "nowhere" / "people.csv")
 
 
+def test_parquet_with_damaged_text_is_refused_before_the_text_is_used(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    places = arrow.array([0, 2, 4], arrow.int32()).buffers()[1]
+    ids = arrow.Array.from_buffers(arrow.string(), 2, [None, places, arrow.py_buffer(b"ab\xff\xfe")])
+    parquet.write_table(arrow.table({"participant_id": ids, "lHip": [1.0, 2.0]}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="not a readable Parquet file"):
+        read_table(tmp_path / "a.parquet")
+
+
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     path = write(tmp_path, "a.parquet", b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)

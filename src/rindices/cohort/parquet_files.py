@@ -33,6 +33,7 @@ class ParquetFile:
         start = 0
         with _failures_told(self.path):
             for batch in self._open().iter_batches(max(1, CELLS // max(1, len(self.names)))):
+                batch.validate(full=True)  # damaged text would be found only where it is used
                 frame = self._frame(batch).set_axis(self.names, axis=1)
                 frame.index = pd.RangeIndex(start, start + len(frame))
                 start += len(frame)
