@@ -29,6 +29,7 @@ __all__ = [
 MISSING_TEXT = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "null", "None", "."})
 # A text column with at least this share of numbers was meant as numbers: its other cells are mistakes.
 MOSTLY_NUMBERS = 0.8
+MOST_LEVELS = 6  # of a category whose names look like numbers: <65 and >=65, 3 mm, the genotypes 3,3 and 3,4
 _LONG_NAME = 60  # of a column, in a message
 _A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 

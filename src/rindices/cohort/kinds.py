@@ -9,12 +9,11 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from rindices.cohort.cells import MOSTLY_NUMBERS, text_of, with_numbers, with_points
+from rindices.cohort.cells import MOST_LEVELS, MOSTLY_NUMBERS, text_of, with_numbers, with_points
 from rindices.errors import InputError
 
 __all__ = ["Kinds", "RowSource", "find_kinds"]
 
-_MOST_LEVELS = 6  # of a category whose names have commas, such as the genotypes 3,3 and 3,4
 _ENGLISH = r"[+-]?\d{1,3}(?:,\d{3})+\.\d+|[+-]?\d{1,3}(?:,\d{3}){2,}"  # commas between thousands, without a doubt
 
 
@@ -112,8 +111,8 @@ class _Tally:
         if len(with_comma):
             changed = with_comma[with_points(with_comma) != with_comma]
             self.comma_texts += len(changed)
-            if len(self.with_commas) <= _MOST_LEVELS:
-                self.with_commas.update(changed.drop_duplicates().iloc[: _MOST_LEVELS + 1])
+            if len(self.with_commas) <= MOST_LEVELS:
+                self.with_commas.update(changed.drop_duplicates().iloc[: MOST_LEVELS + 1])
             # 70,5 has a decimal comma wherever it stands; 3,410 may be three thousand.
             self.decimals = self.decimals or not changed.str.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}").all()
             self.english = self.english or bool(with_comma.str.fullmatch(_ENGLISH).any())
@@ -161,7 +160,7 @@ class _Tally:
     def tells_commas(self) -> bool:
         """Whether decimals have a comma in this column, and nothing else can be meant."""
         n_different = len(self.with_commas)
-        are_measures = n_different > _MOST_LEVELS or 2 * n_different > self.comma_texts
+        are_measures = n_different > MOST_LEVELS or 2 * n_different > self.comma_texts
         return self.decimals and not self.points and are_measures and self.is_mostly_numbers(True)
 
     @property

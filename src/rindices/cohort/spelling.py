@@ -6,6 +6,8 @@ import re
 
 import pandas as pd
 
+from rindices.cohort.cells import MOST_LEVELS
+
 __all__ = ["meant_as_numbers", "spelled_numbers", "spelling_hint"]
 
 _GAPS = "'\u2019 \u00a0\u2007\u2009\u202f"  # that people put between thousands
@@ -22,7 +24,6 @@ _LIKE_NUMBER = rf"(?!0\d)[+\-\u2212~]?\s*\d[\d.,{_GAPS}]*(?:[^\d\s]{{0,8}}|[\u00
 _DATE = r"\d{1,4}[./]\d{1,2}[./]\d{1,4}"
 _NO_VALUE = frozenset({"?", "-", "--", "missing", "unknown", "not available", "nd", "n.d.", "none", "not done"})
 _MOSTLY = 0.8  # of the cells of a column that was meant as numbers
-_MOST_LEVELS = 6  # of a category whose names look like numbers, such as <65 and 3 mm
 _LEVELS = 0.1  # measures differ: a column with fewer values than this share of its cells has categories, such as 3T
 
 
@@ -70,7 +71,7 @@ def meant_as_numbers(column: pd.Series) -> bool:
     >>> meant_as_numbers(pd.Series([f"{age},5" for age in range(60, 80)])), meant_as_numbers(pd.Series(["<65", ">65"]))
     (True, False)
     """
-    return column.nunique() > _MOST_LEVELS and bool(spelled_numbers(column))
+    return column.nunique() > MOST_LEVELS and bool(spelled_numbers(column))
 
 
 def spelled_numbers(column: pd.Series) -> str:
