@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from rindices import SurrealGAN
-from rindices.config import Schedule, fast
+from rindices.settings import Schedule, fast
 from rindices.core import devices
 
 _REPETITIONS, _PATTERNS = 10, 3

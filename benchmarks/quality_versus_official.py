@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rindices.config import Preset, fast, official
+from rindices.settings import Preset, fast, official
 from rindices.core import devices
 from rindices.core.train import People, make_members, train
 from rindices.judging.agreement import compare, pattern_concordance

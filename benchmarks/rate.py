@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from rindices.config import LearningRates, LossWeights, Training
+from rindices.settings import LearningRates, LossWeights, Training
 from rindices.core import devices
 from rindices.core.train import Checkpoint, People, make_members, train
 

@@ -20,7 +20,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from many_cohorts import ALL_REGIONS, Cohort, Group, Trained, simulate_all, steps_of_looks, train_all
 
-from rindices.config import Preset, adjusted, fast
+from rindices.settings import Preset, adjusted, fast
 from rindices.core import devices
 from rindices.judging import agreement
 

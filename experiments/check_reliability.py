@@ -18,7 +18,7 @@ from calibrate_null import FEWEST_COHORTS, judge, people
 from joblib import Parallel, delayed
 from many_cohorts import ALL_REGIONS, Cohort, Group, simulate_all, steps_of_looks, train_all
 
-from rindices.config import adjusted, fast
+from rindices.settings import adjusted, fast
 from rindices.core import devices
 from rindices.judging.null import highest_threshold
 

@@ -19,7 +19,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from many_cohorts import ALL_REGIONS, Cohort, Group, simulate_all, steps_of_looks, train_all
 
-from rindices.config import adjusted, fast
+from rindices.settings import adjusted, fast
 from rindices.core import devices
 from rindices.judging import agreement
 

@@ -19,7 +19,7 @@ from jax import Array
 from joblib import Parallel, delayed
 
 from rindices import simulate_cohort
-from rindices.config import LossWeights, Preset, fast
+from rindices.settings import LossWeights, Preset, fast
 from rindices.core import networks
 from rindices.core.networks import Parameters, predict_r_indices
 from rindices.core.step import Data, TrainState, initial_state, step

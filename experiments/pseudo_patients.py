@@ -24,7 +24,7 @@ from joblib import Parallel, delayed
 from many_cohorts import BATCH_SIZE, Brains, Cohort, Group, steps_of_looks, train_all
 from scipy.stats import binomtest
 
-from rindices.config import Correction, Preset, adjusted, fast
+from rindices.settings import Correction, Preset, adjusted, fast
 from rindices.core import devices
 from rindices.judging.null import LEVEL, threshold
 from rindices.judging.selection import FIRST_LOOK

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from rindices import simulate_cohort
-from rindices.config import LearningRates, LossWeights, Training, fast
+from rindices.settings import LearningRates, LossWeights, Training, fast
 from rindices.core import devices
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix

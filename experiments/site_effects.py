@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold
 
-from rindices.config import Correction
+from rindices.settings import Correction
 from rindices.preprocessing import SCALED_SD, CovariateResidualizer, Preprocessing, SiteHarmonizer
 from rindices.simulate import simulate_cohort
 

@@ -22,7 +22,7 @@ from joblib import Parallel, delayed
 from many_cohorts import NOT_REGIONS, Brains, Cohort, Group, steps_of_looks, train_all
 
 from rindices import simulate_cohort
-from rindices.config import adjusted, fast
+from rindices.settings import adjusted, fast
 from rindices.core import devices
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix

@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from rindices import SurrealGAN, estimator, load_model
-from rindices.config import Correction, paper
 from rindices.core import inference
 from rindices.preprocessing import UNCORRECTED, Preprocessing
+from rindices.settings import Correction, paper
 
 # Trainings of forty steps seldom agree.
 pytestmark = pytest.mark.filterwarnings("ignore:Repetitions left out:UserWarning")

@@ -17,12 +17,11 @@ SRC = Path(rindices.__file__).parent
 MAY_IMPORT = {
     "rindices": [],  # loads everything else when it is first used
     "errors": [],
-    "formulas": [],
-    "files": ["errors", "formulas"],
-    "config": ["errors"],
+    "files": ["errors"],
+    "settings": ["errors"],
     "plots": [],
     "report": ["plots", "files"],
-    "cohort": ["config", "formulas"],
+    "cohort": ["settings", "files"],
     "simulate": ["files"],
     "baselines": ["errors"],
     "analysis": ["errors"],
@@ -30,8 +29,8 @@ MAY_IMPORT = {
     "imaging": ["files", "analysis", "plots"],
     "core": [],
     "core.devices": [],
-    "core.networks": ["config"],
-    "core.latent": ["config"],
+    "core.networks": ["settings"],
+    "core.latent": ["settings"],
     "core.losses": ["core.networks", "core.latent"],
     "core.step": ["core.losses"],
     "core.train": ["core.step"],
@@ -135,7 +134,7 @@ def test_engine_knows_jax_optax_and_numpy_only(path):
     assert roots - sys.stdlib_module_names - {"rindices"} <= ENGINE_LIBRARIES
 
 
-@pytest.mark.parametrize("module", ["rindices", "rindices.cohort", "rindices.config", "rindices.cli"])
+@pytest.mark.parametrize("module", ["rindices", "rindices.cohort", "rindices.settings", "rindices.cli"])
 def test_light_modules_load_neither_jax_nor_scikit_learn(module):
     if find_spec(module) is None:
         pytest.skip(f"there is no {module}")

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rindices.config import LearningRates, LossWeights, Schedule, Training, adjusted, fast
 from rindices.core.inference import pattern_changes, r_indices
 from rindices.core.train import make_members, train
 from rindices.judging.agreement import pattern_concordance
 from rindices.judging.selection import consensus, sweep
 from rindices.judging.study import Study
 from rindices.preprocessing import ControlScaler
+from rindices.settings import LearningRates, LossWeights, Schedule, Training, adjusted, fast
 from rindices.simulate import simulate_cohort
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution

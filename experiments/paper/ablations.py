@@ -14,7 +14,7 @@ from pathlib import Path
 from sweeps import Named, compare
 from tables import Scope, parser, scope
 
-from rindices.config import LossWeights
+from rindices.settings import LossWeights
 from rindices.core import devices
 
 REMOVED = {

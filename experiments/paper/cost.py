@@ -24,7 +24,7 @@ from rate import models_steps_per_second
 from table1 import ORTHOGONALITIES
 from tables import Results, Scope, parser, scope
 
-from rindices.config import Preset, Training, paper
+from rindices.settings import Preset, Training, paper
 from rindices.core import devices
 from rindices.core.train import Checkpoint, People, make_members, train
 

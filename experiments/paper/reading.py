@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from rindices.config import fast
+from rindices.settings import fast
 
 HERE = Path(__file__).parent
 NAMES = {

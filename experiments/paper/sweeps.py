@@ -13,7 +13,7 @@ from judging import judge
 from many_cohorts import Brains, Group, Trained, steps_of_looks, train_all
 from tables import Results, Scope
 
-from rindices.config import LossWeights, Preset
+from rindices.settings import LossWeights, Preset
 
 Named = tuple[Mapping[str, Any], LossWeights]  # a weighting and the columns that describe it
 

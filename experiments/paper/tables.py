@@ -16,7 +16,7 @@ import pandas as pd
 from cases import KINDS, SEEDS, SIZE
 
 import rindices
-from rindices.config import Preset, fast, preset_to_json
+from rindices.settings import Preset, fast, preset_to_json
 from rindices.core import devices
 from rindices.files import atomic_file, write_csv
 

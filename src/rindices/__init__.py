@@ -8,7 +8,7 @@ __version__ = "0.1.0"
 # Loaded when first used: reading and checking a table must not wait for the training engine.
 _HOMES = {
     "Cohort": "rindices.cohort",
-    "Correction": "rindices.config",
+    "Correction": "rindices.settings",
     "InputError": "rindices.errors",
     "SurrealGAN": "rindices.estimator",
     "SurrealGANSearch": "rindices.search",

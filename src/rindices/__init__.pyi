@@ -3,13 +3,13 @@
 from rindices.cohort import Cohort as Cohort
 from rindices.cohort import make_cohort as make_cohort
 from rindices.cohort import read_cohort as read_cohort
-from rindices.config import Correction as Correction
 from rindices.errors import InputError as InputError
 from rindices.estimator import SurrealGAN as SurrealGAN
 from rindices.estimator import load_model as load_model
 from rindices.report import make_report as make_report
 from rindices.report import write_report as write_report
 from rindices.search import SurrealGANSearch as SurrealGANSearch
+from rindices.settings import Correction as Correction
 from rindices.simulate import simulate_cohort as simulate_cohort
 
 __version__: str

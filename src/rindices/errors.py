@@ -1,26 +1,101 @@
-"""The one error for users' mistakes, the one for lost workers, and the few phrases that messages share."""
+"""The one error for users' mistakes and its one renderer, and the few phrases that messages share.
+
+A message never names an option of the command line. It mentions a setting by `setting`, and whoever shows the message
+says how that is written: ``drop_missing=True`` in Python, ``--drop-missing`` on the command line.
+"""
 
 from __future__ import annotations
 
 import difflib
+import json
 import os
+import re
 import shlex
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
-__all__ = ["InputError", "LostWorkers", "counted", "did_you_mean", "excluding", "listed", "shown", "without_data"]
+__all__ = [
+    "InputError",
+    "LostWorkers",
+    "Problem",
+    "Value",
+    "counted",
+    "did_you_mean",
+    "excluding",
+    "in_python",
+    "listed",
+    "setting",
+    "shown",
+    "without_data",
+    "worded",
+]
+
+Value = bool | int | float | str | list[str] | None
+_MENTION = re.compile("\ue000(\\w+)\ue001([^\ue002]*)\ue002")
+
+
+def setting(name: str, value: Value = None) -> str:
+    """Return a mention of a setting, with the value it should have, for a message.
+
+    Examples
+    --------
+    >>> worded(f"Leave them out with {setting('drop_missing', True)} or {setting('exclude', ['lHip'])}.")
+    "Leave them out with drop_missing=True or exclude=['lHip']."
+    """
+    return f"\ue000{name}\ue001{json.dumps(value)}\ue002"
+
+
+def in_python(name: str, value: Value) -> str:
+    """Write a setting as an argument of a Python function."""
+    return f"`{name}`" if value is None else f"{name}={value!r}"
+
+
+def worded(message: str, wording: Callable[[str, Value], str] = in_python) -> str:
+    """Return a message in which every mention of a setting is written in one way."""
+    return _MENTION.sub(lambda found: wording(found[1], json.loads(found[2])), message)
+
+
+class Problem(NamedTuple):
+    """Something that is wrong with a table.
+
+    Attributes
+    ----------
+    text
+        What is wrong, and where: column, row, value.
+    remedies
+        What would help, each a phrase such as "fill in the cells".
+    columns
+        The columns that it concerns.
+    """
+
+    text: str
+    remedies: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
 
 
 class InputError(ValueError):
     """A mistake in what the user gave: a table, a column name, a label.
 
-    The message is one to four lines of plain text: what was expected, what was found, what to do.
+    The message is a few lines of plain text: what was expected, what was found, what to do. As text it speaks of
+    settings as Python does; `message` is what `worded` can say otherwise.
+
+    Parameters
+    ----------
+    message
+        The message; mentions of settings are made by `setting`.
+    problems
+        What is wrong, as data, where it is a table.
 
     Examples
     --------
-    >>> str(InputError("The table has no column 'age'."))
-    "The table has no column 'age'."
+    >>> str(InputError(f"The table has no column 'age'. Give another with {setting('covariates')}."))
+    "The table has no column 'age'. Give another with `covariates`."
     """
+
+    def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
+        super().__init__(worded(message))
+        self.message, self.problems = message, tuple(problems)
 
 
 class LostWorkers(RuntimeError):
@@ -65,15 +140,7 @@ def did_you_mean(name: str, options: Sequence[str]) -> str:
 
 
 def excluding(names: Sequence[str], limit: int = 20, *, option: str = "--exclude") -> str:
-    """Return the option that leaves columns out, or another one that names columns, as it is to be typed.
-
-    Examples
-    --------
-    >>> excluding(["lHip", "rHip"]), excluding(["Left Hippocampus"])
-    ('--exclude lHip,rHip', "--exclude 'Left Hippocampus'")
-    >>> excluding(["Hippocampus, left"])
-    "--exclude (first rename 'Hippocampus, left': a comma parts two names there)"
-    """
+    """Return the option that leaves columns out (goes with the old cohort package)."""
     apart = [name for name in names if "," in name]
     if apart:
         return f"{option} (first rename {listed(map(repr, apart), 2)}: a comma parts two names there)"

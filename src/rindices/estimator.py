@@ -17,7 +17,6 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rindices.cohort.contract import Contract
-from rindices.config import Correction, Preset, adjusted, get_preset
 from rindices.core import devices, inference
 from rindices.judging.selection import Judged, Selected, consensus, sweep
 from rindices.judging.study import Study
@@ -27,6 +26,7 @@ from rindices.model.inputs import check_groups, check_residuals, check_roles, co
 from rindices.model.maps import map_table, spread_of
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.design import TOO_UNCERTAIN, design_of, uncertainty_in_words
+from rindices.settings import Correction, Preset, adjusted, get_preset
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store
 
@@ -52,7 +52,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     n_repetitions : int, default=10
         Trainings that differ in their random numbers only.
     preset : {"fast", "paper", "official"} or Preset, default="fast"
-        All other choices; see `rindices.config`.
+        All other choices; see `rindices.settings`.
     inference : {"consensus", "medoid"}, default="consensus"
         R-indices are the mean of the agreeing repetitions, or those of the one that agrees best (the paper's choice).
     orthogonality : float, optional

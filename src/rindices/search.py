@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from rindices.config import Correction, Preset
 from rindices.estimator import SurrealGAN
 from rindices.judging.null import FEWEST_REFITS, calibrated, refits
 from rindices.judging.selection import Swept, consensus, sweep
+from rindices.settings import Correction, Preset
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store
 

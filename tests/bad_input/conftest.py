@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from rindices import config
+from rindices import settings
 from rindices.cli import app
 from tests.bad_input.harness import attempt, write
 
@@ -42,7 +42,7 @@ def finished(people, quick_preset, tmp_path_factory):
     people.to_csv(folder / "people.csv", index=False)
     roles = ["--covariates", "age,sex", "--site", "site", "--unit", "mm3"]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setitem(config.PRESETS, "fast", lambda: quick_preset)
+        patched.setitem(settings.PRESETS, "fast", lambda: quick_preset)
         patched.chdir(folder)
         line = ["fit", "people.csv", "--out", "done", "--repetitions", "2", "--no-report", *roles]
         result = CliRunner().invoke(app, line)

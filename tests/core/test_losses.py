@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from rindices.config import LossWeights
 from rindices.core import losses
+from rindices.settings import LossWeights
 from tests.core import plain
 
 RNG = np.random.default_rng(0)

@@ -2,9 +2,9 @@ import jax
 import numpy as np
 import pytest
 
-from rindices.config import Training
 from rindices.core import networks, step
 from rindices.core.latent import Draw
+from rindices.settings import Training
 from tests.core import plain
 
 N_REGIONS, N_PATTERNS, N_PEOPLE = 12, 3, 7

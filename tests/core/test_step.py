@@ -8,10 +8,10 @@ import numpy as np
 import optax
 import pytest
 
-from rindices.config import LearningRates, LossWeights, Training
 from rindices.core import latent, networks, step
 from rindices.core.losses import Losses
 from rindices.core.networks import Parameters
+from rindices.settings import LearningRates, LossWeights, Training
 from tests.core import plain
 
 N_REGIONS, N_PATTERNS, BATCH_SIZE, N_BEFORE = 9, 3, 5, 10

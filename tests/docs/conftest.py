@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from rindices import config, plots, report
+from rindices import plots, report, settings
 from rindices.cli import app
 from rindices.cli.console import set_output
 from rindices.run import reporting, workflow
@@ -34,8 +34,8 @@ def short_trainings(quick_preset):
         for module in (report, reporting, workflow):
             patch.setattr(module, "write_report", written)
         patch.setattr(plots, "figure_png", lambda figure, path: path.write_bytes(b""))
-        for name in list(config.PRESETS):
-            patch.setitem(config.PRESETS, name, lambda name=name: replace(quick_preset, name=name))
+        for name in list(settings.PRESETS):
+            patch.setitem(settings.PRESETS, name, lambda name=name: replace(quick_preset, name=name))
         yield
 
 

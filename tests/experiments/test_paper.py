@@ -18,7 +18,7 @@ from robustness import weightings as varied
 from split_half import half_brains, in_first_half
 from tables import Results, scope
 
-from rindices.config import LossWeights
+from rindices.settings import LossWeights
 
 PAPER = Path(driver.__file__).with_name("paper_figures.csv")
 

@@ -16,10 +16,10 @@ from safetensors.numpy import load
 from rindices import InputError, SurrealGAN, load_model
 from rindices.cli.models import describe
 from rindices.cohort import Contract, check_people
-from rindices.config import Correction, fast
 from rindices.judging.agreement import Agreement
 from rindices.model.file import ModelFileError, read_header
 from rindices.preprocessing import Preprocessing
+from rindices.settings import Correction, fast
 from tests.fuzz.engine import Case, Failure, deep_stack
 from tests.fuzz.mutations import chance, damaged, pick
 from tests.made_up import N_REGIONS, weights

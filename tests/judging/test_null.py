@@ -5,11 +5,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.config import fast, paper
 from rindices.judging import null
 from rindices.judging.null import FEWEST_REFITS, calibrated, calibration, refits, threshold, to_json
 from rindices.judging.selection import Swept, sweep
 from rindices.judging.study import Study
+from rindices.settings import fast, paper
 from rindices.training.chunks import Member, Point, Settings
 from rindices.training.execution import Execution
 from tests.made_up import Trained, judged

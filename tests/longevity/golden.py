@@ -16,7 +16,6 @@ import pandas as pd
 
 from rindices import SurrealGANSearch, load_model, simulate_cohort
 from rindices.analysis import associations
-from rindices.config import Correction, LossWeights, Schedule, Training, fast
 from rindices.core.inference import r_indices
 from rindices.core.train import People, make_members, train
 from rindices.judging.agreement import (
@@ -29,6 +28,7 @@ from rindices.judging.agreement import (
 )
 from rindices.judging.null import threshold
 from rindices.preprocessing import Preprocessing
+from rindices.settings import Correction, LossWeights, Schedule, Training, fast
 from tests.conftest import BATCH_SIZE, N_PATTERNS, N_REGIONS
 from tests.longevity.freeze import FROZEN, HERE, PEOPLE, inputs_of
 

@@ -13,8 +13,8 @@ from safetensors.numpy import save_file
 from sklearn.base import clone
 
 from rindices import InputError, SurrealGAN, load_model
-from rindices.config import Correction
 from rindices.model.file import ModelFileError, read_header
+from rindices.settings import Correction
 
 # Trainings of forty steps seldom agree.
 pytestmark = pytest.mark.filterwarnings("ignore:Repetitions left out:UserWarning")

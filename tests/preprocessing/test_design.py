@@ -6,7 +6,6 @@ import pytest
 import statsmodels.api as sm
 from statsmodels.stats.outliers_influence import OLSInfluence
 
-from rindices.config import Correction
 from rindices.preprocessing import Preprocessing
 from rindices.preprocessing.design import (
     TOO_UNCERTAIN,
@@ -15,6 +14,7 @@ from rindices.preprocessing.design import (
     uncertainty_of_patients,
     without_effects,
 )
+from rindices.settings import Correction
 
 N_CONTROLS, N_PATIENTS = 60, 40
 PATIENT = np.repeat([False, True], [N_CONTROLS, N_PATIENTS])

@@ -2,7 +2,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.config import Correction
 from rindices.preprocessing import (
     UNCORRECTED,
     ControlScaler,
@@ -12,6 +11,7 @@ from rindices.preprocessing import (
     SiteHarmonizer,
 )
 from rindices.preprocessing.storage import arrays_of, describe, restore
+from rindices.settings import Correction
 
 EVERYTHING = Correction(smooth=["age"], interactions=[("age", "sex")], proportion="head", site="site")
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from rindices import SurrealGAN
 from rindices.cohort.contract import Contract
-from rindices.config import adjusted, get_preset
 from rindices.judging.agreement import Agreement
 from rindices.preprocessing import Preprocessing
+from rindices.settings import adjusted, get_preset
 from tests import made_up
 from tests.properties.strategies import NAMES, NUMBERS, names, studies
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from rindices.cohort import read_table
 from rindices.cohort.cells import MISSING_TEXT
 from rindices.cohort.contract import Contract, CovariateSpec
-from rindices.config import (
+from rindices.files import write_csv
+from rindices.run.folder import read_settings, toml_text
+from rindices.settings import (
     Correction,
     LearningRates,
     LossWeights,
@@ -23,8 +25,6 @@ from rindices.config import (
     preset_from_json,
     preset_to_json,
 )
-from rindices.files import write_csv
-from rindices.run.folder import read_settings, toml_text
 from tests.properties.strategies import NAMES, NUMBERS, names
 
 SIZES = st.floats(0, 1e9)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from rindices import report
-from rindices.formulas import guarded_text
+from rindices.files import guarded_text
 from rindices.report import Report, write_report
 from tests.report.made_run import add_analyses, add_visits, change_summary, make_run
 

@@ -8,17 +8,17 @@ from dataclasses import replace
 if __name__ == "__main__":  # a shell's background jobs ignore it, and so would the run
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-from rindices import config
+from rindices import settings
 from rindices.training import chunks, journal
 
 STEPS = 1200
-SCHEDULE = config.Schedule(batch_size=8, min_steps=800, max_steps=STEPS, checkpoint_every=100, whitening=0.0)
+SCHEDULE = settings.Schedule(batch_size=8, min_steps=800, max_steps=STEPS, checkpoint_every=100, whitening=0.0)
 
 
 def shorten():
     """Make the default preset short, and save unfinished chunks at every checkpoint."""
     chunks._SAVE_SECONDS = 0.0
-    config.PRESETS["fast"] = lambda: replace(config.fast(), schedule=SCHEDULE)
+    settings.PRESETS["fast"] = lambda: replace(settings.fast(), schedule=SCHEDULE)
 
 
 def dask_setup(_):

@@ -15,7 +15,7 @@ import pytest
 from safetensors.numpy import load_file
 from typer.testing import CliRunner
 
-from rindices import config
+from rindices import settings
 from rindices.cli import app
 from rindices.cli.console import set_output
 from rindices.simulate import simulate_cohort
@@ -142,10 +142,10 @@ def undisturbed(table, tmp_path_factory, surroundings):
 
 def shorten(monkeypatch):
     """Make runs in this process as short as they can be."""
-    schedule = config.Schedule(batch_size=8, min_steps=20, max_steps=40, checkpoint_every=20, whitening=0.0)
+    schedule = settings.Schedule(batch_size=8, min_steps=20, max_steps=40, checkpoint_every=20, whitening=0.0)
     monkeypatch.setattr(command, "SCHEDULE", schedule)
     monkeypatch.setattr(chunks, "_SAVE_SECONDS", 0.0)
-    monkeypatch.setitem(config.PRESETS, "fast", config.PRESETS["fast"])
+    monkeypatch.setitem(settings.PRESETS, "fast", settings.PRESETS["fast"])
     monkeypatch.setattr(journal, "_PAUSE", 0.0)
     command.shorten()
 

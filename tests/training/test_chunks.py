@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from rindices.config import Training
 from rindices.core.devices import Device
 from rindices.core.train import People, make_members, train
+from rindices.settings import Training
 from rindices.training import chunks
 from rindices.training.chunks import (
     Chunk,

@@ -9,8 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rindices.cohort import read_table
-from rindices.files import write_csv
-from rindices.formulas import guarded, guarded_text, plain, plain_text
+from rindices.files import guarded, guarded_text, plain, plain_text, write_csv
 from tests.properties.conftest import SHARED
 
 RUNNING = [

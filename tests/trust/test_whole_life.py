@@ -15,7 +15,7 @@ import pytest
 from safetensors import safe_open
 
 from rindices.cohort import read_table
-from rindices.formulas import plain
+from rindices.files import plain
 from tests.test_cli import TINY, run
 from tests.trust.conftest import FORMULAS, HEARD, OUTLIER, REGION, SCORE, SECRETS, secret_table
 

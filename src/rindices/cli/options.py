@@ -11,7 +11,7 @@ import typer
 from rindices.errors import InputError, listed, shown
 
 if TYPE_CHECKING:
-    from rindices.config import Correction
+    from rindices.settings import Correction
 
 _WITH_CONFIG = {"config", "table", "out", "workers", "dask", "models_per_chunk", "report"} | {
     "overwrite",
@@ -160,7 +160,7 @@ def limits_of(text: str) -> tuple[float, float]:
 
 def corrected(source: dict[str, Any]) -> Correction | None:
     """Return how covariates and sites are to be corrected; nothing where it is by lines alone."""
-    from rindices.config import Correction
+    from rindices.settings import Correction
 
     correction = Correction(
         smooth=tuple(source["smooth"]),
@@ -190,7 +190,7 @@ def _pairs(interactions: list[str]) -> tuple[tuple[str, str], ...]:
 
 def check_options(options: dict[str, Any]) -> None:
     """Refuse what cannot be trained."""
-    from rindices.config import LATENTS, PRESETS
+    from rindices.settings import LATENTS, PRESETS
 
     if options["preset"] not in PRESETS:
         raise InputError(f"There is no preset {options['preset']!r}.\nChoose one of: {', '.join(PRESETS)}.")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from rindices.errors import InputError, listed
-from rindices.formulas import plain_text
+from rindices.files import plain_text
 
 __all__ = ["named_columns"]
 

@@ -14,7 +14,7 @@ from rindices.cohort.text_files import TextFile
 from rindices.cohort.text_rows import KINDS_OF_FILES, USUAL_SEPARATOR
 from rindices.cohort.workbooks import WORKBOOKS, Workbook, file_and_sheet
 from rindices.errors import InputError, listed
-from rindices.formulas import plain_cells
+from rindices.files import plain_cells
 
 __all__ = ["Table", "changed_meanwhile", "read_table"]
 

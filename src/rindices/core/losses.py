@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from rindices.config import LossWeights
+from rindices.settings import LossWeights
 
 _TINY = 1e-12
 

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from rindices.config import LearningRates, LossWeights, Training
 from rindices.core import latent, networks
 from rindices.core import losses as terms
 from rindices.core.latent import Draw, draw
 from rindices.core.losses import Losses
 from rindices.core.networks import Network, Parameters, Sizes
+from rindices.settings import LearningRates, LossWeights, Training
 
 _TINY = 1e-6
 

@@ -19,12 +19,12 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from rindices.config import LearningRates, LossWeights, Training
 from rindices.core import networks
 from rindices.core.latent import unit_rows
 from rindices.core.losses import Losses
 from rindices.core.networks import Parameters, Sizes, predict_r_indices
 from rindices.core.step import Data, TrainState, initial_state, seen_by_discriminator, step
+from rindices.settings import LearningRates, LossWeights, Training
 
 _ROWS = 128  # people are padded to a multiple of this, so that cohorts of similar size share a compiled program
 

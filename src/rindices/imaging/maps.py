@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rindices.errors import InputError, counted, did_you_mean, listed
-from rindices.formulas import plain
+from rindices.files import plain
 
 _ID, _VISIT, _PATH = "participant_id", "visit", "path"
 _OTHER_NAMES = {"map": _PATH, "file": _PATH}

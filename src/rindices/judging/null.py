@@ -16,10 +16,10 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from rindices.config import fast
 from rindices.judging.selection import FIRST_LOOK, Swept, judge, members_of, train_members
 from rindices.judging.study import Study
 from rindices.preprocessing.design import TOO_UNCERTAIN
+from rindices.settings import fast
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution
 

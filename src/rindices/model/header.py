@@ -11,8 +11,8 @@ import numpy as np
 
 from rindices.cohort.contract import Contract
 from rindices.cohort.json_checks import known_numbers_from, numbers_from, texts_from
-from rindices.config import Correction, Preset, get_preset, preset_from_json, preset_to_json
 from rindices.judging.agreement import Agreement
+from rindices.settings import Correction, Preset, get_preset, preset_from_json, preset_to_json
 
 # Fitted attributes that are stored as they are, and their kinds.
 _AS_THEY_ARE: dict[str, Any] = {"members": list[int], "step": int, "seed": int | None}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from rindices.config import Correction
 from rindices.preprocessing.covariates import CovariateResidualizer
+from rindices.settings import Correction
 
 # Random splits of healthy people (40 a group or more) lie below. Above it, where pseudo-patients were 17 years older
 # than the controls, most fits were called reliable (experiments/pseudo_patients.py).

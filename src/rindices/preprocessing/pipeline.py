@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from rindices.config import Correction
 from rindices.errors import InputError, did_you_mean, listed
 from rindices.preprocessing.covariates import CovariateResidualizer
 from rindices.preprocessing.scaling import ControlScaler, HeadSize
 from rindices.preprocessing.sites import SiteHarmonizer
+from rindices.settings import Correction
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from rindices.formulas import plain, plain_text
+from rindices.files import plain, plain_text
 from rindices.report.checks import damaged, read_text
 
 MODEL = "model.safetensors"

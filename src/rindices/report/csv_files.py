@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rindices.formulas import plain
+from rindices.files import plain
 from rindices.report.checks import damaged, read_text
 
 _FIRST_VISITS = ("bl", "base", "baseline", "screening", "sc")

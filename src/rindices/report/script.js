@@ -47,7 +47,7 @@
   }
 
   // A spreadsheet would take such a cell for a formula, or what follows a semicolon, a tab or a line break within it;
-  // the rule is that of formulas.py.
+  // the rule is that of files.py.
   const FORMULA = /^[\s\u0000-\u0020\u007f\u200b-\u200f\u2060\ufeff"']*[=+\-@\uff1d\uff0b\uff0d\uff20]/;
   const EMPTY = /^[\s\u0000-\u0020\u007f\u200b-\u200f\u2060\ufeff"']*$/;
 

@@ -11,8 +11,7 @@ from typing import Any
 import pandas as pd
 
 from rindices.errors import InputError
-from rindices.files import atomic_file
-from rindices.formulas import guarded, plain_text
+from rindices.files import atomic_file, guarded, plain_text
 
 __all__ = ["write_bids"]
 
@@ -49,7 +48,7 @@ def write_bids(folder: str | Path, r_indices: pd.DataFrame, summary: Mapping[str
         Root of the derivative dataset. The description of another dataset in it is never replaced.
     r_indices
         Columns participant_id (or the index), visit if there are visits, diagnosis, group, r1 …, r1_sd …, flags.
-        Ids are written as they are. Text that a spreadsheet would run is guarded as in `rindices.formulas`: BIDS asks
+        Ids are written as they are. Text that a spreadsheet would run is guarded as in `rindices.files`: BIDS asks
         nothing of such cells but that they and the levels in the data dictionary are the same, which they are; and an
         id of BIDS, which begins with ``sub-``, is never one of them.
     summary

@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from rindices.cohort import join_by_id, read_table
-from rindices.config import Correction
 from rindices.errors import InputError
 from rindices.estimator import SurrealGAN, load_model
 from rindices.files import private_folder
@@ -20,6 +19,7 @@ from rindices.run.findings import FOLDER, LIMITS, Roles, analyse, write_findings
 from rindices.run.folder import DONE, SUMMARY, write_json
 from rindices.run.results import Results, read_results
 from rindices.run.workflow import place
+from rindices.settings import Correction
 
 __all__ = ["compare_images", "report_again", "report_of_people"]
 

@@ -13,8 +13,7 @@ import pandas as pd
 from rindices.cohort import Cohort, People
 from rindices.errors import InputError
 from rindices.estimator import SurrealGAN
-from rindices.files import write_csv
-from rindices.formulas import plain, plain_text
+from rindices.files import plain, plain_text, write_csv
 
 __all__ = ["Results", "of_cohort", "of_people", "r_indices_of_people", "read_results"]
 

@@ -9,12 +9,12 @@ import pandas as pd
 
 from rindices.analysis import balance_warnings, group_balance
 from rindices.cohort import Cohort
-from rindices.config import Correction
 from rindices.core import devices
 from rindices.judging.agreement import match_patterns
 from rindices.judging.null import to_json
 from rindices.run.folder import DONE
 from rindices.search import SurrealGANSearch
+from rindices.settings import Correction
 
 _RUNNERS_UP = 3
 

@@ -16,10 +16,10 @@ from typing import NamedTuple, Protocol
 import jax
 import numpy as np
 
-from rindices.config import Preset
 from rindices.core.devices import Device
 from rindices.core.networks import Parameters, shapes, sizes
 from rindices.core.train import Checkpoint, People, make_members, saved_states, train
+from rindices.settings import Preset
 
 _SAVE_SECONDS = 20.0  # between two saved states: what a killed run may lose
 _MEMORY_SHARE = 0.5  # of a device, for the models; the rest is for the compiler's scratch space and fragmentation

@@ -1,4 +1,7 @@
-"""What can be chosen about training, and the three presets; each default is written here and nowhere else.
+"""All that a user can choose; each default is written here and nowhere else.
+
+`TableSettings`, `SearchSettings`, `OutputSettings` and `ApplySettings` are what commands and functions are asked for.
+Below them is what can be chosen about training itself, and the three presets.
 
 Two kinds of numbers: `LossWeights` and `LearningRates` are arguments of one compiled program, so that a whole grid of
 them trains at once; `Training` holds the formulas that are compiled in. `Schedule` steers from outside.
@@ -6,11 +9,129 @@ them trains at once; `Training` holds the formulas that are compiled in. `Schedu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Integral
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from rindices.errors import InputError
+
+Labels = str | Sequence[str] | None
+Names = str | Path | Sequence[str] | None
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """Which columns of a table are what, and who of its people is used; ``[table]`` of a run.toml.
+
+    Names are a name, several separated by commas, a sequence, or a file with one a line; in `features`, `exclude` and
+    `clinical` also patterns such as ``l*``.
+
+    Attributes
+    ----------
+    id, diagnosis
+        Columns of ids and of labels.
+    control, patients
+        Labels of the groups; by default a usual name (CN, HC, control, 0 ...) and the one remaining label.
+    covariates
+        Columns whose effects are removed.
+    smooth, interactions, proportion
+        How, beyond straight lines; see `Correction`. Interactions are written ``age:sex``.
+    site, small_sites
+        Column of the site, and whether sites with too few controls are refused ("refuse") or left out ("drop").
+    visit
+        Column that tells a person's visits apart.
+    clinical
+        Columns that R-indices are compared with.
+    join
+        More tables of the same people.
+    dictionary
+        File of a data dictionary.
+    missing
+        Codes for missing values, such as ``-9999``; ``icv=0`` is a code in one column.
+    drop_missing, drop_outliers
+        Whether people with gaps, and people far from everybody else, are left out.
+    features, exclude
+        Columns that are regions, and that are not.
+    unit
+        Unit of the regions.
+    """
+
+    id: str = "participant_id"
+    diagnosis: str = "diagnosis"
+    control: Labels = None
+    patients: Labels = None
+    covariates: Names = ()
+    smooth: Names = ()
+    interactions: Names = ()
+    proportion: str | None = None
+    site: str | None = None
+    small_sites: Literal["refuse", "drop"] = "refuse"
+    visit: str | None = None
+    clinical: Names = ()
+    join: Names = ()
+    dictionary: str | None = None
+    missing: Names = ()
+    drop_missing: bool = False
+    drop_outliers: bool = False
+    features: Names = None
+    exclude: Names = ()
+    unit: str | None = None
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """What is trained; ``[training]`` of a run.toml. The names are those of `rindices.SurrealGANSearch`."""
+
+    n_patterns: tuple[int, ...] = (3,)
+    orthogonality: tuple[float, ...] | None = None
+    n_repetitions: int = 10  # few are cheap; ten make the agreement, and with it the verdict, steady
+    exhaustive: bool = False
+    n_null: int = 0
+    preset: str = "fast"
+    max_steps: int | None = None
+    latent: Literal["independent", "correlated"] | None = None
+    random_state: int = 0
+
+
+@dataclass(frozen=True)
+class OutputSettings:
+    """What is written besides the tables of a run.
+
+    Attributes
+    ----------
+    report
+        Whether to write ``report.html``.
+    limits
+        Of the subgroups: R-indices below the first are low, above the second high.
+    show_ids
+        Whether the report may name participants.
+    figures
+        Folder for every figure of the report as SVG and PNG.
+    bids
+        Whether to write the R-indices as BIDS has them, too.
+    """
+
+    report: bool = True
+    limits: tuple[float, float] = (0.4, 0.7)  # the paper's
+    show_ids: bool = False
+    figures: Path | None = None
+    bids: bool = False
+
+
+@dataclass(frozen=True)
+class ApplySettings:
+    """How a table of new people is read for a model; what is not given is as in the training table."""
+
+    id: str | None = None
+    visit: str | None = None
+    exclude: Names = ()
+    clinical: Names = ()
+    join: Names = ()
+    missing: Names = ()
+    drop_missing: bool = False
+    new_sites: Literal["refuse", "uncorrected"] = "refuse"
 
 
 class LossWeights(NamedTuple):

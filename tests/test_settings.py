@@ -3,12 +3,12 @@ from dataclasses import fields, replace
 
 import pytest
 
-from rindices import config
-from rindices.config import LearningRates, LossWeights, Training
+from rindices import settings
+from rindices.settings import LearningRates, LossWeights, Training
 
 
 def test_paper_holds_the_values_of_section_3_3():
-    preset = config.paper()
+    preset = settings.paper()
     assert preset.weights._replace(orthogonality=0) == LossWeights(
         change=6, decomposition=80, reconstruction=80, orthogonality=0, monotonicity=500, near_control=6
     )
@@ -28,7 +28,7 @@ def test_paper_holds_the_values_of_section_3_3():
 
 
 def test_official_is_the_released_package():
-    preset = config.official()
+    preset = settings.official()
     assert preset.training == Training("additive", "joint", "batch", 2.5e-3, 100.0, 0.5, None, "weighted", 0.02)
     assert preset.rates.discriminator == pytest.approx(preset.rates.generator / 5)
     assert preset.rates.correlation == pytest.approx(preset.rates.generator / 30)
@@ -38,8 +38,8 @@ def test_official_is_the_released_package():
 
 
 def test_fast_has_the_formulas_of_the_released_package_and_a_discriminator_as_quick_as_f():
-    preset = config.fast()
-    same = replace(config.official().training, latent="independent", correlation_penalty=0)
+    preset = settings.fast()
+    same = replace(settings.official().training, latent="independent", correlation_penalty=0)
     assert replace(preset.training, correlation_penalty=0) == same
     assert preset.rates.discriminator == preset.rates.generator == 8e-4
     assert preset.schedule.batch_size == 32
@@ -47,38 +47,38 @@ def test_fast_has_the_formulas_of_the_released_package_and_a_discriminator_as_qu
 
 
 def test_a_training_shorter_than_the_preset_allows_is_looked_at_in_the_end():
-    schedule = config.adjusted(config.fast(), max_steps=200).schedule
+    schedule = settings.adjusted(settings.fast(), max_steps=200).schedule
     assert (schedule.min_steps, schedule.max_steps) == (200, 200)
 
 
-@pytest.mark.parametrize("name", config.PRESETS)
+@pytest.mark.parametrize("name", settings.PRESETS)
 def test_presets_survive_json(name):
-    preset = config.get_preset(name)
+    preset = settings.get_preset(name)
     assert preset.name == name
-    assert config.preset_from_json(json.loads(json.dumps(config.preset_to_json(preset)))) == preset
+    assert settings.preset_from_json(json.loads(json.dumps(settings.preset_to_json(preset)))) == preset
 
 
 def test_every_choice_survives_json():
     training = Training("joint", "separate", "person", 0.1, 7.0, 0.9, (0.5, 0.25), "sampled", 0.03)
-    schedule = config.Schedule(None, 1, 2, 3, 0.5)
-    preset = config.Preset("mine", LossWeights(*range(6)), LearningRates(0.5, 0.25, 0.125), training, schedule)
-    for part, default in ((training, Training()), (schedule, config.Schedule())):
+    schedule = settings.Schedule(None, 1, 2, 3, 0.5)
+    preset = settings.Preset("mine", LossWeights(*range(6)), LearningRates(0.5, 0.25, 0.125), training, schedule)
+    for part, default in ((training, Training()), (schedule, settings.Schedule())):
         assert all(getattr(part, field.name) != getattr(default, field.name) for field in fields(part))
-    assert config.preset_from_json(json.loads(json.dumps(config.preset_to_json(preset)))) == preset
+    assert settings.preset_from_json(json.loads(json.dumps(settings.preset_to_json(preset)))) == preset
 
 
 def test_given_preset_is_taken_as_it_is():
-    mine = replace(config.fast(), name="mine")
-    assert config.get_preset(mine) is mine
+    mine = replace(settings.fast(), name="mine")
+    assert settings.get_preset(mine) is mine
 
 
 def test_unknown_preset_names_the_known_ones():
     with pytest.raises(ValueError, match="Unknown preset 'quick': choose one of fast, paper, official"):
-        config.get_preset("quick")
+        settings.get_preset("quick")
 
 
 def test_formulas_can_be_compiled_in():
-    assert hash(config.paper().training) != hash(config.fast().training)
+    assert hash(settings.paper().training) != hash(settings.fast().training)
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_formulas_can_be_compiled_in():
     ],
 )
 def test_severities_can_be_chosen(name, latent, expected):
-    preset = config.get_preset(name)
-    found = config.adjusted(preset, latent=latent)
+    preset = settings.get_preset(name)
+    found = settings.adjusted(preset, latent=latent)
     assert found.training.latent == expected
     assert replace(found, training=preset.training) == preset
 
@@ -103,30 +103,30 @@ def test_severities_can_be_chosen(name, latent, expected):
 @pytest.mark.parametrize("latent", ["sampled", "weighted", "Correlated", ""])
 def test_unknown_severities_name_the_known_ones(latent):
     with pytest.raises(ValueError, match=f"latent should be one of independent, correlated, found '{latent}'"):
-        config.adjusted(config.fast(), latent=latent)
+        settings.adjusted(settings.fast(), latent=latent)
 
 
 def test_choices_of_older_files_have_independent_severities():
     """Files that were written before severities could be correlated."""
-    data = config.preset_to_json(config.fast())
+    data = settings.preset_to_json(settings.fast())
     del data["training"]["latent"], data["training"]["correlation_penalty"], data["rates"]["correlation"]
-    assert config.preset_from_json(data) == config.fast()
+    assert settings.preset_from_json(data) == settings.fast()
 
 
 # Correction
 
 
 def test_a_correction_survives_json():
-    correction = config.Correction(["age"], [["age", "sex"]], proportion="icv", site="scanner")
-    assert correction == config.Correction(("age",), (("age", "sex"),), "icv", "scanner")
-    assert hash(correction) == hash(config.Correction.from_json(correction.to_json()))
-    again = config.Correction.from_json(json.loads(json.dumps(correction.to_json())))
+    correction = settings.Correction(["age"], [["age", "sex"]], proportion="icv", site="scanner")
+    assert correction == settings.Correction(("age",), (("age", "sex"),), "icv", "scanner")
+    assert hash(correction) == hash(settings.Correction.from_json(correction.to_json()))
+    again = settings.Correction.from_json(json.loads(json.dumps(correction.to_json())))
     assert again == correction
-    assert config.Correction.from_json(config.Correction().to_json()) == config.Correction()
+    assert settings.Correction.from_json(settings.Correction().to_json()) == settings.Correction()
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("given", "message"),
     [
         ({"smooth": "age"}, "should be lists, found a text"),
         ({"interactions": "age:sex"}, "should be lists, found a text"),
@@ -141,6 +141,6 @@ def test_a_correction_survives_json():
         ({"proportion": "icv", "site": "icv"}, "both head size and site"),
     ],
 )
-def test_corrections_that_make_no_sense_are_refused(settings, message):
+def test_corrections_that_make_no_sense_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
-        config.Correction(**settings)
+        settings.Correction(**given)
