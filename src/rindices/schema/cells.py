@@ -141,7 +141,7 @@ def has_numbers(column: pd.Series) -> bool:
 
 
 def spreadsheet_rows(frame: pd.DataFrame) -> NDArray[np.int64]:
-    """Return the row numbers that a spreadsheet shows, the header being row 1; gaps of a whole-number index are kept."""
+    """Return the row numbers that a spreadsheet shows, with the header as row 1; gaps of an integer index are kept."""
     index = frame.index
     counted = index.name is None and is_integer_dtype(index) and index.is_monotonic_increasing and index.is_unique
     if counted and (len(index) == 0 or index[0] >= 0):
