@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.cells import Roster, has_numbers, text_of
 from rindices.errors import InputError, counted
+from rindices.schema.cells import has_numbers, text_of
+from rindices.schema.fields import Roster
 
 __all__ = ["Timeline", "first_visits", "read_timeline", "years_since_first"]
 
