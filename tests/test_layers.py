@@ -21,7 +21,8 @@ MAY_IMPORT = {
     "settings": ["errors"],
     "plots": [],
     "report": ["plots", "files"],
-    "cohort": ["settings", "files"],
+    "schema": ["errors"],
+    "cohort": ["settings", "files", "schema"],
     "simulate": ["files"],
     "baselines": ["errors"],
     "analysis": ["errors"],
@@ -134,7 +135,9 @@ def test_engine_knows_jax_optax_and_numpy_only(path):
     assert roots - sys.stdlib_module_names - {"rindices"} <= ENGINE_LIBRARIES
 
 
-@pytest.mark.parametrize("module", ["rindices", "rindices.cohort", "rindices.settings", "rindices.cli"])
+@pytest.mark.parametrize(
+    "module", ["rindices", "rindices.cohort", "rindices.schema.contract", "rindices.settings", "rindices.cli"]
+)
 def test_light_modules_load_neither_jax_nor_scikit_learn(module):
     if find_spec(module) is None:
         pytest.skip(f"there is no {module}")
