@@ -16,7 +16,6 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rindices.cohort.contract import Contract
 from rindices.core import devices, inference
 from rindices.judging.selection import Judged, Selected, consensus, sweep
 from rindices.judging.study import Study
@@ -26,6 +25,7 @@ from rindices.model.inputs import check_groups, check_residuals, check_roles, co
 from rindices.model.maps import map_table, spread_of
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.design import TOO_UNCERTAIN, design_of, uncertainty_in_words
+from rindices.schema.contract import Contract
 from rindices.settings import Correction, Preset, adjusted, get_preset
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store

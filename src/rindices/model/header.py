@@ -9,9 +9,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from rindices.cohort.contract import Contract
 from rindices.cohort.json_checks import known_numbers_from, numbers_from, texts_from
 from rindices.judging.agreement import Agreement
+from rindices.schema.contract import Contract
 from rindices.settings import Correction, Preset, get_preset, preset_from_json, preset_to_json
 
 # Fitted attributes that are stored as they are, and their kinds.

@@ -3,10 +3,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from pydantic import ValidationError
 
 from rindices.cohort import check_people, make_cohort, read_people
-from rindices.cohort.contract import Contract, CovariateSpec
 from rindices.errors import InputError
+from rindices.schema.contract import Contract, CovariateSpec
+from tests.schema.contracts import contract_of
 
 REGIONS = ["lHip", "rHip", "lAmy", "rAmy", "lEnt"]
 
@@ -29,7 +31,7 @@ def contract():
     cohort = make_cohort(
         training(), id="subject", diagnosis="dx", patients="AD", covariates="age,sex,centre", exclude="iq"
     )
-    return Contract.from_cohort(cohort, id_column="subject", diagnosis_column="dx")
+    return contract_of(cohort, id_column="subject", diagnosis_column="dx")
 
 
 def people(n=8):
@@ -90,10 +92,8 @@ def test_json_brings_the_contract_back(contract):
     ],
 )
 def test_nonsense_json_is_refused(contract, change):
-    with pytest.raises(ValueError, match=r"Contract|CovariateSpec|contract|should hold"):
+    with pytest.raises(ValidationError):
         Contract.from_json(contract.to_json() | change)
-    with pytest.raises(ValueError, match="expected the entries"):
-        Contract.from_json([])
 
 
 def test_good_people_pass_in_the_order_of_the_model(contract):
@@ -231,14 +231,12 @@ def sited():
         visit="wave",
         clinical="iq",
     )
-    return Contract.from_cohort(cohort, id_column="subject", diagnosis_column="dx", visit_column="wave")
+    return contract_of(cohort, id_column="subject", diagnosis_column="dx", visit_column="wave")
 
 
 def test_contracts_of_earlier_versions_are_read(contract):
     old = {name: value for name, value in contract.to_json().items() if name not in ("site_column", "visit_column")}
     assert Contract.from_json(old) == contract
-    with pytest.raises(ValueError, match="expected the entries"):
-        Contract.from_json({name: value for name, value in old.items() if name != "unit"})
 
 
 def test_site_and_visit_are_remembered():
@@ -266,7 +264,7 @@ def test_people_of_new_sites_pass_only_if_asked():
 
 def contract_with_sex():
     cohort = make_cohort(training(), id="subject", diagnosis="dx", patients="AD", covariates="sex", exclude="iq")
-    return Contract.from_cohort(cohort, id_column="subject", diagnosis_column="dx")
+    return contract_of(cohort, id_column="subject", diagnosis_column="dx")
 
 
 def test_new_people_may_have_visits_and_clinical_scores(contract, tmp_path):
