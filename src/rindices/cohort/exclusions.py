@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from rindices.cohort.groups import MIN_PEOPLE
 from rindices.errors import InputError, counted, listed, setting, shown
-from rindices.schema.fields import MIN_SITE_CONTROLS, Roster, Seen
+from rindices.schema.fields import MIN_SITE_CONTROLS, Observed, Roster
 
 __all__ = ["Record", "find_outliers", "leave_out_outliers", "leave_out_small_sites", "refuse_own_sites"]
 
@@ -65,16 +66,15 @@ class Record:
         for row, cells in found.items():
             self.note(row, listed(cells, 5))
 
-    def leave_out_incomplete(self, seen: Seen, columns: Sequence[str], kind: str) -> None:
-        """Leave out who has missing cells in these columns."""
-        if seen.missing.any():
+    def leave_out_incomplete(self, found: Observed, regions: Sequence[str]) -> None:
+        """Leave out who has missing or impossible values in covariates or regions."""
+        parts = [("covariate", [name], seen) for name, seen in found.covariates.items()]
+        parts.append(("region", list(regions), found.regions))
+        for kind, columns, seen in parts:
             self._note_cells(seen.missing, columns, ["is missing"] * int(seen.missing.sum()))
             self.leave_out(seen.missing.any(axis=1), f"missing {kind}")
-
-    def leave_out_impossible(self, seen: Seen, columns: Sequence[str]) -> None:
-        """Leave out who has impossible values in these columns."""
-        if seen.impossible.any():
-            values = seen.values.reshape(seen.impossible.shape)[seen.impossible]
+        for _, columns, seen in parts:
+            values = seen.values[seen.impossible].tolist()
             self._note_cells(seen.impossible, columns, [f"= {shown(float(value))} is impossible" for value in values])
             self.leave_out(seen.impossible.any(axis=1), IMPOSSIBLE)
 
@@ -110,8 +110,8 @@ def leave_out_outliers(
         return []
     people = counted(len(notes), "person lies", "people lie")
     return [  # warnings are kept, so nobody's values are in them
-        f"{people} far from everybody else, which may be errors: row {listed(roster.rows[who], 10)}. What is unusual is in "
-        f"the column flags of people.csv. Look at them, or leave them out with {setting('drop_outliers', True)}."
+        f"{people} far from everybody else, which may be errors: row {listed(roster.rows[who], 10)}. What is unusual "
+        f"is in the column flags of people.csv. Look at them, or leave them out with {setting('drop_outliers', True)}."
     ]
 
 
@@ -123,8 +123,8 @@ def refuse_own_sites(sites: pd.Series) -> None:
             f"Column {str(sites.name)!r} cannot be the site: it has {n_sites} different values for "
             f"{counted(len(sites), 'person', 'people')}, so that many would have a site of their own "
             f"(such as {listed(sites.dropna().unique()[:3])}).\n"
-            f"Name the column of the site with {setting('site')}; if it is the right one, leave out people of small sites "
-            f"with {setting('small_sites', 'drop')}."
+            f"Name the column of the site with {setting('site')}; if it is the right one, leave out people of small "
+            f"sites with {setting('small_sites', 'drop')}."
         )
 
 
@@ -144,8 +144,8 @@ def leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[np
     raise InputError(
         f"Every site needs at least {MIN_SITE_CONTROLS} controls for its shift to be told from disease, but "
         f"{counted(len(small), 'site has', 'sites have')} fewer (column {str(sites.name)!r}): {which}.\n"
-        f"Leave these people out with {setting('small_sites', 'drop')}, merge sites that share a scanner, or do without "
-        f"{setting('site')}."
+        f"Leave these people out with {setting('small_sites', 'drop')}, merge sites that share a scanner, or do "
+        f"without {setting('site')}."
     )
 
 
@@ -189,73 +189,51 @@ def find_outliers(
     # Half of a size is as far away as twice the size: otherwise a size much too small would look like little.
     deviation[:, sizes] /= np.minimum(ratio, 1.0)
     distance = np.sqrt(np.mean(deviation**2, axis=1))
-    notes: dict[int, list[str]] = {}
-    limit = np.exp(_upper_limits(np.log(np.maximum(distance, 1e-9)), group))
-    for position in np.flatnonzero(distance > limit).tolist():
+    notes: defaultdict[int, list[str]] = defaultdict(list)
+    logarithm = np.log(np.maximum(distance, 1e-9))
+    _, limit = _usual_range(logarithm, group, _FAR_PERSON, _SMALLEST_SPREAD)
+    for position in np.flatnonzero(logarithm > limit).tolist():
         most = int(np.argmax(deviation[position]))
-        notes.setdefault(position, []).append(
-            f"distance {distance[position]:.2f}, usual is below {limit[position]:.2f}, "
+        notes[position].append(
+            f"distance {distance[position]:.2f}, usual is below {np.exp(limit[position]):.2f}, "
             f"most in {regions[most]} = {shown(float(block[position, most]))}"
         )
-    if sizes.mean() > 0.5:
-        for position, text in _unusual_size(np.log(ratio).mean(axis=1), group):
-            notes.setdefault(position, []).append(text)
-    for position, text in _far_cells(block, regions):
-        notes.setdefault(position, []).append(text)
+    if sizes.mean() > 0.5:  # all regions together too small or too large
+        size = np.log(ratio).mean(axis=1)
+        low, high = _usual_range(size, group, _FAR_SIZE, 0.0)
+        for position in np.flatnonzero((size < low) | (size > high)).tolist():
+            percent = 100 * np.expm1(size[position])
+            larger = "larger" if percent > 0 else "smaller"
+            notes[position].append(f"regions {abs(percent):.0f} % {larger} than usual throughout")
+    centre, spread = _centre_and_spread(block)
+    far = np.abs(block - centre) > _FAR_CELL * spread
+    for position in np.flatnonzero(far.any(axis=1)).tolist():
+        cells = [
+            f"{regions[place]} = {shown(float(block[position, place]))}" for place in np.flatnonzero(far[position])
+        ]
+        notes[position].append(f"{listed(cells, 3)} beyond {_FAR_CELL:.0f} robust sd")
     return distance, {position: "; ".join(notes[position]) for position in sorted(notes)}
 
 
-def _centre_and_spread(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return median and robust sd of each column; where that is 0, infinity."""
-    centre = np.median(values, axis=0)
-    spread = 1.4826 * np.median(np.abs(values - centre), axis=0)
-    return centre, np.where(spread > 0, spread, np.inf)
-
-
-def _reference_groups(group: NDArray[np.object_]) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Return pairs of masks: who is compared, and with whom besides the controls."""
-    pairs = []
+def _usual_range(
+    values: NDArray[np.float64], group: NDArray[np.object_], width: float, smallest: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the limits beyond which each person is unusual among controls and in their own group, if it is large."""
+    low, high = np.full(len(values), np.inf), np.full(len(values), -np.inf)
     for name in ("control", "patient", "other"):
         members = group == name
-        pairs.append((members, members if members.sum() >= MIN_PEOPLE else group == "control"))
-    return pairs
+        if members.sum() >= MIN_PEOPLE or name == "control":
+            centre, spread = _centre_and_spread(values[members][:, None], smallest)
+            who = slice(None) if name == "control" else members
+            low[who] = np.minimum(low[who], centre - width * spread)
+            high[who] = np.maximum(high[who], centre + width * spread)
+    return low, high
 
 
-def _upper_limits(values: NDArray[np.float64], group: NDArray[np.object_]) -> NDArray[np.float64]:
-    """Return for each person the value above which one is unusual among controls and in one's own group."""
-
-    def limit(members: NDArray[np.bool_]) -> float:
-        centre = float(np.median(values[members]))
-        spread = 1.4826 * float(np.median(np.abs(values[members] - centre)))
-        return centre + _FAR_PERSON * max(spread, _SMALLEST_SPREAD)
-
-    of_controls = limit(group == "control")
-    limits = np.full(len(values), of_controls)
-    for members, others in _reference_groups(group):
-        limits[members] = max(of_controls, limit(others))
-    return limits
-
-
-def _unusual_size(log_size: NDArray[np.float64], group: NDArray[np.object_]) -> list[tuple[int, str]]:
-    """Find people all of whose regions together are too small or too large."""
-    unusual = np.ones(len(log_size), dtype=bool)
-    controls = group == "control"
-    for members, others in _reference_groups(group):
-        for reference in (controls, others):
-            centre, spread = _centre_and_spread(log_size[reference][:, None])
-            unusual[members] &= np.abs(log_size[members] - centre[0]) > _FAR_SIZE * spread[0]
-    percents = 100 * np.expm1(log_size)
-    return [
-        (position, f"regions {abs(percent):.0f} % {'larger' if percent > 0 else 'smaller'} than usual throughout")
-        for position, percent in enumerate(percents.tolist())
-        if unusual[position]
-    ]
-
-
-def _far_cells(block: NDArray[np.float64], regions: Sequence[str]) -> list[tuple[int, str]]:
-    centre, spread = _centre_and_spread(block)
-    rows, columns = np.nonzero(np.abs(block - centre) > _FAR_CELL * spread)
-    cells: dict[int, list[str]] = {}
-    for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
-        cells.setdefault(row, []).append(f"{regions[column]} = {shown(float(block[row, column]))}")
-    return [(row, f"{listed(texts, 3)} beyond {_FAR_CELL:.0f} robust sd") for row, texts in cells.items()]
+def _centre_and_spread(
+    values: NDArray[np.float64], smallest: float = 0.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return median and robust sd of each column; where that is 0, infinity."""
+    centre = np.median(values, axis=0)
+    spread = np.maximum(1.4826 * np.median(np.abs(values - centre), axis=0), smallest)
+    return centre, np.where(spread > 0, spread, np.inf)

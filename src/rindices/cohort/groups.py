@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,8 @@ __all__ = [
     "check_group_sizes",
     "groups_of",
     "label_text",
-    "warn_of_others",
+    "other_warnings",
+    "usual_controls",
 ]
 
 NO_LABEL = "n/a"
@@ -141,8 +142,9 @@ def _asked(labels: Labels, counts: dict[str, int], name: str, where: str) -> tup
     for label in wanted:
         if label not in counts or label == NO_LABEL:
             raise InputError(
-                f"The label {label!r} (from {setting(name)}) does not occur in {where}.{did_you_mean(label, list(counts))}\n"
-                f"Labels found: {_with_counts(counts)}.\nWrite it as in the table, or leave it out of {setting(name)}."
+                f"The label {label!r} (from {setting(name)}) does not occur in {where}."
+                f"{did_you_mean(label, list(counts))}\nLabels found: {_with_counts(counts)}.\n"
+                f"Write it as in the table, or leave it out of {setting(name)}."
             )
     return tuple(wanted)
 
@@ -191,15 +193,21 @@ def check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], left_out:
             )
 
 
+def usual_controls(levels: Mapping[str, str] | None) -> str | None:
+    """Return the one code of a data dictionary that means controls; None where several or none do."""
+    codes = [code for code, meaning in (levels or {}).items() if meaning.casefold() in CONTROL_NAMES]
+    return codes[0] if len(codes) == 1 else None
+
+
 def _with_counts(counts: dict[str, int]) -> str:
     return listed((f"{'no label' if label == NO_LABEL else label} ({number})" for label, number in counts.items()), 12)
 
 
-def warn_of_others(diagnosis: pd.Series, group: pd.Series) -> tuple[str, ...]:
+def other_warnings(diagnosis: pd.Series, group: pd.Series) -> list[str]:
     """Return a sentence on the people who are neither control nor patient."""
     others = diagnosis[(group == "other").to_numpy()].value_counts()
     if not len(others):
-        return ()
+        return []
     total, labels = int(others.sum()), {str(label): int(number) for label, number in others.items()}
     people = f"{counted(total, 'person', 'people')} {'is' if total == 1 else 'are'} neither control nor patient"
-    return (f"{people} and {'is' if total == 1 else 'are'} scored but not learned from: {_with_counts(labels)}.",)
+    return [f"{people} and {'is' if total == 1 else 'are'} scored but not learned from: {_with_counts(labels)}."]

@@ -1,4 +1,4 @@
-"""A checked cohort of controls, patients and others."""
+"""Checked people: a cohort of controls, patients and others, and new people for a model."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.errors import counted, listed
+from rindices.settings import TableSettings
 
-__all__ = ["Cohort"]
+__all__ = ["Cohort", "People"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,6 +55,10 @@ class Cohort:
         Unit of the regions, where a data dictionary tells.
     background
         Covariates, and columns such as age, sex and site that are not covariates: what the groups should not differ in.
+    doi
+        Identifier of the BIDS dataset that it came from, if it tells one.
+    settings
+        Which columns are what: as asked for, with the names of all covariates, scores and regions.
 
     Examples
     --------
@@ -84,6 +89,8 @@ class Cohort:
     site: pd.Series | None = None
     unit: str | None = None
     background: pd.DataFrame = field(default_factory=pd.DataFrame)
+    doi: str | None = None
+    settings: TableSettings = field(default_factory=TableSettings)
 
     @property
     def n_controls(self) -> int:
@@ -119,3 +126,44 @@ class Cohort:
         groups += f", {counted(self.n_later, 'later visit')}" if self.n_later else ""
         names = listed(self.covariates.columns) or "none"
         return f"Cohort({groups}; {counted(self.features.shape[1], 'region')}; covariates: {names})"
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """New people, checked: all tables and series have the participants' ids as index, which repeat with visits.
+
+    Attributes
+    ----------
+    features
+        People × regions in the model's order, float64.
+    covariates
+        Numbers as float64, categories as text.
+    diagnosis
+        Labels, ``n/a`` where missing.
+    group
+        ``control`` or ``patient`` by the training table's labels, otherwise ``other``; see `groups.groups_of`.
+    flags
+        ``""``, or what lies outside the training range, or that the site is unknown.
+    clinical
+        Clinical scores: numbers as float64, categories as text, gaps as NaN.
+    visit
+        The visit as in the table; None without visits.
+    years, first_visit
+        Time since the person's first visit where it can be told, and whether this is it; None without visits.
+    left_out
+        Who is not among them, and why: the rows of a `rindices.cohort.exclusions.Record` that are not used.
+    notes
+        Sentences for the user on who is left out, or was not found in joined tables. They name nobody.
+    """
+
+    features: pd.DataFrame
+    covariates: pd.DataFrame
+    diagnosis: pd.Series
+    group: pd.Series
+    flags: pd.Series
+    clinical: pd.DataFrame
+    visit: pd.Series | None = None
+    years: pd.Series | None = None
+    first_visit: NDArray[np.bool_] | None = None
+    left_out: pd.DataFrame = field(default_factory=pd.DataFrame)
+    notes: tuple[str, ...] = ()

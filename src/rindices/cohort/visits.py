@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.errors import InputError, counted
-from rindices.schema.cells import has_numbers, text_of
+from rindices.schema.cells import has_numbers, numbers_of, text_of
 from rindices.schema.fields import Roster
 
 __all__ = ["Timeline", "first_visits", "read_timeline", "years_since_first"]
@@ -124,7 +124,7 @@ def first_visits(ids: pd.Index, rank: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def years_since_first(
-    ids: pd.Index, timeline: Timeline, age: NDArray[np.float64] | None, column: str
+    ids: pd.Index, timeline: Timeline, table: pd.DataFrame, column: str
 ) -> tuple[NDArray[np.float64] | None, tuple[str, ...]]:
     """Return the years since each person's first visit, NaN where unknown, and warnings.
 
@@ -133,7 +133,7 @@ def years_since_first(
     Examples
     --------
     >>> line = Timeline(np.array([1.0, 2.0]), None, exact=False)
-    >>> years_since_first(pd.Index(["a", "a"]), line, np.array([61.0, 62.5]), "visit")[0].tolist()
+    >>> years_since_first(pd.Index(["a", "a"]), line, pd.DataFrame({"age": [61.0, 62.5]}), "visit")[0].tolist()
     [0.0, 1.5]
     """
     several = ids.duplicated(keep=False)
@@ -141,7 +141,9 @@ def years_since_first(
         return np.zeros(len(ids)), ()
     if timeline.exact and timeline.years is not None:
         return _since_first(ids, timeline.rank, timeline.years), ()
-    if age is not None:
+    ages = [numbers_of(table[name]) for name in table if str(name).casefold() == "age"]
+    if ages and np.isfinite(ages[0]).any():
+        age = ages[0]
         grows = _growing(ids, timeline.rank, age)
         # Only people with several visits can tell.
         if np.mean(grows[several & first_visits(ids, timeline.rank)]) >= _ENOUGH_GROW:

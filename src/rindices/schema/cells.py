@@ -31,16 +31,12 @@ LARGEST = 1e15  # no measure of a brain or a person exceeds it in any unit; squa
 _MOST_LEVELS = 6  # of a category whose names look like numbers: <65 and >=65, 3 mm, the genotypes 3,3 and 3,4
 _CODE = r"[+-]?0\d+"  # 007 is a name, not a number
 
-_GAPS = "'\u2019 \u00a0\u2007\u2009\u202f"  # that people put between thousands
-_THOUSANDS = re.compile(rf"[+-]?\d{{1,3}}(?:[,{_GAPS}]\d{{3}})+(?:\.\d+)?")
-_EUROPEAN = re.compile(rf"[+-]?\d{{1,3}}(?:(?:[.{_GAPS}]\d{{3}})+,\d+|(?:\.\d{{3}}){{2,}})")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
-_UNITS = "%|[mcµμ]m[23²³]?|[mcdµμ]?[lL]|cc|k?g|y|yrs?|years?"
-_WITH_UNIT = re.compile(rf"({_THOUSANDS.pattern}|{_EUROPEAN.pattern}|[+-]?\d+(?:[.,]\d+)?)\s*(?:{_UNITS})")
-_NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?")
-# Digits first, and no more than a word behind them; dates and codes such as 007 or 011_S_0002 are something else.
-_LIKE_NUMBER = rf"(?!0\d)[<>\u2264\u2265]?=?[+\-\u2212~]?\s*\d[\d.,{_GAPS}]*(?:[^\d\s]{{0,8}}|[\u00b1(][\d., ]+\)?)"
-_SPELLED = re.compile("|".join((_NUMBER.pattern, _THOUSANDS.pattern, _EUROPEAN.pattern, _WITH_UNIT.pattern)))
+# A number as people write it for people: with a limit, separators of thousands, a decimal comma, a unit or an error.
+# Dates, times, and codes such as 007 or 011_S_0002 are something else.
+_LIKE_NUMBER = re.compile(
+    r"(?!0\d)[<>\u2264\u2265]?=?[+\-\u2212~]?\s*\d[\d.,'\u2019\s]*(?:[^\d\s.,/:_-]\S{0,7}|[\u00b1(][\d., ]+\)?)?"
+)
 _DATE = re.compile(r"\d{1,4}[./]\d{1,2}[./]\d{1,4}")
 _NO_VALUE = frozenset({"?", "-", "--", "missing", "unknown", "not available", "nd", "n.d.", "none", "not done"})
 
@@ -158,14 +154,10 @@ def meant_as_numbers(column: pd.Series) -> bool:
     (True, False)
     """
     cells = column.dropna().astype(str)
-    levels = cells.nunique()
     if share_of_numbers(column) >= MOSTLY_NUMBERS:
-        return True
-    if levels <= _MOST_LEVELS or cells.str.fullmatch(_CODE).any():
-        return False
-    like = cells.map(lambda cell: bool(_SPELLED.fullmatch(cell) or re.fullmatch(_LIKE_NUMBER, cell)))
-    dates = cells.map(lambda cell: bool(_DATE.fullmatch(cell)))
-    return bool((like & ~dates).mean() >= MOSTLY_NUMBERS)
+        return not cells.str.fullmatch(_CODE).any()
+    like = cells.map(lambda cell: bool(_LIKE_NUMBER.fullmatch(cell)) and not _DATE.fullmatch(cell))
+    return bool(cells.nunique() > _MOST_LEVELS and like.mean() >= MOSTLY_NUMBERS)
 
 
 def spelling_hint(text: str) -> str:
@@ -173,28 +165,12 @@ def spelling_hint(text: str) -> str:
 
     Examples
     --------
-    >>> spelling_hint("12,345.6")
-    'Write numbers without separators of thousands: 12345.6.'
-    >>> spelling_hint("3.4 mL"), spelling_hint("low")
-    ('Write the number alone, without its unit: 3.4.', '')
+    >>> spelling_hint("3.4 mL")
+    'Write numbers with digits and a decimal point only, without units or separators of thousands.'
+    >>> spelling_hint("?"), spelling_hint("low")
+    ('Where a value is missing, leave the cell empty.', '')
     """
-    if _THOUSANDS.fullmatch(text) or _EUROPEAN.fullmatch(text):
-        one_comma = text.count(",") == 1 and "." not in text and _THOUSANDS.fullmatch(text)
-        either = f" ({text.replace(',', '.')} if the comma stands before decimals)" if one_comma else ""
-        return f"Write numbers without separators of thousands: {_plain(text)}{either}."
-    if _DECIMAL_COMMA.fullmatch(text):
-        return f"Write decimals with a point: {text.replace(',', '.')}."
-    if unit := _WITH_UNIT.fullmatch(text):
-        return f"Write the number alone, without its unit: {_plain(unit[1])}."
-    if text.casefold() in _NO_VALUE or text.startswith("#"):
-        return "Where a value is missing, leave the cell empty."
-    return ""
-
-
-def _plain(number: str) -> str:
-    """Return a number without separators of thousands, and with a decimal point."""
-    if _THOUSANDS.fullmatch(number):
-        return re.sub(rf"[,{_GAPS}]", "", number)
-    if _EUROPEAN.fullmatch(number):
-        number = re.sub(rf"[.{_GAPS}]", "", number)
-    return number.replace(",", ".")
+    if _LIKE_NUMBER.fullmatch(text):
+        return "Write numbers with digits and a decimal point only, without units or separators of thousands."
+    missing = text.casefold() in _NO_VALUE or text.startswith("#")
+    return "Where a value is missing, leave the cell empty." if missing else ""

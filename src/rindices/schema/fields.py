@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
-from rindices.errors import InputError, Problem, counted, did_you_mean, listed, setting, shown
+from rindices.errors import InputError, Problem, counted, did_you_mean, listed, refusal, setting, shown
 from rindices.schema.cells import (
     has_numbers,
     meant_as_numbers,
@@ -37,8 +38,11 @@ from rindices.schema.plausible import (
 __all__ = [
     "MIN_REGIONS",
     "MIN_SITE_CONTROLS",
+    "Absent",
     "CovariateField",
+    "FieldSet",
     "IdField",
+    "Observed",
     "RegionField",
     "Roster",
     "ScoreField",
@@ -52,9 +56,10 @@ MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
 _ALWAYS_CATEGORIES = frozenset({"site", "scanner"})
 _MOST_LINES = 2  # of columns with text
 _MOST_CELLS = 6  # that are told one by one
-_MOST_VALUES = 2_000_000  # that are kept to find medians
+_MOST_VALUES = 100  # of a column, that are looked at to tell them
+_ENOUGH_FOR_MEDIANS = 2_000_000  # numbers
 _A_ROW = 0.5  # a header with a larger share of numbers is a row of values
-_FILL_IN, _CORRECT = "fill in the cells", "correct the cells"
+_CORRECT = "correct the cells"
 
 
 class Roster(NamedTuple):
@@ -160,6 +165,7 @@ class _Tally:
             rows, name = np.flatnonzero(bad[:, position]).tolist(), columns[position]
             self.counts[name] += len(rows)
             self.first.setdefault(name, (roster.at(rows[0]), value(rows[0], position)))
+            self.values.update(dict.fromkeys(value(row, position) for row in rows[:_MOST_VALUES]))
             for row in rows[: _MOST_CELLS - len(self.cells)]:
                 self.cells.append(f"{name} = {value(row, position)} in {roster.at(row)}")
         empty = np.flatnonzero(bad.all(axis=1)) if bad.shape[1] > 1 else ()
@@ -210,20 +216,23 @@ class NumberField:
                 text[:, position] = np.isnan(block[:, position]) & text_of(batch[name]).notna().to_numpy()
         missing = np.isnan(block) & ~text
         impossible = self._judge(block, block if self._reference is None else self._reference)
-        for tally, marked in ((self.text, text), (self.missing, missing)):
-            tally.add(marked, self.columns, roster, lambda row, position: str(batch[self.columns[position]].iloc[row]))
-        self.impossible.add(impossible, self.columns, roster, lambda row, position: shown(float(block[row, position])))
-        for row, position in np.argwhere(impossible).tolist():
-            value = float(block[row, position])
-            self.impossible.reasons[self._why(self.columns[position], value)] = None
-            self.impossible.values[shown(value)] = None
+
+        def written(row: int, position: int) -> str:
+            return str(batch[self.columns[position]].iloc[row])
+
+        self.text.add(text, self.columns, roster, written)
+        self.missing.add(missing, self.columns, roster, written)
+        self.impossible.add(impossible, self.columns, roster, lambda row, column: shown(float(block[row, column])))
+        for row, position in np.argwhere(impossible)[:_MOST_VALUES].tolist():
+            self.impossible.reasons[self._why(self.columns[position], float(block[row, position]))] = None
         return Seen(block, missing, impossible)
 
     def problems(self, *, drop: bool = False) -> list[Problem]:
         """Say what is wrong; with ``drop`` people with gaps and impossible values are left out by whoever asks."""
-        return self._text_problems() + ([] if drop else self._gap_problems())
+        return self.text_problems() + ([] if drop else self._gap_problems())
 
-    def _text_problems(self) -> list[Problem]:
+    def text_problems(self) -> list[Problem]:
+        """Say where there is text among the numbers."""
         names = [name for name in self.columns if name in self.text.counts]
         if not names:
             return []
@@ -242,30 +251,26 @@ class NumberField:
 
     def _gap_problems(self) -> list[Problem]:
         found, leave = [], f"leave these people out with {setting('drop_missing', True)}"
-        counts = {name: self.missing.counts[name] for name in self.columns if name in self.missing.counts}
-        if counts:
-            names = listed(f"{name} ({counted(number, 'person', 'people')})" for name, number in counts.items())
-            first = next(iter(counts))
+        if gaps := {name: self.missing.counts[name] for name in self.columns if name in self.missing.counts}:
+            names = listed(f"{name} ({counted(number, 'person', 'people')})" for name, number in gaps.items())
+            first = next(iter(gaps))
             text = (
-                f"Missing values in {counted(len(counts), f'{self.kind} column')}: {names}. "
+                f"Missing values in {counted(len(gaps), f'{self.kind} column')}: {names}. "
                 f"The first is in column {first!r}, {self.missing.first[first][0]}."
             )
-            if self.missing.empty_row and self.kind == "region":
-                text += f" There is no region at all in {self.missing.empty_row}: is it a note below the table?"
-            found.append(Problem(text, (_FILL_IN, leave), tuple(counts)))
+            if self.missing.empty_row:
+                text += f" There is no {self.kind} at all in {self.missing.empty_row}: is it a note below the table?"
+            found.append(Problem(text, ("fill in the cells", leave), tuple(gaps)))
         if odd := self.impossible.counts:
-            more = (
-                f" and {odd.total() - len(self.impossible.cells)} more"
-                if odd.total() > len(self.impossible.cells)
-                else ""
-            )
+            rest = odd.total() - len(self.impossible.cells)
+            more = f" and {rest} more" if rest else ""
             text = (
                 f"Impossible values in {counted(len(odd), 'column')} ({counted(odd.total(), 'cell')}): "
                 f"{', '.join(self.impossible.cells)}{more}.\nThey are {', or '.join(self.impossible.reasons)}. "
                 "Are they codes for missing values?"
             )
             codes = setting("missing", [*self.impossible.values][:3])
-            found.append(Problem(text, (_CORRECT, f"name codes with {codes}", leave), tuple(odd)))
+            found.append(Problem(text, (_CORRECT, f"name the codes with {codes}", leave), tuple(odd)))
         return found
 
 
@@ -286,20 +291,17 @@ class RegionField(NumberField):
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the regions of some rows."""
         seen = super().observe(batch, roster)
-        if self._reference is not None and sum(map(np.size, self._kept)) < _MOST_VALUES:
-            self._kept.append(seen.values)
+        if self._reference is not None and sum(map(np.size, self._kept)) < _ENOUGH_FOR_MEDIANS:
+            self._kept.append(seen.values[~np.isnan(seen.values).any(axis=1)])
         return seen
 
     def problems(self, *, drop: bool = False) -> list[Problem]:
         """Say what is wrong with cells, or else with units, which the first people of a long table tell."""
         found = super().problems(drop=drop)
-        if found or not self._kept or self._reference is None:
+        if found or self._reference is None or not sum(map(np.size, self._kept)):
             return found
         people = np.concatenate(self._kept)
-        known = people[~np.isnan(people).any(axis=1)]
-        if not len(known):
-            return []
-        return unit_problems(np.median(known, axis=0), len(known), self.columns, self._reference, self._unit)
+        return unit_problems(np.median(people, axis=0), len(people), self.columns, self._reference, self._unit)
 
 
 class CovariateField:
@@ -336,58 +338,43 @@ class CovariateField:
     ) -> None:
         self.name, self._spec, self._remedy = name, spec, remedy
         self._is_category: bool | None = is_category or name.casefold() in _ALWAYS_CATEGORIES or None
-        known: Sequence[float | str] | None = None
+        self._known: tuple[str, ...] | tuple[float, ...] | None = None
+        reference = None
         if spec is not None:
-            self._is_category = spec.categories is not None
-            known = spec.categories or spec.codes
-        self._known = None if strangers else known
-        reference = None if spec is None or spec.minimum is None else np.array([[spec.minimum], [spec.maximum]])
-        self._numbers = NumberField(
-            [name],
-            "covariate",
-            lambda block, others: self._impossible(block[:, 0], others[:, 0], is_divisor)[:, None],
-            reference,
-            lambda column, value: reason(column, value, is_divisor=is_divisor),
-            decimal_comma=decimal_comma,
-        )
-        self._unknown, self._values, self._spellings = _Tally(), dict[object, None](), list[Problem]()
-        self._extent: tuple[float, float] = (np.inf, -np.inf)
-        self._n_known = 0
+            self._is_category, self._known = (
+                spec.categories is not None,
+                None if strangers else spec.categories or spec.codes,
+            )
+            reference = None if spec.minimum is None else np.array([[spec.minimum], [spec.maximum]])
+        has_codes = spec is not None and spec.codes is not None
 
-    def _impossible(
-        self, values: NDArray[np.float64], others: NDArray[np.float64], is_divisor: bool
-    ) -> NDArray[np.bool_]:
-        if self._spec is not None and self._spec.codes is not None:
-            return np.zeros(len(values), dtype=bool)
-        return impossible_covariate(self.name, values, others, is_divisor=is_divisor)
+        def impossible(block: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
+            marked = impossible_covariate(name, block[:, 0], others[:, 0], is_divisor=is_divisor)
+            return marked[:, None] & (not has_codes)
+
+        why = partial(reason, is_divisor=is_divisor)
+        self._cells = NumberField([name], "covariate", impossible, reference, why, decimal_comma=decimal_comma)
+        self._unknown, self._spellings = _Tally(), list[Problem]()
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the covariate in some rows: numbers, or categories as text."""
         column = batch[self.name]
         if self._is_category is None:  # learned from the first rows, which are all of a training table
             self._is_category = not has_numbers(column) and not meant_as_numbers(text_of(column))
-        if not self._is_category:
-            seen = self._numbers.observe(batch, roster)
-            known = seen.values[~np.isnan(seen.values)]
-            self._n_known += len(known)
-            if len(known):
-                self._extent = min(self._extent[0], known.min()), max(self._extent[1], known.max())
-            self._look_for_strangers(pd.Series(seen.values[:, 0]), roster)
-            return Seen(seen.values[:, 0], seen.missing, seen.impossible)
-        text = text_of(column).reset_index(drop=True)
-        missing = text.isna().to_numpy()[:, None]
-        self._numbers.missing.add(missing, [self.name], roster, lambda *_: "")
-        self._look_for_strangers(text, roster)
-        if self._spec is None:
-            self._look_for_spellings(text, roster)
-        return Seen(text.to_numpy(), missing, np.zeros(missing.shape, dtype=bool))
-
-    def _look_for_strangers(self, values: pd.Series, roster: Roster) -> None:
-        for value in values.dropna().unique()[:20]:
-            self._values[value] = None
+        if self._is_category:
+            text = text_of(column)
+            missing = text.isna().to_numpy()[:, None]
+            self._cells.missing.add(missing, [self.name], roster, lambda *_: "")
+            seen = Seen(text.to_numpy()[:, None], missing, np.zeros(missing.shape, dtype=bool))
+            if self._spec is None:
+                self._look_for_spellings(text, roster)
+        else:
+            seen = self._cells.observe(batch, roster)
         if self._known is not None:
-            bad = (values.notna() & ~values.isin(list(self._known))).to_numpy()
-            self._unknown.add(bad[:, None], [self.name], roster, lambda row, _: shown(values.iloc[row]))
+            values = pd.Series(seen.values[:, 0])
+            bad = (values.notna() & ~values.isin(list(self._known))).to_numpy()[:, None]
+            self._unknown.add(bad, [self.name], roster, lambda row, _: shown(values.iloc[row]))
+        return seen
 
     def _look_for_spellings(self, column: pd.Series, roster: Roster) -> None:
         """Find categories that are the same but for capitals and blanks, which would be corrected for one by one."""
@@ -399,74 +386,149 @@ class CovariateField:
                 first = roster.at(int(np.flatnonzero((column == level).to_numpy())[0]))
                 there, here = (counted(int(counts[name]), "person", "people") for name in (same, level))
                 text = (
-                    f"Column {self.name!r} has {same!r} ({there}) and {level!r} ({here}, the first in {first}), which would "
-                    "count as two categories."
+                    f"Column {self.name!r} has {same!r} ({there}) and {level!r} ({here}, the first in {first}), which "
+                    "would count as two categories."
                 )
                 self._spellings.append(Problem(text, (f"write both the same way, such as {same}",)))
 
     def problems(self, *, drop: bool = False) -> list[Problem]:
         """Say what is wrong with it."""
-        if self._spec is not None and self._in_other_unit():
-            (low, high), spec = self._extent, self._spec
-            text = (
-                f"Covariate {self.name!r} was {shown(spec.minimum)} to {shown(spec.maximum)} in training, but is "
-                f"{shown(low)} to {shown(high)} here."
-            )
-            return [Problem(text, ("convert it to the unit of the training table",))]
-        found = [problem._replace(columns=()) for problem in self._numbers.problems(drop=drop)] + self._spellings
-        if found and self._spec is not None and self._spec.minimum is not None and self._numbers.text.counts:
-            spec = self._spec
+        found = [problem._replace(columns=()) for problem in self._cells.problems(drop=drop)] + self._spellings
+        spec = self._spec
+        if (self._cells.text.counts or self._cells.impossible.counts) and found and spec is not None:
             was = (
                 " and ".join(map(shown, spec.codes))
                 if spec.codes
                 else f"{shown(spec.minimum)} to {shown(spec.maximum)}"
             )
             text = f"{found[0].text}\nCovariate {self.name!r} was a number in training ({was})."
-            found[0] = Problem(text, ("code it as in the training table",))
+            found[0] = Problem(text, ("code it as in the training table", *found[0].remedies))
         if self._unknown.counts and not found:
             place, value = self._unknown.first[self.name]
             number = counted(self._unknown.counts[self.name], "person", "people")
             text = (
                 f"Covariate {self.name!r} was coded {listed(map(shown, self._known or ()), 10)} in training, but this "
-                f"table has {listed(sorted(map(shown, self._values)), 10)}.\n"
+                f"table has {listed(sorted(self._unknown.values), 10)}.\n"
                 f"The first unknown value is {value!r} in {place} ({number} in all)."
             )
             found.append(Problem(text, (self._remedy,)))
         return found
 
-    def _in_other_unit(self) -> bool:
-        """Whether nobody has what is possible, nor a code for what is missing, such as 0 or -9."""
-        impossible = self._numbers.impossible.counts[self.name]
-        return bool(impossible and impossible == self._n_known and self._extent[0] > 0)
-
 
 class ScoreField:
-    """A clinical score: a number or a category, gaps allowed. Suspected codes for gaps are gaps until they are named."""
+    """A clinical score: a number or a category, with gaps. A suspected code counts as a gap until it is named."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
-        self._numbers = NumberField([name], "clinical score", lambda block, _: np.isinf(block))
-        self.notes: list[str] = []
+        self.name, self.notes = name, list[str]()
+        self._cells = NumberField([name], "clinical score", lambda block, _: np.isinf(block))
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> NDArray:
         """Return the score in some rows: numbers, or categories as text, with gaps as NaN."""
-        column = batch[self.name]
-        text = text_of(column)
-        if not has_numbers(column) and not column.isna().all() and not meant_as_numbers(text):
+        column, text = batch[self.name], text_of(batch[self.name])
+        if not has_numbers(column) and text.notna().any() and not meant_as_numbers(text):
             return text.to_numpy()
-        values = self._numbers.observe(batch, roster).values[:, 0]
+        values = self._cells.observe(batch, roster).values[:, 0]
         suspects = suspected_codes(values, values)
         for code in np.unique(values[suspects]).tolist():
             people = counted(int((values == code).sum()), "person has", "people have")
-            told = setting("missing", [shown(code)])
             self.notes.append(
-                f"{people} {self.name} = {shown(code)}, which looks like a code for a missing value: not used. Say that "
-                f"it is one with {told}, or leave such cells empty."
+                f"{people} {self.name} = {shown(code)}, which looks like a code for a missing value: not used. If it "
+                f"is one, say so with {setting('missing', [shown(code)])}, or leave such cells empty."
             )
         return np.where(suspects, np.nan, values)
 
     def problems(self) -> list[Problem]:
         """Say what is wrong with it: text among numbers, infinite numbers."""
-        text = self._numbers._text_problems()
-        odd = self._numbers.impossible.cells
-        return text + ([Problem(f"Infinite values: {', '.join(odd)}.", (_CORRECT,))] if odd else [])
+        odd = self._cells.impossible.cells
+        infinite = [Problem(f"Infinite values: {', '.join(odd)}.", (_CORRECT,))] if odd else []
+        return self._cells.text_problems() + infinite
+
+
+class Observed(NamedTuple):
+    """What all fields found in some rows."""
+
+    roster: Roster
+    covariates: dict[str, Seen]
+    regions: Seen
+    scores: dict[str, NDArray]
+
+
+class Absent(NamedTuple):
+    """Whom a joined table does not know.
+
+    Attributes
+    ----------
+    rows
+        True for these rows of the main table.
+    columns
+        What came from the joined table alone, and is missing in these rows.
+    main, source
+        Names of the two tables.
+    """
+
+    rows: NDArray[np.bool_]
+    columns: frozenset[str]
+    main: str
+    source: str
+
+
+class FieldSet:
+    """All fields of a table together.
+
+    Parameters
+    ----------
+    people, covariates, regions, scores
+        The fields.
+    drop
+        Whether people with gaps and impossible values are left out, rather than refused.
+    absent
+        Who has gaps because a joined table does not know them.
+    """
+
+    def __init__(
+        self,
+        people: IdField,
+        covariates: Sequence[CovariateField],
+        regions: RegionField,
+        scores: Sequence[ScoreField],
+        *,
+        drop: bool = False,
+        absent: Sequence[Absent] = (),
+    ) -> None:
+        self.people, self.covariates, self.regions, self.scores = people, covariates, regions, scores
+        self.drop, self._absent, self._unknown = drop, absent, list[Problem]()
+
+    def observe(self, batch: pd.DataFrame) -> Observed:
+        """Look at some rows; without ids nothing else can be told, so these are refused at once."""
+        roster = self.people.observe(batch)
+        if missing := [problem for problem in self.people.problems() if roster.ids.hasnans]:
+            raise refusal(missing)
+        seen = {field.name: field.observe(batch, roster) for field in self.covariates}
+        regions = self.regions.observe(batch, roster)
+        if not self.drop:
+            gaps = np.hstack([found.missing for found in (*seen.values(), regions)])
+            self._look_for_absent(gaps, [*seen, *self.regions.columns], roster)
+        return Observed(roster, seen, regions, {field.name: field.observe(batch, roster) for field in self.scores})
+
+    def _look_for_absent(self, gaps: NDArray[np.bool_], columns: Sequence[str], roster: Roster) -> None:
+        for rows, added, main, source in self._absent:
+            cells = gaps & rows[:, None] & np.array([name in added for name in columns], dtype=bool)
+            who = np.flatnonzero(cells.any(axis=1))
+            if len(who):
+                people = counted(len(who), *(("visit",) if roster.ids.has_duplicates else ("person", "people")))
+                verb, lost = "is" if len(who) == 1 else "are", np.array(columns, dtype=object)[cells.any(axis=0)]
+                first = roster.at(int(who[0]))
+                text = f"{people} of {main} {verb} not in {source} (first: {first}), which has {listed(lost, 4)}."
+                self._unknown.append(Problem(text, (f"add them to {source}",)))
+
+    def problems(self) -> list[Problem]:
+        """Say what is wrong with all rows so far."""
+        cells = [one for field in (*self.covariates, self.regions) for one in field.problems(drop=self.drop)]
+        return (
+            self.people.problems() + self._unknown + cells + [one for field in self.scores for one in field.problems()]
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences for the user."""
+        return [note for field in self.scores for note in field.notes]

@@ -83,9 +83,11 @@ def impossible_covariate(
 
     Examples
     --------
-    >>> age, icv = np.array([61.0, 250.0, -1.0]), np.array([1420.5, 0.0])
-    >>> impossible_covariate("age", age, age).tolist(), impossible_covariate("icv", icv, np.array([1204.1, 1811.9])).tolist()
-    ([False, True, True], [False, True])
+    >>> age = np.array([61.0, 250.0, -1.0])
+    >>> impossible_covariate("age", age, age).tolist()
+    [False, True, True]
+    >>> impossible_covariate("icv", np.array([1420.5, 0.0]), np.array([1204.1, 1811.9])).tolist()
+    [False, True]
     """
     bad, known = (np.abs(values) > LARGEST) | ((values <= 0) & is_divisor), reference[np.isfinite(reference)]
     if not len(known):
@@ -165,7 +167,8 @@ def unit_problems(
     times = f"{10 ** abs(power)} times {'larger' if power > 0 else 'smaller'}"
     found = f"median {shown(float(median[first]))} in training, {shown(float(medians[first]))} here"
     if joint:
-        text = f"The values look {times} than in training ({_unit_guess(power, unit)}).\nFor example {names[first]!r}: {found}."
+        guess = _unit_guess(power, unit)
+        text = f"The values look {times} than in training ({guess}).\nFor example {names[first]!r}: {found}."
         return [Problem(text, ("convert the regions to the unit of the training table",))]
     which = listed(names[position] for position in single)
     text = (

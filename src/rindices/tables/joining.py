@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.cells import spreadsheet_rows, text_of
-from rindices.cohort.dictionary_text import plain_code
-from rindices.errors import InputError, counted, did_you_mean, listed
+from rindices.errors import InputError, counted, did_you_mean, listed, setting
+from rindices.schema.cells import plain_code, spreadsheet_rows, text_of
 
-__all__ = ["absent_from", "join_by_id", "keys_of"]
+__all__ = ["Absent", "absent_from", "join_by_id", "keys_of"]
+
+
+class Absent(NamedTuple):
+    """Whom a joined table does not know.
+
+    Attributes
+    ----------
+    rows
+        True for these rows of the main table.
+    columns
+        What came from the joined table alone, and is missing in these rows.
+    main, source
+        Names of the two tables.
+    """
+
+    rows: NDArray[np.bool_]
+    columns: frozenset[str]
+    main: str
+    source: str
 
 
 def absent_from(
@@ -130,14 +149,13 @@ def _refuse_bad_keys(
     if repeated.any():
         first = there[repeated].iloc[0]
         who = listed(map(repr, first.split("\t")), joiner=" and ")
-        a_visit = visit_column is not None and visit_column in other.columns and len(keys) == 1
-        remedy = (
-            "Keep one row a person. If these are visits, which the main table has too, name their column with --visit."
-        )
-        if a_visit:
-            remedy = f"Tell the visits apart with --visit {visit_column}, or keep one row a person."
-        elif len(keys) > 1:
+        if len(keys) > 1:
             remedy = "Keep one row a person and visit."
+        elif visit_column in other.columns:
+            remedy = f"Tell the visits apart with {setting('visit', visit_column)}, or keep one row a person."
+        else:
+            visits = f"If these are visits, which the main table has too, name their column with {setting('visit')}."
+            remedy = f"Keep one row a person. {visits}"
         raise InputError(
             f"{source} has {who} in rows {listed(rows[(there == first).to_numpy()], joiner=' and ')}, so it cannot be "
             f"joined to the people.\n{remedy}"

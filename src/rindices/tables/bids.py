@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,16 +10,16 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from rindices.cohort.absent import Absent
-from rindices.cohort.cells import text_of
-from rindices.cohort.dictionary import Dictionary, read_dictionary
-from rindices.cohort.joining import absent_from, join_by_id, keys_of
-from rindices.cohort.tables import read_table
-from rindices.cohort.text_rows import KINDS_OF_FILES
-from rindices.cohort.workbooks import file_and_sheet
-from rindices.errors import InputError, did_you_mean, listed
+from rindices.errors import InputError, did_you_mean, listed, setting
+from rindices.schema.cells import text_of
+from rindices.settings import TableSettings
+from rindices.tables.dictionary import Dictionary, read_dictionary
+from rindices.tables.joining import Absent, absent_from, join_by_id, keys_of
+from rindices.tables.table import AS_TEXT, Table, read_table
+from rindices.tables.text import KINDS_OF_FILES
+from rindices.tables.workbook import file_and_sheet
 
-__all__ = ["Source", "is_plain_table", "join_by_id", "read_source"]
+__all__ = ["Source", "digest_of", "read_source"]
 
 _PARTICIPANTS, _PHENOTYPE, _SESSION = "participants.tsv", "phenotype", "session_id"
 
@@ -29,7 +30,9 @@ class Source(NamedTuple):
     Attributes
     ----------
     frame
-        The table, as `read_table` gives it.
+        The table, as `read_table` gives it; None where it is yet to be read.
+    table
+        The table yet to be read; None where it was.
     dictionary
         What JSON files beside the tables say about their columns; None where there are none.
     files
@@ -42,7 +45,8 @@ class Source(NamedTuple):
         Which rows have gaps because a joined table does not know the person.
     """
 
-    frame: pd.DataFrame
+    frame: pd.DataFrame | None
+    table: Table | None
     dictionary: Dictionary | None
     files: tuple[Path, ...]
     notes: tuple[str, ...] = ()
@@ -50,13 +54,23 @@ class Source(NamedTuple):
     absent: tuple[Absent, ...] = ()
 
 
+def digest_of(files: Sequence[Path]) -> str:
+    """Return the SHA-256 of a file, or of several files' digests."""
+    digests = []
+    for path in files:
+        with path.open("rb") as file:
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
 def read_source(
     path: str | Path,
     *,
-    text_columns: Sequence[str] = ("participant_id", "diagnosis"),
-    id_column: str = "participant_id",
+    text_columns: Sequence[str] = AS_TEXT,
+    id_column: str = TableSettings.id,
     visit_column: str | None = None,
     join: str | Path | Sequence[str | Path] = (),
+    whole: bool = True,
 ) -> Source:
     r"""Read a table of people from a file or from a BIDS dataset.
 
@@ -75,6 +89,8 @@ def read_source(
         Columns by which tables are joined.
     join
         Further tables of the same people.
+    whole
+        Whether a single file is read at once; otherwise it comes as a `Table`, as far as nothing is to be joined.
 
     Raises
     ------
@@ -93,13 +109,14 @@ def read_source(
     """
     path = Path(path)
     root = _bids_root(path)
+    further = [join] if isinstance(join, str | Path) else join
+    if not whole and root is None and not further and _sidecar(path) is None:
+        return Source(None, Table(path, text_columns=text_columns, ids=id_column), None, (file_and_sheet(path)[0],))
     main = path if root is None else root / _PARTICIPANTS
     phenotype = [] if root is None else _phenotype_tables(root)
-    further = [join] if isinstance(join, str | Path) else join
-    names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype} | {
-        Path(table): Path(table).name for table in further
-    }
-    as_text = tuple(dict.fromkeys((*text_columns, *((id_column,) if names else ()))))
+    names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype}
+    names |= {Path(table): Path(table).name for table in further}
+    as_text = (*text_columns, id_column) if names else tuple(text_columns)
     frame, dictionary, files = _read(main, as_text, id_column)
     others = {table: _read(table, as_text) for table in names}
     notes: list[str] = []
@@ -110,16 +127,16 @@ def read_source(
     absent: list[Absent] = []
     for table, (other, described, read) in others.items():
         by = next((name for name in (visit_column, _SESSION) if name in other.columns), None)
-        before = {*frame.columns}
         frame, said = join_by_id(frame, other, id_column, by, source=names[table], origins=origins)
-        new = frozenset(map(str, {*frame.columns} - before))
+        new = frozenset(map(str, frame.columns)) - {*origins}
         absent.append(Absent(absent_from(other, frame, id_column, by), new, main.name, names[table]))
-        origins = {str(name): names[table] for name in frame.columns} | origins
+        origins |= dict.fromkeys(new, names[table])
         notes += said
         files += read
         if described is not None:  # the main table's own dictionary has the last word
             dictionary = described | (dictionary or {})
-    return Source(frame, dictionary, files, tuple(notes), None if root is None else _doi(root), tuple(absent))
+    doi = None if root is None else _doi(root)
+    return Source(frame, None, dictionary, files, tuple(notes), doi, tuple(absent))
 
 
 def _a_row_each_visit(
@@ -128,7 +145,9 @@ def _a_row_each_visit(
     """Repeat each person's row for all visits that other tables have of them, in the order of the people."""
     if not of_visits or id_column not in frame.columns:
         near = did_you_mean(visit_column, [str(name) for name in frame.columns])
-        raise InputError(f"{main} has no column {visit_column!r} (from --visit).{near}\nAdd it, or correct the name.")
+        raise InputError(
+            f"{main} has no column {visit_column!r} (from {setting('visit')}).{near}\nAdd it, or correct the name."
+        )
     lacking = next((name for name, table in of_visits.items() if id_column not in table.columns), None)
     if lacking is not None:
         raise InputError(f"{lacking} has no column {id_column!r}, by which it is joined.\nRename the column of ids.")
@@ -165,26 +184,20 @@ def _read(
 ) -> tuple[pd.DataFrame, Dictionary | None, tuple[Path, ...]]:
     """Read a table and, for a .tsv file, the dictionary beside it."""
     frame = read_table(path, text_columns=text_columns, ids=ids)
-    sidecar = _sidecar(path)
-    if sidecar is None:
-        return frame, None, (file_and_sheet(path)[0],)
-    if not sidecar.read_bytes().lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        return frame, None, (path,)  # the same name by chance: a dictionary is an object
-    dictionary = read_dictionary(sidecar)
+    file, sidecar = file_and_sheet(path)[0], _sidecar(path)
+    dictionary = Dictionary() if sidecar is None else read_dictionary(sidecar)
     columns = {str(name).casefold() for name in frame.columns}
-    if not any(name.casefold() in columns for name in dictionary):
-        return frame, None, (path,)
-    return frame, dictionary, (path, sidecar)
+    if sidecar is None or not any(name.casefold() in columns for name in dictionary):
+        return frame, None, (file,)  # or the same name by chance
+    return frame, dictionary, (file, sidecar)
 
 
 def _sidecar(path: Path) -> Path | None:
+    """Return the JSON file of the same name beside a .tsv file, if it may be a dictionary: an object, not a list."""
     sidecar = path.with_suffix(".json")
-    return sidecar if path.suffix.lower() == ".tsv" and sidecar.is_file() else None
-
-
-def is_plain_table(path: Path) -> bool:
-    """Tell whether `read_source` reads nothing but this file."""
-    return _bids_root(path) is None and _sidecar(path) is None
+    if path.suffix.lower() != ".tsv" or not sidecar.is_file():
+        return None
+    return sidecar if sidecar.read_bytes().lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else None
 
 
 def _doi(root: Path) -> str | None:

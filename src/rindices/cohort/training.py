@@ -1,0 +1,418 @@
+"""A user's table becomes a checked cohort: controls and patients to learn from, and others who are only scored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rindices.cohort.exclusions import Record, leave_out_outliers, leave_out_small_sites, refuse_own_sites
+from rindices.cohort.groups import NO_LABEL, Groups, assign_groups, check_group_sizes, other_warnings, usual_controls
+from rindices.cohort.overlap import background_warnings, check_covariates, refuse_apart
+from rindices.cohort.people import Cohort
+from rindices.cohort.regions import (
+    BACKGROUND_NAMES,
+    check_constant,
+    choose_regions,
+    possible_scores,
+    region_warnings,
+)
+from rindices.cohort.roles import Roles, assign_roles, wanted_names
+from rindices.cohort.visits import Timeline, first_visits, read_timeline, years_since_first
+from rindices.errors import InputError, Problem, counted, listed, refusal, setting
+from rindices.schema.cells import has_numbers, meant_as_numbers, numbers_of, text_of, typed
+from rindices.schema.fields import (
+    MIN_REGIONS,
+    Absent,
+    CovariateField,
+    FieldSet,
+    IdField,
+    RegionField,
+    Roster,
+    ScoreField,
+    Seen,
+    require_column,
+)
+from rindices.settings import Names, TableSettings
+from rindices.tables import (
+    Column,
+    Dictionary,
+    apply_dictionary,
+    digest_of,
+    read_dictionary,
+    read_source,
+    resolve_levels,
+    unit_of,
+)
+
+__all__ = ["make_cohort", "read_cohort", "with_missing_codes"]
+
+
+def read_cohort(
+    path: str | Path,
+    settings: TableSettings | None = None,
+    *,
+    prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+    **choices: object,
+) -> Cohort:
+    """Read and check a cohort from a file or a BIDS dataset.
+
+    Parameters
+    ----------
+    path
+        A table, the folder of a BIDS dataset, or its ``participants.tsv``.
+    settings
+        Which columns are what, and who is used.
+    prepare
+        Changes the table after it was read and before it is checked.
+    choices
+        Single settings by their names in `rindices.settings.TableSettings`.
+
+    Returns
+    -------
+    Cohort
+        Everything checked.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or the table cannot be used; the message says where and what to do.
+
+    Examples
+    --------
+    >>> cohort = read_cohort("volumes.csv", control="CN", patients="MCI,AD", covariates="age,sex")  # doctest: +SKIP
+    """
+    settings = replace(settings or TableSettings(), **choices)  # type: ignore[arg-type]
+    source = read_source(
+        path,
+        text_columns=(settings.id, settings.diagnosis),
+        id_column=settings.id,
+        visit_column=settings.visit,
+        join=wanted_names(settings.join) if isinstance(settings.join, str) else tuple(settings.join or ()),
+    )
+    files, dictionary = source.files, source.dictionary
+    if settings.dictionary is not None:
+        given = read_dictionary(settings.dictionary)
+        files, dictionary = (*files, Path(settings.dictionary)), given if dictionary is None else dictionary | given
+    assert source.frame is not None  # it was asked for whole
+    frame = source.frame if prepare is None else prepare(source.frame)
+    absent = source.absent if frame.index.equals(source.frame.index) else ()
+    cohort = _Making(frame, settings, dictionary, absent).cohort()
+    return replace(
+        cohort,
+        sha256=digest_of(files),
+        warnings=source.notes + cohort.warnings,
+        source=Path(path).resolve().name,
+        doi=source.doi,
+    )
+
+
+def make_cohort(
+    frame: pd.DataFrame,
+    settings: TableSettings | None = None,
+    *,
+    dictionary: Dictionary | None = None,
+    source: str = "table",
+    **choices: object,
+) -> Cohort:
+    """Check a table in memory and make it a cohort.
+
+    Parameters
+    ----------
+    frame
+        One row per person or, with visits, per visit. The ids may also be the index, if it has the name of the id
+        column.
+    settings, choices
+        As in `read_cohort`.
+    dictionary
+        What the columns mean: missing codes, levels, ranges, units.
+    source
+        Name of the table for the records.
+
+    Examples
+    --------
+    See `Cohort`.
+    """
+    settings = replace(settings or TableSettings(), **choices)  # type: ignore[arg-type]
+    return replace(_Making(frame, settings, dictionary).cohort(), source=source)
+
+
+def with_missing_codes(
+    dictionary: Dictionary | None, columns: Sequence[str], missing: Names, kept: Collection[str]
+) -> Dictionary:
+    """Return a dictionary that knows these codes for missing values, in all columns but those that are `kept`.
+
+    ``icv=0`` is a code in one column.
+    """
+    known = dict(dictionary or {})
+    for code in wanted_names(missing):
+        name, sign, one = code.rpartition("=")
+        if sign and name not in columns:
+            raise InputError(f"{name!r} (from {setting('missing')}) is not a column of the table.\nCorrect the name.")
+        for column in [name] if sign else [column for column in columns if column not in kept]:
+            described = known.get(column, Column())
+            known[column] = replace(described, missing=(*described.missing, one if sign else code))
+    return Dictionary(known)
+
+
+@dataclass(eq=False)
+class _Rows:
+    """A table by the parts that its columns play; all have its rows, also those that will be left out."""
+
+    table: pd.DataFrame
+    roles: Roles
+    roster: Roster
+    groups: Groups
+    features: pd.DataFrame
+    covariates: pd.DataFrame
+    clinical: pd.DataFrame
+    timeline: Timeline | None
+    record: Record
+
+    @property
+    def learned_from(self) -> NDArray[np.bool_]:
+        """True for the rows in use, of each person only the first."""
+        used = self.record.used
+        if self.timeline is not None:
+            used[used] = first_visits(self.roster.ids[used], self.timeline.rank[used])
+        return used
+
+    def of(self, group: str) -> NDArray[np.bool_]:
+        """Mark the rows in use of a group, of each person only the first."""
+        return (self.groups.group == group).to_numpy() & self.learned_from
+
+    @property
+    def without_part(self) -> list[str]:
+        """Columns that are neither regions nor anything else."""
+        return [name for name in map(str, self.table) if name not in self.roles.parts and name not in self.features]
+
+
+class _Making:
+    """From a table to a cohort, in four steps: read the columns, leave people out, check the groups, put together."""
+
+    def __init__(
+        self,
+        frame: pd.DataFrame,
+        settings: TableSettings,
+        dictionary: Dictionary | None = None,
+        absent: tuple[Absent, ...] = (),
+    ) -> None:
+        if settings.small_sites not in ("refuse", "drop"):
+            raise InputError(f"{setting('small_sites')} should be refuse or drop, found {settings.small_sites!r}.")
+        if frame.index.name == settings.id and settings.id not in frame.columns:
+            frame = frame.reset_index()
+        frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+        repeated = frame.columns[frame.columns.duplicated()].unique()
+        if len(repeated):
+            raise InputError(
+                f"Column names must differ, but there are several {listed(map(repr, repeated))}.\nRename them."
+            )
+        if frame.empty:
+            raise InputError("The table has no people.\nExpected one row per person.")
+        self._settings, self._absent = settings, absent
+        self._roles = assign_roles(list(frame.columns), settings)
+        kept = {settings.id, settings.diagnosis, settings.visit, settings.site}
+        if wanted_names(settings.missing):
+            dictionary = with_missing_codes(
+                dictionary, list(frame.columns), settings.missing, {str(name) for name in kept}
+            )
+        self._dictionary, self._categories = dictionary, () if dictionary is None else dictionary.categories
+        self._labels, self._notes = (settings.control, settings.patients), list[str]()
+        if dictionary is not None:
+            frame, self._notes = apply_dictionary(frame, dictionary, checked=self._roles.parts)
+            if (column := dictionary.get(settings.diagnosis)) is not None:
+                control = usual_controls(column.levels) if settings.control is None else settings.control
+                self._labels = resolve_levels(control, column), resolve_levels(settings.patients, column)
+        self._table = typed(frame, (settings.id, settings.diagnosis, *self._categories))
+
+    def cohort(self) -> Cohort:
+        """Return the cohort, everything checked."""
+        rows = self._read()
+        far = self._leave_out(rows)
+        cohort, doubts = self._assembled(rows)
+        unit = self._settings.unit or (
+            None if self._dictionary is None else unit_of(self._dictionary, list(cohort.features.columns))
+        )
+        warnings = [*self._notes, *rows.record.warning(), *self._checked(cohort), *far, *doubts]
+        return replace(cohort, warnings=tuple(warnings), unit=unit)
+
+    def _read(self) -> _Rows:
+        """Read all columns through their fields; refuse, or leave out, cells that cannot be used."""
+        settings, table, roles = self._settings, self._table, self._roles
+        self._require_columns()
+        taken = dict.fromkeys(self._categories, "a category by the data dictionary") | roles.parts
+        categories = {*self._categories, settings.site}
+        fields = FieldSet(
+            IdField(settings.id, settings.visit),
+            [
+                CovariateField(name, is_category=name in categories, is_divisor=name == settings.proportion)
+                for name in roles.covariates
+            ],
+            RegionField(choose_regions(table, taken, settings)),
+            [ScoreField(name) for name in roles.clinical],
+            drop=settings.drop_missing,
+            absent=self._absent,
+        )
+        found = fields.observe(table)
+        groups = assign_groups(table[settings.diagnosis], *self._labels)
+        if problems := fields.problems():
+            raise refusal(problems, *self._without_columns(problems, fields.regions.columns, found.regions))
+        self._notes += fields.notes
+        record = Record(len(table))
+        record.leave_out_incomplete(found, fields.regions.columns)
+        covariates = {name: seen.values[:, 0] for name, seen in found.covariates.items()}
+        return _Rows(
+            table,
+            roles,
+            found.roster,
+            groups,
+            pd.DataFrame(found.regions.values, table.index, fields.regions.columns),
+            pd.DataFrame(covariates, table.index, pd.Index(roles.covariates, dtype=object)),
+            pd.DataFrame(found.scores, table.index, pd.Index(roles.clinical, dtype=object)),
+            None if settings.visit is None else read_timeline(table[settings.visit], found.roster),
+            record,
+        )
+
+    def _require_columns(self) -> None:
+        settings = self._settings
+        sources = " or ".join(setting(name) for name in ("covariates", "smooth", "interactions", "proportion"))
+        wanted = {
+            settings.id: ("the people's ids", setting("id")),
+            settings.diagnosis: ("the diagnosis", setting("diagnosis")),
+        }
+        wanted |= {} if settings.visit is None else {settings.visit: ("the visit", setting("visit"))}
+        wanted |= dict.fromkeys(self._roles.covariates, ("a covariate", sources))
+        wanted |= {} if settings.site is None else {settings.site: ("the site", setting("site"))}
+        for name, (role, where) in wanted.items():
+            require_column(
+                self._table.columns, name, role, f"Rename the column, add it, or correct the name in {where}."
+            )
+
+    def _without_columns(self, problems: list[Problem], regions: Sequence[str], found: Seen) -> Iterator[str]:
+        """Say which columns could be left out, where enough remain."""
+        names = [name for name in regions if any(name in problem.columns for problem in problems)]
+        if names and len(regions) - len(names) >= MIN_REGIONS:
+            yield f"leave the column{'s' if len(names) > 1 else ''} out with {setting('exclude', names)}"
+            gappy = [name for name, gap in zip(regions, found.missing.any(axis=0).tolist(), strict=True) if gap]
+            if scores := possible_scores(found.values, regions, gappy):
+                it, they = (
+                    ("it", "it is a score and no region")
+                    if len(scores) == 1
+                    else ("them", "they are scores and no regions")
+                )
+                yield f"name {it} with {setting('clinical', scores)} if {they}"
+
+    def _leave_out(self, rows: _Rows) -> list[str]:
+        """Leave out who else is to be left out, refuse groups and sites too small, and return warnings of outliers."""
+        settings, record = self._settings, rows.record
+        check_group_sizes(rows.groups, rows.learned_from, *record.warning())
+        far = leave_out_outliers(record, rows.features, rows.groups.group, rows.roster, drop=settings.drop_outliers)
+        if settings.site is not None:
+            place, controls, patients = rows.covariates[settings.site], rows.of("control"), rows.of("patient")
+            if settings.small_sites != "drop":
+                refuse_own_sites(place[rows.learned_from])
+            refuse_apart(settings.site, place[controls].to_numpy(), place[patients].to_numpy())
+            leave_out_small_sites(record, place, controls, drop=settings.small_sites == "drop")
+        check_group_sizes(rows.groups, rows.learned_from, *record.warning())
+        return far
+
+    def _assembled(self, rows: _Rows) -> tuple[Cohort, list[str]]:
+        """Put together what is used of the table; return warnings about background and time between visits as well."""
+        settings, used = self._settings, rows.record.used
+        ids = rows.roster.ids[used]
+
+        def series(column: pd.Series, name: str) -> pd.Series:
+            return pd.Series(column.to_numpy()[used], index=ids, name=name)
+
+        def frame(part: pd.DataFrame) -> pd.DataFrame:
+            return part[used].set_axis(ids, axis=0)
+
+        known, odd = _background(rows)
+        background = frame(known)
+        years, doubts = _years(rows, background, settings.visit)
+        empty = [name for name in rows.without_part if rows.table[name].isna().all()]
+        told = [f"Columns without a single value are left out: {listed(empty)}."] if empty else []
+        cohort = Cohort(
+            features=frame(rows.features),
+            diagnosis=series(rows.groups.diagnosis, "diagnosis"),
+            group=series(rows.groups.group, "group"),
+            covariates=frame(rows.covariates),
+            control_labels=rows.groups.control_labels,
+            patient_labels=rows.groups.patient_labels,
+            first_visit=rows.learned_from[used],
+            clinical=frame(rows.clinical),
+            visit=None if settings.visit is None else series(rows.table[settings.visit], "visit"),
+            years=None if years is None else pd.Series(years, index=ids, name="years"),
+            people=_people(rows, settings),
+            ignored_columns=tuple(rows.without_part),
+            site=None if settings.site is None else series(rows.covariates[settings.site], settings.site),
+            background=background,
+            settings=replace(settings, covariates=rows.roles.covariates, clinical=rows.roles.clinical),
+        )
+        return cohort, [*told, *odd, *doubts]
+
+    def _checked(self, cohort: Cohort) -> list[str]:
+        """Refuse regions and covariates that cannot be learned from, and return warnings about the doubtful ones."""
+        first = cohort.first_visit
+        learned = cohort.group.where(first, "other")
+        controls, patients = ((learned == name).to_numpy() for name in ("control", "patient"))
+        block, regions = cohort.features.to_numpy(), [str(name) for name in cohort.features.columns]
+        check_constant(block, regions, controls)
+        others = cohort.background.drop(columns=list(cohort.covariates.columns))
+        site, proportion = self._settings.site, self._settings.proportion
+        empty = [str(name) for name in cohort.clinical if cohort.clinical[name].isna().all()]
+        return [
+            *other_warnings(cohort.diagnosis[first], cohort.group[first]),
+            *check_covariates(cohort.covariates, learned, site=site, proportion=proportion),
+            *background_warnings(others, learned),
+            *region_warnings(block, regions, controls, patients),
+            *([f"Clinical columns without a single value: {listed(empty)}."] if empty else []),
+        ]
+
+
+def _years(
+    rows: _Rows, background: pd.DataFrame, visit: str | None
+) -> tuple[NDArray[np.float64] | None, tuple[str, ...]]:
+    line, used = rows.timeline, rows.record.used
+    if line is None:
+        return None, ()
+    line = Timeline(line.rank[used], None if line.years is None else line.years[used], line.exact)
+    return years_since_first(rows.roster.ids[used], line, background, str(visit))
+
+
+def _people(rows: _Rows, settings: TableSettings) -> pd.DataFrame:
+    """Return what became of every row."""
+    columns: dict[str, Sequence[object]] = {"participant_id": rows.roster.ids.tolist()}
+    if settings.visit is not None:
+        columns["visit"] = rows.table[settings.visit].tolist()
+    columns |= {"diagnosis": rows.groups.diagnosis.tolist(), "group": rows.groups.group.tolist()}
+    if settings.site is not None:
+        columns["site"] = rows.covariates[settings.site].fillna(NO_LABEL).tolist()
+    return rows.record.table(columns)
+
+
+def _background(rows: _Rows) -> tuple[pd.DataFrame, list[str]]:
+    """Return the covariates, and columns such as age and sex that have no role, with their gaps; and warnings.
+
+    Text in a column that holds numbers otherwise is a gap.
+    """
+    columns, warnings = {}, []
+    for name in rows.without_part:
+        column = rows.table[name]
+        if name.casefold() not in BACKGROUND_NAMES or not column.notna().any():
+            continue
+        if not has_numbers(column) and meant_as_numbers(text_of(column)):
+            numbers = numbers_of(column)
+            odd = np.flatnonzero(column.notna() & np.isnan(numbers))
+            if len(odd) < column.notna().sum():
+                cells = counted(len(odd), "cell")
+                warnings.append(
+                    f"{name} has text among its numbers ({cells}, row {rows.roster.rows[odd[0]]}): not used."
+                )
+                column = pd.Series(numbers, index=column.index)
+        columns[name] = column
+    return rows.covariates.assign(**columns), warnings
