@@ -15,7 +15,7 @@ from rindices.cohort.exclusions import Record
 from rindices.cohort.groups import NO_LABEL, groups_of, label_text
 from rindices.cohort.people import People
 from rindices.cohort.regions import is_region_name
-from rindices.cohort.roles import expand_names, wanted_names
+from rindices.cohort.roles import expand_names, paths_of, wanted_names
 from rindices.cohort.training import with_missing_codes
 from rindices.cohort.visits import first_visits, read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, did_you_mean, listed, refusal, setting, shown
@@ -73,7 +73,7 @@ def read_people(
     """
     settings = settings or ApplySettings()
     settings = replace(settings, id=settings.id or contract.id_column)
-    join = wanted_names(settings.join) if isinstance(settings.join, str) else tuple(settings.join or ())
+    join = paths_of(settings.join)
     source = read_source(
         path,
         text_columns=(str(settings.id), contract.diagnosis_column),

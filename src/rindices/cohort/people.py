@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.errors import counted, listed
+from rindices.errors import counted, listed, worded
 from rindices.settings import TableSettings
 
 __all__ = ["Cohort", "People"]
@@ -45,8 +45,8 @@ class Cohort:
         diagnosis, group, site, used, reason, distance from the controls, flags.
     ignored_columns
         Columns of the table without a role.
-    warnings
-        Sentences for the user.
+    messages
+        Sentences for the user, in which settings are mentioned by `rindices.errors.setting`; `warnings` words them.
     source, sha256
         Name of the file and its SHA-256 (empty for a table in memory).
     site
@@ -83,7 +83,7 @@ class Cohort:
     years: pd.Series | None = None
     people: pd.DataFrame = field(default_factory=pd.DataFrame)
     ignored_columns: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     source: str = "table"
     sha256: str = ""
     site: pd.Series | None = None
@@ -91,6 +91,11 @@ class Cohort:
     background: pd.DataFrame = field(default_factory=pd.DataFrame)
     doi: str | None = None
     settings: TableSettings = field(default_factory=TableSettings)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences for the user, worded for Python."""
+        return tuple(worded(message) for message in self.messages)
 
     @property
     def n_controls(self) -> int:

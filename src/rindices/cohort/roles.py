@@ -10,7 +10,7 @@ from pathlib import Path
 from rindices.errors import InputError, did_you_mean, listed, setting
 from rindices.settings import Correction, Names, TableSettings
 
-__all__ = ["Roles", "assign_roles", "correction_of", "expand_names", "wanted_names"]
+__all__ = ["Roles", "assign_roles", "correction_of", "expand_names", "paths_of", "wanted_names"]
 
 _SETTINGS = {
     "the people's id": "id",
@@ -45,6 +45,12 @@ def wanted_names(wanted: Names) -> tuple[str, ...]:
     else:
         names = [name.strip() for name in wanted.split(",")]
     return tuple(dict.fromkeys(name for name in names if name))
+
+
+def paths_of(files: Names) -> tuple[Path, ...]:
+    """Return the files that are named: one, several separated by commas, or a sequence."""
+    several = files.split(",") if isinstance(files, str) else [files] if isinstance(files, Path) else files or ()
+    return tuple(Path(str(file).strip()) for file in several)
 
 
 def _is_file(text: str) -> bool:

@@ -21,7 +21,7 @@ from rindices.cohort.regions import (
     possible_scores,
     region_warnings,
 )
-from rindices.cohort.roles import Roles, assign_roles, wanted_names
+from rindices.cohort.roles import Roles, assign_roles, paths_of, wanted_names
 from rindices.cohort.visits import Timeline, first_visits, read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, listed, refusal, setting
 from rindices.schema.cells import has_numbers, meant_as_numbers, numbers_of, text_of, typed
@@ -92,7 +92,7 @@ def read_cohort(
         text_columns=(settings.id, settings.diagnosis),
         id_column=settings.id,
         visit_column=settings.visit,
-        join=wanted_names(settings.join) if isinstance(settings.join, str) else tuple(settings.join or ()),
+        join=paths_of(settings.join),
     )
     files, dictionary = source.files, source.dictionary
     if settings.dictionary is not None:
@@ -105,7 +105,7 @@ def read_cohort(
     return replace(
         cohort,
         sha256=digest_of(files),
-        warnings=source.notes + cohort.warnings,
+        messages=source.notes + cohort.messages,
         source=Path(path).resolve().name,
         doi=source.doi,
     )
@@ -237,8 +237,8 @@ class _Making:
         unit = self._settings.unit or (
             None if self._dictionary is None else unit_of(self._dictionary, list(cohort.features.columns))
         )
-        warnings = [*self._notes, *rows.record.warning(), *self._checked(cohort), *far, *doubts]
-        return replace(cohort, warnings=tuple(warnings), unit=unit)
+        messages = [*self._notes, *rows.record.warning(), *self._checked(cohort), *far, *doubts]
+        return replace(cohort, messages=tuple(messages), unit=unit)
 
     def _read(self) -> _Rows:
         """Read all columns through their fields; refuse, or leave out, cells that cannot be used."""
@@ -408,7 +408,7 @@ def _background(rows: _Rows) -> tuple[pd.DataFrame, list[str]]:
         if not has_numbers(column) and meant_as_numbers(text_of(column)):
             numbers = numbers_of(column)
             odd = np.flatnonzero(column.notna() & np.isnan(numbers))
-            if len(odd) < column.notna().sum():
+            if 0 < len(odd) < column.notna().sum():
                 cells = counted(len(odd), "cell")
                 warnings.append(
                     f"{name} has text among its numbers ({cells}, row {rows.roster.rows[odd[0]]}): not used."

@@ -354,7 +354,7 @@ class CovariateField:
 
         why = partial(reason, is_divisor=is_divisor)
         self._cells = NumberField([name], "covariate", impossible, reference, why, decimal_comma=decimal_comma)
-        self._unknown, self._spellings = _Tally(), list[Problem]()
+        self._unknown, self._spellings, self._n_known = _Tally(), list[Problem](), 0
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the covariate in some rows: numbers, or categories as text."""
@@ -370,6 +370,7 @@ class CovariateField:
                 self._look_for_spellings(text, roster)
         else:
             seen = self._cells.observe(batch, roster)
+        self._n_known += int((~seen.missing).sum())
         if self._known is not None:
             values = pd.Series(seen.values[:, 0])
             bad = (values.notna() & ~values.isin(list(self._known))).to_numpy()[:, None]
@@ -393,6 +394,7 @@ class CovariateField:
 
     def problems(self, *, drop: bool = False) -> list[Problem]:
         """Say what is wrong with it."""
+        drop = drop and self._cells.impossible.counts.total() < self._n_known  # where all are odd, it is their unit
         found = [problem._replace(columns=()) for problem in self._cells.problems(drop=drop)] + self._spellings
         spec = self._spec
         if (self._cells.text.counts or self._cells.impossible.counts) and found and spec is not None:
