@@ -134,7 +134,7 @@ def test_codes_for_missing_values():
     assert suspected.clinical["MMST"].isna().sum() == 10  # kept out until it is confirmed
     assert any("MMST = -9999, which looks like a code" in warning for warning in suspected.warnings)
     named = make_cohort(frame, **ROLES, missing="-9999")
-    assert not named.warnings
+    assert not any("looks like a code" in warning for warning in named.warnings)
     pd.testing.assert_frame_equal(named.clinical, suspected.clinical)
     frame.loc[5, "tiv"] = 0
     cohort = make_cohort(frame, **ROLES, missing="-9999,tiv=0", drop_missing=True)

@@ -185,7 +185,7 @@ ERRORS = [
     (
         with_cell(4, "rHip", "3,5"),
         {},
-        r"'rHip'.*row 6 \(participant 005\) has the text '3,5'[\s\S]*a decimal point only",
+        r"'rHip'.*row 6 \(participant 005\) has the text '3,5'[\s\S]*decimal point only",
     ),
     (with_cell(9, "rHip", "?", with_cell(4, "rHip", "x")), {}, r"'x', and 1 more cell has text"),
     (table(), {"features": [*REGIONS, "note"]}, r"'note'.*has the text 'fine'"),

@@ -245,7 +245,7 @@ class _Check:
         return replace(
             people,
             visit=visits.set_axis(ids).rename("visit"),
-            years=None if years is None else pd.Series(years, ids, name="years"),
+            years=years,
             first_visit=first_visits(ids, line.rank),
         )
 

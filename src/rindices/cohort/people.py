@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import pandas as pd
@@ -121,6 +121,12 @@ class Cohort:
     def training(self) -> NDArray[np.bool_]:
         """True for the first visits of controls and patients."""
         return (self.group != "other").to_numpy(dtype=bool) & self.first_visit
+
+    def take(self, rows: NDArray[np.bool_]) -> Cohort:
+        """Return some of the people; `people` still tells of all."""
+        parts = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "people"}
+        tables = {name: part for name, part in parts.items() if isinstance(part, pd.DataFrame | pd.Series | np.ndarray)}
+        return replace(self, **{name: part[rows] for name, part in tables.items()})
 
     def _number(self, group: str) -> int:
         return int((self.group == group)[self.first_visit].sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.cohort.exclusions import Record, leave_out_outliers, leave_out_small_sites, refuse_own_sites
-from rindices.cohort.groups import NO_LABEL, Groups, assign_groups, check_group_sizes, other_warnings, usual_controls
+from rindices.cohort.groups import NO_LABEL, assign_groups, check_group_sizes, other_warnings, usual_controls
 from rindices.cohort.overlap import background_warnings, check_covariates, refuse_apart
 from rindices.cohort.people import Cohort
 from rindices.cohort.regions import (
@@ -21,10 +21,10 @@ from rindices.cohort.regions import (
     possible_scores,
     region_warnings,
 )
-from rindices.cohort.roles import Roles, assign_roles, paths_of, wanted_names
-from rindices.cohort.visits import Timeline, first_visits, read_timeline, years_since_first
+from rindices.cohort.roles import assign_roles, paths_of, wanted_names
+from rindices.cohort.visits import first_visits, read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, listed, refusal, setting
-from rindices.schema.cells import has_numbers, meant_as_numbers, numbers_of, text_of, typed
+from rindices.schema.cells import meant_as_numbers, numbers_of, text_of, typed
 from rindices.schema.fields import (
     MIN_REGIONS,
     Absent,
@@ -32,7 +32,6 @@ from rindices.schema.fields import (
     FieldSet,
     IdField,
     RegionField,
-    Roster,
     ScoreField,
     Seen,
     require_column,
@@ -101,7 +100,7 @@ def read_cohort(
     assert source.frame is not None  # it was asked for whole
     frame = source.frame if prepare is None else prepare(source.frame)
     absent = source.absent if frame.index.equals(source.frame.index) else ()
-    cohort = _Making(frame, settings, dictionary, absent).cohort()
+    cohort = _Reader(frame, settings, dictionary, absent).cohort()
     return replace(
         cohort,
         sha256=digest_of(files),
@@ -138,7 +137,7 @@ def make_cohort(
     See `Cohort`.
     """
     settings = replace(settings or TableSettings(), **choices)  # type: ignore[arg-type]
-    return replace(_Making(frame, settings, dictionary).cohort(), source=source)
+    return replace(_Reader(frame, settings, dictionary).cohort(), source=source)
 
 
 def with_missing_codes(
@@ -159,39 +158,7 @@ def with_missing_codes(
     return Dictionary(known)
 
 
-@dataclass(eq=False)
-class _Rows:
-    """A table by the parts that its columns play; all have its rows, also those that will be left out."""
-
-    table: pd.DataFrame
-    roles: Roles
-    roster: Roster
-    groups: Groups
-    features: pd.DataFrame
-    covariates: pd.DataFrame
-    clinical: pd.DataFrame
-    timeline: Timeline | None
-    record: Record
-
-    @property
-    def learned_from(self) -> NDArray[np.bool_]:
-        """True for the rows in use, of each person only the first."""
-        used = self.record.used
-        if self.timeline is not None:
-            used[used] = first_visits(self.roster.ids[used], self.timeline.rank[used])
-        return used
-
-    def of(self, group: str) -> NDArray[np.bool_]:
-        """Mark the rows in use of a group, of each person only the first."""
-        return (self.groups.group == group).to_numpy() & self.learned_from
-
-    @property
-    def without_part(self) -> list[str]:
-        """Columns that are neither regions nor anything else."""
-        return [name for name in map(str, self.table) if name not in self.roles.parts and name not in self.features]
-
-
-class _Making:
+class _Reader:
     """From a table to a cohort, in four steps: read the columns, leave people out, check the groups, put together."""
 
     def __init__(
@@ -228,20 +195,29 @@ class _Making:
                 control = usual_controls(column.levels) if settings.control is None else settings.control
                 self._labels = resolve_levels(control, column), resolve_levels(settings.patients, column)
         self._table = typed(frame, (settings.id, settings.diagnosis, *self._categories))
+        self._record = Record(len(frame))
 
     def cohort(self) -> Cohort:
         """Return the cohort, everything checked."""
-        rows = self._read()
-        far = self._leave_out(rows)
-        cohort, doubts = self._assembled(rows)
-        unit = self._settings.unit or (
-            None if self._dictionary is None else unit_of(self._dictionary, list(cohort.features.columns))
-        )
-        messages = [*self._notes, *rows.record.warning(), *self._checked(cohort), *far, *doubts]
+        everybody = self._read()
+        doubts = self._leave_out(everybody)
+        used, settings = self._record.used, self._settings
+        people: dict[str, Sequence[object]] = {"participant_id": everybody.features.index.tolist()}
+        people |= {} if everybody.visit is None else {"visit": everybody.visit.tolist()}
+        people |= {"diagnosis": everybody.diagnosis.tolist(), "group": everybody.group.tolist()}
+        people |= {} if everybody.site is None else {"site": everybody.site.fillna(NO_LABEL).tolist()}
+        cohort = replace(everybody.take(used), first_visit=self._learned_from[used], people=self._record.table(people))
+        if self._line is not None:
+            years, told = years_since_first(
+                cohort.features.index, self._line.take(used), cohort.background, str(settings.visit)
+            )
+            cohort, doubts = replace(cohort, years=years), [*doubts, *told]
+        messages = [*self._notes, *self._record.warning(), *self._checked(cohort), *doubts]
+        unit = settings.unit or (None if self._dictionary is None else unit_of(self._dictionary, list(cohort.features)))
         return replace(cohort, messages=tuple(messages), unit=unit)
 
-    def _read(self) -> _Rows:
-        """Read all columns through their fields; refuse, or leave out, cells that cannot be used."""
+    def _read(self) -> Cohort:
+        """Return everybody in the table, read through fields; refuse, or leave out, cells that cannot be used."""
         settings, table, roles = self._settings, self._table, self._roles
         self._require_columns()
         taken = dict.fromkeys(self._categories, "a category by the data dictionary") | roles.parts
@@ -258,24 +234,39 @@ class _Making:
             absent=self._absent,
         )
         found = fields.observe(table)
-        groups = assign_groups(table[settings.diagnosis], *self._labels)
+        self._roster, ids, regions = found.roster, found.roster.ids, fields.regions.columns
+        self._groups = assign_groups(table[settings.diagnosis], *self._labels)
         if problems := fields.problems():
-            raise refusal(problems, *self._without_columns(problems, fields.regions.columns, found.regions))
+            raise refusal(problems, *self._without_columns(problems, regions, found.regions))
+        self._line = None if settings.visit is None else read_timeline(table[settings.visit], found.roster)
         self._notes += fields.notes
-        record = Record(len(table))
-        record.leave_out_incomplete(found, fields.regions.columns)
-        covariates = {name: seen.values[:, 0] for name, seen in found.covariates.items()}
-        return _Rows(
-            table,
-            roles,
-            found.roster,
-            groups,
-            pd.DataFrame(found.regions.values, table.index, fields.regions.columns),
-            pd.DataFrame(covariates, table.index, pd.Index(roles.covariates, dtype=object)),
-            pd.DataFrame(found.scores, table.index, pd.Index(roles.clinical, dtype=object)),
-            None if settings.visit is None else read_timeline(table[settings.visit], found.roster),
-            record,
+        self._record.leave_out_incomplete(found, regions)
+        values = {name: seen.values[:, 0] for name, seen in found.covariates.items()}
+        covariates = pd.DataFrame(values, ids, pd.Index(roles.covariates, dtype=object)).infer_objects()
+        others = [name for name in map(str, table) if name not in roles.parts and name not in regions]
+        return Cohort(
+            features=pd.DataFrame(found.regions.values, ids, regions),
+            diagnosis=self._groups.diagnosis.set_axis(ids).rename("diagnosis"),
+            group=self._groups.group.set_axis(ids).rename("group"),
+            covariates=covariates,
+            control_labels=self._groups.control_labels,
+            patient_labels=self._groups.patient_labels,
+            first_visit=np.ones(len(table), dtype=bool),
+            clinical=pd.DataFrame(found.scores, ids, pd.Index(roles.clinical, dtype=object)),
+            visit=None if settings.visit is None else table[settings.visit].set_axis(ids).rename("visit"),
+            ignored_columns=tuple(others),
+            site=None if settings.site is None else covariates[settings.site],
+            background=covariates.assign(**self._background(others)),
+            settings=replace(settings, covariates=roles.covariates, clinical=roles.clinical),
         )
+
+    @property
+    def _learned_from(self) -> NDArray[np.bool_]:
+        """True for the rows in use, of each person only the first."""
+        used = self._record.used
+        if self._line is not None:
+            used[used] = first_visits(self._roster.ids[used], self._line.rank[used])
+        return used
 
     def _require_columns(self) -> None:
         settings = self._settings
@@ -306,54 +297,38 @@ class _Making:
                 )
                 yield f"name {it} with {setting('clinical', scores)} if {they}"
 
-    def _leave_out(self, rows: _Rows) -> list[str]:
+    def _leave_out(self, everybody: Cohort) -> list[str]:
         """Leave out who else is to be left out, refuse groups and sites too small, and return warnings of outliers."""
-        settings, record = self._settings, rows.record
-        check_group_sizes(rows.groups, rows.learned_from, *record.warning())
-        far = leave_out_outliers(record, rows.features, rows.groups.group, rows.roster, drop=settings.drop_outliers)
-        if settings.site is not None:
-            place, controls, patients = rows.covariates[settings.site], rows.of("control"), rows.of("patient")
+        settings, record = self._settings, self._record
+        check_group_sizes(self._groups, self._learned_from, *record.warning())
+        far = leave_out_outliers(record, everybody.features, everybody.group, self._roster, drop=settings.drop_outliers)
+        if everybody.site is not None:
+            learned = self._learned_from
+            place = everybody.site
+            controls, patients = ((everybody.group == name).to_numpy() & learned for name in ("control", "patient"))
             if settings.small_sites != "drop":
-                refuse_own_sites(place[rows.learned_from])
-            refuse_apart(settings.site, place[controls].to_numpy(), place[patients].to_numpy())
+                refuse_own_sites(place[learned])
+            refuse_apart(str(settings.site), place[controls].to_numpy(), place[patients].to_numpy())
             leave_out_small_sites(record, place, controls, drop=settings.small_sites == "drop")
-        check_group_sizes(rows.groups, rows.learned_from, *record.warning())
+        check_group_sizes(self._groups, self._learned_from, *record.warning())
         return far
 
-    def _assembled(self, rows: _Rows) -> tuple[Cohort, list[str]]:
-        """Put together what is used of the table; return warnings about background and time between visits as well."""
-        settings, used = self._settings, rows.record.used
-        ids = rows.roster.ids[used]
-
-        def series(column: pd.Series, name: str) -> pd.Series:
-            return pd.Series(column.to_numpy()[used], index=ids, name=name)
-
-        def frame(part: pd.DataFrame) -> pd.DataFrame:
-            return part[used].set_axis(ids, axis=0)
-
-        known, odd = _background(rows)
-        background = frame(known)
-        years, doubts = _years(rows, background, settings.visit)
-        empty = [name for name in rows.without_part if rows.table[name].isna().all()]
-        told = [f"Columns without a single value are left out: {listed(empty)}."] if empty else []
-        cohort = Cohort(
-            features=frame(rows.features),
-            diagnosis=series(rows.groups.diagnosis, "diagnosis"),
-            group=series(rows.groups.group, "group"),
-            covariates=frame(rows.covariates),
-            control_labels=rows.groups.control_labels,
-            patient_labels=rows.groups.patient_labels,
-            first_visit=rows.learned_from[used],
-            clinical=frame(rows.clinical),
-            visit=None if settings.visit is None else series(rows.table[settings.visit], "visit"),
-            years=None if years is None else pd.Series(years, index=ids, name="years"),
-            people=_people(rows, settings),
-            ignored_columns=tuple(rows.without_part),
-            site=None if settings.site is None else series(rows.covariates[settings.site], settings.site),
-            background=background,
-            settings=replace(settings, covariates=rows.roles.covariates, clinical=rows.roles.clinical),
-        )
-        return cohort, [*told, *odd, *doubts]
+    def _background(self, names: Sequence[str]) -> dict[str, NDArray]:
+        """Return columns such as age and sex that have no role; text among their numbers is a gap, with a note."""
+        columns = {}
+        empty = [name for name in names if self._table[name].isna().all()]
+        self._notes += [f"Columns without a single value are left out: {listed(empty)}."] if empty else []
+        for name in names:
+            column, numbers = self._table[name], numbers_of(self._table[name])
+            if name.casefold() not in BACKGROUND_NAMES or name in empty:
+                continue
+            odd = np.flatnonzero(column.notna() & np.isnan(numbers))
+            few = 0 < len(odd) < column.notna().sum() and meant_as_numbers(text_of(column))
+            if few:
+                where = f"{counted(len(odd), 'cell')}, row {self._roster.rows[odd[0]]}"
+                self._notes.append(f"{name} has text among its numbers ({where}): not used.")
+            columns[name] = numbers if few else column.to_numpy()
+        return columns
 
     def _checked(self, cohort: Cohort) -> list[str]:
         """Refuse regions and covariates that cannot be learned from, and return warnings about the doubtful ones."""
@@ -372,47 +347,3 @@ class _Making:
             *region_warnings(block, regions, controls, patients),
             *([f"Clinical columns without a single value: {listed(empty)}."] if empty else []),
         ]
-
-
-def _years(
-    rows: _Rows, background: pd.DataFrame, visit: str | None
-) -> tuple[NDArray[np.float64] | None, tuple[str, ...]]:
-    line, used = rows.timeline, rows.record.used
-    if line is None:
-        return None, ()
-    line = Timeline(line.rank[used], None if line.years is None else line.years[used], line.exact)
-    return years_since_first(rows.roster.ids[used], line, background, str(visit))
-
-
-def _people(rows: _Rows, settings: TableSettings) -> pd.DataFrame:
-    """Return what became of every row."""
-    columns: dict[str, Sequence[object]] = {"participant_id": rows.roster.ids.tolist()}
-    if settings.visit is not None:
-        columns["visit"] = rows.table[settings.visit].tolist()
-    columns |= {"diagnosis": rows.groups.diagnosis.tolist(), "group": rows.groups.group.tolist()}
-    if settings.site is not None:
-        columns["site"] = rows.covariates[settings.site].fillna(NO_LABEL).tolist()
-    return rows.record.table(columns)
-
-
-def _background(rows: _Rows) -> tuple[pd.DataFrame, list[str]]:
-    """Return the covariates, and columns such as age and sex that have no role, with their gaps; and warnings.
-
-    Text in a column that holds numbers otherwise is a gap.
-    """
-    columns, warnings = {}, []
-    for name in rows.without_part:
-        column = rows.table[name]
-        if name.casefold() not in BACKGROUND_NAMES or not column.notna().any():
-            continue
-        if not has_numbers(column) and meant_as_numbers(text_of(column)):
-            numbers = numbers_of(column)
-            odd = np.flatnonzero(column.notna() & np.isnan(numbers))
-            if 0 < len(odd) < column.notna().sum():
-                cells = counted(len(odd), "cell")
-                warnings.append(
-                    f"{name} has text among its numbers ({cells}, row {rows.roster.rows[odd[0]]}): not used."
-                )
-                column = pd.Series(numbers, index=column.index)
-        columns[name] = column
-    return rows.covariates.assign(**columns), warnings

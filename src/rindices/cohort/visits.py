@@ -45,6 +45,10 @@ class Timeline:
     years: NDArray[np.float64] | None
     exact: bool
 
+    def take(self, rows: NDArray[np.bool_]) -> Timeline:
+        """Return some of the visits."""
+        return Timeline(self.rank[rows], None if self.years is None else self.years[rows], self.exact)
+
 
 def read_timeline(column: pd.Series, roster: Roster) -> Timeline:
     """Read a column of visits: numbers, ISO dates or names such as ``ses-2``, ``baseline`` and ``m06``.
@@ -125,7 +129,7 @@ def first_visits(ids: pd.Index, rank: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 def years_since_first(
     ids: pd.Index, timeline: Timeline, table: pd.DataFrame, column: str
-) -> tuple[NDArray[np.float64] | None, tuple[str, ...]]:
+) -> tuple[pd.Series | None, tuple[str, ...]]:
     """Return the years since each person's first visit, NaN where unknown, and warnings.
 
     Dates and columns of times come first; then an age that grows from visit to visit; then names such as ``m06``.
@@ -138,7 +142,7 @@ def years_since_first(
     """
     several = ids.duplicated(keep=False)
     if not several.any():
-        return np.zeros(len(ids)), ()
+        return pd.Series(0.0, ids, name="years"), ()
     if timeline.exact and timeline.years is not None:
         return _since_first(ids, timeline.rank, timeline.years), ()
     ages = [numbers_of(table[name]) for name in table if str(name).casefold() == "age"]
@@ -148,7 +152,7 @@ def years_since_first(
         # Only people with several visits can tell.
         if np.mean(grows[several & first_visits(ids, timeline.rank)]) >= _ENOUGH_GROW:
             years = _since_first(ids, timeline.rank, age)
-            years[~grows] = np.nan
+            years = years.where(grows)
             standing = ids[~grows].nunique()
             warning = (
                 f"In {counted(standing, 'person', 'people')} age does not grow from visit to visit, or is missing: "
@@ -163,10 +167,10 @@ def years_since_first(
     )
 
 
-def _since_first(ids: pd.Index, rank: NDArray[np.float64], time: NDArray[np.float64]) -> NDArray[np.float64]:
+def _since_first(ids: pd.Index, rank: NDArray[np.float64], time: NDArray[np.float64]) -> pd.Series:
     first = first_visits(ids, rank)
     beginning = pd.Series(time[first], index=ids[first])
-    return time - beginning.reindex(ids).to_numpy()
+    return pd.Series(time - beginning.reindex(ids).to_numpy(), ids, name="years")
 
 
 def _growing(ids: pd.Index, rank: NDArray[np.float64], age: NDArray[np.float64]) -> NDArray[np.bool_]:
