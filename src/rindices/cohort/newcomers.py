@@ -16,13 +16,12 @@ from rindices.cohort.groups import NO_LABEL, groups_of, label_text
 from rindices.cohort.people import People
 from rindices.cohort.regions import is_region_name
 from rindices.cohort.roles import expand_names, paths_of, wanted_names
-from rindices.cohort.training import with_missing_codes
+from rindices.cohort.training import told_with, with_missing_codes
 from rindices.cohort.visits import first_visits, read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, did_you_mean, listed, refusal, setting, shown
 from rindices.schema.cells import numbers_of, text_of
 from rindices.schema.contract import Contract, CovariateSpec
 from rindices.schema.fields import (
-    Absent,
     CovariateField,
     FieldSet,
     IdField,
@@ -82,23 +81,23 @@ def read_people(
         join=join,
         whole=bool(prepare or settings.visit or wanted_names(settings.clinical) or join),
     )
+    table = source.table
     if source.frame is not None:
         frame = source.frame if prepare is None else prepare(source.frame)
-        absent = source.absent if frame.index.equals(source.frame.index) else ()
-        check = _Check(list(map(str, frame.columns)), contract, settings, source.dictionary, absent)
+        check = _Check(list(map(str, frame.columns)), contract, settings, source.dictionary)
         batches: Iterable[pd.DataFrame] = [frame]
     else:
-        assert source.table is not None
-        table = source.table
+        assert table is not None
         check = _Check(table.columns, contract, settings, decimal_comma=table.decimal_comma)
         batches = [pd.concat(table.batches())] if check.visit else table.batches()
-    for batch in batches:
-        people = check.observe(batch)
-        if people is not None:
-            yield replace(people, notes=source.notes + people.notes)
-        if progress is not None and source.table is not None:
-            progress(source.table.progress)
-    check.finish()
+    with told_with(source.notes):
+        for batch in batches:
+            people = check.observe(batch)
+            if people is not None:
+                yield replace(people, notes=source.notes + people.notes)
+            if progress is not None and table is not None:
+                progress(table.progress)
+        check.finish()
 
 
 def check_people(frame: pd.DataFrame, contract: Contract, settings: ApplySettings | None = None) -> People:
@@ -132,7 +131,6 @@ class _Check:
         contract: Contract,
         settings: ApplySettings,
         dictionary: Dictionary | None = None,
-        absent: tuple[Absent, ...] = (),
         *,
         decimal_comma: bool = False,
     ) -> None:
@@ -162,7 +160,6 @@ class _Check:
             RegionField(contract.features, self._ranges, unit=contract.unit, decimal_comma=decimal_comma),
             [ScoreField(name) for name in scores],
             drop=settings.drop_missing,
-            absent=absent,
         )
         self._extra, self._n_used, self._left_out = dict.fromkeys(extra, False), 0, list[str]()
 

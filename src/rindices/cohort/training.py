@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +28,6 @@ from rindices.errors import InputError, Problem, counted, listed, refusal, setti
 from rindices.schema.cells import meant_as_numbers, numbers_of, text_of, typed
 from rindices.schema.fields import (
     MIN_REGIONS,
-    Absent,
     CovariateField,
     FieldSet,
     IdField,
@@ -48,7 +48,7 @@ from rindices.tables import (
     unit_of,
 )
 
-__all__ = ["make_cohort", "read_cohort", "with_missing_codes"]
+__all__ = ["make_cohort", "read_cohort", "told_with", "with_missing_codes"]
 
 
 def read_cohort(
@@ -99,8 +99,8 @@ def read_cohort(
         files, dictionary = (*files, Path(settings.dictionary)), given if dictionary is None else dictionary | given
     assert source.frame is not None  # it was asked for whole
     frame = source.frame if prepare is None else prepare(source.frame)
-    absent = source.absent if frame.index.equals(source.frame.index) else ()
-    cohort = _Reader(frame, settings, dictionary, absent).cohort()
+    with told_with(source.notes):
+        cohort = _Reader(frame, settings, dictionary).cohort()
     return replace(
         cohort,
         sha256=digest_of(files),
@@ -140,6 +140,15 @@ def make_cohort(
     return replace(_Reader(frame, settings, dictionary).cohort(), source=source)
 
 
+@contextmanager
+def told_with(notes: Sequence[str]) -> Iterator[None]:
+    """Tell what is wrong together with what joining tables found: whoever is not in one of them has gaps."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError("\n".join([error.message, *notes]), error.problems) from error
+
+
 def with_missing_codes(
     dictionary: Dictionary | None, columns: Sequence[str], missing: Names, kept: Collection[str]
 ) -> Dictionary:
@@ -166,7 +175,6 @@ class _Reader:
         frame: pd.DataFrame,
         settings: TableSettings,
         dictionary: Dictionary | None = None,
-        absent: tuple[Absent, ...] = (),
     ) -> None:
         if settings.small_sites not in ("refuse", "drop"):
             raise InputError(f"{setting('small_sites')} should be refuse or drop, found {settings.small_sites!r}.")
@@ -180,7 +188,7 @@ class _Reader:
             )
         if frame.empty:
             raise InputError("The table has no people.\nExpected one row per person.")
-        self._settings, self._absent = settings, absent
+        self._settings = settings
         self._roles = assign_roles(list(frame.columns), settings)
         kept = {settings.id, settings.diagnosis, settings.visit, settings.site}
         if wanted_names(settings.missing):
@@ -231,7 +239,6 @@ class _Reader:
             RegionField(choose_regions(table, taken, settings)),
             [ScoreField(name) for name in roles.clinical],
             drop=settings.drop_missing,
-            absent=self._absent,
         )
         found = fields.observe(table)
         self._roster, ids, regions = found.roster, found.roster.ids, fields.regions.columns

@@ -38,7 +38,6 @@ from rindices.schema.plausible import (
 __all__ = [
     "MIN_REGIONS",
     "MIN_SITE_CONTROLS",
-    "Absent",
     "CovariateField",
     "FieldSet",
     "IdField",
@@ -455,25 +454,6 @@ class Observed(NamedTuple):
     scores: dict[str, NDArray]
 
 
-class Absent(NamedTuple):
-    """Whom a joined table does not know.
-
-    Attributes
-    ----------
-    rows
-        True for these rows of the main table.
-    columns
-        What came from the joined table alone, and is missing in these rows.
-    main, source
-        Names of the two tables.
-    """
-
-    rows: NDArray[np.bool_]
-    columns: frozenset[str]
-    main: str
-    source: str
-
-
 class FieldSet:
     """All fields of a table together.
 
@@ -483,8 +463,6 @@ class FieldSet:
         The fields.
     drop
         Whether people with gaps and impossible values are left out, rather than refused.
-    absent
-        Who has gaps because a joined table does not know them.
     """
 
     def __init__(
@@ -495,10 +473,9 @@ class FieldSet:
         scores: Sequence[ScoreField],
         *,
         drop: bool = False,
-        absent: Sequence[Absent] = (),
     ) -> None:
         self.people, self.covariates, self.regions, self.scores = people, covariates, regions, scores
-        self.drop, self._absent, self._unknown = drop, absent, list[Problem]()
+        self.drop = drop
 
     def observe(self, batch: pd.DataFrame) -> Observed:
         """Look at some rows; without ids nothing else can be told, so these are refused at once."""
@@ -507,28 +484,12 @@ class FieldSet:
             raise refusal(missing)
         seen = {field.name: field.observe(batch, roster) for field in self.covariates}
         regions = self.regions.observe(batch, roster)
-        if not self.drop:
-            gaps = np.hstack([found.missing for found in (*seen.values(), regions)])
-            self._look_for_absent(gaps, [*seen, *self.regions.columns], roster)
         return Observed(roster, seen, regions, {field.name: field.observe(batch, roster) for field in self.scores})
-
-    def _look_for_absent(self, gaps: NDArray[np.bool_], columns: Sequence[str], roster: Roster) -> None:
-        for rows, added, main, source in self._absent:
-            cells = gaps & rows[:, None] & np.array([name in added for name in columns], dtype=bool)
-            who = np.flatnonzero(cells.any(axis=1))
-            if len(who):
-                people = counted(len(who), *(("visit",) if roster.ids.has_duplicates else ("person", "people")))
-                verb, lost = "is" if len(who) == 1 else "are", np.array(columns, dtype=object)[cells.any(axis=0)]
-                first = roster.at(int(who[0]))
-                text = f"{people} of {main} {verb} not in {source} (first: {first}), which has {listed(lost, 4)}."
-                self._unknown.append(Problem(text, (f"add them to {source}",)))
 
     def problems(self) -> list[Problem]:
         """Say what is wrong with all rows so far."""
         cells = [one for field in (*self.covariates, self.regions) for one in field.problems(drop=self.drop)]
-        return (
-            self.people.problems() + self._unknown + cells + [one for field in self.scores for one in field.problems()]
-        )
+        return self.people.problems() + cells + [one for field in self.scores for one in field.problems()]
 
     @property
     def notes(self) -> list[str]:
