@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Collection
 
@@ -83,6 +84,8 @@ def numbers_of(column: pd.Series, *, decimal_comma: bool = False) -> NDArray[np.
     """
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    with contextlib.suppress(ValueError, TypeError):  # most columns of measures have neither gaps nor words
+        return column.to_numpy(dtype=object).astype(np.float64)
     text = text_of(column)
     if decimal_comma:
         text = _with_points(text)

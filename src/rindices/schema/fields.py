@@ -211,7 +211,7 @@ class NumberField:
         text = np.zeros(block.shape, dtype=bool)
         for position, name in enumerate(self.columns):
             block[:, position] = numbers_of(batch[name], decimal_comma=self._comma)
-            if not is_numeric_dtype(batch[name]):
+            if not is_numeric_dtype(batch[name]) and np.isnan(block[:, position]).any():
                 text[:, position] = np.isnan(block[:, position]) & text_of(batch[name]).notna().to_numpy()
         missing = np.isnan(block) & ~text
         impossible = self._judge(block, block if self._reference is None else self._reference)
