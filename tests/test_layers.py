@@ -23,7 +23,6 @@ MAY_IMPORT = {
     "report": ["plots", "files"],
     "cohort": ["settings", "files"],
     "simulate": ["files"],
-    "baselines": ["errors"],
     "analysis": ["errors"],
     "analysis.reproducibility": ["judging.agreement", "analysis"],
     "imaging": ["files", "analysis", "plots"],
@@ -64,7 +63,7 @@ MAY_IMPORT = {
     "run.summary": ["search", "run.folder", "analysis"],
     "run.workflow": ["run.summary", "training.journal", "report", "run.findings", "run.bids_output"],
     "run.reporting": ["run.workflow", "imaging"],
-    "cli": ["run.reporting", "training.clusters", "simulate", "interop", "baselines"],
+    "cli": ["run.reporting", "training.clusters", "simulate", "interop"],
 }
 
 ENGINE_LIBRARIES = {"jax", "optax", "numpy"}

@@ -68,11 +68,11 @@ def split_half(
 
     Examples
     --------
-    >>> from rindices.baselines import Baseline
+    >>> from sklearn.decomposition import FactorAnalysis
     >>> from rindices import simulate_cohort
     >>> cohort = simulate_cohort("basic", n_controls=100, n_patients=200)
     >>> regions = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
-    >>> found = split_half(Baseline("nmf"), regions, cohort.table["diagnosis"] == "PT")
+    >>> found = split_half(FactorAnalysis(3), regions, cohort.table["diagnosis"] == "PT")
     >>> found.r_indices.shape, found.agreement["n_patients"].tolist()
     ((2, 300, 3), [100, 100, 200])
     """
