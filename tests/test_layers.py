@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "report": ["plots", "files"],
     "cohort": ["settings", "files"],
     "simulate": ["files"],
-    "analysis": ["errors"],
+    "analysis": ["settings"],
     "analysis.reproducibility": ["judging.agreement", "analysis"],
     "imaging": ["files", "analysis", "plots"],
     "core": [],

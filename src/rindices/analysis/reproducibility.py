@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
-from rindices.analysis.columns import same_people
-from rindices.analysis.labels import patients_of
+from rindices.analysis.coding import patients_of, same_people
 from rindices.errors import InputError
 from rindices.judging.agreement import compare, match_patterns, pattern_concordance
 
