@@ -67,7 +67,7 @@ def report(
 
 def _paint(folder: Path, atlas: Path | None, table: Path | None) -> str:
     from rindices.cohort import read_table
-    from rindices.imaging.painting import paint_patterns
+    from rindices.imaging.writing import paint_patterns
 
     if atlas is None or table is None:
         raise InputError("--atlas needs --atlas-table, and the other way round.\nGive both.")

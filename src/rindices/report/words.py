@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from rindices.plots.hemispheres import pair_sides
+from rindices.plots.region_names import pair_sides
 from rindices.report import associations
 from rindices.report.maps import strongest
 from rindices.report.pieces import in_words, interval, listed, number
