@@ -1,12 +1,11 @@
-"""Numbers as a German clinic writes them: read where only one thing can be meant, otherwise refused and never lost."""
+"""Numbers as a German clinic writes them are refused and never lost."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.cohort import make_cohort, read_cohort, read_table
+from rindices.cohort import make_cohort
 from rindices.errors import InputError
-from tests.cohort.test_workbooks import book
 
 REGIONS = [f"region{number}" for number in range(8)]
 
@@ -27,67 +26,6 @@ def clinic():
 
 def german(value):
     return f"{value:,.1f}".translate({ord(","): ".", ord("."): ","})
-
-
-def with_commas(frame, *names):
-    """Write numbers of columns as text with a decimal comma."""
-    return frame.assign(**{name: frame[name].map(lambda value: str(value).replace(".", ",")) for name in names})
-
-
-def written(folder, kind, frame):
-    """Write a table as one of the kinds of files in which a decimal comma is text."""
-    path = folder / f"people{kind}"
-    if kind == ".xlsx":
-        return book(path, list(frame.columns), *frame.astype(object).to_numpy().tolist())
-    frame.to_parquet(path) if kind == ".parquet" else frame.to_csv(path, index=False)
-    return path
-
-
-@pytest.mark.parametrize("kind", [".csv", ".xlsx", ".parquet"])
-def test_decimal_commas_as_text_are_the_numbers_of_a_table_with_semicolons(tmp_path, kind):
-    clinic().to_csv(tmp_path / "semicolons.csv", sep=";", decimal=",", index=False)
-    path = written(tmp_path, kind, with_commas(clinic(), *REGIONS, "Alter", "tiv"))
-    pd.testing.assert_frame_equal(read_table(path), read_table(tmp_path / "semicolons.csv"), check_index_type=False)
-    cohort = read_cohort(path, covariates="Alter,tiv", clinical="MMST")
-    assert list(cohort.features) == REGIONS
-    np.testing.assert_array_equal(cohort.covariates["Alter"], clinic()["Alter"])
-
-
-def test_numbers_beside_decimal_commas_in_one_column_of_a_workbook(tmp_path):
-    rows = [["a", 1.023], ["b", "70,5"], ["c", 61], ["d", None]]
-    frame = read_table(book(tmp_path / "a.xlsx", ["participant_id", "v"], *rows))
-    np.testing.assert_array_equal(frame["v"], [1.023, 70.5, 61, np.nan])
-
-
-@pytest.mark.parametrize(
-    "cells", [["3,410", "3,520"], ["3,410", "70,5", "1,234.5"], ["61,5", "70.5"], [3425.1, 3373.6, "3,410"]]
-)
-def test_what_may_mean_something_else_stays_text(tmp_path, cells):
-    rows = [[f"p{number}", cell] for number, cell in enumerate(cells)]
-    found = read_table(book(tmp_path / "a.xlsx", ["participant_id", "v"], *rows))["v"]
-    assert found.tolist() == list(map(str, cells))
-
-
-@pytest.mark.parametrize("regions", [REGIONS, [*REGIONS[:-1], "words"]])
-def test_pairs_beside_decimal_points_are_no_numbers(tmp_path, regions):
-    frame = clinic().assign(words=["n.d.", *clinic()["region7"][1:]])[["participant_id", "diagnosis", *regions]]
-    pairs = [f"{first},{second}" for first in range(1, 6) for second in range(1, 5)]
-    frame = frame.assign(pairs=np.resize(pairs, 80), volume=[f"3,{number}" for number in range(400, 480)])
-    found = read_table(written(tmp_path, ".csv", frame))
-    assert found["pairs"].tolist() == frame["pairs"].tolist()
-    assert found["volume"].tolist() == frame["volume"].tolist()
-
-
-@pytest.mark.parametrize("kind", [".csv", ".xlsx", ".parquet"])
-def test_genotypes_are_no_numbers(tmp_path, kind):
-    frame = clinic()[["participant_id", "diagnosis", "MMST"]].assign(gene=np.resize(["2,3", "3,3", "3,4", "4,4"], 80))
-    assert read_table(written(tmp_path, kind, frame))["gene"].tolist() == frame["gene"].tolist()
-
-
-def test_points_of_thousands_are_refused_in_a_workbook_with_decimal_commas(tmp_path):
-    rows = [["a", "70,5"], ["b", "71,5"], ["c", "1.023"]]
-    with pytest.raises(InputError, match=r"'v' has '1.023' in row 4.*thousands"):
-        read_table(book(tmp_path / "a.xlsx", ["participant_id", "v"], *rows))
 
 
 @pytest.mark.parametrize("role", ["covariates", "clinical"])

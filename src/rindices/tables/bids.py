@@ -163,37 +163,28 @@ def _a_row_each_visit(
 
 def _bids_root(path: Path) -> Path | None:
     """Return the folder of the BIDS dataset that is meant, None for any other table."""
-    if path.name == _PARTICIPANTS and path.is_file():
-        return path.parent
-    if not path.is_dir():
-        return None
-    if not (path / _PARTICIPANTS).is_file():
+    if path.is_dir() and not (path / _PARTICIPANTS).is_file():
         raise InputError(
             f"{path} is a folder without {_PARTICIPANTS}, so it is no BIDS dataset.\n"
             f"Name a {KINDS_OF_FILES} file, or the folder of a BIDS dataset."
         )
-    return path
+    is_table = path.name == _PARTICIPANTS and path.is_file()
+    return path if path.is_dir() else path.parent if is_table else None
 
 
 def _read(
     path: Path, text_columns: Sequence[str], ids: str | None = None
 ) -> tuple[pd.DataFrame, Dictionary | None, tuple[Path, ...]]:
-    """Read a table and, for a .tsv file, the dictionary beside it."""
-    frame = read_table(path, text_columns=text_columns, ids=ids)
-    file, sidecar = file_and_sheet(path)[0], _sidecar(path)
-    dictionary = Dictionary() if sidecar is None else read_dictionary(sidecar)
-    columns = {str(name).casefold() for name in frame.columns}
-    if sidecar is None or not any(name.casefold() in columns for name in dictionary):
-        return frame, None, (file,)  # or the same name by chance
-    return frame, dictionary, (file, sidecar)
+    """Read a table and the dictionary beside it."""
+    frame, file, sidecar = read_table(path, text_columns=text_columns, ids=ids), file_and_sheet(path)[0], _sidecar(path)
+    return (frame, None, (file,)) if sidecar is None else (frame, read_dictionary(sidecar), (file, sidecar))
 
 
 def _sidecar(path: Path) -> Path | None:
-    """Return the JSON file of the same name beside a .tsv file, if it may be a dictionary: an object, not a list."""
+    """Return the JSON file of the same name beside a .tsv file; a list, not an object, is something else by chance."""
     sidecar = path.with_suffix(".json")
-    if path.suffix.lower() != ".tsv" or not sidecar.is_file():
-        return None
-    return sidecar if sidecar.read_bytes().lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else None
+    beside = path.suffix.lower() == ".tsv" and sidecar.is_file()
+    return sidecar if beside and sidecar.read_bytes().lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else None
 
 
 def _doi(root: Path) -> str | None:

@@ -66,14 +66,12 @@ class Table:
         file, sheet = file_and_sheet(path)
         self.name, self.progress = file.name, 0.0
         self._text_columns, self._ids, kind = text_columns, ids, _kind_of(file)
-        self._reader: TextFile | Workbook | ParquetFile
         with _failures_told(self.name, kind):
             if kind in TEXT_KINDS:
-                self._reader = TextFile(file, kind)
-            elif kind in WORKBOOKS:
-                self._reader = Workbook(file, sheet, text_columns)
+                self._reader: TextFile | Workbook | ParquetFile = TextFile(file, kind)
             else:
-                self._reader = ParquetFile(file, text_columns)
+                book = kind in WORKBOOKS
+                self._reader = Workbook(file, sheet, text_columns) if book else ParquetFile(file, text_columns)
         self._kind, self.columns, self.decimal_comma = kind, self._reader.names, self._reader.decimal_comma
 
     def batches(self) -> Iterator[pd.DataFrame]:
