@@ -26,7 +26,10 @@ REDCAP = (
     "born,demo,text,Birthday,,1900-01-01,today\n"
     "smokes,demo,yesno,Smokes,,,\n"
 )
-PLAIN = "Column\tlabel\tUnits\tlevels\tmin\tmax\tmissing codes\nx\tscore\tmm3\t0=a;1=b, c\t\t\t-9=refused, -99\ny\t\t\t\t0\t1.5\t\n"
+PLAIN = (
+    "Column\tlabel\tUnits\tlevels\tmin\tmax\tmissing codes\nx\tscore\tmm3\t0=a;1=b, c\t\t\t-9=refused, -99\n"
+    "y\t\t\t\t0\t1.5\t\n"
+)
 
 
 def write(folder, name, content):
@@ -135,7 +138,7 @@ def test_impossible_values_become_gaps_with_a_note():
     assert len(notes) == 1
     assert "2 values of column 'age' outside the range from 0 to 120" in notes[0]
     assert "(250 in row 5)" in notes[0]
-    with pytest.raises(InputError, match=r"30 values of column 'age' .* \(60 in row 3\).*Correct the range"):
+    with pytest.raises(InputError, match=r"30 values of column 'age' .* \(60 in row 3\).*\nCorrect the range"):
         apply_dictionary(frame.assign(age=60), Dictionary({"age": Column(maximum=12)}))
 
 
