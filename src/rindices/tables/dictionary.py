@@ -126,7 +126,7 @@ def _read_json(path: Path) -> Dictionary:
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path.name} cannot be read as JSON: {error}.\n"
-            "Check the name; correct the file, in which often a comma or a quotation mark is missing."
+            "Correct the file, in which often a comma or a quotation mark is missing; or check its name."
         ) from error
     if not isinstance(content, dict):
         raise InputError(f"{path.name} should be a JSON object with an entry for each column, but it is a list.")
@@ -315,14 +315,14 @@ def resolve_levels(names: Labels, column: Column) -> tuple[str, ...] | None:
     if names is None:
         return None
     levels = column.levels or {}
-    meanings = {plain_code(word).casefold() for pair in levels.items() for word in pair}
-    one = isinstance(names, str) and plain_code(names).casefold() in meanings  # then a comma belongs to the name
+    words = {plain_code(word).casefold() for pair in levels.items() for word in pair}
+    one = isinstance(names, str) and plain_code(names).casefold() in words  # then a comma belongs to the name
     wanted = [str(names)] if one else names.split(",") if isinstance(names, str) else names
-    found: list[str] = []
-    for name in map(plain_code, wanted):
-        meant = [code for code, meaning in levels.items() if meaning.casefold() == name.casefold()]
-        found += [name] if name in levels or not meant else meant
-    return tuple(dict.fromkeys(found))
+    meant = [[code for code in levels if levels[code].casefold() == plain_code(name).casefold()] for name in wanted]
+    found = [
+        [name] if plain_code(name) in levels else codes or [name] for name, codes in zip(wanted, meant, strict=True)
+    ]
+    return tuple(dict.fromkeys(plain_code(code) for codes in found for code in codes))
 
 
 def unit_of(dictionary: Dictionary, regions: Sequence[str]) -> str | None:

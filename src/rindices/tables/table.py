@@ -165,10 +165,11 @@ def _failures_told(name: str, kind: str) -> Iterator[None]:
     except Exception as error:  # a damaged file can lead a foreign reader anywhere
         if kind in TEXT_KINDS:
             raise
+        what = "Parquet file" if kind == ".parquet" else "Excel workbook"
         raise InputError(
-            f"{name} is not a readable {'Parquet file' if kind == '.parquet' else 'Excel workbook'}: it is damaged "
-            f"({type(error).__name__}).\nOpen it in the program that wrote it and save it again, or save the table as "
-            ".csv ('CSV UTF-8')."
+            f"{name} is not a readable {what}: it is damaged, has a password, or is a file of another kind "
+            f"({type(error).__name__}).\nOpen it in the program that wrote it and save it again without a password, or "
+            "save the table as .csv; a table that is text needs the extension .csv, .tsv or .txt."
         ) from error
 
 
@@ -176,7 +177,9 @@ def _kind_of(path: Path) -> str:
     if path.is_dir():
         raise InputError(f"{path} is a folder, but a table was expected.\nName a {KINDS_OF_FILES} file.")
     if not path.is_file():
-        raise InputError(f"There is no file {path}.\nCheck the name and the folder.{_similar_files(path)}")
+        others = sorted(other.name for other in path.parent.glob(f"{glob.escape(path.stem)}.*") if other.is_file())
+        similar = f" In that folder there is {listed(others, 3)}." if others else ""
+        raise InputError(f"There is no file {path}.\nCheck the name and the folder.{similar}")
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = suffixes[-1:] == [".gz"] and len(suffixes) > 1
     kind = suffixes[-2] if packed else (suffixes or [""])[-1]
@@ -187,9 +190,3 @@ def _kind_of(path: Path) -> str:
             f"Give a {KINDS_OF_FILES} file.{spreadsheet if kind in _OTHER_SPREADSHEETS else ''}"
         )
     return kind
-
-
-def _similar_files(path: Path) -> str:
-    same_stem = sorted(other.name for other in path.parent.glob(f"{glob.escape(path.stem)}.*") if other.is_file())
-    here = f" In that folder there is {listed(same_stem, 3)}." if same_stem else ""
-    return here if path.parent.is_dir() else f" The folder {path.parent} does not exist either."

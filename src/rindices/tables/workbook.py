@@ -143,8 +143,7 @@ def _numbered(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:
 
 
 def _column(values: Sequence[Any]) -> pd.Series:
-    kinds = {type(value) for value in values} - {type(None)}
-    if kinds and kinds <= {int, float}:
+    if {type(value) for value in values} - {type(None)} in ({int}, {float}, {int, float}):
         return pd.Series(values, dtype=np.float64)
     return pd.Series([_text(value) or np.nan for value in values], dtype=object)
 
@@ -188,17 +187,9 @@ def _sheet_of(book: Any, path: Path, wanted: str | None) -> str:
 
 
 def _check_archive(path: Path) -> None:
-    """Refuse what is no workbook, or one that unpacks to more than any table of people."""
-    parts = []
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            parts = archive.infolist()
-    if not any(part.filename.startswith("xl/") for part in parts):
-        raise InputError(
-            f"{path.name} is no complete Excel workbook, or it has a password or Excel's old format (.xls).\n"
-            "Remove the password and save it again as 'Excel workbook (.xlsx)' in the spreadsheet program. If it is "
-            "text, give it the extension of its kind (.csv, .tsv or .txt); if it is an archive, unpack it."
-        )
+    """Refuse an archive that unpacks to more than any table of people."""
+    with zipfile.ZipFile(path) as archive:
+        parts = archive.infolist()
     total = sum(part.file_size for part in parts)
     sheets = sum(part.file_size for part in parts if part.filename.startswith("xl/worksheets/"))
     bombs = [part for part in parts if part.file_size > max(_LARGE, LARGEST_RATIO * part.compress_size)]
