@@ -182,8 +182,3 @@ def test_two_units_of_one_quantity_are_refused():
     dictionary = Dictionary({"a": Column(unit="mm^3"), "b": Column(unit="mm"), "c": Column(unit="mL")})
     with pytest.raises(InputError, match=r"'a' is in mm\^3 and 'c' in mL"):
         unit_of(dictionary, ["a", "b", "c"])
-
-
-def test_the_later_dictionary_has_the_last_word():
-    both = Dictionary({"a": Column("first"), "b": Column("first")}) | {"b": Column("second")}
-    assert {name: column.description for name, column in both.items()} == {"a": "first", "b": "second"}

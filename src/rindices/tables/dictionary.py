@@ -318,11 +318,11 @@ def resolve_levels(names: Labels, column: Column) -> tuple[str, ...] | None:
     words = {plain_code(word).casefold() for pair in levels.items() for word in pair}
     one = isinstance(names, str) and plain_code(names).casefold() in words  # then a comma belongs to the name
     wanted = [str(names)] if one else names.split(",") if isinstance(names, str) else names
-    meant = [[code for code in levels if levels[code].casefold() == plain_code(name).casefold()] for name in wanted]
-    found = [
-        [name] if plain_code(name) in levels else codes or [name] for name, codes in zip(wanted, meant, strict=True)
-    ]
-    return tuple(dict.fromkeys(plain_code(code) for codes in found for code in codes))
+    found: list[str] = []
+    for name in map(plain_code, wanted):
+        meant = [code for code, meaning in levels.items() if meaning.casefold() == name.casefold()]
+        found += [name] if name in levels or not meant else meant
+    return tuple(dict.fromkeys(found))
 
 
 def unit_of(dictionary: Dictionary, regions: Sequence[str]) -> str | None:

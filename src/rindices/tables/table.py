@@ -150,8 +150,6 @@ def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT, ids
 def _failures_told(name: str, kind: str) -> Iterator[None]:
     try:
         yield
-    except InputError:
-        raise
     except ImportError as error:
         raise InputError(
             f"Reading {name} needs the package pyarrow, which is not installed.\n"
@@ -163,7 +161,7 @@ def _failures_told(name: str, kind: str) -> Iterator[None]:
             "Check that the file is complete and not locked, and that you are allowed to read it."
         ) from error
     except Exception as error:  # a damaged file can lead a foreign reader anywhere
-        if kind in TEXT_KINDS:
+        if kind in TEXT_KINDS or isinstance(error, InputError):
             raise
         what = "Parquet file" if kind == ".parquet" else "Excel workbook"
         raise InputError(
@@ -180,13 +178,12 @@ def _kind_of(path: Path) -> str:
         others = sorted(other.name for other in path.parent.glob(f"{glob.escape(path.stem)}.*") if other.is_file())
         similar = f" In that folder there is {listed(others, 3)}." if others else ""
         raise InputError(f"There is no file {path}.\nCheck the name and the folder.{similar}")
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    packed = suffixes[-1:] == [".gz"] and len(suffixes) > 1
-    kind = suffixes[-2] if packed else (suffixes or [""])[-1]
+    packed = path.suffix.lower() == ".gz"
+    kind = Path(path.stem if packed else path.name).suffix.lower()
     if kind not in TEXT_KINDS and (packed or kind not in (".parquet", *WORKBOOKS)):
         spreadsheet = " In the spreadsheet program choose 'Save as', and 'Excel workbook (.xlsx)' or 'CSV UTF-8'."
         raise InputError(
-            f"{path.name} is not a kind of table that can be read (extension {''.join(suffixes[-1 - packed :])!r}).\n"
+            f"{path.name} is not a kind of table that can be read (extension {kind + '.gz' * packed!r}).\n"
             f"Give a {KINDS_OF_FILES} file.{spreadsheet if kind in _OTHER_SPREADSHEETS else ''}"
         )
     return kind

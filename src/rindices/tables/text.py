@@ -32,12 +32,10 @@ CELLS = 1_000_000  # at a time
 # Tables of measures pack to a half or a tenth, parts of workbooks to a fiftieth: the rest was made to fill a memory.
 LARGEST_RATIO = 200
 _MOST_UNPACKED = 200_000_000  # characters, unless the packed file is large, too
-_PIECE = 4_000_000  # characters
 _SEPARATOR_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
 _FIRST_LINES = 20  # that are looked at for the separator and for a title
 # Lines without a cell, and the line sep=; of Excel.
 _ABOVE = re.compile(r'(?:[ ,;\t]*\n)*(?:"?sep=[,;\t]"?[ ,;\t]*\n(?:[ ,;\t]*\n)*)?', flags=re.IGNORECASE)
-_NUMBER = re.compile(r"\s*[+-]?[\d.,]+\s*")
 _GAPS = MISSING_TEXT | {np.nan}
 _THOUSANDS = r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+"
 _FORMS = {
@@ -156,7 +154,7 @@ class TextFile:
     def _refuse_title(self, above: int, width: int, records: Iterator[tuple[int, list[str]]]) -> None:
         """Refuse a first line that is no header: one below has far more cells, and all of them are names."""
         for number, record in islice(records, _FIRST_LINES):
-            if len(record) > 2 * width and not any(_NUMBER.fullmatch(cell) for cell in record):
+            if len(record) > 2 * width and not any(re.fullmatch(r"\s*[+-]?[\d.,]+\s*", cell) for cell in record):
                 rows = f"row {above}" if number == above + 1 else f"rows {above} to {number - 1}"
                 raise InputError(
                     f"Row {above} of {self._path.name} is no header: it has {counted(width, 'cell')}, but rows below "
@@ -180,7 +178,7 @@ class TextFile:
         """Yield the text, some of it at a time, with line ends as line feeds."""
         left = max(_MOST_UNPACKED, LARGEST_RATIO * self._path.stat().st_size)
         with self._open(errors) as (_, text):
-            while piece := text.read(_PIECE):
+            while piece := text.read(4 * CELLS):
                 left -= len(piece)
                 if left < 0:
                     raise InputError(
