@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -107,8 +107,7 @@ def read_source(
     ...     read_source(folder).frame.to_numpy().tolist()
     [['sub-01', 61.0, 30.0], ['sub-02', nan, 28.0]]
     """
-    path = Path(path)
-    root = _bids_root(path)
+    path, root = Path(path), _bids_root(Path(path))
     further = [join] if isinstance(join, str | Path) else join
     if not whole and root is None and not further and _sidecar(path) is None:
         return Source(None, Table(path, text_columns=text_columns, ids=id_column), None, (file_and_sheet(path)[0],))
@@ -120,9 +119,10 @@ def read_source(
     frame, dictionary, files = _read(main, as_text, id_column)
     others = {table: _read(table, as_text) for table in names}
     notes: list[str] = []
-    if visit_column is not None and visit_column not in frame.columns and others:
-        of_visits = {names[table]: others[table][0] for table in phenotype if visit_column in others[table][0]}
-        frame, notes = _a_row_each_visit(frame, of_visits, id_column, visit_column, main.name)
+    if visit_column is not None and visit_column not in frame.columns and others and id_column in frame.columns:
+        keys = [id_column, visit_column]
+        of_visits = {names[table]: others[table][0] for table in phenotype if {*keys} <= {*others[table][0].columns}}
+        frame, notes = _a_row_each_visit(frame, of_visits, keys, main.name)
     origins = {str(name): main.name for name in frame.columns}
     absent: list[Absent] = []
     for table, (other, described, read) in others.items():
@@ -131,74 +131,61 @@ def read_source(
         new = frozenset(map(str, frame.columns)) - {*origins}
         absent.append(Absent(absent_from(other, frame, id_column, by), new, main.name, names[table]))
         origins |= dict.fromkeys(new, names[table])
-        notes += said
-        files += read
+        notes, files = [*notes, *said], (*files, *read)
         if described is not None:  # the main table's own dictionary has the last word
             dictionary = described | (dictionary or {})
-    doi = None if root is None else _doi(root)
-    return Source(frame, None, dictionary, files, tuple(notes), doi, tuple(absent))
+    return Source(frame, None, dictionary, files, tuple(notes), _doi(root), tuple(absent))
 
 
 def _a_row_each_visit(
-    frame: pd.DataFrame, of_visits: Mapping[str, pd.DataFrame], id_column: str, visit_column: str, main: str
+    frame: pd.DataFrame, of_visits: Mapping[str, pd.DataFrame], keys: Sequence[str], main: str
 ) -> tuple[pd.DataFrame, list[str]]:
     """Repeat each person's row for all visits that other tables have of them, in the order of the people."""
-    lacking = [name for name, table in {main: frame, **of_visits}.items() if id_column not in table.columns]
-    if lacking:
-        raise InputError(f"{lacking[0]} has no column {id_column!r}, by which it is joined.\nRename the column of ids.")
+    id_column, visit_column = keys
     if not of_visits:
         near = did_you_mean(visit_column, [str(name) for name in frame.columns])
         raise InputError(
             f"{main} has no column {visit_column!r} (from {setting('visit')}).{near}\nAdd it, or correct the name."
         )
-    pairs = pd.concat([table[[id_column, visit_column]] for table in of_visits.values()], ignore_index=True)
-    pairs = pairs[~keys_of(pairs, [id_column, visit_column]).duplicated().to_numpy()].dropna()
+    pairs = pd.concat([table[[*keys]] for table in of_visits.values()], ignore_index=True)
+    pairs = pairs[~keys_of(pairs, keys).duplicated().to_numpy()].dropna()
     rows = frame.assign(**{id_column: text_of(frame[id_column])}).merge(pairs, how="left", on=id_column)
-    ordered = [id_column, visit_column, *(name for name in frame.columns if name != id_column)]
+    rows = rows[[*keys, *(name for name in frame.columns if name != id_column)]]
     if len(rows) == len(frame):
-        return rows[ordered].set_axis(frame.index, axis=0), []
+        return rows.set_axis(frame.index, axis=0), []
     note = f"{main} has a row a person, {listed(of_visits)} a row a visit: row numbers are those of the joined table."
-    return rows[ordered], [note]
+    return rows, [note]
 
 
 def _bids_root(path: Path) -> Path | None:
     """Return the folder of the BIDS dataset that is meant, None for any other table."""
-    if path.name == _PARTICIPANTS and path.is_file():
-        return path.parent
-    if not path.is_dir():
-        return None
-    if not (path / _PARTICIPANTS).is_file():
+    if path.is_dir() and not (path / _PARTICIPANTS).is_file():
         raise InputError(
             f"{path} is a folder without {_PARTICIPANTS}, so it is no BIDS dataset.\n"
             f"Name a {KINDS_OF_FILES} file, or the folder of a BIDS dataset."
         )
-    return path
+    is_table = path.name == _PARTICIPANTS and path.is_file()
+    return path if path.is_dir() else path.parent if is_table else None
 
 
 def _read(
     path: Path, text_columns: Sequence[str], ids: str | None = None
 ) -> tuple[pd.DataFrame, Dictionary | None, tuple[Path, ...]]:
-    """Read a table and, for a .tsv file, the dictionary beside it."""
-    frame = read_table(path, text_columns=text_columns, ids=ids)
-    file, sidecar = file_and_sheet(path)[0], _sidecar(path)
-    dictionary = Dictionary() if sidecar is None else read_dictionary(sidecar)
-    columns = {str(name).casefold() for name in frame.columns}
-    if sidecar is None or not any(name.casefold() in columns for name in dictionary):
-        return frame, None, (file,)  # or the same name by chance
-    return frame, dictionary, (file, sidecar)
+    """Read a table and the dictionary beside it."""
+    frame, file, sidecar = read_table(path, text_columns=text_columns, ids=ids), file_and_sheet(path)[0], _sidecar(path)
+    return (frame, None, (file,)) if sidecar is None else (frame, read_dictionary(sidecar), (file, sidecar))
 
 
 def _sidecar(path: Path) -> Path | None:
-    """Return the JSON file of the same name beside a .tsv file, if it may be a dictionary: an object, not a list."""
+    """Return the JSON file of the same name beside a .tsv file; a list, not an object, is something else by chance."""
     sidecar = path.with_suffix(".json")
-    if path.suffix.lower() != ".tsv" or not sidecar.is_file():
+    beside = path.suffix.lower() == ".tsv" and sidecar.is_file()
+    return sidecar if beside and sidecar.read_bytes().lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else None
+
+
+def _doi(root: Path | None) -> str | None:
+    description = None if root is None else root / "dataset_description.json"
+    if description is None or not description.is_file():
         return None
-    return sidecar if sidecar.read_bytes().lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else None
-
-
-def _doi(root: Path) -> str | None:
-    try:
-        doi = json.loads((root / "dataset_description.json").read_text(encoding="utf-8-sig")).get("DatasetDOI")
-    except (OSError, ValueError, AttributeError):
-        return None  # nothing that the results depend on
-    return doi if isinstance(doi, str) and doi.strip() else None
+    doi = re.search(r'"DatasetDOI"\s*:\s*"([^"]+)"', description.read_text(encoding="utf-8-sig", errors="replace"))
+    return None if doi is None else doi[1]

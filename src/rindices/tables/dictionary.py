@@ -39,7 +39,6 @@ _TWO_CHOICES = {"yesno": "1=Yes;0=No", "truefalse": "1=True;0=False"}
 _WHOLE_FILE = "MeasurementToolMetadata"
 # Limits of dates, of times and of other fields: nothing to compare numbers with.
 _NO_LIMIT = re.compile(r"$|\d{4}-\d{2}|\d+:\d{2}|\d+[./]\d+[./]\d{2,4}|today|now|\[|n/?a$", re.IGNORECASE)
-_NOTES_PER_COLUMN = 3
 _MOSTLY_OUTSIDE = 0.5  # with more than this share outside its range, a range or a unit is wrong rather than the people
 _QUANTITIES = {
     **dict.fromkeys(("mm3", "ml", "l"), "volume"),
@@ -127,7 +126,7 @@ def _read_json(path: Path) -> Dictionary:
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path.name} cannot be read as JSON: {error}.\n"
-            "Check the name; correct the file, in which often a comma or a quotation mark is missing."
+            "Correct the file, in which often a comma or a quotation mark is missing; or check its name."
         ) from error
     if not isinstance(content, dict):
         raise InputError(f"{path.name} should be a JSON object with an entry for each column, but it is a list.")
@@ -194,8 +193,6 @@ def _column(said: Mapping[Any, object], place: str) -> Column:
 
 def _levels(said: object) -> dict[str, str]:
     """Return codes and their meanings: of JSON, of ``0=male;1=female`` or of REDCap's ``0, Male | 1, Female``."""
-    if isinstance(said, list):
-        return {plain_code(code): plain_code(code) for code in said}
     if isinstance(said, dict):
         meanings = [value.get("Description", "") if isinstance(value, dict) else value for value in said.values()]
         return {plain_code(code): str(meaning).strip() for code, meaning in zip(said, meanings, strict=True)}
@@ -286,25 +283,22 @@ def _refuse_other_levels(cells: pd.Series, levels: dict[str, str], rows: np.ndar
 
 
 def _within_range(cells: pd.Series, column: Column, rows: np.ndarray) -> tuple[pd.Series, list[str]]:
-    """Return the column with impossible numbers as gaps, and the notes; text is left to later checks."""
+    """Return the column with impossible numbers as gaps, and a note about them; text is left to later checks."""
     numbers = numbers_of(cells)
-    low, high = (np.nan if limit is None else limit for limit in (column.minimum, column.maximum))
-    outside = np.flatnonzero((numbers < low) | (numbers > high))
-    ends = [f"{word} {shown(float(limit))}" for word, limit in (("from", low), ("to", high)) if not np.isnan(limit)]
-    limits, present = f"the range {' '.join(ends)}", int(np.isfinite(numbers).sum())
-    if len(outside) > _MOSTLY_OUTSIDE * present:
-        raise InputError(
-            f"Most values of column {cells.name!r} ({len(outside)} of {present}) are outside {limits}, which its "
-            f"dictionary gives; row {rows[outside[0]]} has {shown(float(numbers[outside[0]]))}.\n"
-            "Correct the range in the dictionary, or the unit of the column."
-        )
-    first, more = outside[:_NOTES_PER_COLUMN], len(outside) - _NOTES_PER_COLUMN
-    notes = [
-        f"{cells.name} = {shown(value)} in row {row} is outside {limits}: taken as missing."
-        for value, row in zip(numbers[first].tolist(), rows[first], strict=True)
-    ]
-    notes += [f"{counted(more, 'more value')} of {cells.name} outside {limits}: taken as missing."] if more > 0 else []
-    return cells.mask(np.isin(np.arange(len(cells)), outside), np.nan) if len(outside) else cells, notes
+    limits = [np.nan if limit is None else limit for limit in (column.minimum, column.maximum)]
+    outside = (numbers < limits[0]) | (numbers > limits[1])
+    if not outside.any():
+        return cells, []
+    ends = " ".join(
+        f"{word} {shown(limit)}" for word, limit in zip(("from", "to"), limits, strict=True) if limit == limit
+    )
+    found = (
+        f"{counted(int(outside.sum()), 'value')} of column {cells.name!r} outside the range {ends} of its dictionary "
+        f"({shown(numbers[outside].tolist()[0])} in row {rows[outside][0]})"
+    )
+    if outside.sum() > _MOSTLY_OUTSIDE * np.isfinite(numbers).sum():
+        raise InputError(f"{found}: most of them.\nCorrect the range in the dictionary, or the unit of the column.")
+    return cells.mask(outside, np.nan), [f"{found}: taken as missing."]
 
 
 def resolve_levels(names: Labels, column: Column) -> tuple[str, ...] | None:
@@ -321,12 +315,14 @@ def resolve_levels(names: Labels, column: Column) -> tuple[str, ...] | None:
     if names is None:
         return None
     levels = column.levels or {}
-    known = {plain_code(word).casefold() for pair in levels.items() for word in pair}
-    one = isinstance(names, str) and plain_code(names).casefold() in known  # then a comma belongs to the name
+    words = {plain_code(word).casefold() for pair in levels.items() for word in pair}
+    one = isinstance(names, str) and plain_code(names).casefold() in words  # then a comma belongs to the name
     wanted = [str(names)] if one else names.split(",") if isinstance(names, str) else names
-    plain = [plain_code(name) for name in wanted]
-    meant = {name: [code for code in levels if levels[code].casefold() == name.casefold()] for name in plain}
-    return tuple(dict.fromkeys(code for name in plain for code in ([] if name in levels else meant[name]) or [name]))
+    found: list[str] = []
+    for name in map(plain_code, wanted):
+        meant = [code for code, meaning in levels.items() if meaning.casefold() == name.casefold()]
+        found += [name] if name in levels or not meant else meant
+    return tuple(dict.fromkeys(found))
 
 
 def unit_of(dictionary: Dictionary, regions: Sequence[str]) -> str | None:

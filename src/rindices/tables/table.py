@@ -66,14 +66,12 @@ class Table:
         file, sheet = file_and_sheet(path)
         self.name, self.progress = file.name, 0.0
         self._text_columns, self._ids, kind = text_columns, ids, _kind_of(file)
-        self._reader: TextFile | Workbook | ParquetFile
         with _failures_told(self.name, kind):
             if kind in TEXT_KINDS:
-                self._reader = TextFile(file, kind)
-            elif kind in WORKBOOKS:
-                self._reader = Workbook(file, sheet, text_columns)
+                self._reader: TextFile | Workbook | ParquetFile = TextFile(file, kind)
             else:
-                self._reader = ParquetFile(file, text_columns)
+                book = kind in WORKBOOKS
+                self._reader = Workbook(file, sheet, text_columns) if book else ParquetFile(file, text_columns)
         self._kind, self.columns, self.decimal_comma = kind, self._reader.names, self._reader.decimal_comma
 
     def batches(self) -> Iterator[pd.DataFrame]:
@@ -152,8 +150,6 @@ def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT, ids
 def _failures_told(name: str, kind: str) -> Iterator[None]:
     try:
         yield
-    except InputError:
-        raise
     except ImportError as error:
         raise InputError(
             f"Reading {name} needs the package pyarrow, which is not installed.\n"
@@ -165,12 +161,13 @@ def _failures_told(name: str, kind: str) -> Iterator[None]:
             "Check that the file is complete and not locked, and that you are allowed to read it."
         ) from error
     except Exception as error:  # a damaged file can lead a foreign reader anywhere
-        if kind in TEXT_KINDS:
+        if kind in TEXT_KINDS or isinstance(error, InputError):
             raise
+        what = "Parquet file" if kind == ".parquet" else "Excel workbook"
         raise InputError(
-            f"{name} is not a readable {'Parquet file' if kind == '.parquet' else 'Excel workbook'}: it is damaged "
-            f"({type(error).__name__}).\nOpen it in the program that wrote it and save it again, or save the table as "
-            ".csv ('CSV UTF-8')."
+            f"{name} is not a readable {what}: it is damaged, has a password, or is a file of another kind "
+            f"({type(error).__name__}).\nOpen it in the program that wrote it and save it again without a password, or "
+            "save the table as .csv; a table that is text needs the extension .csv, .tsv or .txt."
         ) from error
 
 
@@ -178,20 +175,15 @@ def _kind_of(path: Path) -> str:
     if path.is_dir():
         raise InputError(f"{path} is a folder, but a table was expected.\nName a {KINDS_OF_FILES} file.")
     if not path.is_file():
-        raise InputError(f"There is no file {path}.\nCheck the name and the folder.{_similar_files(path)}")
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    packed = suffixes[-1:] == [".gz"] and len(suffixes) > 1
-    kind = suffixes[-2] if packed else (suffixes or [""])[-1]
+        others = sorted(other.name for other in path.parent.glob(f"{glob.escape(path.stem)}.*") if other.is_file())
+        similar = f" In that folder there is {listed(others, 3)}." if others else ""
+        raise InputError(f"There is no file {path}.\nCheck the name and the folder.{similar}")
+    packed = path.suffix.lower() == ".gz"
+    kind = Path(path.stem if packed else path.name).suffix.lower()
     if kind not in TEXT_KINDS and (packed or kind not in (".parquet", *WORKBOOKS)):
         spreadsheet = " In the spreadsheet program choose 'Save as', and 'Excel workbook (.xlsx)' or 'CSV UTF-8'."
         raise InputError(
-            f"{path.name} is not a kind of table that can be read (extension {''.join(suffixes[-1 - packed :])!r}).\n"
+            f"{path.name} is not a kind of table that can be read (extension {kind + '.gz' * packed!r}).\n"
             f"Give a {KINDS_OF_FILES} file.{spreadsheet if kind in _OTHER_SPREADSHEETS else ''}"
         )
     return kind
-
-
-def _similar_files(path: Path) -> str:
-    same_stem = sorted(other.name for other in path.parent.glob(f"{glob.escape(path.stem)}.*") if other.is_file())
-    here = f" In that folder there is {listed(same_stem, 3)}." if same_stem else ""
-    return here if path.parent.is_dir() else f" The folder {path.parent} does not exist either."

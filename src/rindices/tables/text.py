@@ -10,7 +10,7 @@ import csv
 import gzip
 import io
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from rindices.errors import InputError, counted, listed
-from rindices.files import plain_cells, plain_text
+from rindices.files import plain_text
 from rindices.schema.cells import MISSING_TEXT
 
 __all__ = ["CELLS", "KINDS_OF_FILES", "LARGEST_RATIO", "TEXT_KINDS", "TextFile", "Thousands", "named_columns"]
@@ -32,14 +32,10 @@ CELLS = 1_000_000  # at a time
 # Tables of measures pack to a half or a tenth, parts of workbooks to a fiftieth: the rest was made to fill a memory.
 LARGEST_RATIO = 200
 _MOST_UNPACKED = 200_000_000  # characters, unless the packed file is large, too
-_PIECE = 4_000_000  # characters
-_DAMAGE = "\ufffd"  # what stands for a sign that cannot be read
-_OTHER_FILES = ("%PDF", "PK\x03\x04")
 _SEPARATOR_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
 _FIRST_LINES = 20  # that are looked at for the separator and for a title
 # Lines without a cell, and the line sep=; of Excel.
 _ABOVE = re.compile(r'(?:[ ,;\t]*\n)*(?:"?sep=[,;\t]"?[ ,;\t]*\n(?:[ ,;\t]*\n)*)?', flags=re.IGNORECASE)
-_NUMBER = re.compile(r"\s*[+-]?[\d.,]+\s*")
 _GAPS = MISSING_TEXT | {np.nan}
 _THOUSANDS = r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+"
 _FORMS = {
@@ -119,14 +115,14 @@ class TextFile:
                 numbers, cells = zip(*batch, strict=True)
                 frame = pd.DataFrame(list(cells), columns=self.names, dtype=object)
                 frame.index = pd.Index(np.array(numbers, dtype=np.int64) - 2)
-                yield raw.tell() / self._path.stat().st_size, plain_cells(frame) if self._has_apostrophes else frame
+                yield raw.tell() / self._path.stat().st_size, frame
 
     def _rows(self, records: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str | float]]]:
         """Yield the rows below the header that are not empty."""
         next(records)
         width = len(self.names)
         for number, record in records:
-            cells = [cell.strip() or np.nan for cell in record]
+            cells = [plain_text(cell.strip()) if "'" in cell else cell.strip() or np.nan for cell in record]
             if not cells or (cells[0] in _GAPS and all(cell in _GAPS for cell in cells)):
                 continue
             if len(cells) != width:
@@ -158,7 +154,7 @@ class TextFile:
     def _refuse_title(self, above: int, width: int, records: Iterator[tuple[int, list[str]]]) -> None:
         """Refuse a first line that is no header: one below has far more cells, and all of them are names."""
         for number, record in islice(records, _FIRST_LINES):
-            if len(record) > 2 * width and not any(_NUMBER.fullmatch(cell) for cell in record):
+            if len(record) > 2 * width and not any(re.fullmatch(r"\s*[+-]?[\d.,]+\s*", cell) for cell in record):
                 rows = f"row {above}" if number == above + 1 else f"rows {above} to {number - 1}"
                 raise InputError(
                     f"Row {above} of {self._path.name} is no header: it has {counted(width, 'cell')}, but rows below "
@@ -172,25 +168,24 @@ class TextFile:
         with self._open() as (_, text):
             self._encoding = "utf-16" if text.read(2) in ("\xff\xfe", "\xfe\xff") else "utf-8-sig"
         try:
-            with_apostrophes = ["'" in piece for piece in self._pieces()]
-            self._has_apostrophes = any(with_apostrophes)
+            deque(self._pieces(), maxlen=0)
         except UnicodeDecodeError:
-            self._refuse_damage()
-            self._encoding, self._has_apostrophes = "latin-1", True
+            self._refuse_damage("".join(self._pieces("replace")))
+            self._encoding = "latin-1"
         return next(self._pieces(), "")
 
     def _pieces(self, errors: str = "strict") -> Iterator[str]:
         """Yield the text, some of it at a time, with line ends as line feeds."""
         left = max(_MOST_UNPACKED, LARGEST_RATIO * self._path.stat().st_size)
         with self._open(errors) as (_, text):
-            while piece := text.read(_PIECE):
+            while piece := text.read(4 * CELLS):
                 left -= len(piece)
                 if left < 0:
                     raise InputError(
                         f"{self._path.name} unpacks to more than {LARGEST_RATIO} times its size, which no table of "
                         "measures does.\nUnpack it, look what it holds, and give the unpacked table."
                     )
-                if "\0" in piece or piece.startswith(_OTHER_FILES):
+                if "\0" in piece or piece.startswith(("%PDF", "PK\x03\x04")):
                     raise InputError(
                         f"{self._path.name} is no table of text: it has signs that only other files have (PDF, "
                         "pictures, Excel workbooks in spite of their name).\n"
@@ -198,17 +193,12 @@ class TextFile:
                     )
                 yield piece
 
-    def _refuse_damage(self) -> None:
+    def _refuse_damage(self, text: str) -> None:
         """Refuse text with signs that its encoding has not; without any beyond ASCII it has, it may be Latin-1."""
-        row, lines, is_unicode = 0, 1, self._encoding == "utf-16"
-        for piece in self._pieces("replace"):
-            before, damage, _ = piece.partition(_DAMAGE)
-            row = row or (lines + before.count("\n") if damage else 0)
-            lines += piece.count("\n")
-            is_unicode = is_unicode or not piece.replace(_DAMAGE, "").isascii()
-        if is_unicode:
+        before, damage, _ = text.partition("\ufffd")  # what stands for a sign that cannot be read
+        if self._encoding == "utf-16" or not text.replace(damage, "").isascii():
             raise InputError(
-                f"{self._path.name} is damaged: row {row} has a sign that cannot be read as "
+                f"{self._path.name} is damaged: row {before.count(chr(10)) + 1} has a sign that cannot be read as "
                 f"{self._encoding.removesuffix('-sig').upper()}, as the others can.\n"
                 "Correct that row, and save the table as 'CSV UTF-8' in the spreadsheet program."
             )
