@@ -14,7 +14,7 @@ from rindices.errors import InputError, did_you_mean, listed, setting
 from rindices.schema.cells import text_of
 from rindices.settings import TableSettings
 from rindices.tables.dictionary import Dictionary, read_dictionary
-from rindices.tables.joining import Absent, absent_from, join_by_id, keys_of
+from rindices.tables.joining import join_by_id, keys_of
 from rindices.tables.table import AS_TEXT, Table, read_table
 from rindices.tables.text import KINDS_OF_FILES
 from rindices.tables.workbook import file_and_sheet
@@ -41,8 +41,6 @@ class Source(NamedTuple):
         Sentences for the user: who was not found in joined tables. They name nobody.
     doi
         Identifier of a BIDS dataset, if it tells one.
-    absent
-        Which rows have gaps because a joined table does not know the person.
     """
 
     frame: pd.DataFrame | None
@@ -51,7 +49,6 @@ class Source(NamedTuple):
     files: tuple[Path, ...]
     notes: tuple[str, ...] = ()
     doi: str | None = None
-    absent: tuple[Absent, ...] = ()
 
 
 def digest_of(files: Sequence[Path]) -> str:
@@ -124,17 +121,14 @@ def read_source(
         of_visits = {names[table]: others[table][0] for table in phenotype if {*keys} <= {*others[table][0].columns}}
         frame, notes = _a_row_each_visit(frame, of_visits, keys, main.name)
     origins = {str(name): main.name for name in frame.columns}
-    absent: list[Absent] = []
     for table, (other, described, read) in others.items():
         by = next((name for name in (visit_column, _SESSION) if name in other.columns), None)
         frame, said = join_by_id(frame, other, id_column, by, source=names[table], origins=origins)
-        new = frozenset(map(str, frame.columns)) - {*origins}
-        absent.append(Absent(absent_from(other, frame, id_column, by), new, main.name, names[table]))
-        origins |= dict.fromkeys(new, names[table])
+        origins = dict.fromkeys(map(str, frame.columns), names[table]) | origins
         notes, files = [*notes, *said], (*files, *read)
         if described is not None:  # the main table's own dictionary has the last word
             dictionary = described | (dictionary or {})
-    return Source(frame, None, dictionary, files, tuple(notes), _doi(root), tuple(absent))
+    return Source(frame, None, dictionary, files, tuple(notes), _doi(root))
 
 
 def _a_row_each_visit(

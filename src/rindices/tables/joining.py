@@ -3,49 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from rindices.errors import InputError, counted, did_you_mean, listed, setting
 from rindices.schema.cells import plain_code, spreadsheet_rows, text_of
 
-__all__ = ["Absent", "absent_from", "join_by_id", "keys_of"]
-
-
-class Absent(NamedTuple):
-    """Whom a joined table does not know.
-
-    Attributes
-    ----------
-    rows
-        True for these rows of the main table.
-    columns
-        What came from the joined table alone, and is missing in these rows.
-    main, source
-        Names of the two tables.
-    """
-
-    rows: NDArray[np.bool_]
-    columns: frozenset[str]
-    main: str
-    source: str
-
-
-def absent_from(
-    other: pd.DataFrame, frame: pd.DataFrame, id_column: str, visit_column: str | None
-) -> NDArray[np.bool_]:
-    """Mark the rows of a table whose people, or visits, a table that was joined to it does not know.
-
-    Examples
-    --------
-    >>> absent_from(pd.DataFrame({"id": ["b"]}), pd.DataFrame({"id": ["a", "b"]}), "id", None).tolist()
-    [True, False]
-    """
-    keys = _shared_keys(frame, other, id_column, visit_column)
-    return ~keys_of(frame, keys).isin(keys_of(other, keys)).to_numpy(dtype=bool)
+__all__ = ["join_by_id", "keys_of"]
 
 
 def join_by_id(
