@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.errors import InputError, counted, did_you_mean, listed, setting
-from rindices.schema.cells import plain_code, spreadsheet_rows, text_of
+from rindices.schema.cells import plain_code, text_of
 from rindices.settings import Labels
 
 __all__ = [
@@ -84,7 +84,6 @@ def assign_groups(column: pd.Series, control: Labels = None, patients: Labels = 
     where = f"column {str(column.name)!r}"
     if not found:
         raise InputError(f"Nobody has a label in {where}.\nExpected each person's diagnosis, for example CN and AD.")
-    _refuse_header(diagnosis, str(column.name))
     sick = _asked(patients, counts, "patients", where)
     healthy = _asked(control, counts, "control", where) or _recognised(found, sick, counts, where)
     both = [label for label in healthy if label in sick]
@@ -94,17 +93,6 @@ def assign_groups(column: pd.Series, control: Labels = None, patients: Labels = 
     sick = sick or _remaining(found, healthy, counts, where)
     group = np.select([diagnosis.isin(healthy), diagnosis.isin(sick)], ["control", "patient"], "other")
     return Groups(diagnosis, pd.Series(group.tolist(), index=column.index), healthy, sick)
-
-
-def _refuse_header(diagnosis: pd.Series, name: str) -> None:
-    """Refuse rows that repeat the header; a label of many people may have the column's name in earnest."""
-    repeated = diagnosis.str.casefold().to_numpy() == name.casefold()
-    if 0 < repeated.sum() < MIN_PEOPLE:
-        rows = spreadsheet_rows(diagnosis.to_frame())[repeated]
-        raise InputError(
-            f"Column {name!r} has its own name as a label in row {listed(rows)}: the header seems repeated there.\n"
-            "Remove what is no person from the table."
-        )
 
 
 def groups_of(diagnosis: pd.Series, control_labels: Sequence[str], patient_labels: Sequence[str]) -> list[str]:

@@ -107,13 +107,13 @@ def read_source(
     path, root = Path(path), _bids_root(Path(path))
     further = [join] if isinstance(join, str | Path) else join
     if not whole and root is None and not further and _sidecar(path) is None:
-        return Source(None, Table(path, text_columns=text_columns, ids=id_column), None, (file_and_sheet(path)[0],))
+        return Source(None, Table(path, text_columns=text_columns), None, (file_and_sheet(path)[0],))
     main = path if root is None else root / _PARTICIPANTS
     phenotype = [] if root is None else sorted((root / _PHENOTYPE).glob("[!.]*.tsv"))
     names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype}
     names |= {Path(table): Path(table).name for table in further}
     as_text = (*text_columns, id_column) if names else tuple(text_columns)
-    frame, dictionary, files = _read(main, as_text, id_column)
+    frame, dictionary, files = _read(main, as_text)
     others = {table: _read(table, as_text) for table in names}
     notes: list[str] = []
     if visit_column is not None and visit_column not in frame.columns and others and id_column in frame.columns:
@@ -162,11 +162,9 @@ def _bids_root(path: Path) -> Path | None:
     return path if path.is_dir() else path.parent if is_table else None
 
 
-def _read(
-    path: Path, text_columns: Sequence[str], ids: str | None = None
-) -> tuple[pd.DataFrame, Dictionary | None, tuple[Path, ...]]:
+def _read(path: Path, text_columns: Sequence[str]) -> tuple[pd.DataFrame, Dictionary | None, tuple[Path, ...]]:
     """Read a table and the dictionary beside it."""
-    frame, file, sidecar = read_table(path, text_columns=text_columns, ids=ids), file_and_sheet(path)[0], _sidecar(path)
+    frame, file, sidecar = read_table(path, text_columns=text_columns), file_and_sheet(path)[0], _sidecar(path)
     return (frame, None, (file,)) if sidecar is None else (frame, read_dictionary(sidecar), (file, sidecar))
 
 
