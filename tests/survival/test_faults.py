@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from rindices import files
-from rindices.run.folder import status_of
-from tests.survival.conftest import assert_same, fit
+from tests.survival.conftest import assert_same, fit, status
 
 RESULTS = ("model.safetensors", "r_indices.csv", "patterns.csv", "selection.csv", "r_indices.png", "report.html")
 KINDS = ("data-*.safetensors", "data-*.unfinished", "plan.json", "run.toml", "summary.json", "holder.json", *RESULTS)
@@ -59,12 +58,12 @@ def check_agreement(outcome, out):
     assert "Traceback" not in outcome.output
     assert isinstance(outcome.exception, SystemExit | None)
     if outcome.exit_code == 0:
-        assert (status_of(out), last[:5]) == ("done", "Done ")
+        assert (status(out), last[:5]) == ("done", "Done ")
         assert all((out / name).exists() for name in RESULTS)
         assert "This run failed" not in page
     else:
         assert (outcome.exit_code, last[:14]) == (3, "Failed. Repeat")
-        assert status_of(out) in ("failed", "unfinished", None)
+        assert status(out) in ("failed", "unfinished", None)
         assert not page or "This run failed" in page
         assert any(os.strerror(number) in outcome.output for number in ERRORS.values())
 
@@ -128,7 +127,7 @@ def test_what_was_trained_is_kept_when_the_folder_becomes_read_only(table, tmp_p
         outcome = fit(table, "--out", out)
     assert outcome.exit_code == 2
     assert "cannot be written to" in outcome.output
-    assert status_of(out) == "unfinished"
+    assert status(out) == "unfinished"
     assert list(out.glob("journal/data-*.safetensors"))  # the other one may have been on its way
     assert fit(table, "--out", out).exit_code == 0
     assert_same(out, faultless)

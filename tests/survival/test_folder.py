@@ -8,8 +8,8 @@ import signal
 import pandas as pd
 import pytest
 
-from rindices.run import workflow
-from tests.survival.conftest import FINISHED, assert_same, ended, finished_chunks, fit, held
+from rindices import files
+from tests.survival.conftest import FINISHED, assert_same, ended, finished_chunks, fit, held, send
 
 
 def contents(folder):
@@ -24,27 +24,24 @@ def test_a_second_process_is_refused_and_the_first_unharmed(start, tmp_path, und
         code, _, err = ended(start(*options))
         assert code == 2
         assert f"Another process ({first.pid} on {os.uname().nodename}, since 20" in err
-    first.send_signal(signal.SIGCONT)
-    assert ended(first)[0] == 0
+    assert send(first, signal.SIGCONT)[0] == 0
     assert_same(out, undisturbed)
 
 
 @pytest.fixture(params=["finished", "interrupted"])
 def run(request, table, tmp_path, short, monkeypatch):
     """Return the folder of a run."""
-    out = tmp_path / "run"
-    if request.param == "interrupted":
-        with monkeypatch.context() as patch:
-            patch.setattr(workflow, "_write_results", _full_disk)
-            assert fit(table, "--out", out).exit_code == 3
-        assert finished_chunks(out)
-    else:
-        assert fit(table, "--out", out).exit_code == 0
-    return out
 
+    def full(path, flush=files._flush):
+        if request.param == "interrupted" and "r_indices.csv" in path.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        flush(path)
 
-def _full_disk(*_):
-    raise OSError(errno.ENOSPC, "No space left on device")
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "_flush", full)
+        assert fit(table, "--out", tmp_path / "run").exit_code == (0 if request.param == "finished" else 3)
+    assert bool(finished_chunks(tmp_path / "run")) == (request.param == "interrupted")
+    return tmp_path / "run"
 
 
 @pytest.fixture
@@ -71,29 +68,22 @@ def test_another_run_in_the_same_folder_is_refused_with_the_differences(table, o
 
 
 def test_a_run_can_be_made_again_from_its_record(other_table, run, tmp_path, faultless):
-    record, again = run / "run.toml", tmp_path / "again"
+    record, again, third = run / "run.toml", tmp_path / "again", tmp_path / "third"
     outcome = fit("--config", record, "--out", again, "--quiet")
     assert (outcome.exit_code, outcome.output) == (0, "")
     assert_same(again, faultless)
-
-    outcome = fit("--config", record, "--out", tmp_path / "third", "--seed", 4)
-    assert outcome.exit_code == 2
-    assert "--seed" in outcome.output
-    outcome = fit(other_table, "--config", record, "--out", tmp_path / "third")
-    assert outcome.exit_code == 2
-    assert "its contents differ" in outcome.output
-    assert not (tmp_path / "third").exists()
+    for options, told in ((("--seed", 4), "--seed"), ((other_table,), "its contents differ")):
+        outcome = fit(*options, "--config", record, "--out", third)
+        assert outcome.exit_code == 2
+        assert told in outcome.output
+    assert not third.exists()
 
 
 @pytest.mark.usefixtures("short")
 def test_lines_of_json(table, tmp_path):
-    outcome = fit(table, "--out", tmp_path / "run", "--log-json")
-    lines = [json.loads(line) for line in outcome.stdout.splitlines()]
-    assert (outcome.exit_code, outcome.stderr) == (0, "")
-    assert {"table", "progress", "done"} <= {line["event"] for line in lines}
-    assert (lines[-1]["status"], lines[-1]["exit_code"]) == ("done", 0)
-
-    outcome = fit(table, "--out", tmp_path / "run", "--log-json", "--patterns", 3)
-    lines = [json.loads(line) for line in outcome.stdout.splitlines()]
-    assert outcome.exit_code == 2
-    assert (lines[-1]["status"], lines[-1]["exit_code"]) == ("failed", 2)
+    for options, status, code in (((), "done", 0), (("--patterns", 3), "failed", 2)):
+        outcome = fit(table, "--out", tmp_path / "run", "--log-json", *options)
+        lines = [json.loads(line) for line in outcome.stdout.splitlines()]
+        assert outcome.exit_code == code
+        assert (lines[-1]["status"], lines[-1]["exit_code"]) == (status, code)
+        assert code or {"table", "progress", "done"} <= {line["event"] for line in lines}
