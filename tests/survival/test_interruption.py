@@ -112,12 +112,16 @@ def command():
 MADE_ANOTHER_ERROR = """
 @stopping.guarded
 def command():
-    try:
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(1)
-    except BaseException:
-        pass
-    raise ImportError("initialisation failed")
+    import odd
+"""
+ODD = """
+import os, signal, time
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(1)
+except BaseException:
+    pass
+raise ImportError("initialisation failed")
 """
 
 
@@ -129,10 +133,11 @@ def command():
     ],
     ids=["dropped by Python", "made another error by a library"],
 )
-def test_ctrl_c_is_obeyed_even_where_it_gets_lost(program, told):
+def test_ctrl_c_is_obeyed_even_where_it_gets_lost(program, told, tmp_path):
+    (tmp_path / "odd.py").write_text(ODD)
     begin = "import os, signal, time\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # as in command.py
     line = [sys.executable, "-c", f"{begin}from rindices.cli import stopping\n{program}\ncommand()"]
-    process = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    process = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=tmp_path)
     assert process.returncode == 130
     assert process.stderr.splitlines()[-1] == told
     assert "Traceback" not in process.stderr
