@@ -13,8 +13,8 @@ BOTH = plain.stacked(MODELS)
 
 @pytest.fixture(scope="module")
 def brains():
-    """More people than go into one block."""
-    return np.random.default_rng(3).normal(1, 0.5, (inference._BLOCK + 76, N_REGIONS))
+    """More people than go into one block of 1,024."""
+    return np.random.default_rng(3).normal(1, 0.5, (1100, N_REGIONS))
 
 
 @pytest.fixture(scope="module")

@@ -145,25 +145,22 @@ def test_pairwise_is_compare_for_all_models_at_once(levels, n_patterns, n_people
     np.testing.assert_allclose(upper(agreement.pairwise(members)), one_by_one(members), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("limit", [0, 10**9])
-def test_pairwise_of_many_people_does_not_count_pairs(monkeypatch, limit):
-    members = np.floor(20 * np.stack([noisy(severities(80), 0.2, seed)[:, [2, 0, 1]] for seed in range(4)]))
-    counted = []
-    count = agreement._concordant_minus_discordant
-    monkeypatch.setattr(agreement, "_SIGNS_PAY", limit)
-    monkeypatch.setattr(agreement, "_concordant_minus_discordant", lambda x: counted.append(1) or count(x))
+@pytest.mark.parametrize("n_people", [80, 1800])  # all pairs of people are counted where they are few
+def test_pairwise_of_many_people_is_compare_too(n_people):
+    members = np.floor(20 * np.stack([noisy(severities(n_people), 0.2, seed)[:, [2, 0, 1]] for seed in range(4)]))
     np.testing.assert_allclose(upper(agreement.pairwise(members)), one_by_one(members), rtol=0, atol=1e-12)
-    assert len(counted) == (limit > 0)
 
 
-@pytest.mark.parametrize("block", [1, 4000, 10**6])
-@pytest.mark.parametrize("n_people", [1, 2, 3, 40, 41])
-def test_each_pair_of_people_counts_once(monkeypatch, block, n_people):
-    monkeypatch.setattr(agreement, "_BLOCK_BYTES", block)
+@pytest.mark.parametrize("n_people", [2, 3, 40, 41, 900, 901])  # the last in several blocks
+def test_each_pair_of_people_counts_once(n_people):
     columns = np.random.default_rng(0).integers(9, size=(4, n_people)).astype(float)
+    columns[:, :2] = [0, 1]  # so that something can be compared
     columns[0] = 1e9 + 1e-6 * columns[0]  # equal in single precision
-    signs = np.sign([columns[:, i] - columns[:, j] for i, j in combinations(range(n_people), 2)]).reshape(-1, 4)
-    np.testing.assert_array_equal(agreement._concordant_minus_discordant(columns), signs.T @ signs)
+    rows = np.triu_indices(n_people, 1)
+    signs = np.sign(columns[:, rows[0]] - columns[:, rows[1]])
+    expected = (1 + signs @ signs.T / (signs**2).sum(axis=1)[:, None]) / 2
+    found = agreement.pairwise(columns[:, :, None])[..., 0]
+    np.testing.assert_allclose(upper(found), upper(expected), rtol=0, atol=1e-12)
 
 
 def test_pairwise_of_single_precision_is_as_exact_as_of_double():
@@ -171,16 +168,14 @@ def test_pairwise_of_single_precision_is_as_exact_as_of_double():
     np.testing.assert_allclose(upper(agreement.pairwise(members)), one_by_one(members.astype(float)), atol=1e-12)
 
 
-@pytest.mark.parametrize("limit", [0, 10**9])
-def test_pairwise_with_a_flat_model_scores_chance_as_the_last_and_is_an_error_as_the_reference(monkeypatch, limit):
-    monkeypatch.setattr(agreement, "_SIGNS_PAY", limit)
-    members = np.stack([severities(), severities(seed=1), np.full((60, 3), 0.3)])
+@pytest.mark.parametrize("n_people", [60, 1600])
+def test_pairwise_with_a_flat_model_scores_chance_as_the_last_and_is_an_error_as_the_reference(n_people):
+    members = np.stack([severities(n_people), severities(n_people, seed=1), np.full((n_people, 3), 0.3)])
     pairs = agreement.pairwise(members)
     np.testing.assert_allclose(pairs[:2, 2], np.broadcast_to([0.5, 0, 0], (2, 3)), atol=1e-12)
-    with pytest.raises(ValueError, match="all values to compare with are equal"):
-        agreement.pairwise(members[[0, 2, 1]])
-    with pytest.raises(ValueError, match="all values to compare with are equal"):
-        agreement.pairwise(members[:2, :0])
+    for wrong in (members[[0, 2, 1]], members[:2, :0]):
+        with pytest.raises(ValueError, match="all values to compare with are equal"):
+            agreement.pairwise(wrong)
 
 
 def test_mean_agreement_is_over_pairs_and_undefined_for_one_model():
