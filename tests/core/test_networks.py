@@ -22,9 +22,7 @@ def brains():
 
 @pytest.fixture(scope="module")
 def draws():
-    rng = np.random.default_rng(2)
-    z = rng.uniform(size=(3, N_PEOPLE, N_PATTERNS)).astype(np.float32)
-    return Draw(None, None, *z)
+    return Draw(None, None, *np.random.default_rng(2).uniform(size=(3, N_PEOPLE, N_PATTERNS)).astype(np.float32))
 
 
 def close(actual, desired):
@@ -73,16 +71,19 @@ def test_synthesis_composes_patterns(model, brains, draws, composition):
     close(made.later_patients, plain.transformed(f, brains, draws.later, composition))
     near = plain.f_pass(f, brains, draws.near_control)
     close(made.near_controls, near if composition == "joint" else brains + near)
-    for i in range(N_PATTERNS):
-        close(made.changes[:, i], plain.change_of(f, brains, draws.earlier, i, composition))
-        if composition == "additive":
-            close(made.later_changes[:, i], plain.change_of(f, brains, draws.later, i, composition))
-    assert composition == "additive" or made.later_changes is None
+    earlier, later = (
+        np.stack([plain.change_of(f, brains, z, i, composition) for i in range(N_PATTERNS)], axis=1)
+        for z in (draws.earlier, draws.later)
+    )
+    close(made.changes, earlier)
+    if composition == "additive":
+        close(made.later_changes, later)
+    else:
+        assert made.later_changes is None
 
 
 def test_decomposer_reconstructor_and_discriminator_follow_table_4(model, brains):
-    changes = networks.decompose(model.decomposer, brains)
-    close(changes, plain.g1(model.decomposer, brains))
+    close(networks.decompose(model.decomposer, brains), plain.g1(model.decomposer, brains))
     close(networks.reconstruct(model.reconstructor, brains), plain.three_layers(model.reconstructor, brains))
     close(networks.discriminate(model.discriminator, brains), plain.three_layers(model.discriminator, brains))
 
@@ -97,21 +98,19 @@ def test_padded_sizes_are_multiples():
     assert networks.padded(real, 1) == real
 
 
-def test_unpadding_takes_away_what_padding_added(model):
-    real = networks.sizes(N_REGIONS, N_PATTERNS)
-    back = networks.unpad(networks.pad(model, networks.padded(real, 8)), real)
-    jax.tree.map(close, back, model)
+@pytest.fixture(scope="module")
+def padded(model):
+    return networks.pad(model, networks.padded(networks.sizes(N_REGIONS, N_PATTERNS), 8))
 
 
-def test_unpadding_keeps_leading_axes(model):
+def test_unpadding_takes_away_what_padding_added_and_keeps_leading_axes(model, padded):
     real = networks.sizes(N_REGIONS, N_PATTERNS)
-    padded = networks.pad(model, networks.padded(real, 8))
+    jax.tree.map(close, networks.unpad(padded, real), model)
     two = jax.tree.map(lambda leaf: np.stack([leaf, 2 * leaf]), padded)
     jax.tree.map(lambda cut, leaf: close(cut[1], 2 * leaf), networks.unpad(two, real), model)
 
 
-def test_padding_changes_no_output(model, brains, draws):
-    padded = networks.pad(model, networks.padded(networks.sizes(N_REGIONS, N_PATTERNS), 8))
+def test_padding_changes_no_output(model, padded, brains, draws):
     wider = np.pad(brains, [(0, 0), (0, 4)])
     close(networks.predict_r_indices(padded, wider), plain.r_indices(model, brains))
     close(networks.discriminate(padded.discriminator, wider), plain.three_layers(model.discriminator, brains))

@@ -80,8 +80,8 @@ def test_the_average_is_that_of_controls(heads):
 
 @pytest.mark.parametrize("size", [0.0, -3.0])
 def test_heads_without_size_are_refused(heads, size):
-    fitted = HeadSize.fit(heads, "icv")
     bad = heads.assign(icv=[1200.0, size, 1800.0])
+    fitted = HeadSize.fit(heads, "icv")
     for attempt in (lambda: HeadSize.fit(bad, "icv"), lambda: fitted.transform(np.ones((3, 1)), bad)):
         with pytest.raises(ValueError, match=rf"divided by 'icv', but it is {size:.0f} for person 1 \(1 person in all"):
             attempt()
