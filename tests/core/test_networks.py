@@ -40,8 +40,8 @@ def test_layers_have_the_sizes_and_biases_of_tables_3_and_4():
     }
     assert g1 == {"patterns": {"weight": (139, 3, 139), "bias": (3, 139)}}
     hidden = {"layer1": {"weight": (139, 69), "bias": (69,)}, "layer2": {"weight": (69, 34), "bias": (34,)}}
-    assert g2 == hidden | {"output": {"weight": (34, 3), "bias": (3,)}}
-    assert d == hidden | {"output": {"weight": (34, 2), "bias": (2,)}}
+    ends = [{"output": {"weight": (34, n_outputs), "bias": (n_outputs,)}} for n_outputs in (3, 2)]
+    assert [g2, d] == [hidden | end for end in ends]
 
 
 @pytest.mark.parametrize(("n_regions", "wide", "narrow"), [(2, 1, 1), (3, 1, 1), (5, 2, 1), (12, 6, 3), (139, 69, 34)])
@@ -94,8 +94,7 @@ def test_r_indices_add_what_is_told_from_every_pattern(model, brains):
 
 def test_padded_sizes_are_multiples():
     real = networks.sizes(139, 3)
-    assert networks.padded(real, 8) == (144, 72, 40, 3, 2)
-    assert networks.padded(real, 1) == real
+    assert (networks.padded(real, 8), networks.padded(real, 1)) == ((144, 72, 40, 3, 2), real)
 
 
 @pytest.fixture(scope="module")

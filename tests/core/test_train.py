@@ -80,9 +80,8 @@ def test_checkpoints_come_at_regular_steps_and_at_the_end(small_people, members)
 
 def test_checkpoint_describes_all_models_and_people(small_people, together):
     last = together[-1]
-    assert last.r_indices.shape == (N_MEMBERS, 40, N_PATTERNS)
+    assert (last.r_indices.shape, last.frozen.tolist()) == ((N_MEMBERS, 40, N_PATTERNS), [False] * N_MEMBERS)
     assert {values.shape for values in last.losses.values()} == {(N_MEMBERS,)}
-    assert last.frozen.tolist() == [False] * N_MEMBERS
     shapes = jax.tree.map(lambda leaf: leaf.shape[1:], last.parameters())
     assert shapes == networks.shapes(networks.sizes(12, N_PATTERNS))
     expected = [plain.r_indices(take(last.parameters(), k), small_people.patients) for k in range(N_MEMBERS)]
@@ -297,9 +296,6 @@ def test_plan_uses_as_many_devices_as_finish_soonest(monkeypatch):
         used, width = train.plan(n_members)
         return len(used), width
 
-    assert planned("cpu", 4, 1) == (1, 1)
-    assert planned("cpu", 4, 5) == (3, 1)
-    assert planned("cpu", 4, 8) == (4, 1)
-    assert planned("gpu", 1, 10) == (1, 10)
-    assert planned("gpu", 4, 10) == (4, 3)
+    given = [("cpu", 4, 1), ("cpu", 4, 5), ("cpu", 4, 8), ("gpu", 1, 10), ("gpu", 4, 10)]
+    assert [planned(*case) for case in given] == [(1, 1), (3, 1), (4, 1), (1, 10), (4, 3)]
     assert isinstance(make_members(0, GRID, RATES), Members)

@@ -85,22 +85,32 @@ def test_threshold_between_numbers_of_people_or_regions_is_between_theirs():
 
 @pytest.mark.usefixtures("simple")
 def test_next_smaller_number_of_repetitions_is_used():
-    assert limit(n_repetitions=9) == limit(n_repetitions=5) > limit(n_repetitions=10)
-    assert limit(n_repetitions=4) == limit(n_repetitions=2)
-    assert limit(n_repetitions=100) == limit(n_repetitions=10)
+    two, four, five, nine, ten, many = (limit(n_repetitions=number) for number in (2, 4, 5, 9, 10, 100))
+    assert (four, nine, many) == (two, five, ten)
+    assert five > ten
 
 
 @pytest.mark.usefixtures("simple")
-def test_what_the_table_does_not_cover_is_told():
-    cases = [{}, {"sizes": (50, 50)}, {"sizes": (800, 800)}, {"n_regions": 500}]  # many regions are on the safe side
-    assert [threshold_of(**case)[1] for case in cases] == [[], [], [], []]
-    assert threshold_of(n_patterns=5)[1] == ["2 to 4 patterns, here 5"]
-    assert threshold_of(sizes=(20, 20))[1] == ["50 to 800 people in a group, here 20"]
-    assert threshold_of(n_regions=10)[1] == ["32 to 128 regions, here 10"]
-    assert threshold_of(6, (5000, 5000))[1] == ["2 to 4 patterns, here 6", "50 to 800 people in a group, here 5000"]
-    assert limit(n_patterns=9) == limit(n_patterns=4)
-    assert limit(sizes=(20, 20)) == limit(sizes=(50, 50))
-    assert limit(n_regions=500) == limit(n_regions=128)
+@pytest.mark.parametrize(
+    ("case", "nearest", "told"),
+    [
+        ({}, {}, []),
+        ({"sizes": (50, 50)}, {"sizes": (50, 50)}, []),
+        ({"sizes": (800, 800)}, {"sizes": (800, 800)}, []),
+        ({"n_regions": 500}, {"n_regions": 128}, []),  # which is on the safe side
+        ({"n_regions": 10}, {"n_regions": 32}, ["32 to 128 regions, here 10"]),
+        ({"n_patterns": 5}, {"n_patterns": 4}, ["2 to 4 patterns, here 5"]),
+        ({"n_patterns": 9}, {"n_patterns": 4}, ["2 to 4 patterns, here 9"]),
+        ({"sizes": (20, 20)}, {"sizes": (50, 50)}, ["50 to 800 people in a group, here 20"]),
+        (
+            {"n_patterns": 6, "sizes": (5000, 5000)},
+            {"n_patterns": 4, "sizes": (800, 800)},
+            ["2 to 4 patterns, here 6", "50 to 800 people in a group, here 5000"],
+        ),
+    ],
+)
+def test_what_the_table_does_not_cover_is_told_and_the_nearest_case_taken(case, nearest, told):
+    assert threshold_of(**case) == (limit(**nearest), told)
 
 
 def test_shipped_table_is_complete_and_plausible():
@@ -243,8 +253,7 @@ TWO = swept_of(judged(0.8, 2), judged(0.9, 3))
 def test_p_counts_the_data_among_the_refits(refitted, n_refits, better):
     verdict, _, _ = refitted(TWO, lambda cohort, m: 0.9 if cohort == 0 else 0.95 if cohort <= better else 0.6, n_refits)
     p = (1 + better) / (n_refits + 1)
-    assert verdict.p == pytest.approx(p)
-    assert verdict.reliable == (p <= 0.05)
+    assert (verdict.p, verdict.reliable) == (pytest.approx(p), p <= 0.05)
     assert (verdict.method, verdict.n, verdict.statistic, verdict.threshold) == ("refits", n_refits, 0.9, None)
     assert sorted(verdict.values) == sorted([0.95] * better + [0.6] * (n_refits - better))
     assert f"p = {p:.3g}" in verdict.reason
@@ -258,9 +267,7 @@ def test_ties_count_against_the_data(refitted):
 def test_statistic_is_the_best_over_settings_in_the_data_and_in_the_refits(refitted):
     """Otherwise a search over many settings would always look better than chance."""
     verdict, _, _ = refitted(TWO, lambda cohort, m: {(0, 2): 0.6, (0, 3): 0.8, (7, 2): 0.85}.get((cohort, m), 0.55))
-    assert verdict.statistic == 0.8
-    assert verdict.values[6] == 0.85
-    assert verdict.p == pytest.approx(2 / 20)
+    assert (verdict.statistic, verdict.values[6], verdict.p) == (0.8, 0.85, pytest.approx(2 / 20))
 
 
 def test_data_and_refits_have_the_same_repetitions_of_all_settings(refitted):
@@ -286,8 +293,7 @@ def test_one_pattern_is_left_out_unless_it_is_all_there_is(refitted):
 
 def test_unknown_agreement_counts_as_chance(refitted):
     verdict, _, _ = refitted(TWO, lambda cohort, m: 0.8 if cohort == 0 else np.nan)
-    assert set(verdict.values) == {0.5}
-    assert verdict.p == pytest.approx(1 / 20)
+    assert (set(verdict.values), verdict.p) == ({0.5}, pytest.approx(1 / 20))
 
 
 @pytest.mark.parametrize(("n_models", "words"), [(0, "Training failed"), (1, "only 1 of them can be used")])

@@ -55,8 +55,7 @@ def rising_and_falling(*noise):
 def test_checkpoint_with_the_highest_agreement_is_chosen():
     looks = rising_and_falling(0.5, 0.3, 0.05, 0.2, 0.4)
     found, selected = select(looks)
-    assert found.best == 2
-    assert [look.step for look in found.looks] == [10, 20, 30, 40, 50]
+    assert (found.best, [look.step for look in found.looks]) == (2, [10, 20, 30, 40, 50])
     values = [look.agreement.pattern_agreement for look in found.looks]
     assert found.value == values[2] == max(values)
     assert sorted(selected.members) == [0, 1, 2]
@@ -170,8 +169,7 @@ def test_models_that_were_frozen_before_others_stay_as_they_were():
     found = judge(make_study(min_steps=30), POINT, 2, chunks, execution)
     assert [look.step for look in found.looks] == [10, 20, 30, 40]
     assert found.looks[3].agreement == found.looks[1].agreement != found.looks[0].agreement
-    assert found.looks[3].losses == {"change": (20 + 40) / 2}
-    assert found.look.step == 30
+    assert (found.looks[3].losses, found.look.step) == ({"change": (20 + 40) / 2}, 30)
     selected = consensus(found, chunks, execution)
     weights = dict(zip(selected.members, selected.models.discriminator["layer1"]["weight"], strict=True))
     kept = [one.discriminator["layer1"]["weight"][0] for one in (short.weights[20], long.weights[30])]
@@ -246,8 +244,7 @@ def test_only_settings_with_all_repetitions_can_be_chosen():
     lucky, given_up = Point(2, 0.8), Point(3, 0.8)
     store = Trained(lambda member: (0.3 if member.point == given_up else 0.05 if member.repetition < 3 else 2.0,))
     found = sweep(make_study(), [lucky, given_up], 5, Execution(store, models_per_chunk=1))
-    assert found.chosen.point == lucky
-    assert [one.n_repetitions for one in found.judged] == [5, FIRST_LOOK]
+    assert (found.chosen.point, [one.n_repetitions for one in found.judged]) == (lucky, [5, FIRST_LOOK])
     assert found.judged[0].value < found.judged[1].value
 
 
@@ -265,11 +262,9 @@ def test_one_pattern_is_never_preferred_to_more():
     noise = {Point(1, 0.8): (0.0001,), Point(2, 0.8): (0.5,)}
     found, _ = swept(list(noise), noise)
     assert found.judged[0].value > 0.99 > found.judged[1].value
-    assert found.chosen.point == Point(2, 0.8)
-    assert found.judged[0].n_repetitions == FIRST_LOOK
+    assert (found.chosen.point, found.judged[0].n_repetitions) == (Point(2, 0.8), FIRST_LOOK)
     both, _ = swept(list(noise), noise, exhaustive=True)
-    assert both.chosen.point == Point(2, 0.8)
-    assert both.ranked()[-1].point == Point(1, 0.8)
+    assert (both.chosen.point, both.ranked()[-1].point) == (Point(2, 0.8), Point(1, 0.8))
     alone, _ = swept([Point(1, 0.8)], noise)
     assert alone.chosen.point == Point(1, 0.8)
 
@@ -291,8 +286,8 @@ def test_table_marks_one_best_checkpoint_a_setting_and_one_chosen():
     assert list(zip(best["n_patterns"], best["orthogonality"], strict=True)) == GRID
     assert table["chosen"].sum() == 1
     chosen = table[table["chosen"]].iloc[0]
-    assert (chosen["n_patterns"], chosen["orthogonality"]) == found.chosen.point
-    assert (chosen["step"], chosen["pattern_agreement"]) == (found.chosen.look.step, found.chosen.value)
+    expected = [*found.chosen.point, found.chosen.look.step, found.chosen.value]
+    assert chosen[["n_patterns", "orthogonality", "step", "pattern_agreement"]].tolist() == expected
     assert chosen["pattern_agreement_low"] <= chosen["pattern_agreement"] <= chosen["pattern_agreement_high"]
 
 
@@ -301,8 +296,7 @@ def test_number_of_models_in_a_chunk_is_fixed_by_the_plan_of_the_store():
     store.plan = lambda propose: propose() + 2
     execution = Execution(store, models_per_chunk=1)
     sweep(make_study(), [POINT], 6, execution)
-    assert execution.models_per_chunk == 3
-    assert [len(chunk.members) for chunk in store.asked[:2]] == [3, 3]
+    assert [execution.models_per_chunk, *(len(chunk.members) for chunk in store.asked[:2])] == [3, 3, 3]
 
 
 def test_cohort_zero_is_the_data_itself():

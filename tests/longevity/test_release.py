@@ -40,14 +40,10 @@ def container():
     return [tuple(line.split(maxsplit=1)) for line in lines]
 
 
-def test_the_changelog_has_this_version():
-    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert headings[0] == rindices.__version__
-
-
-def test_the_citation_has_this_version():
-    told = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert str(told["version"]) == rindices.__version__
+def test_the_changelog_and_the_citation_have_this_version():
+    heading = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)[1]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert (heading, str(citation["version"])) == (rindices.__version__, rindices.__version__)
 
 
 def test_every_dependency_has_a_lower_bound(project):
