@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from rindices import InputError, load_model
 from rindices.cli import app
 from tests.fuzz.engine import Case, Failure, deep_stack
-from tests.fuzz.mutations import chance, damaged, pick
+from tests.fuzz.mutations import altered, chance, damaged, pick
 from tests.longevity.freeze import FROZEN, PEOPLE, inputs_of
 
 # Entries of the header that scores follow from; a change of any other must leave every score as it is.
@@ -102,23 +102,12 @@ class Models:
     def _arrays(self, rng: np.random.Generator) -> Case:
         """Replace an array by another one, and make the checksum fit."""
         name = pick(rng, list(self.arrays))
-        array = self.arrays[name]
-        place = np.arange(array.size).reshape(array.shape) == rng.integers(array.size)
-        changes = {
-            "another type": lambda: array.astype(pick(rng, ["f2", "f4", "f8", "i8", "u1", "bool", "c8"])),
-            "another shape": lambda: pick(rng, [array[..., :-1], array[None], array.T, array.ravel(), array[:0]]),
-            "one number": lambda: np.where(place, pick(rng, [np.nan, np.inf, 0.0, -1.0, 1e38, 1e-38]), array),
-            "all numbers": lambda: array * pick(rng, [0.0, -1.0, np.nan, 1e30]),
-            "that of another": lambda: self.arrays[pick(rng, list(self.arrays))],
-            "nothing": lambda: None,
-        }
-        what = pick(rng, list(changes))
-        with np.errstate(all="ignore"):
-            arrays = self.arrays | {name: changes[what]()}
+        changed = altered(self.arrays[name], rng, tuple(TYPES))
+        other = pick(rng, [name, pick(rng, list(self.arrays)), "extra", "site.kept.extra", "", "scaler"])
+        arrays = self.arrays | {other: np.ascontiguousarray(changed)}
         if chance(rng, 0.1):
-            arrays[pick(rng, ["extra", "site.kept.extra", "", "scaler"])] = array
-        arrays = {key: np.ascontiguousarray(one) for key, one in arrays.items() if one is not None}
-        return _case(self._sealed(self.metadata["header"], arrays), f"{name} replaced: {what}", same=False)
+            del arrays[name]
+        return _case(self._sealed(self.metadata["header"], arrays), f"{name} as {other}", same=False)
 
     def _sealed(self, header: str, arrays: dict[str, np.ndarray] | None = None) -> bytes:
         """Return a model file under a checksum that fits: the header, then each array's name, type, shape and bytes."""
