@@ -71,7 +71,7 @@ def apply(
 
     if report is None and (show_ids or figures is not None):
         raise InputError("--show-ids and --figures are about the report.\nAsk for one with --report FILE.")
-    check_folder(figures, "--figures")
+    check_folder(figures, "figures")
     inputs = [file_and_sheet(path)[0] for path in (str(table), *names_of(join))]
     for path, name, endings in ((out, "--out", TABLE), (report, "--report", PAGE)):
         check_output(path, name, endings, *inputs, model)
