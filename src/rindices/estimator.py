@@ -435,8 +435,8 @@ def load_model(path: str | Path) -> SurrealGAN:
     with complete(path):
         model = SurrealGAN(**vars(header.parameters))
         model.preset_ = model._preset()
-    known = {name: np.nan if value is None else value for name, value in vars(header.agreement).items()}
-    model.agreement_, model.reliability_ = Agreement(**known), header.reliability
+        known = {name: np.nan if value is None else value for name, value in vars(header.agreement).items()}
+        model.agreement_, model.reliability_ = Agreement(**known), header.reliability
     model.members_, model.left_out_ = list(header.members), dict(header.left_out)
     model.step_, model.seed_ = header.step, header.seed
     model.correlation_ = None if header.correlation is None else np.array(header.correlation)

@@ -5,7 +5,7 @@ from scipy.stats import spearmanr
 
 from rindices import InputError, load_model
 from rindices.cohort import check_people
-from rindices.interop.imported import import_command, import_official
+from rindices.interop.official import import_official
 from rindices.interop.muse import MUSE72_NAMES, muse_regions, with_muse72
 from tests.interop.archives import checkpoint, data_folder, save
 from tests.interop.test_official import plain_r_indices
@@ -68,16 +68,6 @@ def test_another_unit_and_coding_are_noticed(source, people):
         check_people(table_of(regions, covariates.assign(sex=covariates["sex"] + 1)), contract)
 
 
-def test_command_writes_the_model_and_says_what_it_did(source, tmp_path):
-    out = tmp_path / "new" / "model.safetensors"
-    names = tmp_path / "names.txt"
-    names.write_text("\n".join(NAMES))
-    done = import_command(source[0], out, features=str(names), covariates="sex,age", entry=100)
-    assert (done.path, done.entry, done.entries, done.n_regions, done.n_patterns) == (out, 100, (100, 200), 8, 2)
-    assert (done.covariates, done.unit) == (("sex (0 to 1)", "age (60 to 90)"), None)
-    assert list(load_model(out).feature_names_in_) == NAMES
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -93,17 +83,9 @@ def test_command_writes_the_model_and_says_what_it_did(source, tmp_path):
         ({"entry": None}, "2 entries: 100, 200"),
     ],
 )
-def test_names_that_do_not_fit_are_refused(source, tmp_path, change, words):
-    options = {"features": NAMES, "covariates": "sex,age", "entry": 100} | change
-    out = tmp_path / "model.safetensors"
+def test_names_that_do_not_fit_are_refused(source, change, words):
     with pytest.raises(InputError, match=words):
-        import_command(source[0], out, **options)
-    assert not out.exists()
-
-
-def test_checkpoint_is_not_written_over(source):
-    with pytest.raises(InputError, match="would replace the file"):
-        import_command(source[0], source[0], features=NAMES, covariates="sex,age", entry=100)
+        import_official(source[0], **{"features": NAMES, "covariates": "sex,age", "entry": 100} | change)
 
 
 def test_model_without_covariates(tmp_path, people):

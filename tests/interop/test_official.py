@@ -59,13 +59,9 @@ def test_layers_go_where_they_belong(tmp_path, n_patterns):
 
 
 def test_says_what_it_is(tmp_path):
-    content, _ = checkpoint(entries=(5000,))
-    model = read_checkpoint(save(tmp_path / "model.pt", content))
-    assert (model.entry, model.entries, model.n_updates) == (5000, (5000,), 50_000)
-    assert model.options == {"npattern": 2, "nROI": 8, "lr": 0.0008}
+    model = read_checkpoint(save(tmp_path / "model.pt", checkpoint(entries=(5000,))[0]))
+    assert (model.entry, model.n_updates, model.learning_rate) == (5000, 50_000, 0.0008)
     assert (model.n_patterns, model.n_regions) == (2, 8)
-    middle = content["normalization_variables"]["cn_mean"] + content["correction_variables"]["beta"].sum(axis=0) / 2
-    np.testing.assert_allclose(model.typical, middle)
 
 
 @pytest.mark.parametrize("outside", [False, True])
@@ -74,7 +70,7 @@ def test_correlation_of_severities(tmp_path, outside):
     model = read_checkpoint(save(tmp_path / "model.pt", content))
     # Rows of ones: unit vectors along (1, 0, 0), (1, 1, 0) and (1, 1, 1).
     expected = [[1, 2**-0.5, 3**-0.5], [2**-0.5, 1, 2 / 6**0.5], [3**-0.5, 2 / 6**0.5, 1]]
-    np.testing.assert_allclose(model.correlation(), expected, rtol=1e-6)
+    np.testing.assert_allclose(model.correlation, expected, rtol=1e-6)
 
 
 def test_without_phi_and_without_covariates(tmp_path):
@@ -83,7 +79,7 @@ def test_without_phi_and_without_covariates(tmp_path):
     for nothing in (None, {}):
         content["correction_variables"] = nothing
         model = read_checkpoint(save(tmp_path / "model.pt", content))
-        assert model.correlation() is None
+        assert model.correlation is None
         assert model.preprocessing(()).residualizer is None
         assert model.effects.shape == (0, 8)
 
@@ -91,7 +87,7 @@ def test_without_phi_and_without_covariates(tmp_path):
 def test_entries_are_chosen_by_number(tmp_path):
     content, arrays = checkpoint(entries=(10, 30, 20))
     path = save(tmp_path / "model.pt", content)
-    with pytest.raises(InputError, match=r"3 entries: 10, 20, 30.\nChoose one with --entry"):
+    with pytest.raises(InputError, match=r"3 entries: 10, 20, 30.\nChoose one with `entry`"):
         read_checkpoint(path)
     with pytest.raises(InputError, match=r"no entry 15.\nIt has: 10, 20, 30"):
         read_checkpoint(path, 15)
@@ -135,9 +131,9 @@ SCALE, CORRECTION = "normalization_variables", "correction_variables"
         ((SCALE, "cn_mean"), np.full(8, np.inf), "not finite"),
         ((CORRECTION, "max_cov"), np.array([0.0, 90.0]), "no range"),
         ((CORRECTION, "beta"), np.ones((3, 8)), r"\(3, 8\), expected 2 × 8"),
-        (("nROI",), 9, "option nROI says 9, but its arrays say 8"),
-        (("npattern",), 3, "option npattern says 3, but its arrays say 2"),
-        pytest.param(("nROI",), 10**5000, "option nROI is a number of 16610 bits", id="many digits"),
+        (("nROI",), 9, "option nROI is another number"),
+        (("npattern",), 3, "option npattern is another number"),
+        pytest.param(("nROI",), 10**5000, "option nROI is another number", id="many digits"),
         ((15000, "netDecomposer", "model.1.bias"), Tensor(np.full(16, 1e300)), "beyond 1e\\+30"),
         ((15000, "phi"), Tensor(np.full(3, 1e200)), "beyond 1e\\+30"),
         ((CORRECTION, "beta"), np.full((2, 8), 1.7e308), "beyond 1e\\+30"),
@@ -159,6 +155,6 @@ def test_other_contents_are_refused(tmp_path, content):
 def test_published_model():
     model = read_checkpoint(data_folder() / "official_ad_2rindices.pt")
     assert (model.entry, model.n_regions, model.n_patterns) == (15000, 72, 2)
-    assert model.options == {"npattern": 2, "nROI": 72, "lr": 0.0008, "beta1": 0.5}
-    np.testing.assert_array_equal(model.correlation(), np.eye(2))
+    assert model.learning_rate == 0.0008
+    np.testing.assert_array_equal(model.correlation, np.eye(2))
     np.testing.assert_allclose(model.covariate_maximum, [1, 90.06167], rtol=1e-6)
