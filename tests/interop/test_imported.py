@@ -5,8 +5,8 @@ from scipy.stats import spearmanr
 
 from rindices import InputError, load_model
 from rindices.cohort import check_people
-from rindices.interop.official import import_official
 from rindices.interop.muse import MUSE72_NAMES, muse_regions, with_muse72
+from rindices.interop.official import import_official
 from tests.interop.archives import checkpoint, data_folder, save
 from tests.interop.test_official import plain_r_indices
 

@@ -67,8 +67,8 @@ class OfficialModel:
         Covariates × regions: the difference between a region at the covariate's maximum and at its minimum.
     correlation
         Of the severities' copula; None where it is not stored.
-    n_updates, learning_rate
-        Of training, if the file says so.
+    n_updates
+        Updates made in training, if the file says so.
     """
 
     entry: int
@@ -79,7 +79,6 @@ class OfficialModel:
     effects: np.ndarray
     correlation: np.ndarray | None
     n_updates: int | None
-    learning_rate: float | None
 
     @property
     def n_patterns(self) -> int:
@@ -131,8 +130,6 @@ def import_official(
     source = read_checkpoint(path, entry)
     contract = _contract(source, features, wanted_names(covariates))
     preset = replace(official(), name=f"official, imported entry {source.entry}")
-    if source.learning_rate is not None:
-        preset = replace(preset, rates=preset.rates._replace(generator=source.learning_rate))
     model = SurrealGAN(source.n_patterns, n_repetitions=1, preset=preset)
     fitted = {
         "preset": preset,
@@ -237,11 +234,7 @@ def _read(content: Any, wanted: int | None) -> OfficialModel:
     scaler = _scaler(content)
     models = _models(state, len(scaler.mean))
     minimum, maximum, effects = _correction(content, len(scaler.mean))
-    rate = content.get("lr")
     n_patterns = models.transformation["severity"]["weight"].shape[1]
-    for name, found in (("npattern", n_patterns), ("nROI", len(scaler.mean))):
-        if type(told := content.get(name)) is int and told != found:
-            raise ArchiveError(f"its option {name} is another number than its arrays have, {found}")
     return OfficialModel(
         entry=chosen,
         models=models,
@@ -251,7 +244,6 @@ def _read(content: Any, wanted: int | None) -> OfficialModel:
         effects=effects,
         correlation=_correlation(state.get("phi", content.get("phi")), n_patterns),
         n_updates=_updates(state.get("optimizer_M")),
-        learning_rate=rate if isinstance(rate, float) and 0 < rate < 1 else None,
     )
 
 
