@@ -385,9 +385,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def prepare(self, X: Any, covariates: Any = None) -> Scaled:
         """Check people, correct and scale them: once, for all that is then asked about them.
 
-        Examples
-        --------
-        ``people = model.prepare(X, covariates)``, then ``model.transform(people)`` and ``model.z_scores(people)``.
+        With ``people = model.prepare(X, covariates)``, ask ``model.transform(people)`` and ``model.z_scores(people)``.
         """
         check_is_fitted(self, "models_")
         if isinstance(X, Scaled):

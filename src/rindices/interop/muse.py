@@ -19,8 +19,9 @@ import numpy as np
 import pandas as pd
 
 from rindices.cohort.cells import spreadsheet_rows, with_numbers
-from rindices.cohort.columns import Names, expand_names, wanted_names
+from rindices.cohort.columns import expand_names, wanted_names
 from rindices.errors import InputError, counted, listed, setting, shown
+from rindices.settings import Names
 
 __all__ = ["MUSE72", "MUSE72_NAMES", "UNIT", "is_muse72", "muse72", "muse_regions", "with_muse72"]
 

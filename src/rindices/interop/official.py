@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rindices.cohort.columns import Names, wanted_names
+from rindices.cohort.columns import wanted_names
 from rindices.core import networks
 from rindices.core.networks import Parameters
 from rindices.errors import InputError, counted, listed, setting, shown
@@ -24,7 +24,7 @@ from rindices.judging.agreement import Agreement
 from rindices.model.inputs import check_roles
 from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
 from rindices.schema.contract import Contract, CovariateSpec
-from rindices.settings import official
+from rindices.settings import Names, official
 
 __all__ = ["OfficialModel", "import_official", "read_checkpoint"]
 

@@ -112,7 +112,7 @@ def _check_format(path: Path, metadata: dict[str, str]) -> None:
             f"{path} is a safetensors file, but not a model of rindices.\nGive the model.safetensors of a finished run."
         )
     version = metadata.get("format_version", "")
-    if not version.isdigit() or not 1 <= int(version) <= FORMAT_VERSION:
+    if not version.isdecimal() or not 1 <= int(version) <= FORMAT_VERSION:
         raise ModelFileError(
             f"{path} has format version {version or 'unknown'}; this rindices {rindices.__version__} "
             f"reads versions up to {FORMAT_VERSION}.\nInstall a newer rindices."
