@@ -294,7 +294,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"z should hold {shape[1]} finite severities, for all or for each of {shape[0]} people; "
                 f"found shape {z.shape}."
             )
-        made = inference.synthesise(self.models_, scaled, np.broadcast_to(z, shape), self._composition)
+        made = inference.synthesise(self.models_, scaled, np.broadcast_to(z, shape), self.preset_.training.composition)
         return self.preprocessing_.inverse_transform(made.mean(axis=0), table)
 
     def pattern_maps(self, X: Any, covariates: Any = None, severity: float = 1.0) -> pd.DataFrame:
@@ -307,7 +307,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             spread_sd (sd of change_sd over repetitions).
         """
         scaled = self.prepare(X, covariates).values
-        changes = inference.pattern_changes(self.models_, scaled, self._composition, severity)
+        changes = inference.pattern_changes(self.models_, scaled, self.preset_.training.composition, severity)
         return self._maps(changes, ("change_sd", "change_percent", "spread_sd"))
 
     def decomposed_maps(self, X: Any, covariates: Any = None) -> pd.DataFrame:
@@ -368,10 +368,6 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     @property
     def _n_features_out(self) -> int:
         return self.models_.transformation["severity"]["weight"].shape[1]
-
-    @property
-    def _composition(self) -> str:
-        return self.preset_.training.composition
 
     def _preset(self) -> Preset:
         """Return the preset with what was overridden; settings are checked here."""
