@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from rindices.errors import InputError
-from rindices.tables.bids import digest_of, read_source
-from rindices.tables.joining import join_by_id
+from rindices.tables.source import digest_of, join_by_id, read_source
 from rindices.tables.table import read_table
 
 PEOPLE = "participant_id\tage\tsex\tgroup\nsub-01\t61\t0\t1\nsub-02\tn/a\t1\t2\nsub-03\t72.5\t1\t2\n"
