@@ -1,4 +1,4 @@
-"""Diagnosis labels become controls and patients; and whether these overlap, so that disease can be told from the rest."""
+"""Labels become controls and patients; and whether these overlap, so that disease can be told from the rest."""
 
 from __future__ import annotations
 
