@@ -57,6 +57,8 @@ def on_command_line(name: str, value: Value) -> str:
     >>> on_command_line("exclude", ["lHip", "left amygdala"])
     "--exclude 'lHip,left amygdala'"
     """
+    if name == "kind":  # an argument
+        return f"the kind {value}"
     word = _OPTIONS.get(name, name.replace("_", "-"))
     if value is None or isinstance(value, bool):
         return f"--no-{word}" if value is False else f"--{word}"

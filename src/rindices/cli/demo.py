@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -62,7 +62,7 @@ def simulate(
         console.print(f"True severities: {truth}")
 
 
-def _correlation(text: str) -> float | list[list[str]]:
+def _correlation(text: str) -> Any:
     """Read one number, or a file with a matrix: a row a line, numbers separated by spaces or commas."""
     try:
         return float(text)

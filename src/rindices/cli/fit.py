@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rindices.record import Summary
-    from rindices.run.fit_table import Plan
+    from rindices.run.fit_table import PlannedRun
 
 # Options that go with --config: they change neither the table nor the training.
-_WITH_CONFIG = frozenset(
-    "config table out workers dask models_per_chunk report subgroup_limits show_ids figures bids overwrite quiet "
-    "log_json".split()
-)
+_WITH_CONFIG = {
+    *("config", "table", "out", "workers", "dask", "models_per_chunk", "report", "subgroup_limits", "show_ids"),
+    *("figures", "bids", "overwrite", "quiet", "log_json"),
+}
 
 
 @app.command()
@@ -148,7 +148,7 @@ def fit(
         columns = TableSettings(**given | {"join": names_of(join)})
         search = SearchSettings(
             n_patterns=whole_numbers("--patterns", patterns),
-            orthogonality=orthogonality and numbers("--orthogonality", orthogonality, "0.8 or 0.2,0.4,0.8") or None,
+            orthogonality=(orthogonality and numbers("--orthogonality", orthogonality, "0.8 or 0.2,0.4,0.8")) or None,
             n_repetitions=repetitions,
             exhaustive=exhaustive,
             n_null=null,
@@ -166,7 +166,11 @@ def fit(
         console.print("Done before.", style="green")
         return
     summary = train_and_write(
-        plan, overwrite=overwrite, dask=dask, workers=workers, models_per_chunk=models_per_chunk or plan.models_per_chunk
+        plan,
+        overwrite=overwrite,
+        dask=dask,
+        workers=workers,
+        models_per_chunk=models_per_chunk or plan.models_per_chunk,
     )
     describe_run(summary, out, plan.cohort, report=report)
 
@@ -181,7 +185,7 @@ def _refuse_others(context: typer.Context) -> None:
         )
 
 
-def _how_else(plan: Plan) -> str:
+def _how_else(plan: PlannedRun) -> str:
     """Say how to get what a finished run was asked for besides."""
     output, out = plan.output, plan.out
     if output.bids and not (out / "bids").is_dir():
@@ -198,7 +202,7 @@ def _how_else(plan: Plan) -> str:
 
 
 def train_and_write(
-    plan: Plan,
+    plan: PlannedRun,
     *,
     truth: pd.DataFrame | None = None,
     overwrite: bool = False,
@@ -211,7 +215,8 @@ def train_and_write(
     from rindices.run.workflow import carry_out
     from rindices.training.clusters import parallel
 
-    console.print(f"Training on {devices.in_words()}.")
+    device = devices.describe()
+    console.print(f"Training on {device.kind}.")
     ending = Ending()
 
     def work() -> Summary:

@@ -40,9 +40,7 @@ def apply(
     out: Annotated[Path, option("Table of R-indices to write (.csv), replaced if it exists.")],
     id: Annotated[str | None, option("Column with the people's ids.", "as in training")] = ApplySettings.id,
     exclude: Exclude = "",
-    visit: Annotated[
-        str | None, option("Column that tells a person's repeated visits apart.")
-    ] = ApplySettings.visit,
+    visit: Annotated[str | None, option("Column that tells a person's repeated visits apart.")] = ApplySettings.visit,
     join: Join = "",
     missing: Missing = "",
     drop_missing: DropMissing = ApplySettings.drop_missing,

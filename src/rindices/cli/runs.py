@@ -34,7 +34,8 @@ def report(
         Path | None, option("File to write (.html), replaced if it exists.", "report.html in the folder")
     ] = None,
     clinical: Annotated[
-        Path | None, option("Table of clinical scores, joined by id; its columns become part of the run, or replace it.")
+        Path | None,
+        option("Table of clinical scores, joined by id; they become part of the run."),
     ] = None,
     id: Annotated[str, typer.Option(help="Column with the ids in that table.")] = TableSettings.id,
     visit: Annotated[

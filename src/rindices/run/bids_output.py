@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from rindices.errors import InputError
+from rindices.errors import InputError, setting
 from rindices.files import atomic_file, guarded, plain_text
+from rindices.record import Summary
 
 __all__ = ["write_bids"]
 
@@ -39,7 +39,7 @@ _KNOWN: dict[str, dict[str, Any]] = {
 }
 
 
-def write_bids(folder: str | Path, r_indices: pd.DataFrame, summary: Mapping[str, Any], *, visit: bool) -> list[Path]:
+def write_bids(folder: str | Path, r_indices: pd.DataFrame, summary: Summary) -> list[Path]:
     """Write R-indices as a BIDS derivative.
 
     Parameters
@@ -52,9 +52,8 @@ def write_bids(folder: str | Path, r_indices: pd.DataFrame, summary: Mapping[str
         nothing of such cells but that they and the levels in the data dictionary are the same, which they are; and an
         id of BIDS, which begins with ``sub-``, is never one of them.
     summary
-        What `summary.json` says. Its entry ``source_doi``, if any, names the source dataset.
-    visit
-        Whether the rows are visits. Their column becomes ``session_id`` if all of them are called ses-….
+        What `summary.json` says. Its entry ``source_doi``, if any, names the source dataset; where the rows are
+        visits, their column becomes ``session_id`` if all of them are called ses-….
 
     Returns
     -------
@@ -71,12 +70,12 @@ def write_bids(folder: str | Path, r_indices: pd.DataFrame, summary: Mapping[str
     >>> import tempfile
     >>> table = pd.DataFrame({"participant_id": ["sub-01"], "diagnosis": ["AD"], "group": ["patient"], "r1": [0.5]})
     >>> with tempfile.TemporaryDirectory() as out:
-    ...     [path.name for path in write_bids(out, table, {"patient_labels": ["AD"]}, visit=False)]
+    ...     [path.name for path in write_bids(out, table, Summary(status="unfinished", patient_labels=("AD",)))]
     ['dataset_description.json', 'r_indices.tsv', 'r_indices.json']
     """
     folder = Path(folder)
     _refuse_other_datasets(folder / _DESCRIPTION)
-    table = _as_bids(r_indices, visit)
+    table = _as_bids(r_indices, summary.visits)
     paths = [folder / _DESCRIPTION, folder / _TABLE, (folder / _TABLE).with_suffix(".json")]
     with atomic_file(paths[1]) as beside:
         table.to_csv(
@@ -98,7 +97,7 @@ def _refuse_other_datasets(path: Path) -> None:
     if not ours:
         raise InputError(
             f"{path.parent} holds another BIDS dataset: its {path.name} is not one of rindices.\n"
-            f"Choose another folder with --out, for example {path.parent / 'derivatives' / _NAME}."
+            f"Choose another folder with {setting('out')}, for example {path.parent / 'derivatives' / _NAME}."
         )
 
 
@@ -123,19 +122,19 @@ def _cells(column: pd.Series) -> pd.Series:
     return text.where(text != "", "n/a")
 
 
-def _dictionary(table: pd.DataFrame, summary: Mapping[str, Any]) -> dict[str, Any]:
+def _dictionary(table: pd.DataFrame, summary: Summary) -> dict[str, Any]:
     n_patterns = sum(re.fullmatch(r"r\d+", str(name)) is not None for name in table.columns)
     tool = f"R-indices: severities of {n_patterns} patterns of disease in regional brain measures (Surreal-GAN)."
-    if summary.get("reliable") is False:
-        tool += f" NOT reliable: {summary.get('reliable_reason') or 'no reason given'}"
+    if summary.reliable is False:
+        tool += f" NOT reliable: {summary.reliable_reason or 'no reason given'}"
     entries = {str(name): _entry(str(name), table, summary) for name in table.columns}
     return {"MeasurementToolMetadata": {"Description": tool}} | entries
 
 
-def _entry(name: str, table: pd.DataFrame, summary: Mapping[str, Any]) -> dict[str, Any]:
+def _entry(name: str, table: pd.DataFrame, summary: Summary) -> dict[str, Any]:
     if name == "diagnosis":
-        controls, patients = (map(str, summary.get(f"{group}_labels") or ()) for group in ("control", "patient"))
-        meaning = dict.fromkeys(controls, "counted as control") | dict.fromkeys(patients, "counted as patient")
+        meaning = dict.fromkeys(summary.control_labels, "counted as control")
+        meaning |= dict.fromkeys(summary.patient_labels, "counted as patient")
         labels = sorted({label for label in table["diagnosis"].astype(str) if label != "n/a"})
         levels = {label: meaning.get(plain_text(label), "neither control nor patient") for label in labels}
         return {"Description": "Diagnosis, as in the source table"} | ({"Levels": levels} if levels else {})
@@ -150,20 +149,18 @@ def _entry(name: str, table: pd.DataFrame, summary: Mapping[str, Any]) -> dict[s
     return dict(_KNOWN.get(name, {"Description": "As in r_indices.csv"}))
 
 
-def _description(summary: Mapping[str, Any]) -> dict[str, Any]:
-    source = str(summary.get("source") or "")
-    version = (summary.get("versions") or {}).get(_NAME)
+def _description(summary: Summary) -> dict[str, Any]:
+    version = summary.versions.get(_NAME)
     made_by = {"Name": _NAME, "Description": "Surreal-GAN R-indices from regional brain measures"}
     content: dict[str, Any] = {
-        "Name": f"R-indices of {source}" if source else "R-indices",
+        "Name": f"R-indices of {summary.source}" if summary.source else "R-indices",
         "BIDSVersion": BIDS_VERSION,
         "DatasetType": "derivative",
-        "GeneratedBy": [made_by | ({"Version": str(version)} if version else {})],
+        "GeneratedBy": [made_by | ({"Version": version} if version else {})],
         "HowToAcknowledge": f"Please cite: {_CITATION}",
         "ReferencesAndLinks": [_CITATION],
     }
-    doi = summary.get("source_doi")
-    return content | ({"SourceDatasets": [{"DOI": str(doi)}]} if doi else {})
+    return content | ({"SourceDatasets": [{"DOI": summary.source_doi}]} if summary.source_doi else {})
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from rindices import record
 from rindices.cohort import Cohort
 from rindices.errors import InputError, listed, setting, shown
 from rindices.files import check_folder
-from rindices.run.shim import read_cohort
+from rindices.run.shim import _Cohort, read_cohort
 from rindices.settings import LATENTS, PRESETS, Correction, Labels, Names, OutputSettings, SearchSettings, TableSettings
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class PlannedRun(NamedTuple):
     """
 
     out: Path
-    cohort: Cohort
+    cohort: _Cohort
     table: record.RunTable
     search: SearchSettings
     output: OutputSettings
@@ -75,8 +75,8 @@ class PlannedRun(NamedTuple):
     def correction(self) -> Correction | None:
         """How covariates and sites are to be corrected; nothing where it is by lines alone."""
         correction = Correction(
-            smooth=self.table.smooth,  # type: ignore[arg-type]  # resolved
-            interactions=_pairs(self.table.interactions),
+            smooth=_parted(self.table.smooth),
+            interactions=tuple(_pair(text) for text in _parted(self.table.interactions)),
             proportion=self.table.proportion,
             site=self.table.site,
         )
@@ -89,11 +89,11 @@ class PlannedRun(NamedTuple):
         devices.prepare()
         device = devices.describe()
         return record.RunSettings(
-            command=record.Command(line=command) if command else None,
+            command={"line": command},
             table=self.table,
             training=self.search,
             versions=versions(),
-            device=record.Device(platform=device.platform, kind=device.kind),
+            device={"platform": device.platform, "kind": device.kind},
         )
 
     def is_complete(self) -> bool:
@@ -233,7 +233,8 @@ def planned(
     """
     _check_search(search)
     record.check_free(out)
-    _check_places(out, output.figures, (str(path), table.dictionary, *(table.join or ())))
+    table = replace(table, join=_parted(table.join))
+    _check_places(out, output.figures, (str(path), table.dictionary, *_parted(table.join)))
     cohort = _read(path, table)
     most, n_regions = max(search.n_patterns), cohort.features.shape[1]
     if most > n_regions:
@@ -266,7 +267,7 @@ def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | 
             f"{where} is not the table that the run was made of: its contents differ.\n"
             f"Give that table: {again}. For another table, leave out {setting('config')}."
         )
-    return plan._replace(models_per_chunk=before.plan.models_per_chunk if before.plan else None)
+    return plan._replace(models_per_chunk=before.plan.get("models_per_chunk"))
 
 
 def _check_search(search: SearchSettings) -> None:
@@ -310,7 +311,7 @@ def _is_muse72(table: TableSettings) -> bool:
     return table.features == MUSE72
 
 
-def _read(path: str | Path, table: TableSettings) -> Cohort:
+def _read(path: str | Path, table: TableSettings) -> _Cohort:
     """Read the cohort; volumes of single MUSE regions are summed where that is asked for."""
     from rindices.interop.muse import MUSE72_NAMES, UNIT, with_muse72
 
@@ -320,5 +321,12 @@ def _read(path: str | Path, table: TableSettings) -> Cohort:
     return read_cohort(path, sums, prepare=lambda frame: with_muse72(frame, table.exclude))
 
 
-def _pairs(interactions: Names) -> tuple[tuple[str, str], ...]:
-    return tuple((first, second) for first, _, second in (pair.partition(":") for pair in interactions or ()))
+def _parted(names: Names) -> tuple[str, ...]:
+    """Return names that are separated by commas, or several already."""
+    parts = str(names or "").split(",") if isinstance(names, str | Path | None) else names
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _pair(text: str) -> tuple[str, str]:
+    first, _, second = text.partition(":")
+    return first.strip(), second.strip()

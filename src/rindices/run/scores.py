@@ -39,7 +39,7 @@ def results_of(model: SurrealGAN, people: Cohort | People) -> Results:
 
 def r_indices_of(model: SurrealGAN, people: Cohort | People) -> pd.DataFrame:
     """Score people, and no more: the table ``r_indices.csv``."""
-    who = {"participant_id": people.features.index}
+    who: dict[str, object] = {"participant_id": people.features.index}
     if people.visit is not None:
         years = np.nan if people.years is None else people.years.to_numpy()
         who |= {"visit": people.visit.to_numpy(), "years": years, "first_visit": people.first_visit}
@@ -47,16 +47,15 @@ def r_indices_of(model: SurrealGAN, people: Cohort | People) -> pd.DataFrame:
     values = np.hstack(model.transform_with_spread(people.features, _covariates(model, people)))
     names = [str(name) for name in model.get_feature_names_out()]
     scores = pd.DataFrame(values, columns=[*names, *(f"{name}_sd" for name in names)])
-    of_cohort = isinstance(people, Cohort)
-    flags = people.people["flags"][people.people["used"].astype(bool)] if of_cohort else people.flags
+    flags = people.flags if isinstance(people, People) else people.people["flags"][people.people["used"].astype(bool)]
     return pd.concat([pd.DataFrame(who), scores], axis=1).assign(flags=flags.to_numpy())
 
 
 def _covariates(model: SurrealGAN, people: Cohort | People) -> pd.DataFrame | None:
     if not people.covariates.shape[1]:
         return None
-    of_cohort = isinstance(people, Cohort)
-    return people.covariates if of_cohort else model.preprocessing_.leave_new_sites(people.covariates)
+    known = isinstance(people, Cohort)
+    return people.covariates if known else model.preprocessing_.leave_new_sites(people.covariates)
 
 
 def _patterns(

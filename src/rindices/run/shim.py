@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from rindices.settings import ApplySettings, Names, TableSettings
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Cohort(Cohort):
-    settings: TableSettings = TableSettings()
+    settings: TableSettings = field(default_factory=TableSettings)
     doi: str | None = None
 
 
@@ -29,8 +29,7 @@ def _names(text: Names) -> tuple[str, ...]:
 
 def without_codes(frame: pd.DataFrame, missing: Names) -> pd.DataFrame:
     """Return a table in which codes for missing values are gaps."""
-    codes = [name for name in _names(missing)]
-    for code in codes:
+    for code in _names(missing):
         column, equals, value = code.rpartition("=")
         names = [column] if equals else [str(name) for name in frame]
         for name in names:
@@ -43,13 +42,15 @@ def read_cohort(
     path: str | Path, settings: TableSettings, *, prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None
 ) -> _Cohort:
     """Read a cohort."""
-    smooth, join = _names(settings.smooth), tuple(settings.join or ())
+    smooth, join = _names(settings.smooth), tuple(map(str, settings.join or ()))  # type: ignore[arg-type]
     pairs = _names(settings.interactions)
     for pair in pairs:
         parts = [name.strip() for name in pair.split(":")]
         if len(parts) != 2 or not all(parts) or parts[0] == parts[1]:
             raise InputError(f"--interactions should be pairs of covariates such as age:sex, found {pair!r}.")
-    others = [name for pair in pairs for name in pair.split(":")] + ([settings.proportion] if settings.proportion else [])
+    others = [name for pair in pairs for name in pair.split(":")] + (
+        [settings.proportion] if settings.proportion else []
+    )
     covariates = tuple(dict.fromkeys([*_names(settings.covariates), *smooth, *others]))
     taken = {settings.id, settings.diagnosis, settings.site, settings.visit, *covariates} - {None}
     clinical = settings.clinical
@@ -104,4 +105,4 @@ def read_people(
         yield from rooms.people_in_blocks(path, contract, **roles, progress=progress)
         return
     roles |= {"clinical": settings.clinical, "visit": settings.visit, "drop_missing": settings.drop_missing}
-    yield rooms.read_people(path, contract, **roles, join=tuple(settings.join or ()), prepare=prepare)
+    yield rooms.read_people(path, contract, **roles, join=tuple(map(str, settings.join or ())), prepare=prepare)

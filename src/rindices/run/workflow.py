@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 
@@ -12,7 +12,6 @@ import pandas as pd
 
 from rindices import plots, record
 from rindices.analysis import balance_warnings, group_balance
-from rindices.cohort import Cohort
 from rindices.core import devices
 from rindices.errors import InputError, Value, in_python, without_data, worded
 from rindices.files import atomic_file
@@ -23,6 +22,7 @@ from rindices.run.bids_output import write_bids
 from rindices.run.findings import Roles, analyse
 from rindices.run.fit_table import PlannedRun, versions
 from rindices.run.scores import results_of
+from rindices.run.shim import _Cohort
 from rindices.search import SurrealGANSearch
 from rindices.settings import Correction
 from rindices.training.execution import Progress
@@ -74,19 +74,23 @@ def carry_out(
     """
     start, out = time.perf_counter(), plan.out
     settings = plan.settings(command)
-    search = SurrealGANSearch(
-        **asdict(plan.search), correction=plan.correction, models_per_chunk=models_per_chunk
-    )
+    search = SurrealGANSearch(**asdict(plan.search), correction=plan.correction, models_per_chunk=models_per_chunk)
     with record.held(out, settings, overwrite=overwrite) as goes_on:
         journal = Journal(out / record.JOURNAL, settings.fingerprint())
         try:
             told = _fit(search, plan, journal, progress)
             summary = summarise(plan, search, [worded(sentence, wording) for sentence in told])
             summary = _write_results(plan, search, summary.model_copy(update={"resumed": goes_on}), truth)
-            record.write_text(out / record.SETTINGS, _with_plan(settings, search).text())
+            settings = settings.model_copy(update={"plan": {"models_per_chunk": search.models_per_chunk_}})
+            record.write_text(out / record.SETTINGS, settings.text())
             summary = summary.model_copy(update={"seconds": round(time.perf_counter() - start, 1)})
             if plan.output.report:
-                write_report(out, summary=summary, show_ids=plan.output.show_ids, figures=plan.output.figures)
+                write_report(
+                    out,
+                    summary=summary.model_dump(mode="json", exclude_unset=True),
+                    show_ids=plan.output.show_ids,
+                    figures=plan.output.figures,
+                )
             else:  # one that was asked for meanwhile says that the run is not finished
                 (out / record.REPORT).unlink(missing_ok=True)
             with ending or nullcontext():
@@ -100,10 +104,6 @@ def carry_out(
             raise
     record.discard(out, only_journal=True)
     return summary
-
-
-def _with_plan(settings: record.RunSettings, search: SurrealGANSearch) -> record.RunSettings:
-    return settings.model_copy(update={"plan": record.Plan(models_per_chunk=search.models_per_chunk_)})
 
 
 def _fit(
@@ -138,61 +138,63 @@ def _fit(
     return [*cohort.warnings, *told, *damaged]
 
 
-def summarise(plan: PlannedRun, search: SurrealGANSearch, told: list[str]) -> record.Summary:
+def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str]) -> record.Summary:
     """Say what came out of a finished training."""
     cohort, model, verdict = plan.cohort, search.best_estimator_, search.verdict_
     training = cohort.training
     balance = group_balance(cohort.background[training], (cohort.group[training] == "patient").to_numpy())
     device = devices.describe()
-    sites = None if cohort.site is None else int(cohort.site.nunique())
-    return record.Summary(
-        status=record.DONE,
-        **_people(cohort),
-        n_patterns=model.n_patterns,
-        patterns_chosen_from_data=search.results_["n_patterns"].nunique() > 1,
-        correction=record.Corrected(**asdict(search.correction or Correction()), n_sites=sites),
-        weights=model.preset_.weights._asdict(),
-        preset=model.preset_.name,
-        repetitions=model.n_repetitions,
-        members_used=len(model.members_),
-        members_left_out=[record.LeftOut(member=member, reason=why) for member, why in model.left_out_.items()],
-        step=model.step_,
-        agreement=record.Agreement(**model.agreement_._asdict()),
-        latent="independent" if model.correlation_ is None else "correlated",
-        correlation=None if model.correlation_ is None else model.correlation_.tolist(),
-        reliable=verdict.reliable,
-        reliable_reason=verdict.reason,
-        null=record.Null(**to_json(verdict)),
-        search=_searched(search),
-        balance=[record.BalanceRow(**row) for row in balance.to_dict("records")],
-        warnings=[*told, *balance_warnings(balance)],
-        seed=model.seed_,
-        versions=versions(),
-        device=f"{device.number} x {device.kind}" if device.platform != "cpu" else f"{devices.n_cores()} cores",
-        models_per_chunk=search.models_per_chunk_,
-        peak_device_memory=devices.peak_memory(),
-        unit=model.contract_.unit,
-    )
-
-
-def _people(cohort: Cohort) -> dict[str, object]:
-    """Return what a summary says of who took part."""
-    return {
-        "n_controls": cohort.n_controls,
-        "n_patients": cohort.n_patients,
-        "n_other": cohort.n_other,
-        "n_features": cohort.features.shape[1],
-        "source": cohort.source,
-        "source_doi": cohort.doi,
-        "input_sha256": cohort.sha256,
-        "control_labels": cohort.control_labels,
-        "patient_labels": cohort.patient_labels,
-        "covariates": tuple(map(str, cohort.covariates.columns)),
-        "clinical": tuple(map(str, cohort.clinical.columns)),
-        "visits": cohort.visit is not None,
-        "n_read": len(cohort.people),
-        "excluded": cohort.people["reason"][~cohort.people["used"].astype(bool)].value_counts().to_dict(),
+    n_sites = None if cohort.site is None else int(cohort.site.nunique())
+    outcome = {
+        "status": record.DONE,
+        "n_patterns": model.n_patterns,
+        "patterns_chosen_from_data": search.results_["n_patterns"].nunique() > 1,
+        "correction": record.Corrected(**asdict(search.correction or Correction()), n_sites=n_sites),
+        "weights": model.preset_.weights._asdict(),
+        "preset": model.preset_.name,
+        "repetitions": model.n_repetitions,
+        "members_used": len(model.members_),
+        "members_left_out": tuple(record.LeftOut(member=one, reason=why) for one, why in model.left_out_.items()),
+        "step": model.step_,
+        "agreement": record.Agreement(**model.agreement_._asdict()),
+        "latent": "independent" if model.correlation_ is None else "correlated",
+        "correlation": None if model.correlation_ is None else tuple(map(tuple, model.correlation_.tolist())),
+        "reliable": verdict.reliable,
+        "reliable_reason": verdict.reason,
+        "null": record.Null(**to_json(verdict)),
+        "search": _searched(search),
+        "balance": tuple(record.BalanceRow.model_validate(row) for row in balance.to_dict("records")),
+        "warnings": (*told, *balance_warnings(balance)),
+        "seed": model.seed_,
+        "versions": versions(),
+        "device": f"{device.number} x {device.kind}" if device.platform != "cpu" else f"{devices.n_cores()} cores",
+        "models_per_chunk": search.models_per_chunk_,
+        "peak_device_memory": devices.peak_memory(),
+        "unit": model.contract_.unit,
     }
+    return _people(cohort).model_copy(update=outcome)
+
+
+def _people(cohort: _Cohort) -> record.Summary:
+    """Say who took part in a run that is not finished yet."""
+    left_out = cohort.people["reason"][~cohort.people["used"].astype(bool)]
+    return record.Summary(
+        status=record.UNFINISHED,
+        n_controls=cohort.n_controls,
+        n_patients=cohort.n_patients,
+        n_other=cohort.n_other,
+        n_features=cohort.features.shape[1],
+        source=cohort.source,
+        source_doi=cohort.doi,
+        input_sha256=cohort.sha256,
+        control_labels=cohort.control_labels,
+        patient_labels=cohort.patient_labels,
+        covariates=tuple(map(str, cohort.covariates.columns)),
+        clinical=tuple(map(str, cohort.clinical.columns)),
+        visits=cohort.visit is not None,
+        n_read=len(cohort.people),
+        excluded={str(reason): int(n) for reason, n in left_out.value_counts().items()},
+    )
 
 
 def _searched(search: SurrealGANSearch) -> record.Search:
@@ -201,13 +203,13 @@ def _searched(search: SurrealGANSearch) -> record.Search:
     others = others[others["n_patterns"] > 1].sort_values("pattern_agreement", ascending=False).head(_RUNNERS_UP)
     shown = [*record.RunnerUp.model_fields]
     return record.Search(
-        n_patterns=sorted(results["n_patterns"].unique().tolist()),
-        orthogonality=sorted(results["orthogonality"].unique().tolist()),
+        n_patterns=tuple(sorted(results["n_patterns"].unique().tolist())),
+        orthogonality=tuple(sorted(results["orthogonality"].unique().tolist())),
         exhaustive=bool((results["n_repetitions"] == search.n_repetitions).all()),
         first_stage_repetitions=int(results["n_repetitions"].min()),
         models_trained=search.models_trained_,
         models_exhaustive=len(results) * search.n_repetitions,
-        runners_up=[record.RunnerUp(**row) for row in others[shown].to_dict("records")],
+        runners_up=tuple(record.RunnerUp.model_validate(row) for row in others[shown].to_dict("records")),
         reason=search.reason_,
     )
 
@@ -248,17 +250,17 @@ def _recovery(known: pd.DataFrame, scores: pd.DataFrame) -> record.Recovery:
     order, concordances = match_patterns(scores.to_numpy(), known.to_numpy())
     return record.Recovery(
         pattern_concordance=float(concordances.mean()),
-        per_pattern=concordances.tolist(),
-        matched_truth=[str(known.columns[i]) for i in order],
+        per_pattern=tuple(concordances.tolist()),
+        matched_truth=tuple(str(known.columns[i]) for i in order),
     )
 
 
 def _write_failure(plan: PlannedRun, error: Exception, wording: Callable[[str, Value], str]) -> None:
     """Say in the folder that the run failed, as far as it can still be written to."""
-    told = [worded(sentence, wording) for sentence in plan.cohort.warnings]
+    told = tuple(worded(sentence, wording) for sentence in plan.cohort.warnings)
     failed = {"status": record.FAILED, "failure": without_data(error), "warnings": told, "versions": versions()}
     try:
-        record.write_summary(plan.out, record.Summary(**_people(plan.cohort) | failed))
+        record.write_summary(plan.out, _people(plan.cohort).model_copy(update=failed))
         if plan.output.report:
             write_report(plan.out)
     except (OSError, ValueError):
