@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 from rindices.errors import Value, counted, listed, worded
@@ -156,9 +156,8 @@ class TrainingBars:
 
     def __init__(self) -> None:
         shares = TextColumn("{task.percentage:>3.0f}% {task.fields[note]}")
-        self._bars = Bars(TextColumn("{task.description}"), BarColumn(), shares, console=console)
+        self._bars = Bars(TextColumn("{task.description}"), BarColumn(), shares, TimeRemainingColumn(), console=console)
         self._tasks: dict[str, TaskID] = {}
-        self._began: dict[str, tuple[float, int]] = {}
         self._last_line, self._over = 0.0, False
 
     def __enter__(self) -> TrainingBars:
@@ -167,38 +166,26 @@ class TrainingBars:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if console.is_terminal:
-            self._bars.stop()
+        self._bars.stop()
 
     def __call__(self, progress: Progress) -> None:
         """Show how far a stage is."""
-        note = self._note(progress)
         new, over = progress.stage not in self._tasks, progress.done == progress.total
         if over and self._over:
             return
         self._over = over
-        if new:
-            self._tasks[progress.stage] = self._bars.add_task(progress.stage, total=progress.total, note="")
-        self._bars.update(self._tasks[progress.stage], completed=progress.done, total=progress.total, note=note)
+        if new:  # what an earlier process did took this one no time
+            begun = self._bars.add_task(progress.stage, total=progress.total, completed=progress.resumed, note="")
+            self._tasks[progress.stage] = begun
+        task = self._tasks[progress.stage]
+        speed = next(one.speed for one in self._bars.tasks if one.id == task)
+        note = f"{speed:,.0f} steps/s" if speed else "(preparing)" if not over else ""
+        self._bars.update(task, completed=progress.done, total=progress.total, note=note)
         lines = not console.is_terminal or _json_lines
         if lines and (new or over or time.monotonic() - self._last_line > _LINE_SECONDS):
             self._last_line = time.monotonic()
             console.print(f"{progress.stage}: {100 * progress.done / max(progress.total, 1):.0f} % {note}")
             log("progress", stage=progress.stage, done=progress.done, total=progress.total)
-
-    def _note(self, progress: Progress) -> str:
-        """Speed and time left, from what this process did itself: what an earlier one did took it no time."""
-        now = time.monotonic()
-        # The first steps come late, because programs are compiled before them.
-        own = progress.done - progress.resumed
-        if own <= 0:
-            return "(preparing)"
-        start, steps = self._began.setdefault(progress.stage, (now, own))
-        if own == steps or now == start:
-            return ""
-        rate = (own - steps) / (now - start)
-        left = (progress.total - progress.done) / rate
-        return f"{rate:,.0f} steps/s" + (f", {_duration(left)} left" if left >= 1 else "")
 
 
 @contextmanager
@@ -207,9 +194,3 @@ def counting_bar(what: str, *, transient: bool = False) -> Iterator[Callable[[in
     with Bars(console=console, disable=not console.is_terminal, transient=transient) as bars:
         task = bars.add_task(what, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -90,7 +90,7 @@ def demo(
     Makes a cohort with three disease patterns, finds them without being told, and compares with the truth.
     """
     from rindices.record import check_free
-    from rindices.run.fit_table import planned
+    from rindices.run.plan import planned
     from rindices.simulate import simulate_cohort
 
     table, truth, run = out / "cohort.csv", out / "truth.csv", out / "run"

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rindices.record import Summary
-    from rindices.run.fit_table import PlannedRun
+    from rindices.run.plan import PlannedRun
 
 # Options that go with --config: they change neither the table nor the training.
 _WITH_CONFIG = {
@@ -132,7 +132,7 @@ def fit(
     of patterns, the one whose repeated trainings agree best is chosen. A run that was interrupted goes on when the
     same command is repeated.
     """
-    from rindices.run.fit_table import planned, planned_again
+    from rindices.run.plan import planned, planned_again
 
     set_output(quiet=quiet, log_json=log_json)
     if out is None:

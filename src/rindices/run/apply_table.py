@@ -156,7 +156,7 @@ def _write_report(
     """Write the report of people whom a model that was there already was applied to."""
     from rindices.report import write_report
     from rindices.run.findings import Roles, analyse
-    from rindices.run.fit_table import versions
+    from rindices.run.plan import versions
 
     contract = model.contract_
     group = results.r_indices["group"][results.first_visit]

@@ -105,4 +105,5 @@ def read_people(
         yield from rooms.people_in_blocks(path, contract, **roles, progress=progress)
         return
     roles |= {"clinical": settings.clinical, "visit": settings.visit, "drop_missing": settings.drop_missing}
-    yield rooms.read_people(path, contract, **roles, join=tuple(map(str, settings.join or ())), prepare=prepare)
+    roles |= {"join": tuple(map(str, settings.join or ()))}  # type: ignore[arg-type]
+    yield rooms.read_people(path, contract, **roles, prepare=prepare)

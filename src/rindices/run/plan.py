@@ -6,45 +6,25 @@ Nothing here loads the training engine before the table was read and found to be
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import rindices
 from rindices import record
-from rindices.cohort import Cohort
 from rindices.errors import InputError, listed, setting, shown
 from rindices.files import check_folder
 from rindices.run.shim import _Cohort, read_cohort
-from rindices.settings import LATENTS, PRESETS, Correction, Labels, Names, OutputSettings, SearchSettings, TableSettings
+from rindices.settings import LATENTS, PRESETS, Correction, Names, OutputSettings, SearchSettings, TableSettings
 
 if TYPE_CHECKING:
-    from rindices.training.execution import Progress
+    pass
 
-__all__ = ["FittedRun", "PlannedRun", "fit_table", "planned", "planned_again", "versions"]
+__all__ = ["PlannedRun", "planned", "planned_again", "versions"]
 
 _VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
 _MOST_PATTERNS = 20
-
-
-class FittedRun(NamedTuple):
-    """A finished run.
-
-    Attributes
-    ----------
-    folder
-        Where its results are.
-    summary
-        What came of it; ``summary.reliable`` and ``summary.reliable_reason`` are the verdict.
-    cohort
-        The people.
-    """
-
-    folder: Path
-    summary: record.Summary
-    cohort: Cohort
 
 
 class PlannedRun(NamedTuple):
@@ -105,111 +85,6 @@ def versions() -> dict[str, str]:
     """Return the versions that results depend on."""
     ours = {"rindices": rindices.__version__, "python": platform.python_version()}
     return ours | {name: version(name) for name in _VERSIONS}
-
-
-def fit_table(
-    path: str | Path,
-    out: str | Path,
-    *,
-    id: str = TableSettings.id,
-    diagnosis: str = TableSettings.diagnosis,
-    control: Labels = TableSettings.control,
-    patients: Labels = TableSettings.patients,
-    covariates: Names = TableSettings.covariates,
-    smooth: Names = TableSettings.smooth,
-    interactions: Names = TableSettings.interactions,
-    proportion: str | None = TableSettings.proportion,
-    site: str | None = TableSettings.site,
-    small_sites: Literal["refuse", "drop"] = TableSettings.small_sites,
-    visit: str | None = TableSettings.visit,
-    clinical: Names = TableSettings.clinical,
-    join: Names = TableSettings.join,
-    dictionary: str | None = TableSettings.dictionary,
-    missing: Names = TableSettings.missing,
-    drop_missing: bool = TableSettings.drop_missing,
-    drop_outliers: bool = TableSettings.drop_outliers,
-    features: Names = TableSettings.features,
-    exclude: Names = TableSettings.exclude,
-    unit: str | None = TableSettings.unit,
-    n_patterns: int | Sequence[int] = SearchSettings.n_patterns,
-    orthogonality: float | Sequence[float] | None = SearchSettings.orthogonality,
-    n_repetitions: int = SearchSettings.n_repetitions,
-    exhaustive: bool = SearchSettings.exhaustive,
-    n_null: int = SearchSettings.n_null,
-    preset: str = SearchSettings.preset,
-    max_steps: int | None = SearchSettings.max_steps,
-    latent: Literal["independent", "correlated"] | None = SearchSettings.latent,
-    random_state: int = SearchSettings.random_state,
-    report: bool = OutputSettings.report,
-    limits: tuple[float, float] = OutputSettings.limits,
-    show_ids: bool = OutputSettings.show_ids,
-    figures: str | Path | None = OutputSettings.figures,
-    bids: bool = OutputSettings.bids,
-    overwrite: bool = False,
-    progress: Callable[[Progress], None] | None = None,
-) -> FittedRun:
-    """Read a table, train, and write a run folder with its report: what ``rindices fit`` does.
-
-    A run that was interrupted goes on when the same is asked for again; one that is finished is returned as it is.
-
-    Parameters
-    ----------
-    path
-        A table, or the folder of a BIDS dataset.
-    out
-        Folder for the results: new, or that of the same run.
-    id, diagnosis, control, patients, covariates, smooth, interactions, proportion, site, small_sites, visit, clinical
-        Which columns are what; see `rindices.settings.TableSettings`.
-    join, dictionary, missing, drop_missing, drop_outliers, features, exclude, unit
-        What is read, and who is left out; see the same.
-    n_patterns, orthogonality, n_repetitions, exhaustive, n_null, preset, max_steps, latent, random_state
-        What is trained, as in `rindices.SurrealGANSearch`.
-    report, limits, show_ids, figures, bids
-        What is written; see `rindices.settings.OutputSettings`.
-    overwrite
-        Whether to replace what run there is in the folder.
-    progress
-        Called as training goes on.
-
-    Returns
-    -------
-    FittedRun
-        The folder, what came of it, and the people.
-
-    Raises
-    ------
-    InputError
-        If the table or a setting cannot be used; nothing is written then.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from rindices import fit_table, simulate_cohort
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> simulate_cohort("basic", n_controls=60, n_patients=60, seed=0).save(folder / "people.csv")
-    >>> asked = {"covariates": "age,sex", "n_patterns": 2, "n_repetitions": 2, "max_steps": 10}  # far too few
-    >>> run = fit_table(folder / "people.csv", folder / "run", **asked, report=False)
-    >>> run.summary.n_patterns, run.summary.reliable, (run.folder / "r_indices.csv").is_file()
-    (2, False, True)
-    """
-    from rindices.run.workflow import carry_out
-
-    table = TableSettings(
-        *(id, diagnosis, control, patients, covariates, smooth, interactions, proportion, site, small_sites, visit),
-        *(clinical, join, dictionary, missing, drop_missing, drop_outliers, features, exclude, unit),
-    )
-    counts = (n_patterns,) if isinstance(n_patterns, int) else tuple(n_patterns)
-    weights = (orthogonality,) if isinstance(orthogonality, int | float) else orthogonality
-    search = SearchSettings(
-        counts,
-        None if weights is None else tuple(weights),
-        *(n_repetitions, exhaustive, n_null, preset, max_steps, latent, random_state),
-    )
-    output = OutputSettings(report, limits, show_ids, None if figures is None else Path(figures), bids)
-    plan = planned(path, Path(out), table, search, output)
-    if not overwrite and plan.is_complete():
-        return FittedRun(plan.out, record.read_summary(plan.out), plan.cohort)
-    return FittedRun(plan.out, carry_out(plan, overwrite=overwrite, progress=progress), plan.cohort)
 
 
 def planned(
