@@ -10,7 +10,7 @@ from scipy.stats import norm
 from typer.testing import CliRunner
 
 from rindices.cli import app, stopping
-from rindices.run.summary import summarise
+from rindices.run.workflow import summarise
 from rindices.simulate import simulate_cohort
 
 TINY = ["--repetitions", "2", "--steps", "10", "--patterns", "2"]

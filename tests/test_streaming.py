@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from rindices.run.results import of_people, r_indices_of_people
 from typer.testing import CliRunner
 
 from rindices import SurrealGAN
@@ -29,7 +30,6 @@ from rindices.core import inference
 from rindices.errors import InputError
 from rindices.estimator import load_model
 from rindices.files import write_csv, write_csv_parts
-from rindices.run.results import of_people, r_indices_of_people
 from tests.interop.archives import peak_memory
 
 N_PEOPLE = 20

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
+from rindices.run.folder import read_settings, toml_text
 
 from rindices.cohort import read_table
 from rindices.cohort.cells import MISSING_TEXT
 from rindices.cohort.contract import Contract, CovariateSpec
 from rindices.files import write_csv
-from rindices.run.folder import read_settings, toml_text
 from rindices.settings import (
     Correction,
     LearningRates,

@@ -21,13 +21,13 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from rindices.run.folder import status_of
 from typer.testing import CliRunner
 
 from rindices import load_model
 from rindices.cli import app
 from rindices.cli.console import set_output
 from rindices.core import devices
-from rindices.run.folder import status_of
 from tests.properties.disturbance import FullDisk, Kill
 from tests.properties.strategies import SEEDS
 from tests.survival.conftest import fit, shorten

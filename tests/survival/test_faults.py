@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
+from rindices.run.folder import status_of
 
 from rindices import files
-from rindices.run.folder import status_of
 from tests.survival.conftest import assert_same, fit
 
 RESULTS = ("model.safetensors", "r_indices.csv", "patterns.csv", "selection.csv", "r_indices.png", "report.html")

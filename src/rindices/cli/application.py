@@ -1,4 +1,4 @@
-"""The application, and the options that several commands share."""
+"""The application, the options that several commands share, and how their text is read."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import rindices
 from rindices.cli.console import console
 from rindices.errors import InputError
 from rindices.files import check_writable, refuse_same
+from rindices.settings import OutputSettings
 
 # How the files that commands write have to end.
 TABLE, PAGE, MODEL = (".csv",), (".html", ".htm"), (".safetensors",)
@@ -56,9 +57,9 @@ def argument(help: str) -> typer.models.ArgumentInfo:
     return typer.Argument(help=help, show_default=False)
 
 
-def option(help: str, default: str | bool = False, **limits: Any) -> typer.models.OptionInfo:
+def option(help: str, default: str | bool = False, **limits: int) -> typer.models.OptionInfo:
     """Return an option whose default is told in words, or not at all."""
-    return typer.Option(help=help, show_default=default, **limits)
+    return typer.Option(help=help, show_default=default, **limits)  # type: ignore[arg-type]
 
 
 def check_output(
@@ -79,7 +80,7 @@ def check_output(
     own
         The one result of a run that may be replaced.
     """
-    from rindices.run.folder import run_around
+    from rindices.record import run_around
 
     if path is None:
         return
@@ -98,21 +99,59 @@ def check_output(
         )
 
 
+def whole_numbers(option: str, text: str) -> tuple[int, ...]:
+    """Read ``3``, ``2,3`` or ``2-5``."""
+    found: list[int] = []
+    for part in text.split(","):
+        low, dash, high = part.partition("-")
+        try:
+            found += range(int(low), int(high if dash else low) + 1)
+        except ValueError as error:
+            raise InputError(f"{option} should be like 3, 2,3 or 2-5, found {text!r}.") from error
+    if not found:
+        turned = ",".join("-".join(reversed(part.strip().split("-"))) for part in text.split(","))
+        raise InputError(f"{option} {text!r} holds no number: the smaller one comes first, as in {turned}.")
+    return tuple(dict.fromkeys(found))
+
+
+def numbers(option: str, text: str, example: str) -> tuple[float, ...]:
+    """Read ``0.2,0.4``."""
+    try:
+        return tuple(dict.fromkeys(float(part) for part in text.split(",")))
+    except ValueError as error:
+        raise InputError(f"{option} should be like {example}, found {text!r}.") from error
+
+
+def limits_of(text: str) -> tuple[float, float]:
+    """Read the two limits of the subgroups."""
+    low, *rest = numbers("--subgroup-limits", text, "0.4,0.7")
+    if len(rest) != 1 or not 0 < low < rest[0] < float("inf"):
+        raise InputError(f"--subgroup-limits should be two rising numbers such as 0.4,0.7, found {text!r}.")
+    return low, rest[0]
+
+
+def names_of(text: str) -> tuple[str, ...]:
+    """Read names separated by commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 Table = Annotated[Path, argument("Table of people: CSV, TSV, Excel or Parquet, one row a person.")]
 Model = Annotated[Path, argument("The model.safetensors of a finished run.")]
-Exclude = Annotated[str, option("Columns of numbers that are not regions: names or prefix*, separated by commas.")]
+Exclude = Annotated[
+    str, option("Columns of numbers that are not regions: names or prefix*, separated by commas, or @ and a file.")
+]
 Join = Annotated[str, option("More tables of the same people, joined by id.")]
+Missing = Annotated[
+    str, option("Codes for missing values, e.g. -9999; in one column only: icv=0. Separated by commas.")
+]
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing", help="Leave out people with missing or impossible values; they are listed.")
 ]
 Steps = Annotated[int | None, option("Longest training.", "by preset", min=1)]
 Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The same seed repeats the same result.")]
 Repetitions = Annotated[int, typer.Option(min=1, help="Trainings to compare and average.")]
-Clinical = Annotated[
-    str, option("Clinical scores to compare with the R-indices: columns, e.g. mmse,apoe4, or a table joined by id.")
-]
-Limits = Annotated[str, typer.Option(help="R-indices below the first are low, above the second high, for subgroups.")]
 ShowIds = Annotated[
     bool, typer.Option("--show-ids", help="Put participants' ids into the report, with a card for each person.")
 ]
 Figures = Annotated[Path | None, option("Folder for every figure of the report as SVG and PNG.")]
+LIMITS = "{:g},{:g}".format(*OutputSettings.limits)

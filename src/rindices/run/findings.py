@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,14 +11,12 @@ import pandas as pd
 from rindices import analysis
 from rindices.core import inference
 from rindices.estimator import SurrealGAN
-from rindices.files import write_csv
 from rindices.preprocessing import SCALED_SD
-from rindices.run.results import Results
+from rindices.record import Results
+from rindices.settings import OutputSettings
 
-__all__ = ["FOLDER", "LIMITS", "Roles", "analyse", "write_findings"]
+__all__ = ["Roles", "analyse"]
 
-FOLDER = "analysis"
-LIMITS = (0.4, 0.7)  # of the paper's subgroups: low, middle and high R-indices
 _SEVERITIES = (0.25, 0.5, 0.75)  # besides 1, which the patterns themselves show
 _MOST_CARDS = 3000  # a report with a card for more people would be too large to open
 
@@ -42,7 +39,7 @@ class Roles:
 
 
 def analyse(
-    model: SurrealGAN, results: Results, roles: Roles, limits: tuple[float, float] = LIMITS
+    model: SurrealGAN, results: Results, roles: Roles, limits: tuple[float, float] = OutputSettings.limits
 ) -> dict[str, pd.DataFrame]:
     """Return all analyses that the people of `results` allow, by the names of their files.
 
@@ -123,13 +120,3 @@ def _drivers(model: SurrealGAN, results: Results) -> pd.DataFrame:
     changes = inference.decompose(model.models_, 1 + SCALED_SD * z_scores.to_numpy()) / SCALED_SD
     who = results.r_indices.iloc[rows]
     return analysis.drivers(changes, z_scores, who["participant_id"], who.get("visit"))
-
-
-def write_findings(folder: Path, tables: dict[str, pd.DataFrame]) -> None:
-    """Write analyses as CSV files; those of an earlier time that are no longer there are removed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.glob("*.csv"):
-        if path.stem not in tables:
-            path.unlink()
-    for name, table in tables.items():
-        write_csv(table, folder / f"{name}.csv", index=False)
