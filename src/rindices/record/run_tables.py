@@ -95,9 +95,14 @@ class Results:
     people: pd.DataFrame
 
     @property
+    def score_names(self) -> list[str]:
+        """r1, r2 ..."""
+        return [name for name in map(str, self.r_indices) if name[0] == "r" and name[1:].isdigit()]
+
+    @property
     def scores(self) -> pd.DataFrame:
         """R-indices alone."""
-        return self.r_indices[[name for name in map(str, self.r_indices) if name[0] == "r" and name[1:].isdigit()]]
+        return self.r_indices[self.score_names]
 
     @property
     def first_visit(self) -> np.ndarray:
