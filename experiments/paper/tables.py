@@ -16,9 +16,9 @@ import pandas as pd
 from cases import KINDS, SEEDS, SIZE
 
 import rindices
-from rindices.settings import Preset, fast, preset_to_json
 from rindices.core import devices
 from rindices.files import atomic_file, write_csv
+from rindices.settings import Preset, fast, preset_to_json
 
 RESULTS = Path(__file__).parents[2] / "results"
 

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.analysis.flow import flow_table
+from rindices.analysis.groups import flow_table
 from rindices.cohort import make_cohort, read_cohort
 from rindices.cohort.covariates import MIN_SITE_CONTROLS
 from rindices.errors import InputError

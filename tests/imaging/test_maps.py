@@ -9,8 +9,7 @@ from nilearn.image import resample_to_img
 
 from rindices.errors import InputError
 from rindices.imaging import compare_maps, read_map_table
-from rindices.imaging.images import Grid, library, sampled
-from rindices.imaging.space import common_space, open_map
+from rindices.imaging.images import Grid, common_space, library, open_map, sampled
 from tests.imaging.made_up import AFFINE, SHAPE, people, write_image
 
 

@@ -5,8 +5,7 @@ import pytest
 from nilearn.image import load_img
 
 from rindices.imaging import Comparison, cluster_table, compare_maps, comparison_table, write_comparisons
-from rindices.imaging.images import Grid
-from rindices.imaging.space import Space
+from rindices.imaging.images import Grid, Space
 from rindices.imaging.voxelwise import Result
 from tests.imaging.made_up import AFFINE, SHAPE, people
 

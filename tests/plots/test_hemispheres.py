@@ -4,7 +4,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rindices.plots.hemispheres import pair_sides, split_side
+from rindices.plots.region_names import pair_sides, split_side
 from rindices.simulate import simulate_cohort
 
 

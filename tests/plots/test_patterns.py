@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from rindices import plots
-from rindices.plots.patterns import ASIDE
+from rindices.plots.regional import ASIDE
 from tests.plots.tables import LONG, changes, labels_of, marks, row_names, texts_on_page
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from rindices import plots
-from rindices.plots.severity import _apart
+from rindices.plots.regional import _apart
 from tests.plots.tables import doses, labels_of, marks, row_names, subgroups
 
 

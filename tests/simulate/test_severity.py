@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from rindices.simulate.severity import draw_severities, severity_correlation_matrix
+from rindices.simulate.patterns import draw_severities, severity_correlation_matrix
 
 
 def rank_correlation_of_copula(correlation):

@@ -139,7 +139,7 @@ def _with_scores(
 
 
 def _paint(folder: Path, atlas: Path, table: Path) -> str:
-    from rindices.imaging.painting import paint_patterns
+    from rindices.imaging.writing import paint_patterns
 
     severities = folder / record.ANALYSIS / "severities.csv"
     patterns = read_table(severities if severities.is_file() else folder / record.PATTERNS, text_columns=("region",))

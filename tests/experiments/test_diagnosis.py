@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
+from diagnosis import diagnosis_auc
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from rindices.analysis import diagnosis
-from rindices.analysis.diagnosis import diagnosis_auc
 from rindices.errors import InputError
 
 

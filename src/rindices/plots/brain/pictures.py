@@ -1,13 +1,16 @@
-"""Images on the brain, such as t-maps and painted atlases: glass brains and slices.
+"""Pictures of the brain: patterns as marks on a glass brain, and images on glass brains and slices.
 
 An image is a nibabel image or the path of one. Nothing is fetched: the brain behind the slices is nilearn's own.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -15,16 +18,14 @@ from rindices.plots.brain.atlas import three_dimensions
 from rindices.plots.brain.sheet import (
     COLOURS,
     SMALL,
-    VIEWS,
     colour_limit,
-    glass_panel,
+    glass_sheet,
     imaging_library,
     make_sheet,
     mark_sides,
-    name_rows,
-    view_heights,
 )
-from rindices.plots.style import STYLE
+from rindices.plots.region_names import place_regions
+from rindices.plots.style import GREY, STYLE
 
 MILLIMETRES = 2  # a picture shows no finer voxels, and its file grows with them
 AXIAL = (-50, -42, -34, -26, -18, -10, -2, 6, 14, 22, 30, 40, 50, 62)
@@ -32,6 +33,8 @@ SAGITTAL = (-54, -40, -24, -6, 6, 24, 40)
 _PER_ROW = len(SAGITTAL)
 _AXES = {"l": (1, 2, 0), "r": (1, 2, 0), "y": (0, 2, 1), "z": (0, 1, 2)}  # across, up, away from the eye
 _ROW_HEIGHTS = (1.4, 1.4, 1.08)  # of the width of a slice
+SEVERITIES = (0.25, 0.5, 0.75, 1.0)
+_SMALLEST, _LARGEST, _SIZES = 3.0, 80.0, 10  # area of a mark in points², and how many sizes there are
 
 
 @matplotlib.rc_context(STYLE)
@@ -69,22 +72,11 @@ def glass(
     shown = [_for_display(image, threshold) for image in several.values()]
     limit = colour_limit([threshold, *map(_largest, shown)], limit)
     foot = _foot(shown, threshold, note)
-    if isinstance(images, Mapping):
-        rows = ("l", "r", "z")
-        sheet = make_sheet(view_heights(rows), list(several), title, foot, (unit, limit))
-        name_rows(sheet, [VIEWS[view] for view in rows])
-        cells = [
-            (place, view, image)
-            for view, row in zip(rows, sheet.places, strict=True)
-            for place, image in zip(row, shown, strict=True)
-        ]
-    else:
-        columns = ("l", "r", "y", "z")
-        sheet = make_sheet([max(view_heights(columns))], [VIEWS[view] for view in columns], title, foot, (unit, limit))
-        cells = [(place, view, shown[0]) for place, view in zip(sheet.places[0], columns, strict=True)]
-    for place, view, image in cells:
-        _project(glass_panel(sheet.figure, place, view), view, image, limit)
-    return sheet.figure
+    heads = list(several) if isinstance(images, Mapping) else None
+    figure, panels = glass_sheet(heads, title, foot, (unit, limit))
+    for column, view, axes in panels:
+        _project(axes, view, shown[column if heads else 0], limit)
+    return figure
 
 
 @matplotlib.rc_context(STYLE)
@@ -209,3 +201,94 @@ def _foot(images: Sequence[Any], threshold: float, note: str) -> list[str]:
             else "Nothing to show: all values are zero."
         ]
     return [*lines, note] if note else lines
+
+
+@matplotlib.rc_context(STYLE)
+def pattern_glass(patterns: pd.DataFrame, only: int, severities: Sequence[float] = SEVERITIES) -> Figure:
+    """Draw what one pattern does to regions, with growing severity, as marks on a glass brain.
+
+    Positions are schematic. The scale of colours is common to all patterns of the table, and symmetric about zero.
+
+    Parameters
+    ----------
+    patterns
+        Columns ``region``, ``pattern`` and ``change_sd``. With a column ``severity`` its severities are drawn; without
+        one the changes are those of severity 1, and smaller severities are scaled from them, which the figure says.
+    only
+        The pattern to draw.
+    severities
+        Which severities to draw where the table tells only severity 1.
+
+    Raises
+    ------
+    ValueError
+        The table lacks the pattern, or none of its regions can be placed.
+    ImportError
+        nilearn is not installed.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"region": ["lHip", "rHip"], "pattern": 1, "change_sd": [-1.0, -0.8]})
+    >>> pattern_glass(table, 1).texts[1].get_text()
+    'severity 0.25'
+    """
+    known = sorted({int(str(number)) for number in patterns["pattern"]})
+    if only not in known:
+        raise ValueError(f"Expected a pattern among {known}, found {only}. Choose one that the table has.")
+    imaging_library()
+    centres, missing = place_regions(patterns["region"].astype(str))
+    if centres.empty:
+        raise ValueError(
+            f"None of {len(missing)} regions can be placed on the brain, for example {missing[0]!r}.\n"
+            "Give a label image of the atlas and a table of its names."
+        )
+    shown = patterns[patterns["region"].astype(str).isin(centres["region"])]
+    limit = colour_limit(shown["change_sd"])
+    steps = _steps(shown[shown["pattern"] == only], severities)
+    foot = _positions(centres, len(missing), "severity" in patterns)
+    label = "Change (sd of controls)" + ("; the same scale for all patterns" if len(known) > 1 else "")
+    heads = [f"severity {severity:g}" for severity in steps]
+    figure, panels = glass_sheet(heads, f"Pattern {only}", foot, (label, limit))
+    for column, view, axes in panels:
+        _draw_marks(axes, view, centres, list(steps.values())[column], limit)
+    return figure
+
+
+def _steps(rows: pd.DataFrame, severities: Sequence[float]) -> dict[float, pd.Series]:
+    """Return the change of each region at each severity."""
+    if "severity" in rows:
+        known = rows[rows["severity"] > 0].groupby("severity", sort=True)
+        return {float(str(severity)): _by_region(here) for severity, here in known}
+    whole = _by_region(rows)
+    return {severity: severity * whole for severity in severities}
+
+
+def _by_region(rows: pd.DataFrame) -> pd.Series:
+    return pd.Series(rows["change_sd"].to_numpy(dtype=float), index=rows["region"].astype(str)).dropna()
+
+
+def _positions(centres: pd.DataFrame, n_missing: int, told: bool) -> list[str]:
+    n_placed = centres["region"].nunique()
+    shown = f"{n_placed:,} of {n_placed + n_missing:,} regions" if n_missing else f"all {n_placed:,} regions"
+    lines = [f"Schematic positions: approximate centres, {shown}. Larger marks: larger changes."]
+    if centres["region"].duplicated().any():
+        lines.append("A region of both sides together has a mark on each.")
+    return lines if told else [*lines, "Severities below 1 are scaled linearly from severity 1."]
+
+
+def _draw_marks(axes: Axes, view: str, centres: pd.DataFrame, changes: pd.Series, limit: float) -> None:
+    here = centres[centres["region"].isin(changes.index)]
+    if view in "lr":
+        here = here[(here["x"] >= 0) if view == "r" else (here["x"] <= 0)]  # the middle is seen from both sides
+    values = changes.loc[here["region"]].to_numpy()
+    order = np.argsort(np.abs(values), kind="stable")  # the strongest lies on top
+    values, places = values[order], here[["x", "y", "z"]].to_numpy()[order][:, _AXES[view][:2]]
+    level = np.minimum(np.ceil(np.abs(values) / limit * _SIZES - 0.5), _SIZES)
+    # Marks of one size share their shape in a file; each with its own would make it three times as large.
+    for size in np.unique(level):
+        chosen = level == size
+        area = _SMALLEST + (_LARGEST - _SMALLEST) * float(size) / _SIZES
+        colours: Any = {"c": values[chosen], "cmap": COLOURS, "vmin": -limit, "vmax": limit}
+        look: Any = {"edgecolors": GREY, "linewidths": 0.4, "clip_on": False, "zorder": 3}
+        axes.scatter(places[chosen, 0], places[chosen, 1], s=area, **colours, **look)

@@ -1,4 +1,6 @@
-"""Figures of a search: agreement over the settings, and agreement where there is no disease."""
+"""Figures of how well repeated trainings agree: over training, over the settings, and where there is no disease."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,9 +11,69 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from rindices.plots.style import BLUE, GREY, MARKERS, SERIES_COLOURS, STYLE, VERMILLION
-from rindices.plots.training import CHANCE_CONCORDANCE, CHANCE_CORRELATION, mark_chance
+from rindices.plots.style import BLUE, GREEN, GREY, MARKERS, SERIES_COLOURS, STYLE, VERMILLION
+
+CHANCE_CONCORDANCE, CHANCE_CORRELATION = 0.5, 0.0
+
+
+@matplotlib.rc_context(STYLE)
+def agreement_over_training(selection: pd.DataFrame) -> Figure:
+    """Draw how well repeated trainings agree at each checkpoint, with the chosen one marked.
+
+    Parameters
+    ----------
+    selection
+        Columns ``n_patterns``, ``orthogonality``, ``step``, ``pattern_agreement``, ``dimension_correlation``,
+        ``difference_correlation`` and ``chosen`` (true in one row). Only rows with the chosen
+        number of patterns and orthogonality are drawn.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> row = {"n_patterns": 2, "orthogonality": 0.8, "pattern_agreement": 0.9, "dimension_correlation": 0.8}
+    >>> rows = [{**row, "step": step, "difference_correlation": 0.7, "chosen": step == 200} for step in (100, 200)]
+    >>> len(agreement_over_training(pd.DataFrame(rows)).axes)
+    2
+    """
+    chosen = selection.loc[selection["chosen"].astype(bool)].iloc[0]
+    same = (selection["n_patterns"] == chosen["n_patterns"]) & (selection["orthogonality"] == chosen["orthogonality"])
+    rows = selection[same].sort_values("step")
+    figure = Figure(figsize=(6.8, 4.8), layout="constrained")
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    curves = (
+        (upper, "pattern_agreement", "pattern agreement", BLUE, "o-"),
+        (lower, "dimension_correlation", "dimension correlation", VERMILLION, "s--"),
+        (lower, "difference_correlation", "difference correlation", GREEN, "^:"),
+    )
+    for axes, column, label, colour, line in curves:
+        if rows[column].notna().any():
+            axes.plot(rows["step"], rows[column], line, color=colour, label=label, markersize=4)
+            axes.plot(chosen["step"], chosen[column], line[0], color=colour, markersize=9, markeredgecolor="black")
+    mark_chance(upper, CHANCE_CONCORDANCE, _lowest(upper), "Concordance\n(0.5 = chance, 1 = same)")
+    mark_chance(lower, CHANCE_CORRELATION, _lowest(lower), "Correlation\n(0 = chance, 1 = same)")
+    for axes in (upper, lower):
+        axes.axvline(chosen["step"], color="black", linewidth=1, linestyle="-.", zorder=0)
+    upper.lines[-1].set_label(f"chosen: step {int(chosen['step']):,}")
+    lower.set_xlabel("Training steps")
+    lower.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    lower.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{step:,.0f}"))
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
+def mark_chance(axes: Axes, chance: float, lowest: float, label: str) -> None:
+    """Draw the line of chance and give room from it, or from the lowest value, up to perfect agreement."""
+    axes.axhline(chance, color=GREY, linewidth=1, linestyle=(0, (1, 2)))
+    axes.set_ylim(min(chance, lowest) - 0.05, 1.04)
+    axes.set_ylabel(label)
+
+
+def _lowest(axes: Axes) -> float:
+    values = [float(np.nanmin(line.get_ydata())) for line in axes.lines]  # type: ignore[arg-type]
+    return min(values, default=1.0)
+
 
 WIDEST_DODGE = 0.72  # of the distance between two numbers of patterns
 MARKER, SMALL_MARKER = 6.0, 3.6
@@ -25,6 +87,9 @@ _PANELS = (
     ("dimension_correlation", CHANCE_CORRELATION, "Dimension\ncorrelation"),
     ("difference_correlation", CHANCE_CORRELATION, "Difference\ncorrelation"),
 )
+
+
+_RING: Any = {"marker": "o", "color": "black", "markerfacecolor": "none", "linestyle": "none"}
 
 
 class Series(NamedTuple):
@@ -60,6 +125,7 @@ def agreement_over_settings(selection: pd.DataFrame) -> Figure:
     3
     """
     best = _placed(selection[selection["best"].astype(bool)])
+    chosen = best[best["chosen"].astype(bool)].iloc[0]
     figure = Figure(figsize=(6.8, 6.4), layout="constrained")
     panels = figure.subplots(3, 1, sharex=True, height_ratios=(1.5, 1, 1))
     numbers = sorted({int(number) for number in best["n_patterns"]})
@@ -68,16 +134,18 @@ def agreement_over_settings(selection: pd.DataFrame) -> Figure:
         for series in every_series:
             _draw_series(axes, series, column)
         mark_chance(axes, chance, _floor(best, column, chance), label)
-        _mark_chosen(axes, best[best["chosen"].astype(bool)].iloc[0], column)
+        axes.axvline(chosen["place"], color="black", linewidth=0.7, linestyle=(0, (1, 3)), zorder=1)
+        if pd.notna(chosen[column]):
+            axes.plot(chosen["place"], chosen[column], markersize=13, **_RING)
         for left in numbers[1::2]:
             axes.axvspan(left - 0.5, left + 0.5, color=GREY, alpha=0.08, linewidth=0, zorder=0)
     panels[0].annotate(
-        "chosen", (_chosen_place(best), 1.0), (0, 2), xycoords=("data", "axes fraction"), textcoords="offset points"
+        "chosen", (chosen["place"], 1.0), (0, 2), xycoords=("data", "axes fraction"), textcoords="offset points"
     ).set_horizontalalignment("center")
     panels[-1].set_xlabel("Number of patterns")
     panels[-1].set_xticks(numbers)
     panels[-1].set_xlim(numbers[0] - 0.5, numbers[-1] + 0.5)
-    figure.legend(handles=_legend(best, every_series), loc="outside upper center", ncols=2)
+    figure.legend(handles=_legend(best, chosen, every_series), loc="outside upper center", ncols=2)
     return figure
 
 
@@ -112,19 +180,10 @@ def _draw_series(axes: Axes, series: Series, column: str) -> None:
     around = np.clip(np.asarray(reach, dtype=float), 0, None)
     axes.errorbar(known["place"], known[column], around, fmt="none", ecolor=series.colour, elinewidth=1, capsize=2)
     for _, row in rows.iterrows():
-        axes.plot(row["place"], row[column], series.marker, **_marker(series.colour, row["fewer"], row["no_rival"]))
-
-
-def _marker(colour: str, fewer: bool, no_rival: bool) -> dict[str, Any]:
-    hollow = fewer or no_rival
-    size = SMALL_MARKER if fewer else MARKER
-    return {
-        "color": colour,
-        "markersize": size,
-        "markerfacecolor": "white" if hollow else colour,
-        "markeredgewidth": 1.1,
-        "zorder": 3,
-    }
+        size = SMALL_MARKER if row["fewer"] else MARKER
+        face = "white" if row["fewer"] or row["no_rival"] else series.colour
+        look: Any = {"color": series.colour, "markersize": size, "markerfacecolor": face, "markeredgewidth": 1.1}
+        axes.plot(row["place"], row[column], series.marker, zorder=3, **look)
 
 
 def _floor(best: pd.DataFrame, column: str, chance: float) -> float:
@@ -133,30 +192,15 @@ def _floor(best: pd.DataFrame, column: str, chance: float) -> float:
     return max(min([lowest, *low]), lowest - MOST_BELOW)
 
 
-def _chosen_place(best: pd.DataFrame) -> float:
-    return float(best.loc[best["chosen"].astype(bool), "place"].iloc[0])
-
-
-def _mark_chosen(axes: Axes, chosen: pd.Series, column: str) -> None:
-    axes.axvline(chosen["place"], color="black", linewidth=0.7, linestyle=(0, (1, 3)), zorder=1)
-    if pd.notna(chosen[column]):
-        axes.plot(chosen["place"], chosen[column], **_ring())
-
-
-def _ring() -> dict[str, Any]:
-    return {"marker": "o", "markersize": 13, "color": "black", "markerfacecolor": "none", "linestyle": "none"}
-
-
-def _legend(best: pd.DataFrame, every_series: list[Series]) -> list[Line2D]:
-    chosen = best[best["chosen"].astype(bool)].iloc[0]
+def _legend(best: pd.DataFrame, chosen: pd.Series, every_series: list[Series]) -> list[Line2D]:
     handles = [
         Line2D([], [], color=one.colour, marker=one.marker, linestyle=one.line, label=one.label, markersize=MARKER - 1)
         for one in every_series
     ]
     number = int(chosen["n_patterns"])
     words = f"chosen: {number} {'pattern' if number == 1 else 'patterns'}, orthogonality {chosen['orthogonality']:g}"
-    handles.append(Line2D([], [], **{**_ring(), "markersize": 9}, label=words))
-    hollow: dict[str, Any] = {"marker": "o", "color": GREY, "markerfacecolor": "white", "linestyle": "none"}
+    handles.append(Line2D([], [], **_RING, markersize=9, label=words))
+    hollow = _RING | {"color": GREY, "markerfacecolor": "white"}
     if best["fewer"].any():
         handles.append(Line2D([], [], **hollow, markersize=SMALL_MARKER, label="small and hollow: fewer models"))
     if best["no_rival"].any():

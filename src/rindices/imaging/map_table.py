@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rindices.errors import InputError, counted, did_you_mean, listed
+from rindices.errors import InputError, counted, did_you_mean, listed, setting
 from rindices.files import plain
 
 _ID, _VISIT, _PATH = "participant_id", "visit", "path"
@@ -63,9 +63,11 @@ def read_map_table(path: str | Path) -> pd.DataFrame:
         separator = max(",", ";", "\t", key=header.count)
         table = plain(pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig"))
     except FileNotFoundError as error:
-        raise InputError(f"There is no table of maps {path}.\nCheck the name given with --maps.") from error
+        raise InputError(f"There is no table of maps {path}.\nCheck the name given with {setting('maps')}.") from error
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as a table: {error}.\nGive a .csv file with --maps.") from error
+        raise InputError(
+            f"{path} cannot be read as a table: {error}.\nGive a .csv file with {setting('maps')}."
+        ) from error
     return _checked(table, path.parent, path.name)
 
 

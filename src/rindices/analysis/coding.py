@@ -1,4 +1,4 @@
-"""What a column of a table holds, and tables of people put beside each other; shared by the analyses.
+"""Columns as numbers, groups and labels of people, and tables put beside each other; shared by the analyses.
 
 People are matched by position, never by the index: with several visits an identifier repeats.
 """
@@ -38,14 +38,12 @@ class Coded(NamedTuple):
 
 def known_values(column: pd.Series) -> Known:
     """Leave out missing and infinite values; true/false and pandas categories are no numbers."""
-    people = column.notna().to_numpy()
+    people = column.notna().to_numpy(copy=True)
     values = column[people].infer_objects()
     if not is_numeric_dtype(values) or is_bool_dtype(values):
         return Known(values, people, False)
-    finite = np.isfinite(values.to_numpy(float))  # an infinite number says as little as a missing one
-    people = people.copy()
-    people[people] = finite
-    return Known(values[finite], people, True)
+    people[people] = np.isfinite(values.to_numpy(float))  # an infinite number says as little as a missing one
+    return Known(column[people].infer_objects(), people, True)
 
 
 def coded(column: pd.Series, among: np.ndarray) -> Coded:
@@ -55,9 +53,7 @@ def coded(column: pd.Series, among: np.ndarray) -> Coded:
     has code 1, of two texts the one that is later in the alphabet.
     """
     known = known_values(column)
-    inside = among[known.people]
-    people = known.people & among
-    values = known.values[inside]
+    values, people = known.values[among[known.people]], known.people & among
     if known.is_number:
         numbers = values.to_numpy(float)
         distinct = np.unique(numbers)
@@ -74,12 +70,17 @@ def indicators(codes: np.ndarray, n_levels: int) -> np.ndarray:
     return (codes[:, None] == np.arange(1, max(n_levels, 1))).astype(float)
 
 
+def as_numbers(column: Coded) -> np.ndarray:
+    """Return indicators of categories, or the values as one column."""
+    return indicators(column.values, len(column.levels)) if column.levels else column.values[:, None]
+
+
 def design(covariates: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return numbers and indicators of categories side by side, and who has all of them; zeros for who has not."""
     columns, complete = [np.empty((len(covariates), 0))], np.ones(len(covariates), bool)
     for _, column in covariates.items():
         found = coded(column, np.ones(len(covariates), bool))
-        numbers = indicators(found.values, len(found.levels)) if found.levels else found.values[:, None]
+        numbers = as_numbers(found)
         spread = np.zeros((len(covariates), numbers.shape[1]))
         spread[found.people] = numbers
         columns.append(spread)
@@ -100,6 +101,30 @@ def in_group(group: ArrayLike, name: str) -> np.ndarray:
     if strange:
         raise InputError(f"`group` should hold {', '.join(GROUPS)} only, found {strange[0]!r}.")
     return groups == name
+
+
+def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str = "y") -> np.ndarray:
+    """Return who is a patient: 1 or true, where controls are 0 or false.
+
+    Raises
+    ------
+    InputError
+        If there are other labels, not one a person, or fewer people than `fewest` in a group.
+    """
+    found = np.asarray(labels)
+    if found.shape != (n_people,):
+        raise InputError(f"`{name}` should have one value a person, {n_people} in all; its shape is {found.shape}.")
+    strange = found[~pd.Series(found).isin([0, 1]).to_numpy()]
+    if len(strange):
+        raise InputError(f"`{name}` should hold 0 for controls and 1 for patients, found {str(strange[0])!r}.")
+    patient = found.astype(bool)
+    n_patients = int(patient.sum())
+    if min(n_patients, n_people - n_patients) < fewest:
+        raise InputError(
+            f"At least {fewest} controls and {fewest} patients are needed, "
+            f"found {n_people - n_patients} and {n_patients}."
+        )
+    return patient
 
 
 def same_people(n_people: int, **tables: Sized) -> None:

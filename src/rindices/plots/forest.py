@@ -8,17 +8,20 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rindices.plots.rows import (
+from rindices.plots.style import (
+    GREY,
     ROW_FONT,
     SIGNIFICANT,
+    STYLE,
     draw_intervals,
     draw_marks,
+    farthest,
+    look_of,
     name_rows,
+    pattern_legend,
     row_panels,
     write_beside,
-    write_head,
 )
-from rindices.plots.style import GREY, STYLE, look_of, pattern_legend
 
 MOST_VARIABLES = 40
 LEAST_REACH = 0.2  # a panel of tiny correlations must not look like one of strong ones
@@ -49,7 +52,7 @@ def forest(associations: pd.DataFrame, *, people: str = "patients") -> Figure:
     if rows.empty:
         raise ValueError(f"Expected associations in {people}, found none. Leave this figure out.")
     rows = rows.assign(name=[_named(*pair) for pair in zip(rows["variable"], rows["level"], strict=True)])
-    kept = _strongest(rows)
+    kept = rows[rows["name"].isin(farthest(rows["coefficient"].fillna(0.0), rows["name"], MOST_VARIABLES))]
     categorical = kept["kind"] == "categorical"
     parts = [(part, eta) for part, eta in ((kept[~categorical], False), (kept[categorical], True)) if len(part)]
     patterns = sorted(int(number) for number in rows["pattern"].unique())
@@ -72,13 +75,6 @@ def _named(variable: Any, level: Any) -> str:
     return f"{variable}: {level:g}" if isinstance(level, float) else f"{variable}: {level}"
 
 
-def _strongest(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the variables to draw, in the order of the table."""
-    strength = rows["coefficient"].abs().groupby(rows["name"]).max().fillna(-1.0)
-    names = strength.sort_values(ascending=False, kind="stable").index[:MOST_VARIABLES]
-    return rows[rows["name"].isin(names)]
-
-
 def _draw_part(axes: Axes, part: pd.DataFrame, patterns: list[int]) -> None:
     names = list(dict.fromkeys(part["name"]))
     name_rows(axes, names)
@@ -90,17 +86,15 @@ def _draw_part(axes: Axes, part: pd.DataFrame, patterns: list[int]) -> None:
         colour, marker = look_of(pattern)
         draw_intervals(axes, places, rows["low"], rows["high"], colour)
         draw_marks(axes, rows["coefficient"], places, rows["q"] < SIGNIFICANT, colour, marker, 4.5)
-    write_head(axes, "n", 40)
+    write_beside(axes, [_people(part.loc[part["name"] == name, "n"]) for name in names], 40, "n")
     for place, name in enumerate(names):
-        rows = part[part["name"] == name]
-        write_beside(axes, place, _people(rows["n"]), 40)
-        if rows["coefficient"].isna().all():
+        if part.loc[part["name"] == name, "coefficient"].isna().all():
             around: Any = {"va": "center", "color": GREY, "fontsize": ROW_FONT - 1}
             axes.text(0.01, place, "no value", transform=axes.get_yaxis_transform(), **around)
 
 
 def _people(counts: pd.Series) -> str:
-    low, high = (int(value) for value in (counts.fillna(0).min(), counts.fillna(0).max()))
+    low, high = int(counts.fillna(0).min()), int(counts.fillna(0).max())
     return f"{high:,}" if low == high else f"≤ {high:,}"
 
 

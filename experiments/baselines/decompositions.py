@@ -13,8 +13,8 @@ from sklearn.decomposition import NMF, FactorAnalysis, LatentDirichletAllocation
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rindices.baselines.discriminant_nmf import DiscriminantNMF
-from rindices.baselines.opnmf import OrthonormalProjectiveNMF
+from baselines.discriminant_nmf import DiscriminantNMF
+from baselines.opnmf import OrthonormalProjectiveNMF
 from rindices.errors import InputError, did_you_mean
 
 _COUNTS_PER_SD = 10  # Dirichlet allocation counts words: a tenth of a standard deviation is one

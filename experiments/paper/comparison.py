@@ -1,7 +1,7 @@
 """Tables 1 and 7: the five decompositions, and ridge regression that is told the truth. On cores; needs no GPU.
 
-    python experiments/paper/baselines.py --out results/baselines.csv
-    python experiments/paper/baselines.py --controls healthy.csv --out results/real_baselines.csv
+    python experiments/paper/comparison.py --out results/baselines.csv
+    python experiments/paper/comparison.py --controls healthy.csv --out results/real_baselines.csv
 
 The cohorts of table1.py (or, with --controls, of real_controls.py). Each decomposition with three components from three
 random starts (Table 1) and, from one start, with four to ten, of which the best three count ("practical upper bounds",
@@ -16,12 +16,10 @@ from pathlib import Path
 import pandas as pd
 from cases import Case, Known, draw, ridge_ceiling
 from joblib import Parallel, delayed
-from scoring import best_components
+from scoring import METHODS, Baseline, best_components
 from sklearn.exceptions import ConvergenceWarning
 from table1 import SIZE_OF_REAL
 from tables import Results, Scope, parser, scope
-
-from rindices.baselines import METHODS, Baseline
 
 COMPONENTS = range(3, 11)
 N_STARTS = 3

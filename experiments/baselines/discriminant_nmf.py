@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rindices.baselines.opnmf import check_not_negative
+from baselines.opnmf import check_not_negative
 from rindices.errors import InputError
 
 _TINY = 1e-12
