@@ -22,7 +22,8 @@ MAY_IMPORT = {
     "plots": [],
     "record": ["files", "settings"],
     "report": ["plots", "record"],
-    "cohort": ["settings", "files"],
+    "schema": ["errors"],
+    "cohort": ["settings", "files", "schema"],
     "simulate": ["files"],
     "analysis": ["settings"],
     "analysis.reproducibility": ["judging.agreement", "analysis"],
@@ -48,10 +49,9 @@ MAY_IMPORT = {
     "judging.null": ["judging.selection"],
     "model": [],
     "model.inputs": ["cohort"],
-    "model.maps": ["preprocessing"],
-    "model.header": ["judging.agreement", "cohort"],
+    "model.header": ["schema", "settings"],
     "model.file": ["rindices", "files", "model.header", "preprocessing", "core.networks"],
-    "estimator": ["judging.selection", "model.file", "model.inputs", "model.maps"],
+    "estimator": ["judging.selection", "model.file", "model.inputs"],
     "search": ["estimator", "judging.null"],
     "interop": ["estimator"],
     "run": [],
@@ -141,7 +141,9 @@ def test_engine_knows_jax_optax_and_numpy_only(path):
     assert roots - sys.stdlib_module_names - {"rindices"} <= ENGINE_LIBRARIES
 
 
-@pytest.mark.parametrize("module", ["rindices", "rindices.cohort", "rindices.settings", "rindices.cli"])
+@pytest.mark.parametrize(
+    "module", ["rindices", "rindices.cohort", "rindices.schema.contract", "rindices.settings", "rindices.cli"]
+)
 def test_light_modules_load_neither_jax_nor_scikit_learn(module):
     if find_spec(module) is None:
         pytest.skip(f"there is no {module}")

@@ -7,17 +7,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.cohort import Contract, check_people, make_cohort, read_cohort, read_people
+from rindices.cohort import check_people, make_cohort, read_cohort, read_people
 from rindices.cohort.plausible import impossible_newcomer
 from rindices.errors import InputError
 from tests.cohort.test_decimal_commas import REGIONS, clinic
+from tests.schema.contracts import contract_of
 
 ROLES = {"covariates": "Alter,tiv", "clinical": "MMST"}
 
 
 @pytest.fixture(scope="module")
 def contract():
-    return Contract.from_cohort(make_cohort(clinic(), **ROLES))
+    return contract_of(make_cohort(clinic(), **ROLES))
 
 
 @pytest.fixture

@@ -8,13 +8,14 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 
-from rindices.cohort import Contract, check_people, make_cohort, read_table, text_files
+from rindices.cohort import check_people, make_cohort, read_table, text_files
 from rindices.cohort.tables import Table
 from rindices.errors import InputError
 from tests.fuzz.binary_tables import write_parquet, write_workbook
 from tests.fuzz.engine import Case, Failure
 from tests.fuzz.grids import REGIONS, TEXT_COLUMNS, Grid, change_cells, change_structure, compare, draw_grid, written
 from tests.fuzz.mutations import chance, damaged, pick
+from tests.schema.contracts import contract_of
 
 OPTIONS = {"control": "CN", "patients": "AD", "covariates": "age,sex", "site": "site"}
 
@@ -28,7 +29,7 @@ class Tables:
         grid = draw_grid(np.random.default_rng(0))
         content = "\n".join(",".join(cells) for cells in [grid.header, *grid.rows]).encode()
         frame = pd.read_csv(io.BytesIO(content), dtype=dict.fromkeys(TEXT_COLUMNS, str))
-        self.contract = Contract.from_cohort(make_cohort(frame, **OPTIONS))
+        self.contract = contract_of(make_cohort(frame, **OPTIONS))
 
     def make(self, number: int, rng: np.random.Generator) -> Case:
         """Draw a table, and what happens to it."""

@@ -41,8 +41,8 @@ def simulate(
 
     matrix = None if correlation is None else _correlation(correlation)
     sources = [Path(path) for path in (own_controls, correlation) if path is not None]
-    check_output(out, "--out", TABLE, *sources)
-    check_output(truth, "--truth", TABLE, *sources)
+    check_output(out, "out", TABLE, *sources)
+    check_output(truth, "truth", TABLE, *sources)
     cohort = simulate_cohort(
         kind,
         n_controls=controls,

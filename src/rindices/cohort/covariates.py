@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -22,8 +21,16 @@ from rindices.cohort.overlap import refuse_apart, warn_of_repetition, warn_of_se
 from rindices.cohort.plausible import impossible_newcomer
 from rindices.cohort.spelling import spelled_numbers
 from rindices.errors import InputError, counted, listed, shown
+from rindices.schema.contract import CovariateSpec
 
-__all__ = ["MIN_SITE_CONTROLS", "CovariateSpec", "check_covariates", "read_covariates"]
+__all__ = [
+    "MIN_SITE_CONTROLS",
+    "check_covariates",
+    "impossible_covariate",
+    "read_covariate",
+    "read_covariates",
+    "unusual",
+]
 
 # Numbers in these columns are names of places or machines: a slope over them would mean nothing.
 ALWAYS_CATEGORIES = frozenset({"site", "scanner"})
@@ -132,118 +139,91 @@ def _warn_of_range(
     ]
 
 
-@dataclass(frozen=True)
-class CovariateSpec:
-    """What a model expects of one covariate.
+def read_covariate(
+    spec: CovariateSpec,
+    frame: pd.DataFrame,
+    roster: Roster,
+    *,
+    strangers: bool = False,
+    remedy: str = RECODE,
+) -> list[float] | list[str]:
+    """Return the covariate of new people, refusing another coding and, mostly, strangers.
 
-    Attributes
-    ----------
-    name
-        Name of the column.
-    categories
-        The categories seen in training; None for a number.
-    minimum, maximum
-        Range of a number in training; None for categories.
-    codes
-        The two values of a number that had only two in training (sex as 0 and 1); otherwise None.
-
-    Examples
-    --------
-    >>> CovariateSpec.from_values("sex", np.array([0.0, 1.0, 1.0]))
-    CovariateSpec(name='sex', categories=None, minimum=0.0, maximum=1.0, codes=(0.0, 1.0))
+    With ``strangers``, categories that training did not see may pass; ``remedy`` says what to do about them.
     """
+    column = frame[spec.name]
+    if spec.categories is not None:
+        categories = _categories(column, roster)
+        if not strangers:
+            _refuse_others(spec, pd.Series(categories), spec.categories, roster, remedy)
+        return categories
+    if not has_numbers(column) and spelled_numbers(text_of(column)):
+        refuse_spelled(column, roster, kind="covariate", surely=True)
+    if not has_numbers(column) and column.notna().any() and share_of_numbers(column) < MOSTLY_NUMBERS:
+        found = listed(sorted(set(column.dropna())))
+        expected = " and ".join(map(shown, spec.codes)) if spec.codes else _range(spec)
+        raise InputError(
+            f"Covariate {spec.name!r} was a number in training ({expected}), but this table has text: {found}.\n"
+            "Code it as in the training table."
+        )
+    block = number_block(frame, [spec.name], roster, kind="covariate")
+    _refuse_other_unit(spec, block[:, 0])
+    refuse(impossible(impossible_covariate(spec, block[:, 0])[:, None], block, [spec.name], roster), can_drop=True)
+    numbers = block[:, 0]
+    if spec.codes is not None:
+        _refuse_others(spec, pd.Series(numbers), spec.codes, roster, remedy)
+    return [float(number) for number in numbers]
 
-    name: str
-    categories: tuple[str, ...] | None = None
-    minimum: float | None = None
-    maximum: float | None = None
-    codes: tuple[float, ...] | None = None
 
-    @classmethod
-    def from_values(cls, name: str, values: NDArray) -> CovariateSpec:
-        """Describe the values of a covariate in training."""
-        if values.dtype.kind != "f":
-            return cls(name, categories=tuple(sorted(set(map(str, values)))))
-        different = np.unique(values)
-        codes = tuple(map(float, different)) if len(different) == 2 else None
-        return cls(name, minimum=float(different[0]), maximum=float(different[-1]), codes=codes)
+def impossible_covariate(spec: CovariateSpec, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mark numbers that cannot be values, such as a head size of 0; other codes and units are refused elsewhere."""
+    return _marked(spec, values) & (not _has_other_unit(spec, values))
 
-    def read(
-        self,
-        frame: pd.DataFrame,
-        roster: Roster,
-        *,
-        strangers: bool = False,
-        remedy: str = RECODE,
-    ) -> list[float] | list[str]:
-        """Return the covariate of new people, refusing another coding and, mostly, strangers.
 
-        With ``strangers``, categories that training did not see may pass; ``remedy`` says what to do about them.
-        """
-        column = frame[self.name]
-        if self.categories is not None:
-            categories = _categories(column, roster)
-            if not strangers:
-                self._refuse_others(pd.Series(categories), self.categories, roster, remedy)
-            return categories
-        if not has_numbers(column) and spelled_numbers(text_of(column)):
-            refuse_spelled(column, roster, kind="covariate", surely=True)
-        if not has_numbers(column) and column.notna().any() and share_of_numbers(column) < MOSTLY_NUMBERS:
-            found = listed(sorted(set(column.dropna())))
-            expected = " and ".join(map(shown, self.codes)) if self.codes else self._range()
-            raise InputError(
-                f"Covariate {self.name!r} was a number in training ({expected}), but this table has text: {found}.\n"
-                "Code it as in the training table."
-            )
-        block = number_block(frame, [self.name], roster, kind="covariate")
-        self._refuse_other_unit(block[:, 0])
-        refuse(impossible(self.impossible(block[:, 0])[:, None], block, [self.name], roster), can_drop=True)
-        numbers = block[:, 0]
-        if self.codes is not None:
-            self._refuse_others(pd.Series(numbers), self.codes, roster, remedy)
-        return [float(number) for number in numbers]
+def _marked(spec: CovariateSpec, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    if spec.codes is not None or spec.minimum is None or spec.maximum is None:
+        return np.zeros(len(values), dtype=bool)
+    return impossible_newcomer(spec.name, values, spec.minimum, spec.maximum)
 
-    def impossible(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Mark numbers that cannot be values, such as a head size of 0; other codes and units are refused elsewhere."""
-        return self._marked(values) & (not self._has_other_unit(values))
 
-    def _marked(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        if self.codes is not None or self.minimum is None or self.maximum is None:
-            return np.zeros(len(values), dtype=bool)
-        return impossible_newcomer(self.name, values, self.minimum, self.maximum)
+def _has_other_unit(spec: CovariateSpec, values: NDArray[np.float64]) -> bool:
+    """Whether nobody has what is possible, nor a code for what is missing, such as 0 or -9."""
+    known = values[~np.isnan(values)]
+    return bool(len(known) and (known > 0).all() and _marked(spec, known).all())
 
-    def _has_other_unit(self, values: NDArray[np.float64]) -> bool:
-        """Whether nobody has what is possible, nor a code for what is missing, such as 0 or -9."""
-        known = values[~np.isnan(values)]
-        return bool(len(known) and (known > 0).all() and self._marked(known).all())
 
-    def _refuse_other_unit(self, values: NDArray[np.float64]) -> None:
-        if self._has_other_unit(values):
-            raise InputError(
-                f"Covariate {self.name!r} was {self._range()} in training, but is {shown(float(values.min()))} to "
-                f"{shown(float(values.max()))} here.\nConvert it to the unit of the training table."
-            )
+def _refuse_other_unit(spec: CovariateSpec, values: NDArray[np.float64]) -> None:
+    if _has_other_unit(spec, values):
+        raise InputError(
+            f"Covariate {spec.name!r} was {_range(spec)} in training, but is {shown(float(values.min()))} to "
+            f"{shown(float(values.max()))} here.\nConvert it to the unit of the training table."
+        )
 
-    def _range(self) -> str:
-        return f"{shown(self.minimum)} to {shown(self.maximum)}"
 
-    def _refuse_others(self, values: pd.Series, known: Sequence[object], roster: Roster, remedy: str) -> None:
-        unknown = np.flatnonzero(~values.isin(list(known)))
-        if len(unknown):
-            first = int(unknown[0])
-            raise InputError(
-                f"Covariate {self.name!r} was coded {listed(map(shown, known), 10)} in training, "
-                f"but this table has {listed(map(shown, sorted(set(values))), 10)}.\n"
-                f"The first unknown value is {shown(values.iloc[first])!r} in {roster.at(first)} "
-                f"({counted(len(unknown), 'person', 'people')} in all).\n" + remedy
-            )
+def _range(spec: CovariateSpec) -> str:
+    return f"{shown(spec.minimum)} to {shown(spec.maximum)}"
 
-    def beyond(self, values: NDArray) -> list[str]:
-        """Return for each person ``""`` or what is unusual, such as ``age 91 above 86``."""
-        if self.minimum is None or self.maximum is None:
-            return [""] * len(values)
-        low, high = f"below {shown(self.minimum)}", f"above {shown(self.maximum)}"
-        return [
-            f"{self.name} {shown(value)} {low if value < self.minimum else high}" if outside else ""
-            for value, outside in zip(values, (values < self.minimum) | (values > self.maximum), strict=True)
-        ]
+
+def _refuse_others(
+    spec: CovariateSpec, values: pd.Series, known: Sequence[object], roster: Roster, remedy: str
+) -> None:
+    unknown = np.flatnonzero(~values.isin(list(known)))
+    if len(unknown):
+        first = int(unknown[0])
+        raise InputError(
+            f"Covariate {spec.name!r} was coded {listed(map(shown, known), 10)} in training, "
+            f"but this table has {listed(map(shown, sorted(set(values))), 10)}.\n"
+            f"The first unknown value is {shown(values.iloc[first])!r} in {roster.at(first)} "
+            f"({counted(len(unknown), 'person', 'people')} in all).\n" + remedy
+        )
+
+
+def unusual(spec: CovariateSpec, values: NDArray) -> list[str]:
+    """Return for each person ``""`` or what is unusual, such as ``age 91 above 86``."""
+    if spec.minimum is None or spec.maximum is None:
+        return [""] * len(values)
+    low, high = f"below {shown(spec.minimum)}", f"above {shown(spec.maximum)}"
+    return [
+        f"{spec.name} {shown(value)} {low if value < spec.minimum else high}" if outside else ""
+        for value, outside in zip(values, (values < spec.minimum) | (values > spec.maximum), strict=True)
+    ]

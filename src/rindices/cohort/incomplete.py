@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from rindices.cohort.absent import Absent, absences
 from rindices.cohort.cells import Roster
-from rindices.cohort.contract import Contract
+from rindices.cohort.covariates import impossible_covariate
 from rindices.cohort.exclusions import Record
 from rindices.cohort.gaps import LARGEST, refuse
 from rindices.errors import InputError
+from rindices.schema.contract import Contract
 
 __all__ = ["record_of_incomplete"]
 
@@ -53,7 +54,7 @@ def record_of_incomplete(
     record.leave_out_missing(no_region, regions, "region")
     for name, spec in specs.items():
         values = _numbers(table, [name])
-        record.leave_out_impossible(spec.impossible(values[:, 0])[:, None], values, [name])
+        record.leave_out_impossible(impossible_covariate(spec, values[:, 0])[:, None], values, [name])
     values = _numbers(table, regions)
     record.leave_out_impossible(np.abs(values) > LARGEST, values, regions)
     if not record.used.any():

@@ -9,9 +9,9 @@ import pandas as pd
 
 from rindices.cohort.cells import Roster, has_numbers, read_roster, require_column
 from rindices.cohort.columns import Names, expand_names, is_region_name, wanted_names
-from rindices.cohort.contract import Contract
-from rindices.cohort.covariates import RECODE
+from rindices.cohort.covariates import RECODE, read_covariate
 from rindices.errors import InputError, counted, did_you_mean, excluding, listed
+from rindices.schema.contract import Contract
 
 __all__ = ["Header", "ModelColumns", "read_model_columns", "roster_of"]
 
@@ -86,7 +86,7 @@ def read_model_columns(
         require_column(header.columns, spec.name, "a covariate of the model", remedy)
         is_site = spec.name == contract.site_column
         strangers, remedy = is_site and new_sites == "uncorrected", _NEW_SITE if is_site else RECODE
-        values[spec.name] = spec.read(table, roster, strangers=strangers, remedy=remedy)
+        values[spec.name] = read_covariate(spec, table, roster, strangers=strangers, remedy=remedy)
     columns = pd.Index(names, dtype=None if names else object)
     return ModelColumns(roster, pd.DataFrame(values, index=roster.ids, columns=columns), scores)
 

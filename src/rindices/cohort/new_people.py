@@ -16,7 +16,7 @@ from rindices.cohort.bids import read_source
 from rindices.cohort.cells import Roster, has_numbers, tidy_table
 from rindices.cohort.clinical import read_clinical
 from rindices.cohort.columns import Names
-from rindices.cohort.contract import STATISTICS, Contract
+from rindices.cohort.covariates import unusual
 from rindices.cohort.dictionary import apply_dictionary
 from rindices.cohort.gaps import number_block
 from rindices.cohort.incomplete import record_of_incomplete
@@ -25,6 +25,7 @@ from rindices.cohort.model_columns import Header, read_model_columns, roster_of
 from rindices.cohort.units import check_units
 from rindices.cohort.visits import first_visits, read_timeline, years_since_first
 from rindices.errors import counted, listed
+from rindices.schema.contract import STATISTICS, Contract
 
 __all__ = ["People", "check_people", "read_people", "training_range"]
 
@@ -258,7 +259,7 @@ def _flags(outside: NDArray[np.bool_], covariates: pd.DataFrame, contract: Contr
             for position, site in enumerate(covariates[spec.name]):
                 if site not in spec.categories:
                     parts[position].append(f"site {site} is not one of the model's: not corrected for site")
-        for position, text in enumerate(spec.beyond(covariates[spec.name].to_numpy())):
+        for position, text in enumerate(unusual(spec, covariates[spec.name].to_numpy())):
             if text:
                 parts[position].append(text)
     return pd.Series(["; ".join(part) for part in parts], index=roster.ids, name="flags")

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from rindices.cohort.bids import is_plain_table
 from rindices.cohort.cells import Roster, spreadsheet_rows, tidy_table
 from rindices.cohort.columns import Names
-from rindices.cohort.contract import Contract
 from rindices.cohort.gaps import NumberCells
 from rindices.cohort.labels import CONTROL_NAMES, NO_LABEL, label_text
 from rindices.cohort.model_columns import Header, read_model_columns
@@ -22,6 +21,7 @@ from rindices.cohort.new_people import People, check_people, read_people, traini
 from rindices.cohort.tables import Table, changed_meanwhile
 from rindices.cohort.units import UnitDoubts, check_units
 from rindices.errors import InputError
+from rindices.schema.contract import Contract
 
 __all__ = ["people_in_blocks"]
 

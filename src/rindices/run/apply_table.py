@@ -87,7 +87,7 @@ def apply_table(
     wording
         How the report mentions settings.
     """
-    contract = Contract.from_json(read_header(model)["contract"])
+    contract = read_header(model).contract
     batches = read_people(path, contract, settings, prepare=_sums(contract, settings), progress=progress)
     first = next(batches)  # the table is looked at before the engine is loaded
     from rindices.estimator import load_model

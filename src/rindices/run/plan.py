@@ -171,7 +171,7 @@ def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...
                 f"{path} lies in {out}, where the results go and could replace it.\n"
                 f"Choose another folder with {setting('out')}."
             )
-    check_folder(figures, setting("figures"))
+    check_folder(figures, "figures")
     own = (out / record.FIGURES).resolve()
     if figures is not None and out.resolve() in figures.resolve().parents and figures.resolve() != own:
         raise InputError(

@@ -211,7 +211,7 @@ def carry_out(
             if plan.output.report:
                 write_report(
                     out,
-                    summary=summary.model_dump(mode="json", exclude_unset=True),
+                    summary=summary,
                     show_ids=plan.output.show_ids,
                     figures=plan.output.figures,
                 )
@@ -267,7 +267,6 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str]) -
     cohort, model, verdict = plan.cohort, search.best_estimator_, search.verdict_
     training = cohort.training
     balance = group_balance(cohort.background[training], (cohort.group[training] == "patient").to_numpy())
-    device = devices.describe()
     n_sites = None if cohort.site is None else int(cohort.site.nunique())
     outcome = {
         "status": record.DONE,
@@ -291,7 +290,7 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str]) -
         "warnings": (*told, *balance_warnings(balance)),
         "seed": model.seed_,
         "versions": versions(),
-        "device": f"{device.number} x {device.kind}" if device.platform != "cpu" else f"{devices.n_cores()} cores",
+        "device": devices.in_words(),
         "models_per_chunk": search.models_per_chunk_,
         "peak_device_memory": devices.peak_memory(),
         "unit": model.contract_.unit,
