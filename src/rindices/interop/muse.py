@@ -119,10 +119,10 @@ def with_muse72(table: pd.DataFrame, exclude: Names = ()) -> pd.DataFrame:
     """
     columns = [str(name) for name in table.columns]
     table = table.set_axis(columns, axis=1)
-    if set(MUSE72_NAMES) <= set(columns):
-        return table
     left_out = set(expand_names(wanted_names(exclude), columns, option="--exclude"))
     table = table[[name for name in columns if name not in left_out]]
+    if set(MUSE72_NAMES) <= set(table.columns):
+        return table
     rest = [name for name in table.columns if _number(name) is None]
     return pd.concat([table[rest], muse72(table)], axis=1)
 

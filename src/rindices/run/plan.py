@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import platform
 from dataclasses import asdict, fields, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +16,7 @@ import rindices
 from rindices import record
 from rindices.errors import InputError, listed, setting, shown
 from rindices.files import check_folder
+from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
 from rindices.run.shim import _Cohort, read_cohort
 from rindices.settings import LATENTS, PRESETS, Correction, Names, OutputSettings, SearchSettings, TableSettings
 
@@ -119,7 +121,7 @@ def planned(
         )
     # Where regions were summed, the columns that were not are said; else the regions say it all.
     regions: tuple[Names, Names] = tuple(map(str, cohort.features.columns)), ()
-    features, exclude = (table.features, table.exclude) if _is_muse72(table) else regions
+    features, exclude = (table.features, table.exclude) if table.features == MUSE72 else regions
     said = asdict(cohort.settings) | {"features": features, "exclude": exclude}
     said |= {"covariates": tuple(map(str, cohort.covariates.columns)), "unit": cohort.settings.unit or cohort.unit}
     described = record.RunTable(**said, path=str(path), sha256=cohort.sha256)
@@ -180,20 +182,12 @@ def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...
         )
 
 
-def _is_muse72(table: TableSettings) -> bool:
-    from rindices.interop.muse import MUSE72
-
-    return table.features == MUSE72
-
-
 def _read(path: str | Path, table: TableSettings) -> _Cohort:
     """Read the cohort; volumes of single MUSE regions are summed where that is asked for."""
-    from rindices.interop.muse import MUSE72_NAMES, UNIT, with_muse72
-
-    if not _is_muse72(table):
+    if table.features != MUSE72:
         return read_cohort(path, table)
     sums = replace(table, features=MUSE72_NAMES, exclude=(), unit=table.unit or UNIT)
-    return read_cohort(path, sums, prepare=lambda frame: with_muse72(frame, table.exclude))
+    return read_cohort(path, sums, prepare=partial(with_muse72, exclude=table.exclude))
 
 
 def _parted(names: Names) -> tuple[str, ...]:

@@ -131,9 +131,8 @@ def _with_scores(
     for name in names:
         if name in before:
             lost = int((before[name].notna() & joined[name].isna()).sum())
-            notes.append(
-                f"Replaced {name}: {counted(lost, 'row')} that had a value {'has' if lost == 1 else 'have'} none now."
-            )
+            emptied = counted(lost, "row that had a value has", "rows that had a value have")
+            notes.append(f"Replaced the column {name!r}: {emptied} none now.")
     variables = before.assign(**{name: joined[name] for name in names})
     return replace(results, variables=variables), tuple(dict.fromkeys([*clinical, *names])), (*told, *notes)
 

@@ -22,9 +22,8 @@ from rindices.judging.agreement import match_patterns
 from rindices.judging.null import to_json
 from rindices.report import write_report
 from rindices.run.bids_output import write_bids
-from rindices.run.findings import Roles, analyse
+from rindices.run.findings import Roles, analyse, results_of
 from rindices.run.plan import PlannedRun, planned, versions
-from rindices.run.scores import results_of
 from rindices.run.shim import _Cohort
 from rindices.search import SurrealGANSearch
 from rindices.settings import Correction, Labels, Names, OutputSettings, SearchSettings, TableSettings
