@@ -42,12 +42,6 @@ def test_clusters_have_sizes_peaks_and_one_sign():
     assert set(table["level"]) == {"high"}
 
 
-def test_no_clusters_make_an_empty_table_with_its_columns():
-    table = cluster_table([drawn(np.zeros(SHAPE), np.ones(SHAPE))])
-    assert len(table) == 0
-    assert {"x", "y", "z", "peak_t", "size_mm3"} <= set(table)
-
-
 def test_images_can_be_read_again(compared, tmp_path):
     files = write_comparisons(tmp_path / "voxelwise", compared)
     assert sorted(path.name for path in (tmp_path / "voxelwise").iterdir()) == sorted(path.name for path in files)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rindices.cohort.columns import Names, wanted_names
+from rindices.cohort import wanted_names
 from rindices.errors import InputError, counted, listed, shown
 from rindices.estimator import SurrealGAN
 from rindices.files import check_writable, refuse_same
@@ -16,7 +16,7 @@ from rindices.interop.official import OfficialModel, read_checkpoint
 from rindices.judging.agreement import Agreement
 from rindices.model.inputs import check_roles
 from rindices.schema.contract import Contract, CovariateSpec
-from rindices.settings import official
+from rindices.settings import Names, official
 
 __all__ = ["Imported", "import_command", "import_official"]
 

@@ -85,7 +85,7 @@ def _draw_part(axes: Axes, part: pd.DataFrame, patterns: list[int]) -> None:
         places += (rank - (len(patterns) - 1) / 2) * step
         colour, marker = look_of(pattern)
         draw_intervals(axes, places, rows["low"], rows["high"], colour)
-        draw_marks(axes, rows["coefficient"], places, rows["q"] < SIGNIFICANT, colour, marker, 4.5)
+        draw_marks(axes, rows["coefficient"], places, rows["q"] < SIGNIFICANT, colour, marker)
     write_beside(axes, [_people(part.loc[part["name"] == name, "n"]) for name in names], 40, "n")
     for place, name in enumerate(names):
         if part.loc[part["name"] == name, "coefficient"].isna().all():

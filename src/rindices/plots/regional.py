@@ -118,7 +118,7 @@ def _draw_pattern(axes: Axes, rows: pd.DataFrame) -> None:
         change, places = here["change_sd"], here["row"] + aside
         axes.plot(here["decomposed_sd"], places, marker, color=colour, alpha=0.35, markersize=5, markeredgewidth=0)
         draw_intervals(axes, places, change - here["spread_sd"], change + here["spread_sd"], colour)
-        draw_marks(axes, change, places, np.ones(len(here)), colour, marker, 4.5)
+        draw_marks(axes, change, places, np.ones(len(here)), colour, marker)
     percent = [_percent(pair.sort_values("side")["change_percent"]) for _, pair in by_row]
     sided = (rows["side"] != "").any()
     write_beside(axes, percent, BESIDE_TWO if sided else BESIDE_ONE, "left / right" if sided else "")
@@ -267,7 +267,7 @@ def _draw_levels(axes: Axes, rows: pd.DataFrame, regions: list[Any]) -> None:
         here = rows[rows["level"] == level]
         places = np.asarray([regions.index(region) for region in here["region"]], dtype=float) + aside
         draw_intervals(axes, places, here["low"], here["high"], colour)
-        draw_marks(axes, here["effect"], places, here["q"] < SIGNIFICANT, colour, marker, 4.5)
+        draw_marks(axes, here["effect"], places, here["q"] < SIGNIFICANT, colour, marker)
 
 
 def _sizes(sizes: pd.DataFrame) -> str:

@@ -78,8 +78,7 @@ def _draw_group(axes: Axes, position: int, values: np.ndarray, group: Group) -> 
     lines: Any = {"boxprops": line, "whiskerprops": line, "capprops": line, "medianprops": {**line, "linewidth": 2}}
     axes.boxplot(values, positions=[centre], widths=0.1, showfliers=False, manage_ticks=False, **lines)
     jitter = np.random.default_rng(0).uniform(0.1, 0.38, len(values))
-    look: Any = {"s": 5, "alpha": 0.5, "marker": group.marker, "color": group.colour, "linewidths": 0}
-    draw_points(axes, centre - jitter, values, **look)
+    draw_points(axes, centre - jitter, values, area=5, alpha=0.5, marker=group.marker, colour=group.colour)
 
 
 @matplotlib.rc_context(STYLE)
@@ -107,10 +106,9 @@ def r_index_pairs(r_indices: pd.DataFrame) -> Figure:
     values = pd.concat(everybody)[columns].to_numpy(dtype=float)
     limits = (min(0.0, float(np.nanmin(values))) - 0.05, max(1.0, float(np.nanmax(values))) + 0.05)
     for axes, (across, up) in zip(panels, pairs, strict=True):
-        look: Any = {"marker": "+", "s": 12, "color": GREY, "alpha": 0.4, "linewidths": 0.7}
-        draw_points(axes, controls[across], controls[up], label="controls", **look)
-        look = {"marker": "o", "s": 9, "color": VERMILLION, "alpha": 0.5, "linewidths": 0}
-        draw_points(axes, patients[across], patients[up], label="patients", **look)
+        crosses: Any = {"area": 12, "colour": GREY, "marker": "+", "alpha": 0.4, "linewidths": 0.7}
+        draw_points(axes, controls[across], controls[up], label="controls", **crosses)
+        draw_points(axes, patients[across], patients[up], area=9, colour=VERMILLION, alpha=0.5, label="patients")
         axes.set(xlim=limits, ylim=limits, xlabel=f"R{across[1:]}", ylabel=f"R{up[1:]}", aspect="equal")
     handles, labels = panels[0].get_legend_handles_labels()
     legend = figure.legend(handles, labels, loc="outside upper center", ncols=2)
@@ -151,8 +149,7 @@ def recovery(truth: pd.DataFrame, r_indices: pd.DataFrame, concordance: Sequence
         )
     figure, panels = make_panels(truth.shape[1], 2.4, 2.8)
     for place, (axes, value) in enumerate(zip(panels, concordance, strict=True)):
-        look: Any = {"s": 6, "color": VERMILLION, "alpha": 0.5, "linewidths": 0}
-        draw_points(axes, truth.iloc[:, place], r_indices.iloc[:, place], **look)
+        draw_points(axes, truth.iloc[:, place], r_indices.iloc[:, place], area=6, colour=VERMILLION, alpha=0.5)
         axes.axline((0, 0), slope=1, color="black", linewidth=1, linestyle="--")
         axes.set_title(f"Pattern {place + 1}\nconcordance {value:.3f}")
         axes.set(xlabel=f"Known severity {safe_label(truth.columns[place])}", ylabel=f"R-index R{place + 1}")
@@ -194,8 +191,8 @@ def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
         for place, pattern in enumerate(patterns):
             values = change.loc[change["group"] == group.key, f"r{pattern}_per_year"].dropna().to_numpy(dtype=float)
             jitter = np.random.default_rng(0).uniform(-0.2, 0.2, len(values)) / len(present)
-            look: Any = {"s": 10, "alpha": 0.4, "marker": group.marker, "color": group.colour, "linewidths": 0}
-            draw_points(axes, place + aside + jitter, values, **look)
+            around = place + aside + jitter
+            draw_points(axes, around, values, area=10, alpha=0.4, marker=group.marker, colour=group.colour)
             here = (change_summary["group"] == group.key) & (change_summary["pattern"] == pattern)
             _draw_mean(axes, place + aside, change_summary[here], group)
     _set_limits(axes, change[[f"r{pattern}_per_year" for pattern in patterns]], change_summary)
@@ -268,9 +265,9 @@ def outlier_distances(people: pd.DataFrame) -> Figure:
         far = _is_flagged(here)
         distance = here["distance"].to_numpy(dtype=float)
         places = row + np.random.default_rng(0).uniform(-0.3, 0.3, len(here))
-        look: Any = {"s": 7, "alpha": 0.4, "marker": group.marker, "color": group.colour, "linewidths": 0}
-        draw_points(axes, distance[~far], places[~far], **look)
-        draw_points(axes, distance[far], places[far], s=26, marker="x", color="black", linewidths=1.2)
+        near = distance[~far], places[~far]
+        draw_points(axes, *near, area=7, alpha=0.4, marker=group.marker, colour=group.colour)
+        draw_points(axes, distance[far], places[far], area=26, marker="x", colour="black", linewidths=1.2)
         labels.append(f"{group.label}\n{far.sum():,} of {len(here):,} flagged")
     axes.set_yticks(range(len(present)), labels, fontsize=8)
     axes.set_ylim(len(present) - 0.5, -0.5)

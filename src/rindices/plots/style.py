@@ -116,25 +116,34 @@ def farthest(values: pd.Series, names: pd.Series, most: int) -> list[Any]:
     return list(reach.index[:most])
 
 
-def make_panels(
-    n_panels: int, width: float, height: float, columns: int = COLUMNS, **shared: Any
-) -> tuple[Figure, list[Axes]]:
+def make_panels(n_panels: int, width: float, height: float, *, sharey: bool = False) -> tuple[Figure, list[Axes]]:
     """Return a figure with this many panels of a size in inches."""
-    columns = min(columns, n_panels)
+    columns = min(COLUMNS, n_panels)
     rows = -(-n_panels // columns)
     # A single narrow panel still needs room for its legend.
     figure = Figure(figsize=(max(columns * width, 3.4), rows * height), layout="constrained")
-    axes = list(figure.subplots(rows, columns, squeeze=False, **shared).ravel())
+    axes = list(figure.subplots(rows, columns, squeeze=False, sharey=sharey).ravel())
     for unused in axes[n_panels:]:
         unused.remove()
     return figure, axes[:n_panels]
 
 
-def draw_points(axes: Axes, across: Any, up: Any, *, s: float, alpha: float = 1.0, **style: Any) -> None:
+def draw_points(
+    axes: Axes,
+    across: Any,
+    up: Any,
+    *,
+    area: float,
+    colour: str,
+    marker: str = "o",
+    alpha: float = 1.0,
+    linewidths: float = 0.0,
+    label: str | None = None,
+) -> None:
     """Draw people as points, a crowd so small and faint that it does not become one block."""
     share = min(1.0, (CROWD / max(len(up), 1)) ** 0.5)
-    size, opacity = max(s * share, 1.0), max(alpha * share, min(alpha, 0.12))
-    axes.scatter(across, up, s=size, alpha=opacity, **style)
+    size, opacity = max(area * share, 1.0), max(alpha * share, min(alpha, 0.12))
+    axes.scatter(across, up, s=size, alpha=opacity, color=colour, marker=marker, linewidths=linewidths, label=label)
 
 
 @matplotlib.rc_context(STYLE)
@@ -183,17 +192,17 @@ def figure_png(fig: Figure, path: Path) -> Path:
     return path
 
 
-def row_panels(counts: Sequence[int], row_height: float, **shared: Any) -> tuple[Figure, list[Axes]]:
+def row_panels(counts: Sequence[int], row_height: float, *, sharex: bool = False) -> tuple[Figure, list[Axes]]:
     """Return a figure with a panel per count of rows, one below another, every row equally high (inches)."""
     # A panel of one row still has a title and an axis to show.
     heights = [max(count, 2) * row_height for count in counts]
     total = sum(heights) + PANEL_EXTRAS * len(counts) + 0.5
     figure = Figure(figsize=(WIDTH, total), layout="constrained")
-    panels = figure.subplots(len(counts), 1, squeeze=False, height_ratios=heights, **shared)
+    panels = figure.subplots(len(counts), 1, squeeze=False, height_ratios=heights, sharex=sharex)
     return figure, list(panels.ravel())
 
 
-def name_rows(axes: Axes, names: Sequence[object], zero: bool = True) -> None:
+def name_rows(axes: Axes, names: Sequence[object]) -> None:
     """Write a name at each row, the first on top, with every second row shaded."""
     axes.set_yticks(range(len(names)), [safe_label(name) for name in names], fontsize=ROW_FONT)
     axes.set_ylim(max(len(names), 2) - 0.5, -0.5)
@@ -201,8 +210,7 @@ def name_rows(axes: Axes, names: Sequence[object], zero: bool = True) -> None:
     axes.spines["left"].set_visible(False)
     for row in range(0, len(names), 2):
         axes.axhspan(row - 0.5, row + 0.5, color=GREY, alpha=0.09, linewidth=0, zorder=0)
-    if zero:
-        axes.axvline(0, color="black", linewidth=0.8, zorder=1)
+    axes.axvline(0, color="black", linewidth=0.8, zorder=1)
 
 
 def write_beside(axes: Axes, texts: Sequence[str], offset: float, head: str = "") -> None:
@@ -214,16 +222,16 @@ def write_beside(axes: Axes, texts: Sequence[str], offset: float, head: str = ""
         axes.annotate(text, (1, row), (offset, 0), xycoords=axes.get_yaxis_transform(), va="center", **place)
 
 
-def draw_intervals(axes: Axes, rows: Any, low: Any, high: Any, colour: str, **style: Any) -> None:
+def draw_intervals(axes: Axes, rows: Any, low: Any, high: Any, colour: str) -> None:
     """Draw intervals along rows, nothing where a limit is unknown."""
     places, left, right = (np.asarray(values, dtype=float) for values in (rows, low, high))
     known = np.isfinite(left) & np.isfinite(right)
-    axes.hlines(places[known], left[known], right[known], colors=colour, **{"linewidth": 1.1, "zorder": 2} | style)
+    axes.hlines(places[known], left[known], right[known], colors=colour, linewidth=1.1, zorder=2)
 
 
-def draw_marks(axes: Axes, across: Any, rows: Any, filled: Any, colour: str, marker: str, size: float = 5.0) -> None:
+def draw_marks(axes: Axes, across: Any, rows: Any, filled: Any, colour: str, marker: str) -> None:
     """Draw marks on rows, hollow where they are not filled."""
     places, values, full = np.asarray(rows, float), np.asarray(across, float), np.asarray(filled, dtype=bool)
     for chosen, face in ((full, colour), (~full, "white")):
-        look: Any = {"markerfacecolor": face, "markeredgewidth": 1.1, "markersize": size, "linestyle": "none"}
+        look: Any = {"markerfacecolor": face, "markeredgewidth": 1.1, "markersize": 4.5, "linestyle": "none"}
         axes.plot(values[chosen], places[chosen], marker=marker, color=colour, zorder=3, **look)

@@ -13,12 +13,11 @@ import numpy as np
 import pandas as pd
 
 from rindices import record
-from rindices.cohort import People
+from rindices.cohort import People, read_people
 from rindices.errors import Value, in_python, worded
 from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import is_muse72, with_muse72
 from rindices.model.file import read_header
-from rindices.run.shim import read_people
 from rindices.settings import ApplySettings, Correction, OutputSettings
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def apply_table(
     *,
     report: Path | None = None,
     output: OutputSettings,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[float], None] | None = None,
     wording: Callable[[str, Value], str] = in_python,
 ) -> Applied:
     """Score the people of a table, some at a time, and write their R-indices.
@@ -85,7 +84,7 @@ def apply_table(
     output
         How the report is written.
     progress
-        Called with the number of rows that are done, and of all.
+        Called with the share of the table that is done.
     wording
         How the report mentions settings.
     """

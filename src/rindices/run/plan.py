@@ -10,18 +10,15 @@ from dataclasses import asdict, fields, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import rindices
 from rindices import record
+from rindices.cohort import Cohort, read_cohort
 from rindices.errors import InputError, listed, setting, shown
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
-from rindices.run.shim import _Cohort, read_cohort
-from rindices.settings import LATENTS, PRESETS, Correction, Names, OutputSettings, SearchSettings, TableSettings
-
-if TYPE_CHECKING:
-    pass
+from rindices.settings import LATENTS, PRESETS, Names, OutputSettings, SearchSettings, TableSettings
 
 __all__ = ["PlannedRun", "planned", "planned_again", "versions"]
 
@@ -47,22 +44,11 @@ class PlannedRun(NamedTuple):
     """
 
     out: Path
-    cohort: _Cohort
+    cohort: Cohort
     table: record.RunTable
     search: SearchSettings
     output: OutputSettings
     models_per_chunk: int | None = None
-
-    @property
-    def correction(self) -> Correction | None:
-        """How covariates and sites are to be corrected; nothing where it is by lines alone."""
-        correction = Correction(
-            smooth=_parted(self.table.smooth),
-            interactions=tuple(_pair(text) for text in _parted(self.table.interactions)),
-            proportion=self.table.proportion,
-            site=self.table.site,
-        )
-        return None if correction == Correction() else correction
 
     def settings(self, command: str = "") -> record.RunSettings:
         """Return all that is needed to run the same again, with the versions and the device that bits depend on."""
@@ -182,7 +168,7 @@ def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...
         )
 
 
-def _read(path: str | Path, table: TableSettings) -> _Cohort:
+def _read(path: str | Path, table: TableSettings) -> Cohort:
     """Read the cohort; volumes of single MUSE regions are summed where that is asked for."""
     if table.features != MUSE72:
         return read_cohort(path, table)
@@ -194,8 +180,3 @@ def _parted(names: Names) -> tuple[str, ...]:
     """Return names that are separated by commas, or several already."""
     parts = str(names or "").split(",") if isinstance(names, str | Path | None) else names
     return tuple(part.strip() for part in parts if part.strip())
-
-
-def _pair(text: str) -> tuple[str, str]:
-    first, _, second = text.partition(":")
-    return first.strip(), second.strip()

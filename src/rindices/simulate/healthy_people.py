@@ -82,9 +82,9 @@ class ReferencePopulation:
         """Read the parameter file that comes with the package (once per process)."""
         text = resources.files(__package__).joinpath("reference_population.json").read_text(encoding="utf-8")
         stored = json.loads(text)
-        arrays = ("probabilities", "age_quantiles", "smallest", "effects", "residual_quantiles")
         plain = ("source", "licence", "unit", "n_people", "age_mean", "age_square_mean", "share_of_sex_1")
-        fields: dict[str, Any] = {name: stored[name] for name in plain}
+        arrays = ("probabilities", "age_quantiles", "smallest", "effects", "residual_quantiles")
+        fields: Any = {name: stored[name] for name in plain}
         fields |= {name: _frozen(np.array(stored[name], dtype=float)) for name in arrays}
         correlation = _frozen(_full_correlation(stored["correlation_upper"]))
         return cls(**fields, regions=tuple(stored["regions"]), correlation=correlation)

@@ -6,27 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from rindices.cohort.cells import spreadsheet_rows, text_of
-from rindices.cohort.dictionary_text import plain_code
-from rindices.errors import InputError, counted, did_you_mean, listed
+from rindices.errors import InputError, counted, did_you_mean, listed, setting
+from rindices.schema.cells import plain_code, spreadsheet_rows, text_of
 
-__all__ = ["absent_from", "join_by_id", "keys_of"]
-
-
-def absent_from(
-    other: pd.DataFrame, frame: pd.DataFrame, id_column: str, visit_column: str | None
-) -> NDArray[np.bool_]:
-    """Mark the rows of a table whose people, or visits, a table that was joined to it does not know.
-
-    Examples
-    --------
-    >>> absent_from(pd.DataFrame({"id": ["b"]}), pd.DataFrame({"id": ["a", "b"]}), "id", None).tolist()
-    [True, False]
-    """
-    keys = _shared_keys(frame, other, id_column, visit_column)
-    return ~keys_of(frame, keys).isin(keys_of(other, keys)).to_numpy(dtype=bool)
+__all__ = ["join_by_id", "keys_of"]
 
 
 def join_by_id(
@@ -84,22 +68,29 @@ def join_by_id(
     _refuse_bad_keys(there, other, keys, visit_column, source)
     known = there.isin(here).to_numpy()
     if not known.any():
+        theirs, ours = (
+            listed(key.dropna().str.replace("\t", " ").map(repr)[:2], joiner=" and ") for key in (there, here)
+        )
         raise InputError(
-            f"Nobody in {source} has an id of the main table: it has {_examples(other, keys)}, the main table "
-            f"{_examples(frame, keys)}.\nWrite the ids alike, or check that it is the right table."
+            f"Nobody in {source} has an id of the main table: it has {theirs}, the main table {ours}.\n"
+            "Write the ids alike, or check that it is the right table."
         )
     positions = pd.Index(there).get_indexer(pd.Index(here))
+    absent = positions < 0
     added = other.drop(columns=[id_column, visit_column or id_column], errors="ignore").reset_index(drop=True)
     added = added.reindex(positions).set_axis(frame.index, axis=0)
     both = [name for name in added.columns if name in frame.columns]
     agreed = {str(name): _agreed(frame[name], added[name], frame, source, origins or {}) for name in both}
     joined = pd.concat([frame.assign(**agreed), added.drop(columns=both)], axis=1)
-    return joined, _unmatched(int((~known).sum()), int((positions < 0).sum()), source)
+    notes = {
+        f"{counted(int((~known).sum()), 'row')} of {source} left out: the main table has nobody with that id.": ~known,
+        f"{counted(int(absent.sum()), 'row')} of the main table not found in {source}: gaps in its columns.": absent,
+    }
+    return joined, [note for note, rows in notes.items() if rows.any()]
 
 
 def _shared_keys(frame: pd.DataFrame, other: pd.DataFrame, id_column: str, visit_column: str | None) -> list[str]:
-    visits = visit_column is not None and visit_column in frame.columns and visit_column in other.columns
-    return [id_column, *([str(visit_column)] if visits else [])]
+    return [id_column, *(str(name) for name in [visit_column] if name in frame.columns and name in other.columns)]
 
 
 def keys_of(table: pd.DataFrame, names: Sequence[str]) -> pd.Series:
@@ -119,34 +110,21 @@ def keys_of(table: pd.DataFrame, names: Sequence[str]) -> pd.Series:
 def _refuse_bad_keys(
     there: pd.Series, other: pd.DataFrame, keys: Sequence[str], visit_column: str | None, source: str
 ) -> None:
-    rows = spreadsheet_rows(other)
-    missing = there.isna().to_numpy()
+    rows, missing, repeated = spreadsheet_rows(other), there.isna().to_numpy(), there.duplicated().to_numpy()
     if missing.any():
         raise InputError(
             f"Every row of {source} needs a value in {listed(map(repr, keys), joiner=' and ')}, but row "
             f"{listed(rows[missing])} has none.\nFill it in, or remove the row."
         )
-    repeated = there.duplicated().to_numpy()
     if repeated.any():
         first = there[repeated].iloc[0]
         who = listed(map(repr, first.split("\t")), joiner=" and ")
-        a_visit = visit_column is not None and visit_column in other.columns and len(keys) == 1
-        remedy = (
-            "Keep one row a person. If these are visits, which the main table has too, name their column with --visit."
-        )
-        if a_visit:
-            remedy = f"Tell the visits apart with --visit {visit_column}, or keep one row a person."
-        elif len(keys) > 1:
-            remedy = "Keep one row a person and visit."
+        apart = f"Keep one row a person, or tell the visits apart with {setting('visit', visit_column)}."
+        remedy = "Keep one row a person and visit." if len(keys) > 1 else apart
         raise InputError(
             f"{source} has {who} in rows {listed(rows[(there == first).to_numpy()], joiner=' and ')}, so it cannot be "
             f"joined to the people.\n{remedy}"
         )
-
-
-def _examples(table: pd.DataFrame, keys: Sequence[str]) -> str:
-    cells = keys_of(table, keys).dropna().str.replace("\t", " ")
-    return listed(map(repr, cells.iloc[:2]), joiner=" and ")
 
 
 def _agreed(
@@ -163,17 +141,7 @@ def _agreed(
             f"{spreadsheet_rows(frame)[first]} of the main table {ours.iloc[first]} and {theirs.iloc[first]}.\n"
             "Rename or remove one of the two."
         )
-    gaps = ours.isna().to_numpy()
-    if not (gaps & theirs.notna().to_numpy()).any():
+    filled = ours.fillna(theirs)
+    if filled.equals(ours):
         return given
-    same_kind = given.dtype.kind == added.dtype.kind == "f"
-    return given.where(~gaps, added) if same_kind else ours.where(~gaps, theirs)
-
-
-def _unmatched(unknown: int, without: int, source: str) -> list[str]:
-    notes = []
-    if unknown:
-        notes.append(f"{counted(unknown, 'row')} of {source} left out: the main table has nobody with that id.")
-    if without:
-        notes.append(f"{counted(without, 'row')} of the main table not found in {source}: gaps in its columns.")
-    return notes
+    return given.fillna(added) if given.dtype.kind == added.dtype.kind == "f" else filled
