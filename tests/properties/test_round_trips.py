@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rindices import load_model
-from rindices.tables import read_table
 from rindices.files import write_csv
+from rindices.tables import read_table
 from tests.properties.models import SHAPES, fitted_models
 from tests.properties.strategies import NAMES, NUMBERS
 

@@ -5,9 +5,9 @@ import json
 from dataclasses import replace
 
 import pytest
-
 from rindices.report.methods import methods_section
 from rindices.report.read import read_run
+
 from tests.report.made_run import add_analyses, add_visits, change_summary, make_run
 
 CALIBRATED = {"method": "calibrated", "statistic": 0.931, "threshold": 0.612, "repetitions": 3}
