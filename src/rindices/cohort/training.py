@@ -252,9 +252,9 @@ class _Reader:
         )
         found = fields.observe(table)
         self._roster, ids, regions = found.roster, found.roster.ids, fields.regions.columns
-        self._groups = assign_groups(table[settings.diagnosis], *self._labels)
         if problems := fields.problems():
             raise refusal(problems, *self._without_columns(problems, regions, found.regions))
+        self._groups = assign_groups(table[settings.diagnosis], *self._labels)
         self._line = None if settings.visit is None else read_timeline(table[settings.visit], found.roster)
         self._notes += fields.notes
         self._record.leave_out_incomplete(found, regions)
@@ -289,16 +289,14 @@ class _Reader:
         settings = self._settings
         sources = " or ".join(setting(name) for name in ("covariates", "smooth", "interactions", "proportion"))
         wanted = {
-            settings.id: ("the people's ids", setting("id")),
-            settings.diagnosis: ("the diagnosis", setting("diagnosis")),
+            settings.id: ("the people's ids", setting("id", "COLUMN")),
+            settings.diagnosis: ("the diagnosis", setting("diagnosis", "COLUMN")),
         }
         wanted |= {} if settings.visit is None else {settings.visit: ("the visit", setting("visit"))}
         wanted |= dict.fromkeys(self._roles.covariates, ("a covariate", sources))
         wanted |= {} if settings.site is None else {settings.site: ("the site", setting("site"))}
         for name, (role, where) in wanted.items():
-            require_column(
-                self._table.columns, name, role, f"Rename the column, add it, or correct the name in {where}."
-            )
+            require_column(self._table.columns, name, role, f"Rename the column, add it, or correct the name: {where}.")
 
     def _without_columns(self, problems: list[Problem], regions: Sequence[str], found: Seen) -> Iterator[str]:
         """Say which columns could be left out, where enough remain."""

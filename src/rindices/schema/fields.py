@@ -121,16 +121,16 @@ class IdField:
         again = people[people.duplicated(keep=False)]
         if again.empty:
             return []
-        key, n_repeated = again.iloc[0], int(people.duplicated().sum())
+        key, others = again.iloc[0], len(again.drop_duplicates()) - 1
         places = listed(again.index[(again == key).all(axis=1)], joiner=" and ")
-        more = f"{counted(n_repeated, 'repeated row')} in all"
+        more = f" ({counted(others, 'other')} repeated as well)" if others else ""
         if len(self._columns) == 1:
-            text = f"Every person needs an id of their own, but {key.iloc[0]!r} occurs in rows {places} ({more})."
+            text = f"Every person needs an id of their own, but {key.iloc[0]!r} occurs in rows {places}{more}."
             visits = f"if these are visits of one person, name their column with {setting('visit', 'COLUMN')}"
             return [Problem(text, (visits, "make the ids differ"))]
         text = (
             f"A person's visits must differ, but participant {key.iloc[0]!r} has the visit {key.iloc[1]!r} (column "
-            f"{self._columns[1]!r}) in rows {places} ({more})."
+            f"{self._columns[1]!r}) in rows {places}{more}."
         )
         return [Problem(text, ("keep one of them", "correct the visits"))]
 
@@ -252,11 +252,10 @@ class NumberField:
             more = f" and {rest} more" if rest else ""
             text = (
                 f"Impossible values in {counted(len(odd), 'column')} ({counted(odd.total(), 'cell')}): "
-                f"{', '.join(self.impossible.cells)}{more}.\nThey are {', or '.join(self.impossible.reasons)}. "
+                f"{', '.join(self.impossible.cells)}{more}. They are {', or '.join(self.impossible.reasons)}. "
                 "Are they codes for missing values?"
             )
-            codes = setting("missing", [*self.impossible.values][:3])
-            found.append(Problem(text, (_CORRECT, f"name the codes with {codes}", leave), tuple(odd)))
+            found.append(Problem(text, (_CORRECT, f"name codes with {setting('missing')}", leave), tuple(odd)))
         return found
 
 
