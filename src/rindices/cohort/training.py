@@ -231,7 +231,9 @@ class _Reader:
             )
             cohort, doubts = replace(cohort, years=years), [*doubts, *told]
         messages = [*self._notes, *self._record.warning(), *self._checked(cohort), *doubts]
-        unit = settings.unit or (None if self._dictionary is None else unit_of(self._dictionary, list(cohort.features)))
+        unit = settings.unit or (
+            None if self._dictionary is None else unit_of(self._dictionary, list(cohort.features.columns))
+        )
         return replace(cohort, messages=tuple(messages), unit=unit)
 
     def _read(self) -> Cohort:
@@ -303,7 +305,7 @@ class _Reader:
         names = [name for name in regions if any(name in problem.columns for problem in problems)]
         if names and len(regions) - len(names) >= MIN_REGIONS:
             yield f"leave the column{'s' if len(names) > 1 else ''} out with {setting('exclude', names)}"
-            gappy = [name for name, gap in zip(regions, found.missing.any(axis=0).tolist(), strict=True) if gap]
+            gappy = [regions[place] for place in np.flatnonzero(np.any(found.missing, axis=0)).tolist()]
             if scores := possible_scores(found.values, regions, gappy):
                 it, they = (
                     ("it", "it is a score and no region")

@@ -154,8 +154,8 @@ class _Tally:
             self.values.update(dict.fromkeys(value(row, position) for row in rows[:_MOST_VALUES]))
             for row in rows[: _MOST_CELLS - len(self.cells)]:
                 self.cells.append(f"{name} = {value(row, position)} in {roster.at(row)}")
-        empty = np.flatnonzero(bad.all(axis=1)) if bad.shape[1] > 1 else ()
-        if len(empty) and not self.empty_row:
+        empty = np.flatnonzero(np.all(bad, axis=1))
+        if len(empty) and len(columns) > 1 and not self.empty_row:
             self.empty_row = roster.at(int(empty[0]))
 
 
@@ -474,8 +474,9 @@ class FieldSet:
 
     def problems(self) -> list[Problem]:
         """Say what is wrong with all rows so far."""
-        cells = [one for field in (*self.covariates, self.regions) for one in field.problems(drop=self.drop)]
-        return self.people.problems() + cells + [one for field in self.scores for one in field.problems()]
+        covariates = [one for field in self.covariates for one in field.problems(drop=self.drop)]
+        scores = [one for field in self.scores for one in field.problems()]
+        return self.people.problems() + covariates + self.regions.problems(drop=self.drop) + scores
 
     @property
     def notes(self) -> list[str]:
