@@ -17,6 +17,7 @@ from typing import NamedTuple
 __all__ = [
     "InputError",
     "LostWorkers",
+    "OutsideTraining",
     "Problem",
     "Value",
     "counted",
@@ -110,6 +111,10 @@ def refusal(problems: Sequence[Problem], *more: str) -> InputError:
     told = f"{', '.join(remedies[:-1])}, or {remedies[-1]}" if len(remedies) > 1 else "".join(remedies)
     lines = [problem.text for problem in problems] + ([f"{told[0].upper()}{told[1:]}."] if told else [])
     return InputError("\n".join(lines), problems)
+
+
+class OutsideTraining(UserWarning):
+    """People who differ from those that a model was trained on more than those did among each other."""
 
 
 class LostWorkers(RuntimeError):

@@ -35,8 +35,6 @@ from rindices.tables import Dictionary, apply_dictionary, read_source
 
 __all__ = ["check_people", "read_people"]
 
-RANGE_MARGIN = 0.1  # share of a region's training range by which a new person may exceed it before being flagged
-
 
 def read_people(
     path: str | Path,
@@ -143,20 +141,15 @@ class _Check:
             self._dictionary = with_missing_codes(dictionary, columns, settings.missing, kept)
         covariates = [spec.name for spec in contract.covariates]
         scores, extra = self._named(columns, {*kept, *covariates, *contract.features})
-        for name, role in {str(settings.id): "the people's ids", self.visit: "the visit"}.items():
-            if name is not None:
-                require_column(
-                    columns, name, role, f"Rename the column, or name it with {setting('id')} or {setting('visit')}."
-                )
-        for name in covariates:
-            require_column(columns, name, "a covariate of the model", "Add the column, coded as in the training table.")
-        self._ranges = np.array(
-            [contract.feature_minimum, contract.feature_median, contract.feature_maximum], dtype=float
-        )
+        roles = {str(settings.id): ("the people's ids", f"Rename the column, or use {setting('id', 'COLUMN')}.")}
+        roles |= {self.visit: ("the visit", f"Correct {setting('visit')}.")} if self.visit else {}
+        coded = ("a covariate of the model", "Add the column, coded as in the training table.")
+        for name, (role, remedy) in (roles | dict.fromkeys(covariates, coded)).items():
+            require_column(columns, name, role, remedy)
         self._fields = FieldSet(
             IdField(str(settings.id), self.visit),
             [self._covariate(spec) for spec in contract.covariates],
-            RegionField(contract.features, self._ranges, unit=contract.unit, decimal_comma=decimal_comma),
+            RegionField(contract.features, contract.ranges, unit=contract.unit, decimal_comma=decimal_comma),
             [ScoreField(name) for name in scores],
             drop=settings.drop_missing,
         )
@@ -247,9 +240,7 @@ class _Check:
 
     def _flags(self, block: NDArray[np.float64], covariates: pd.DataFrame) -> pd.Series:
         """Say what lies outside the training range, and whose site is unknown."""
-        minimum, _, maximum = self._ranges
-        margin = RANGE_MARGIN * (maximum - minimum)
-        outside = (block < minimum - margin) | (block > maximum + margin)  # not where the range is unknown
+        outside = self._contract.outside(block)
         parts: list[list[str]] = [[] for _ in block]
         regions = np.array(self._contract.features, dtype=object)
         for position in np.flatnonzero(outside.any(axis=1)).tolist():
