@@ -13,8 +13,6 @@ from rindices.cohort.groups import MIN_PEOPLE
 from rindices.errors import InputError, counted, listed, setting, shown
 from rindices.schema.fields import MIN_SITE_CONTROLS, Observed, Roster
 
-__all__ = ["Record", "find_outliers", "leave_out_outliers", "leave_out_small_sites", "refuse_own_sites"]
-
 # The other reasons are "missing covariate" and "missing region".
 IMPOSSIBLE = "impossible value"
 OUTLIER = "outlier"

@@ -31,28 +31,26 @@ from rindices.schema.fields import (
     require_column,
 )
 from rindices.settings import ApplySettings
-from rindices.tables import Dictionary, apply_dictionary, read_source
-
-__all__ = ["check_people", "read_people"]
+from rindices.tables import Dictionary, Source, apply_dictionary, read_source
 
 
 def read_people(
-    path: str | Path,
+    table: str | Path | pd.DataFrame,
     contract: Contract,
     settings: ApplySettings | None = None,
     *,
     prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Iterator[People]:
-    """Read new people from a file or a BIDS dataset, checked, some at a time.
+    """Read new people from a file, a BIDS dataset or a table in memory, checked, some at a time.
 
     A table with visits, clinical scores or joined tables, a BIDS dataset and a table that `prepare` changes are read
     whole. What is wrong is raised at the end, about all rows; people who came before should then be forgotten.
 
     Parameters
     ----------
-    path
-        A table, the folder of a BIDS dataset, or its ``participants.tsv``.
+    table
+        A file, the folder of a BIDS dataset or its ``participants.tsv``; or a table in memory.
     contract
         What the model expects.
     settings
@@ -66,56 +64,48 @@ def read_people(
     ------
     InputError
         If a file cannot be read, or the table does not fit the model.
-    """
-    settings = settings or ApplySettings()
-    settings = replace(settings, id=settings.id or contract.id_column)
-    join = paths_of(settings.join)
-    source = read_source(
-        path,
-        text_columns=(str(settings.id), contract.diagnosis_column),
-        id_column=str(settings.id),
-        visit_column=settings.visit,
-        join=join,
-        whole=bool(prepare or settings.visit or wanted_names(settings.clinical) or join),
-    )
-    table = source.table
-    if source.frame is not None:
-        frame = source.frame if prepare is None else prepare(source.frame)
-        check = _Check(list(map(str, frame.columns)), contract, settings, source.dictionary)
-        batches: Iterable[pd.DataFrame] = [frame]
-    else:
-        assert table is not None
-        check = _Check(table.columns, contract, settings, decimal_comma=table.decimal_comma)
-        batches = [pd.concat(table.batches())] if check.visit else table.batches()
-    with told_with(source.notes):
-        for batch in batches:
-            people = check.observe(batch)
-            if people is not None:
-                yield replace(people, notes=source.notes + people.notes)
-            if progress is not None and table is not None:
-                progress(table.progress)
-        check.finish()
-
-
-def check_people(frame: pd.DataFrame, contract: Contract, settings: ApplySettings | None = None) -> People:
-    """Check a table of new people in memory against what the model expects.
 
     Examples
     --------
     >>> contract = Contract(("a", "b"), (1.0, 2.0), (2.0, 3.0), (3.0, 4.0))
     >>> table = pd.DataFrame({"participant_id": ["p1", "p2"], "b": [3.0, 3.1], "a": [2.0, 5.0]})
-    >>> check_people(table, contract).flags.tolist()
+    >>> next(read_people(table, contract)).flags.tolist()
     ['', '1 region outside the training range (a)']
     """
     settings = settings or ApplySettings()
     settings = replace(settings, id=settings.id or contract.id_column)
-    if frame.index.name == settings.id and settings.id not in frame.columns:
-        frame = frame.reset_index()
-    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
-    check = _Check(list(frame.columns), contract, settings)
-    people = check.observe(frame)
-    check.finish()
-    assert people is not None  # else something was wrong
+    if isinstance(table, pd.DataFrame):
+        named = table.reset_index() if table.index.name == settings.id else table
+        source = Source(named.set_axis(list(map(str, named.columns)), axis=1), None, None, ())
+    else:
+        source = read_source(
+            table,
+            text_columns=(str(settings.id), contract.diagnosis_column),
+            id_column=str(settings.id),
+            visit_column=settings.visit,
+            join=paths_of(settings.join),
+            whole=bool(prepare or settings.visit or wanted_names(settings.clinical) or paths_of(settings.join)),
+        )
+    if source.table is None:
+        frame = source.frame if prepare is None else prepare(source.frame)
+        check = _Check(list(map(str, frame.columns)), contract, settings, source.dictionary)
+        batches: Iterable[pd.DataFrame] = [frame]
+    else:
+        check = _Check(source.table.columns, contract, settings, decimal_comma=source.table.decimal_comma)
+        batches = [pd.concat(source.table.batches())] if check.visit else source.table.batches()
+    with told_with(source.notes):
+        for batch in batches:
+            people = check.observe(batch)
+            if people is not None:
+                yield replace(people, notes=source.notes + people.notes)
+            if progress is not None and source.table is not None:
+                progress(source.table.progress)
+        check.finish()
+
+
+def check_people(table: pd.DataFrame, contract: Contract, settings: ApplySettings | None = None) -> People:
+    """Check a table of new people in memory; see `read_people`."""
+    (people,) = read_people(table, contract, settings)
     return people
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from rindices.errors import counted, listed, worded
 from rindices.settings import TableSettings
 
-__all__ = ["Cohort", "People"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cohort:

@@ -58,8 +58,6 @@ from rindices.tables import (
     unit_of,
 )
 
-__all__ = ["make_cohort", "read_cohort", "told_with", "with_missing_codes"]
-
 
 def read_cohort(
     path: str | Path,

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
-__all__ = ["STATISTICS", "STRICT", "Contract", "CovariateSpec", "first_problem"]
-
 # For all that is read from a file: kinds are as annotated, truth values are no numbers, nothing is unknown or infinite.
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 RANGE_MARGIN = 0.1  # share of a region's range in training by which a new person may exceed it before being flagged

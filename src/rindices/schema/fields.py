@@ -35,20 +35,6 @@ from rindices.schema.plausible import (
     unit_problems,
 )
 
-__all__ = [
-    "MIN_REGIONS",
-    "MIN_SITE_CONTROLS",
-    "CovariateField",
-    "FieldSet",
-    "IdField",
-    "Observed",
-    "RegionField",
-    "Roster",
-    "ScoreField",
-    "Seen",
-    "require_column",
-]
-
 MIN_REGIONS = 4
 MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
 # Numbers in these columns are names of places or machines: a slope over them would mean nothing.

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from rindices.errors import Problem, counted, listed, setting, shown
 from rindices.schema.cells import LARGEST
 
-__all__ = ["SEX_NAMES", "impossible_covariate", "impossible_regions", "reason", "suspected_codes", "unit_problems"]
-
 SEX_NAMES = frozenset({"sex", "gender"})  # numbers there are two codes
 _CODES = (-9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0)  # that people write for a missing value
 _FEW = 0.02  # where more values than this share are negative or 0, they are ordinary

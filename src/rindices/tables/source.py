@@ -19,8 +19,6 @@ from rindices.tables.table import AS_TEXT, Table, read_table
 from rindices.tables.text import KINDS_OF_FILES
 from rindices.tables.workbook import file_and_sheet
 
-__all__ = ["Source", "digest_of", "join_by_id", "read_source"]
-
 _PARTICIPANTS, _PHENOTYPE, _SESSION = "participants.tsv", "phenotype", "session_id"
 
 
@@ -43,7 +41,7 @@ class Source(NamedTuple):
         Identifier of a BIDS dataset, if it tells one.
     """
 
-    frame: pd.DataFrame | None
+    frame: pd.DataFrame
     table: Table | None
     dictionary: Dictionary | None
     files: tuple[Path, ...]

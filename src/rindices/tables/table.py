@@ -17,8 +17,6 @@ from rindices.tables.parquet import ParquetFile
 from rindices.tables.text import KINDS_OF_FILES, TEXT_KINDS, DecimalCommas, TextFile
 from rindices.tables.workbook import WORKBOOKS, Workbook, file_and_sheet
 
-__all__ = ["AS_TEXT", "Table", "read_table"]
-
 AS_TEXT = (TableSettings.id, TableSettings.diagnosis)
 _OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
 

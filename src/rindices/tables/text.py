@@ -24,8 +24,6 @@ from rindices.errors import InputError, counted, listed
 from rindices.files import plain_text
 from rindices.schema.cells import MISSING_TEXT
 
-__all__ = ["CELLS", "KINDS_OF_FILES", "LARGEST_RATIO", "TEXT_KINDS", "DecimalCommas", "TextFile", "named_columns"]
-
 KINDS_OF_FILES = ".csv, .tsv, .txt, .xlsx or .parquet"
 TEXT_KINDS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}  # and their usual separators
 CELLS = 1_000_000  # at a time
