@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 
-.PHONY: demo test test-slow test-oldest fuzz docs dist audit lint format bench bench-official reproduce reproduce-full clean
+.PHONY: demo test test-slow test-oldest fuzz docs dist audit lint size format bench bench-official reproduce reproduce-full clean
 
 $(VENV)/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -59,6 +59,10 @@ lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Statements, files and untyped mappings, beside their limits; 1 where one is exceeded.
+size: $(VENV)/installed
+	$(BIN)/python packaging/size.py
 
 format: $(VENV)/installed
 	$(BIN)/ruff check --fix .

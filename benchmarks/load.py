@@ -25,8 +25,8 @@ import numpy as np
 import pandas as pd
 
 from rindices import SurrealGAN
-from rindices.settings import Schedule, fast
 from rindices.core import devices
+from rindices.settings import Schedule, fast
 
 _REPETITIONS, _PATTERNS = 10, 3
 # A process starts with the peak memory of the one that starts it: a small one must.

@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rindices.settings import Preset, fast, official
 from rindices.core import devices
 from rindices.core.train import People, make_members, train
 from rindices.judging.agreement import compare, pattern_concordance
 from rindices.preprocessing import ControlScaler, whitening_matrix
+from rindices.settings import Preset, fast, official
 from rindices.simulate import simulate_cohort
 
 HERE = Path(__file__).parent

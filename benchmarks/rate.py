@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from rindices.settings import LearningRates, LossWeights, Training
 from rindices.core import devices
 from rindices.core.train import Checkpoint, People, make_members, train
+from rindices.settings import LearningRates, LossWeights, Training
 
 
 def models_steps_per_second(

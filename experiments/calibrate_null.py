@@ -20,9 +20,9 @@ import pandas as pd
 from joblib import Parallel, delayed
 from many_cohorts import ALL_REGIONS, Cohort, Group, Trained, simulate_all, steps_of_looks, train_all
 
-from rindices.settings import Preset, adjusted, fast
 from rindices.core import devices
 from rindices.judging import agreement
+from rindices.settings import Preset, adjusted, fast
 
 ROOT = Path(__file__).parents[1]
 REPETITIONS = (2, 3, 5, 10)

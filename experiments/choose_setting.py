@@ -19,9 +19,9 @@ import pandas as pd
 from joblib import Parallel, delayed
 from many_cohorts import ALL_REGIONS, Cohort, Group, simulate_all, steps_of_looks, train_all
 
-from rindices.settings import adjusted, fast
 from rindices.core import devices
 from rindices.judging import agreement
+from rindices.settings import adjusted, fast
 
 RESULTS = Path(__file__).parent / "results"
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")

@@ -27,11 +27,11 @@ from many_cohorts import ALL_REGIONS, BATCH_SIZE, Brains, score, stack, start
 from scipy.stats import spearmanr
 
 from rindices import simulate_cohort
-from rindices.settings import LearningRates, Training, fast
 from rindices.core.latent import unit_rows
 from rindices.core.step import Data, TrainState, step
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
+from rindices.settings import LearningRates, Training, fast
 
 N_PATTERNS = 3
 BASE_RATE = LearningRates().generator

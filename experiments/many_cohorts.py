@@ -19,11 +19,11 @@ from jax import Array
 from joblib import Parallel, delayed
 
 from rindices import simulate_cohort
-from rindices.settings import LossWeights, Preset, fast
 from rindices.core import networks
 from rindices.core.networks import Parameters, predict_r_indices
 from rindices.core.step import Data, TrainState, initial_state, step
 from rindices.preprocessing import ControlScaler, whitening_matrix
+from rindices.settings import LossWeights, Preset, fast
 
 NOT_REGIONS = ["participant_id", "diagnosis", "age", "sex"]
 ALL_REGIONS = 128

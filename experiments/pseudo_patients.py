@@ -24,13 +24,13 @@ from joblib import Parallel, delayed
 from many_cohorts import BATCH_SIZE, Brains, Cohort, Group, steps_of_looks, train_all
 from scipy.stats import binomtest
 
-from rindices.settings import Correction, Preset, adjusted, fast
 from rindices.core import devices
 from rindices.judging.null import LEVEL, threshold
 from rindices.judging.selection import FIRST_LOOK
 from rindices.judging.study import Study
 from rindices.preprocessing import Preprocessing
 from rindices.preprocessing.design import design_of
+from rindices.settings import Correction, Preset, adjusted, fast
 from rindices.training.chunks import Settings
 
 OUT = Path(__file__).parent / "results" / "pseudo_patients.csv"

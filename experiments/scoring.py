@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from baselines import METHODS, Baseline, supervised_ceilings
 from scipy.optimize import linear_sum_assignment
 
 from rindices import simulate_cohort
-from rindices.baselines import METHODS, Baseline, supervised_ceilings
 from rindices.judging.agreement import concordance, pattern_concordance
 
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")

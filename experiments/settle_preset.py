@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 
 from rindices import simulate_cohort
-from rindices.settings import LearningRates, LossWeights, Training, fast
 from rindices.core import devices
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
+from rindices.settings import LearningRates, LossWeights, Training, fast
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from accuracy import KINDS, NOT_REGIONS, ridge_ceiling

@@ -23,8 +23,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold
 
-from rindices.settings import Correction
 from rindices.preprocessing import SCALED_SD, CovariateResidualizer, Preprocessing, SiteHarmonizer
+from rindices.settings import Correction
 from rindices.simulate import simulate_cohort
 
 RESULTS = Path(__file__).parent / "results"

@@ -22,10 +22,10 @@ from joblib import Parallel, delayed
 from many_cohorts import NOT_REGIONS, Brains, Cohort, Group, steps_of_looks, train_all
 
 from rindices import simulate_cohort
-from rindices.settings import adjusted, fast
 from rindices.core import devices
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
+from rindices.settings import adjusted, fast
 
 OUT = Path(__file__).parent / "results" / "stability.csv"
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from rindices import SurrealGAN, estimator, load_model
+from rindices import SurrealGAN, load_model
 from rindices.core import inference
 from rindices.preprocessing import UNCORRECTED, Preprocessing
 from rindices.settings import Correction, paper
@@ -374,21 +374,6 @@ def test_correlation_is_saved(correlated, fitted, tmp_path):
     assert loaded.preset_.training == model.preset_.training
     assert fitted.correlation_ is None
     assert load_model(fitted.save(tmp_path / "model.safetensors")).correlation_ is None
-
-
-def test_files_from_before_correlation_are_read(correlated, monkeypatch, tmp_path):
-    write = estimator.write_model
-
-    def without(path, header, *rest):
-        del header["correlation"], header["parameters"]["latent"]
-        del header["parameters"]["preset"]["training"]["latent"]
-        return write(path, header, *rest)
-
-    monkeypatch.setattr(estimator, "write_model", without)
-    loaded = load_model(correlated[0].save(tmp_path / "model.safetensors"))
-    assert loaded.correlation_ is None
-    assert loaded.latent is None
-    assert loaded.preset_.training.latent == "independent"
 
 
 def test_official_preset_is_correlated_unless_told_otherwise():

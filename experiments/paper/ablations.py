@@ -14,8 +14,8 @@ from pathlib import Path
 from sweeps import Named, compare
 from tables import Scope, parser, scope
 
-from rindices.settings import LossWeights
 from rindices.core import devices
+from rindices.settings import LossWeights
 
 REMOVED = {
     "nothing": (),

@@ -60,7 +60,7 @@ STAGES = {
         "baselines of Tables 1 and 7",
         400,
         False,
-        (Run("baselines", "baselines"), Run("baselines", "real_baselines", needs_controls=True)),
+        (Run("comparison", "baselines"), Run("comparison", "real_baselines", needs_controls=True)),
     ),
     11: Stage(
         "choice of M, mild", 190, True, (Run("choice_of_patterns", "choice_of_patterns_mild", ("--kind", "mild")),)

@@ -24,9 +24,9 @@ from rate import models_steps_per_second
 from table1 import ORTHOGONALITIES
 from tables import Results, Scope, parser, scope
 
-from rindices.settings import Preset, Training, paper
 from rindices.core import devices
 from rindices.core.train import Checkpoint, People, make_members, train
+from rindices.settings import Preset, Training, paper
 
 PATTERNS = (2, 3, 4)
 N_MODELS = 10  # of each λ

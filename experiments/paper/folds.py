@@ -62,7 +62,7 @@ def judge_fold(looks: np.ndarray, steps: list[int], truth: np.ndarray, n_train: 
 
 def regressions(known: Known) -> list[dict]:
     """Return what regressions reach that are told the truth."""
-    from rindices.baselines import supervised_ceilings
+    from baselines import supervised_ceilings
 
     table = supervised_ceilings(known.regions[known.patient], known.truth, pattern_concordance, seed=FOLD_SEED)
     return table.to_dict("records")

@@ -65,7 +65,7 @@ def consensus_of(looks: np.ndarray, steps: list[int], truth: np.ndarray) -> list
 
 def ridge(patients: np.ndarray, truth: np.ndarray) -> float:
     """Return the mean concordance of ridge regression that is told the truth, in five folds."""
-    from rindices.baselines import supervised_ceilings
+    from baselines import supervised_ceilings
 
     table = supervised_ceilings(patients, truth, pattern_concordance)
     return float(table.loc[table["method"] == "ridge", "test"].mean())

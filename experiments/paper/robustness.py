@@ -12,8 +12,8 @@ from pathlib import Path
 from sweeps import Named, compare
 from tables import Scope, parser, scope
 
-from rindices.settings import LossWeights
 from rindices.core import devices
+from rindices.settings import LossWeights
 
 VARIED = ("change", "decomposition", "reconstruction", "monotonicity", "near_control")
 PERCENTS = (50, 75, 125, 150)

@@ -119,7 +119,7 @@ def halves_of(group: Group, trained: Trained, steps: list[int], cores: Parallel)
 
 def diagnose(case: Case, first: Half, n_splits: int) -> list[dict]:
     """Tell patients from controls in the second half, by the first half's R-indices and by all regions."""
-    from rindices.analysis.diagnosis import diagnosis_auc
+    from diagnosis import diagnosis_auc
 
     known = draw(case)
     inside = ~in_first_half(known, case.seed)

@@ -25,6 +25,7 @@ __all__ = [
     "excluding",
     "in_python",
     "listed",
+    "refusal",
     "setting",
     "shown",
     "without_data",
@@ -96,6 +97,21 @@ class InputError(ValueError):
     def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
         super().__init__(worded(message))
         self.message, self.problems = message, tuple(problems)
+
+
+def refusal(problems: Sequence[Problem], *more: str) -> InputError:
+    """Return the error that tells all problems, and then what would help: their remedies, and more of them.
+
+    Examples
+    --------
+    >>> print(refusal([Problem("Missing values in age.", ("fill in the cells",))], "remove these people"))
+    Missing values in age.
+    Fill in the cells, or remove these people.
+    """
+    remedies = list(dict.fromkeys([remedy for problem in problems for remedy in problem.remedies] + list(more)))
+    told = f"{', '.join(remedies[:-1])}, or {remedies[-1]}" if len(remedies) > 1 else "".join(remedies)
+    lines = [problem.text for problem in problems] + ([f"{told[0].upper()}{told[1:]}."] if told else [])
+    return InputError("\n".join(lines), problems)
 
 
 class LostWorkers(RuntimeError):

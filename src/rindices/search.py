@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Integral
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from rindices.estimator import SurrealGAN
 from rindices.judging.null import FEWEST_REFITS, calibrated, refits
 from rindices.judging.selection import Swept, consensus, sweep
-from rindices.settings import Correction, Preset
+from rindices.settings import Correction, Preset, SearchSettings
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store
 
@@ -74,13 +75,13 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         n_patterns: int | Sequence[int] = (2, 3, 4, 5),
         orthogonality: float | Sequence[float] | None = None,
         *,
-        n_repetitions: int = 10,
-        exhaustive: bool = False,
-        n_null: int = 0,
-        preset: str | Preset = "fast",
+        n_repetitions: int = SearchSettings.n_repetitions,
+        exhaustive: bool = SearchSettings.exhaustive,
+        n_null: int = SearchSettings.n_null,
+        preset: str | Preset = SearchSettings.preset,
         inference: Literal["consensus", "medoid"] = "consensus",
-        max_steps: int | None = None,
-        latent: Literal["independent", "correlated"] | None = None,
+        max_steps: int | None = SearchSettings.max_steps,
+        latent: Literal["independent", "correlated"] | None = SearchSettings.latent,
         correction: Correction | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -111,25 +112,19 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ) -> Self:
         """Train all settings, choose, and judge; the arguments are those of `SurrealGAN.fit`."""
         grid = self._grid()
-        prepared = grid[0]._prepare(X, y, covariates)
-        preset = prepared.study.settings.preset
+        training = grid[0]._training_set(X, y, covariates)
         execution = Execution(store or Memory(), self.n_jobs, progress, self.models_per_chunk)
-        points = [
-            Point(
-                one.n_patterns, float(preset.weights.orthogonality if one.orthogonality is None else one.orthogonality)
-            )
-            for one in grid
-        ]
-        swept = sweep(prepared.study, points, self.n_repetitions, execution, exhaustive=self.exhaustive)
+        points = [Point(one.n_patterns, float(one._preset().weights.orthogonality)) for one in grid]
+        swept = sweep(training.study, points, self.n_repetitions, execution, exhaustive=self.exhaustive)
         self.best_params_ = swept.chosen.point._asdict()
         best = grid[0].set_params(**self.best_params_)
-        self.best_estimator_ = best._keep(prepared, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
+        self.best_estimator_ = best._keep(training, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
         self.best_score_ = swept.chosen.value
         self.history_ = swept.table()
         self.results_ = _results(swept)
         self.reason_ = explain(swept)
         self.verdict_ = (
-            refits(swept, prepared.study, self.n_null, execution) if self.n_null else calibrated(swept, prepared.study)
+            refits(swept, training.study, self.n_null, execution) if self.n_null else calibrated(swept, training.study)
         )
         best.reliability_ = self.verdict_.reliable, self.verdict_.reason
         self.models_trained_, self.models_per_chunk_ = swept.models_trained, execution.models_per_chunk
@@ -143,6 +138,11 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Return the R-indices of people by the best estimator."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.transform(X, covariates)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the best estimator to one safetensors file, as `SurrealGAN.save`."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.save(path)
 
     @property
     def n_features_in_(self) -> int:
@@ -166,17 +166,7 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         numbers, weights = _several(self.n_patterns), _several(self.orthogonality)
         if not numbers or not weights:
             raise ValueError("n_patterns and orthogonality should each have at least one value.")
-        shared = (
-            "n_repetitions",
-            "preset",
-            "inference",
-            "max_steps",
-            "latent",
-            "correction",
-            "random_state",
-            "n_jobs",
-            "models_per_chunk",
-        )
+        shared = set(SurrealGAN().get_params()) - {"n_patterns", "orthogonality"}
         settings = {name: getattr(self, name) for name in shared}
         grid = [SurrealGAN(m, orthogonality=weight, **settings) for m in numbers for weight in weights]
         for one in grid:

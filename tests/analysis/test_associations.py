@@ -5,7 +5,6 @@ import statsmodels.api as sm
 from scipy import stats
 
 from rindices.analysis import associations
-from rindices.errors import InputError
 
 COLUMNS = ["people", "pattern", "variable", "level", "kind", "statistic", "n", "coefficient", "low", "high", "p", "q"]
 COLUMNS += ["partial", "partial_low", "partial_high", "partial_p", "partial_q", "note"]
@@ -207,22 +206,3 @@ def test_kinds_of_values():
     assert found["kind"].tolist() == ["dichotomous", "continuous", "dichotomous", "categorical", "dichotomous"]
     assert found["level"].tolist() == ["True", "", "10", "", "b"]
     assert found["note"].tolist() == ["", "fewer than 10 people have a value", "", "", ""]
-
-
-def test_columns_of_the_table():
-    r, variables, _ = people()
-    found = associations(r, variables, people="everybody")
-    assert list(found) == COLUMNS
-    assert found["pattern"].tolist() == [1] * 4 + [2] * 4
-    assert set(found["people"]) == {"everybody"}
-    empty = associations(r, variables[[]])
-    assert list(empty) == COLUMNS
-    assert empty.empty
-
-
-def test_tables_of_other_lengths_are_refused():
-    r, variables, covariates = people()
-    with pytest.raises(InputError, match=r"`variables` should have one row a person, 150 in all; it has 149\."):
-        associations(r, variables[1:])
-    with pytest.raises(InputError, match="`covariates`"):
-        associations(r, variables, covariates[1:])

@@ -1,9 +1,7 @@
 import numpy as np
 import pandas as pd
-import pytest
 
 from rindices.analysis import drivers
-from rindices.errors import InputError
 
 
 def test_largest_changes_come_first():
@@ -21,17 +19,3 @@ def test_largest_changes_come_first():
         np.testing.assert_array_equal(own["change_sd"], changes[person, pattern - 1, order])
         np.testing.assert_array_equal(own["z"], z.to_numpy()[person, order])
     assert table.loc[table["participant_id"] == "P1", "visit"].tolist() == [2] * 6
-
-
-def test_without_visits_and_with_few_regions():
-    table = drivers(np.ones((1, 1, 2)), pd.DataFrame({"a": [0.0], "b": [1.0]}), ["P"])
-    assert list(table) == ["participant_id", "pattern", "rank", "region", "change_sd", "z"]
-    assert table["rank"].tolist() == [1, 2]
-
-
-def test_wrong_shapes_are_refused():
-    z = pd.DataFrame({"a": [0.0], "b": [1.0]})
-    with pytest.raises(InputError, match="2 regions"):
-        drivers(np.ones((1, 1, 3)), z, ["P"])
-    with pytest.raises(InputError, match="`participant_id`"):
-        drivers(np.ones((1, 1, 2)), z, ["P", "Q"])

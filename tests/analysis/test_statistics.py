@@ -4,9 +4,6 @@ from scipy import stats
 
 from rindices.analysis.statistics import (
     basis,
-    false_discovery,
-    mean_difference,
-    mean_interval,
     residuals,
     share_limits,
 )
@@ -25,18 +22,6 @@ def test_limits_of_a_share_invert_the_noncentral_f(between, within):
     assert (high > 0).tolist() == [False, True, True]
 
 
-def test_basis_leaves_out_what_repeats():
-    rng = np.random.default_rng(0)
-    columns = rng.standard_normal((50, 3))
-    repeated = np.column_stack([columns, 1e6 * columns[:, 0] + 5, columns[:, 1] - columns[:, 2], np.full(50, 0.1)])
-    found = basis(repeated)
-    assert found.shape == (50, 3)
-    np.testing.assert_allclose(found.T @ found, np.eye(3), atol=1e-12)
-    np.testing.assert_allclose(found.sum(axis=0), 0, atol=1e-12)
-    assert basis(np.ones((50, 2))).shape == (50, 0)
-    assert basis(np.empty((50, 0))).shape == (50, 0)
-
-
 def test_residuals_are_those_of_least_squares():
     rng = np.random.default_rng(1)
     given, values = rng.standard_normal((40, 2)), 1e3 + rng.standard_normal((40, 2))
@@ -46,22 +31,3 @@ def test_residuals_are_those_of_least_squares():
     found = residuals(values, basis(given))
     np.testing.assert_allclose(found[:, 0], expected, atol=1e-9)
     assert (found[:, 1] == 0).all()
-
-
-def test_means_of_few_values():
-    assert np.isnan(mean_interval(np.array([[2.0]]))[1:]).all()
-    same = mean_interval(np.array([[2.0], [2.0]]))
-    assert (same.mean[0], same.low[0], same.high[0], same.p[0]) == (2, 2, 2, 0)
-
-
-def test_differences_of_few_values():
-    alone, others = np.array([[2.0]]), np.array([[1.0], [1.0]])
-    for found in (mean_difference(alone, others), mean_difference(others + 1, others)):
-        assert found.mean[0] == 1
-        assert np.isnan(found[1:]).all()
-
-
-def test_false_discovery_leaves_out_what_is_missing():
-    p = np.array([0.01, np.nan, 0.04, 0.03])
-    np.testing.assert_allclose(false_discovery(p), [0.03, np.nan, 0.04, 0.04])
-    assert np.isnan(false_discovery(np.array([np.nan]))).all()

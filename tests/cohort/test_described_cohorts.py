@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from rindices.cohort import make_cohort, read_cohort
-from rindices.cohort.dictionary import Column, Dictionary
 from rindices.errors import InputError
+from rindices.tables import Column, Dictionary
 
 REGIONS = ["lHip", "rHip", "lAmy", "rAmy"]
 SAYS = Dictionary(

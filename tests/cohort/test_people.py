@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.cohort import MIN_PEOPLE, MIN_REGIONS, make_cohort, read_cohort
+from rindices.cohort import MIN_PEOPLE, make_cohort, read_cohort
 from rindices.cohort.overlap import group_separation
 from rindices.errors import InputError, counted, did_you_mean, listed
+from rindices.schema.fields import MIN_REGIONS
 
 REGIONS = ["lHip", "rHip", "lAmy", "rAmy", "lEnt"]
 
@@ -148,20 +149,20 @@ def test_site_is_kept_as_text():
 
 
 ERRORS = [
-    (table().drop(columns="participant_id"), {}, r"no column 'participant_id'.*people's ids[\s\S]*--id COLUMN"),
+    (table().drop(columns="participant_id"), {}, r"no column 'participant_id'.*people's ids[\s\S]*`id`"),
     (table().rename(columns={"diagnosis": "Diagnosis"}), {}, r"no column 'diagnosis'.*Did you mean 'Diagnosis'\?"),
     (table(), {"covariates": "agee"}, r"no column 'agee'.*a covariate\. Did you mean 'age'\?"),
     (table(), {"site": "hospital"}, r"no column 'hospital'.*the site"),
-    (table(), {"features": "lHip,lhipp"}, r"'lhipp' \(from --features\) is not a column.*Did you mean 'lHip'"),
-    (table(), {"features": "x*"}, r"'x\*' \(from --features\) matches no column"),
-    (table(), {"exclude": "ofer"}, r"'ofer' \(from --exclude\) is not a column"),
+    (table(), {"features": "lHip,lhipp"}, r"'lhipp' \(from `features`\) is not a column.*Did you mean 'lHip'"),
+    (table(), {"features": "x*"}, r"'x\*' \(from `features`\) matches no column"),
+    (table(), {"exclude": "ofer"}, r"'ofer' \(from `exclude`\) is not a column"),
     (table(), {"features": "@absent.txt"}, r"list of columns absent\.txt cannot be read"),
-    (table(), {"features": ["age", *REGIONS], "covariates": "age"}, r"'age' is a covariate.*--features too"),
-    (table(), {"exclude": "age", "covariates": "age"}, r"'age' is a covariate.*--exclude too"),
+    (table(), {"features": ["age", *REGIONS], "covariates": "age"}, r"'age' is a covariate.*`features` too"),
+    (table(), {"exclude": "age", "covariates": "age"}, r"'age' is a covariate.*`exclude` too"),
     (table(), {"covariates": "diagnosis"}, r"'diagnosis' is the diagnosis, so it cannot be a covariate"),
     (table(), {"clinical": "age", "covariates": "age"}, r"'age' is a covariate, so it cannot be a clinical score too"),
-    (table(), {"clinical": "lHip", "features": REGIONS}, r"'lHip' is a clinical score.*--features too"),
-    (table(), {"clinical": "mmse"}, r"'mmse' \(from --clinical\) is not a column"),
+    (table(), {"clinical": "lHip", "features": REGIONS}, r"'lHip' is a clinical score.*`features` too"),
+    (table(), {"clinical": "mmse"}, r"'mmse' \(from `clinical`\) is not a column"),
     (table(), {"visit": "session"}, r"no column 'session'.*the visit"),
     (table(), {"visit": "centre", "site": "centre"}, r"'centre' is the visit, so it cannot be the site"),
     (
@@ -169,10 +170,10 @@ ERRORS = [
         {"visit": "note"},
         r"Every row needs a visit, but column 'note' is empty in 1 row: row 6",
     ),
-    (table(), {"small_sites": "keep"}, r"--small-sites should be refuse or drop, found 'keep'"),
+    (table(), {"small_sites": "keep"}, r"`small_sites` should be refuse or drop, found 'keep'"),
     (table(), {"diagnosis": "participant_id"}, r"is the people's id, so it cannot be the diagnosis too"),
     (with_cell(4, "participant_id", "002"), {}, r"'002' occurs in rows 3 and 6"),
-    (with_cell(4, "participant_id", "002"), {}, r"002[\s\S]*--visit COLUMN"),
+    (with_cell(4, "participant_id", "002"), {}, r"002[\s\S]*visit='COLUMN'"),
     (with_cell(3, "participant_id", "002"), {"visit": "sex"}, r"'002' has the visit '1'.*rows 3 and 5"),
     (with_cell(4, "participant_id", " "), {}, r"'participant_id' is empty in 1 row: row 6"),
     (
@@ -180,8 +181,12 @@ ERRORS = [
         {},
         r"Missing values in 1 region column: rHip \(1 person\)\. .*row 6 \(participant 005\)",
     ),
-    (with_cell(4, "rHip", np.inf), {}, r"Impossible values.*rHip = inf in row 6[\s\S]*--exclude rHip"),
-    (with_cell(4, "rHip", "3,5"), {}, r"'rHip'.*row 6 \(participant 005\) has the text '3,5'[\s\S]*with a point: 3\.5"),
+    (with_cell(4, "rHip", np.inf), {}, r"Impossible values.*rHip = inf in row 6[\s\S]*exclude=\['rHip'\]"),
+    (
+        with_cell(4, "rHip", "3,5"),
+        {},
+        r"'rHip'.*row 6 \(participant 005\) has the text '3,5'[\s\S]*decimal point only",
+    ),
     (with_cell(9, "rHip", "?", with_cell(4, "rHip", "x")), {}, r"'x', and 1 more cell has text"),
     (table(), {"features": [*REGIONS, "note"]}, r"'note'.*has the text 'fine'"),
     (with_cell(4, "age", None), {"covariates": "age"}, r"Missing values in 1 covariate column: age"),
@@ -190,7 +195,7 @@ ERRORS = [
     (
         with_cell(4, "centre", "NA"),
         {"site": "centre"},
-        r"Missing values in 1 covariate column: centre.*\n.*--drop-missing",
+        r"Missing values in 1 covariate column: centre.*\n.*drop_missing=True",
     ),
     (
         with_cell(40, "centre", "Rom"),
@@ -212,24 +217,24 @@ ERRORS = [
     (
         table().assign(rHip=[0.1] * 30 + list(range(1, 31))),
         {},
-        r"every control has the value 0\.1[\s\S]*--exclude rHip",
+        r"every control has the value 0\.1[\s\S]*exclude=\['rHip'\]",
     ),
     (table()[["participant_id", "diagnosis", *REGIONS[:3]]], {}, r"At least 4 regions are needed; found 3: lHip"),
     (table(n_controls=19), {}, r"At least 20 controls are needed, but only 19 people have the label CN"),
     (table(n_patients=19), {}, r"At least 20 patients are needed, but only 19 people have the label AD"),
     (relabelled("CN"), {}, r"no patients.*'CN'"),
     (relabelled(None), {}, r"Nobody has a label"),
-    (relabelled("A", "B"), {}, r"none of them is a usual name[\s\S]*A \(30\), B \(30\)[\s\S]*--control LABEL"),
-    (relabelled("CN", "HC", "AD"), {}, r"'CN', 'HC' could all be the controls[\s\S]*--control LABEL"),
-    (relabelled("CN", "MCI", "AD", None), {}, r"2 labels besides[\s\S]*no label \(15\)[\s\S]*--patients MCI,AD"),
+    (relabelled("A", "B"), {}, r"none of them is a usual name[\s\S]*A \(30\), B \(30\)[\s\S]*control='LABEL'"),
+    (relabelled("CN", "HC", "AD"), {}, r"'CN', 'HC' could all be the controls[\s\S]*control='LABEL'"),
+    (relabelled("CN", "MCI", "AD", None), {}, r"2 labels besides[\s\S]*no label \(15\)[\s\S]*patients=\['MCI', 'AD'\]"),
     (
         table(),
         {"control": "cn"},
-        r"'cn' \(from --control\) does not occur.*Did you mean 'CN'\?\nLabels found: CN \(30\)",
+        r"'cn' \(from `control`\) does not occur.*Did you mean 'CN'\?\nLabels found: CN \(30\)",
     ),
-    (table(), {"patients": "AD,MCI"}, r"'MCI' \(from --patients\) does not occur"),
-    (table(), {"control": "CN", "patients": "CN"}, r"'CN' is in both --control and --patients"),
-    (table(), {"control": " , "}, r"--control names no label"),
+    (table(), {"patients": "AD,MCI"}, r"'MCI' \(from `patients`\) does not occur"),
+    (table(), {"control": "CN", "patients": "CN"}, r"'CN' is in both `control` and `patients`"),
+    (table(), {"control": " , "}, r"`control` names no label"),
     (table().iloc[:0], {}, r"no people"),
     (pd.concat([table(), table()[["age"]]], axis=1), {}, r"Column names must differ, but there are several 'age'"),
 ]
@@ -255,8 +260,8 @@ def test_gaps_name_all_columns_and_the_row_of_the_file(tmp_path):
     assert str(caught.value) == (
         "Missing values in 2 region columns: iq (2 people), score (55 people). "
         "The first is in column 'iq', row 5 (participant 003).\n"
-        "Fill in the cells, leave these people out with --drop-missing, leave the columns out with "
-        "--exclude iq,score, or name them with --clinical iq,score if they are scores and no regions."
+        "Fill in the cells, leave these people out with drop_missing=True, leave the columns out with "
+        "exclude=['iq', 'score'], or name them with clinical=['iq', 'score'] if they are scores and no regions."
     )
 
 

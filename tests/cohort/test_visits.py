@@ -3,9 +3,9 @@ import pandas as pd
 import pytest
 
 from rindices.cohort import make_cohort
-from rindices.cohort.cells import Roster
 from rindices.cohort.visits import read_timeline
 from rindices.errors import InputError
+from rindices.schema.fields import Roster
 
 REGIONS = ["lHip", "rHip", "lAmy", "rAmy"]
 

@@ -1,4 +1,5 @@
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[2] / "experiments" / "paper"))
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+sys.path += [str(EXPERIMENTS / "paper"), str(EXPERIMENTS)]

@@ -8,17 +8,12 @@ import all as driver
 import numpy as np
 import pandas as pd
 import pytest
-from ablations import weightings as without_terms
 from cases import Case, draw
 from clinical import VARIABLES, draw_variables
 from folds import concordances, fold_brains, splits
 from page import main as write_page
-from reading import Folder, markdown, shown
-from robustness import weightings as varied
 from split_half import half_brains, in_first_half
-from tables import Results, scope
-
-from rindices.settings import LossWeights
+from tables import Results
 
 PAPER = Path(driver.__file__).with_name("paper_figures.csv")
 
@@ -42,22 +37,6 @@ def test_small_results_are_marked_and_never_mixed_with_full_ones(tmp_path):
     assert json.loads(path.with_suffix(".json").read_text())["comparable"] is False
     with pytest.raises(SystemExit, match="--small"):
         Results(path, ["seed"])
-
-
-def test_each_weight_is_varied_alone():
-    found = varied(LossWeights())
-    assert len(found) == 1 + 5 * 4
-    for about, weights in found[1:]:
-        different = [name for name in LossWeights._fields if getattr(weights, name) != getattr(LossWeights(), name)]
-        assert different == [about["weight"]]
-        assert getattr(weights, about["weight"]) == pytest.approx(
-            getattr(LossWeights(), about["weight"]) * about["percent"] / 100
-        )
-
-
-def test_pseudo_smile_gan_keeps_change_and_reconstruction_only():
-    weights = {about["removed"]: of for about, of in without_terms(LossWeights())}["pseudo-Smile-GAN"]
-    assert {name for name, value in weights._asdict().items() if value} == {"change", "reconstruction"}
 
 
 def test_folds_hold_out_everybody_once():
@@ -107,52 +86,11 @@ def test_clinical_variables_have_the_correlations_of_table_2():
         assert np.corrcoef(truth[:, 1], drawn[name])[0, 1] == pytest.approx(wanted.diffuse, abs=0.01)
 
 
-def test_dichotomous_variables_make_up_for_their_limit(monkeypatch):
-    everybody = {name: wanted._replace(n=None) for name, wanted in VARIABLES.items()}
-    monkeypatch.setattr("clinical.VARIABLES", everybody)
-    truth = np.random.default_rng(0).random((200_000, 2))
-    drawn = draw_variables(truth, 1)
-    for name, wanted in everybody.items():
-        found = [np.corrcoef(truth[:, i], drawn[name])[0, 1] for i in range(2)]
-        assert found == pytest.approx([wanted.medial_temporal, wanted.diffuse], abs=0.015), name
-
-
-def test_the_papers_figures_are_all_there():
-    table = pd.read_csv(PAPER)
-    assert table.groupby("where").size().to_dict() == {
-        "Section 5.2": 1, "Section B.8": 2, "Table 1": 30, "Table 2": 20, "Table 6": 30, "Table 7": 25,
-    }  # fmt: skip
-    assert Folder(PAPER.parent).of_paper("Table 1", "surreal_gan")["mild"] == 0.762
-
-
-def test_cells_and_tables_are_markdown():
-    assert [shown(value) for value in (0.12345, -0.5, float("nan"), 1392, "λ")] == [
-        "0.123",
-        "−0.500",
-        "–",
-        "1,392",
-        "λ",
-    ]
-    assert markdown(pd.DataFrame({"a": [0.5]}, index=["basic"]), "cohort")[2] == "| basic | 0.500 |"
-
-
-def test_a_page_without_results_says_what_to_run(tmp_path):
-    write_page(["--results", str(tmp_path), "--out", str(tmp_path / "page.md")])
-    text = (tmp_path / "page.md").read_text()
-    assert "Not run yet: `python experiments/paper/table1.py`" in text
-
-
 def test_every_stage_has_a_script_and_writes_its_own_tables():
     runs = [run for stage in driver.STAGES.values() for run in stage.runs]
     assert all(Path(driver.__file__).with_name(f"{run.script}.py").exists() for run in runs)
     assert len({run.table for run in runs}) == len(runs)
     assert all(stage.seconds <= 480 for stage in driver.STAGES.values())
-
-
-def test_the_full_scope_is_the_papers():
-    full = scope(small=False)
-    assert (full.size, full.n_models, len(full.kinds), len(full.seeds)) == ((492, 900), 10, 5, 3)
-    assert full.looking().schedule.max_steps == full.preset.schedule.max_steps
 
 
 @pytest.mark.slow

@@ -26,12 +26,6 @@ def test_loss_is_against_the_best_weight_at_its_own_chosen_look(looks):
     assert found["orthogonality"] == "0.8, 0.8"
 
 
-def test_rank_correlation_is_averaged_over_cohorts(looks):
-    assert summaries.rank_correlations(looks).loc["basic", "over λ and looks"] == pytest.approx(0)
-    first = summaries.rank_correlations(looks[looks["seed"] == 1])
-    assert first.loc["basic", "over λ and looks"] == pytest.approx(1)
-
-
 def test_upper_bound_takes_the_best_number_of_components_of_each_cohort():
     fits = pd.DataFrame(
         [("basic", seed, "nmf", n, 0, value) for seed, n, value in ((1, 3, 0.6), (1, 5, 0.8), (2, 3, 0.7), (2, 5, 0.6))]
@@ -66,24 +60,3 @@ def test_spread_of_a_consensus_is_over_draws_within_a_cohort():
     found = summaries.enough_models(pd.DataFrame(rows, columns=names)).loc[2]
     assert found["spread over draws"] == pytest.approx(np.std([0.9, 0.8], ddof=1) / 2)
     assert found["worst draw"] == pytest.approx((0.8 + 0.5) / 2)
-
-
-def test_clinical_correlations_are_those_of_the_chosen_number_of_patterns():
-    settings = pd.DataFrame(
-        {"kind": ["basic"] * 2, "seed": [1, 1], "n_patterns": [2, 3], "pattern_agreement": [0.8, 0.9]}
-    )
-    table = pd.DataFrame(
-        {"kind": ["basic"] * 2, "seed": [1, 1], "n_patterns": [2, 3], "variable": ["DSST"] * 2, "pattern": [1, 1]}
-        | {"truth": [0.5, 0.5], "consensus": [0.4, 0.1], "medoid": [0.4, 0.1], "n": [9, 9]}
-    )
-    assert summaries.clinical(table, settings)["consensus"].tolist() == [0.1]
-
-
-def test_weightings_without_a_sound_model_are_shown_at_their_last_look():
-    rows = [("basic", 1, "all", step, np.nan, value, np.nan, 0) for step, value in ((10, 0.6), (20, 0.5))]
-    rows += [("basic", 1, "nothing", step, 0.9 - step / 100, value, 0.9, 10) for step, value in ((10, 0.8), (20, 0.7))]
-    names = ["kind", "seed", "removed", "step", "pattern_agreement", "single", "consensus", "n_sound"]
-    table = pd.DataFrame(rows, columns=names).assign(single_sd=0.0)
-    found = summaries.compared(table, ["removed"], 0).set_index("removed")
-    assert found["single"].to_dict() == {"nothing": 0.8, "all": 0.5}
-    assert np.isnan(found.loc["all", "consensus"])

@@ -5,8 +5,7 @@ import pytest
 from nilearn.image import load_img
 
 from rindices.imaging import Comparison, cluster_table, compare_maps, comparison_table, write_comparisons
-from rindices.imaging.images import Grid
-from rindices.imaging.space import Space
+from rindices.imaging.images import Grid, Space
 from rindices.imaging.voxelwise import Result
 from tests.imaging.made_up import AFFINE, SHAPE, people
 
@@ -41,12 +40,6 @@ def test_clusters_have_sizes_peaks_and_one_sign():
     assert table.loc[0, ["x", "y", "z"]].tolist() == peak[:3].tolist() == [10, -10, 0]
     assert set(table["pattern"]) == {2}
     assert set(table["level"]) == {"high"}
-
-
-def test_no_clusters_make_an_empty_table_with_its_columns():
-    table = cluster_table([drawn(np.zeros(SHAPE), np.ones(SHAPE))])
-    assert len(table) == 0
-    assert {"x", "y", "z", "peak_t", "size_mm3"} <= set(table)
 
 
 def test_images_can_be_read_again(compared, tmp_path):

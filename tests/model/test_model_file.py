@@ -238,10 +238,10 @@ def test_the_file_holds_arrays_and_text_only(saved):
 def test_the_header_is_read_without_loading_the_engine(saved, loaded):
     code = (
         "import sys; from rindices.model.file import read_header; "
-        f"print(read_header({str(saved)!r})['step'], 'jax' in sys.modules)"
+        f"print(read_header({str(saved)!r}).step, {{'jax', 'sklearn'}} & set(sys.modules))"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert printed.split() == [str(loaded.step_), "False"]
+    assert printed.split() == [str(loaded.step_), "set()"]
 
 
 # Files that are no models
@@ -365,7 +365,7 @@ def test_headers_that_are_no_descriptions_are_refused(forge, header):
     "name", ["parameters", "contract", "members", "step", "seed", "agreement", "left_out", "named", "preprocessing"]
 )
 def test_a_missing_entry_is_refused(saved, forge, name):
-    refused(forge(header=changed_header(saved, **{name: "gone"})), f"is not a complete model: '{name}'")
+    refused(forge(header=changed_header(saved, **{name: "gone"})), f"is not a complete model: .?{name}")
 
 
 @pytest.mark.parametrize("name", ["parameters", "contract", "agreement", "left_out", "preprocessing"])
@@ -377,14 +377,16 @@ def test_an_entry_of_another_kind_is_refused(saved, forge, name, value):
 def test_unknown_settings_are_refused(saved, forge):
     parameters = json.loads(contents(saved)[0]["header"])["parameters"]
     changes = ({"n_layers": 3}, {"inference": "mean"}, {"n_patterns": 0}, {"preset": {"name": "fast"}})
-    for change in (*changes, {"correction": 3}, {"correction": {"smooth": "age"}}, {"correction": {"curve": []}}):
+    corrections = (3, {"smooth": "age"}, {"curve": []})
+    more = ({"preset": parameters["preset"] | {"optimiser": "sgd"}}, *({"correction": one} for one in corrections))
+    for change in (*changes, *more):
         refused(forge(header=changed_header(saved, parameters=parameters | change)), "is not a complete model")
 
 
 def test_names_must_fit_the_regions(saved, forge):
     contract = json.loads(contents(saved)[0]["header"])["contract"]
     shorter = {name: contract[name][:-1] for name in contract if name.startswith("feature")}
-    refused(forge(header=changed_header(saved, contract=contract | shorter)), "11 names for 12 regions")
+    refused(forge(header=changed_header(saved, contract=contract | shorter)), r"3, 11\) in the header, .* 3, 12\)")
 
 
 def edited(path, *keys, to):
@@ -398,32 +400,32 @@ def edited(path, *keys, to):
 
 
 FORGED = [
-    (("step",), "20", "step should be int, found '20'"),
-    (("seed",), True, "seed should be int"),
+    (("step",), "20", "step: "),
+    (("seed",), True, "seed: "),
     (("members",), [0, "1", 2], "members"),
-    (("members",), [0], "1 models of 3 patterns are named, but [123] of 3 stored"),
-    (("named",), 1, "named should be bool"),
-    (("package_version",), None, "'package_version' should hold text"),
-    (("agreement", "pattern_agreement"), "0.9", "'agreement' should hold finite numbers"),
-    (("left_out",), [["1", "why"]], "left_out should be int"),
-    (("correlation",), [[1.0]], "correlation of 3 patterns"),
-    (("reliability",), [1, "why"], "reliability should be"),
-    (("parameters", "n_patterns"), 2, "of 2 patterns are named"),
-    (("parameters", "random_state"), 1.5, "random_state should be"),
-    (("parameters", "preset", "weights", "change"), 10**400, "'preset' should hold finite numbers"),
-    (("parameters", "preset", "training", "composition"), "other", "preset: composition should be"),
-    (("parameters", "preset", "schedule", "max_steps"), 2.5, "preset: max_steps should be int"),
-    (("contract", "features", 0), "\ud800", "'features' should hold text"),
-    (("contract", "feature_maximum", 0), 10**400, "'feature_maximum' should hold finite numbers"),
+    (("members",), [0], "models, patterns and regions are"),
+    (("named",), 1, "named: "),
+    (("package_version",), None, "package_version: "),
+    (("agreement", "pattern_agreement"), "0.9", "agreement.pattern_agreement: "),
+    (("left_out",), [["1", "why"]], "left_out.0.0: "),
+    (("correlation",), [[1.0]], "correlation should be one of 3 patterns"),
+    (("reliability",), [1, "why"], "reliability.0: "),
+    (("parameters", "n_patterns"), 2, "models, patterns and regions are"),
+    (("parameters", "random_state"), 1.5, "parameters.random_state: "),
+    (("parameters", "preset", "weights", "change"), 10**400, "parameters.preset.weights.change: "),
+    (("parameters", "preset", "training", "composition"), "other", "parameters.preset.training.composition: "),
+    (("parameters", "preset", "schedule", "max_steps"), 2.5, "parameters.preset.schedule.max_steps: "),
+    (("contract", "features", 0), "\ud800", "is not a complete model"),
+    (("contract", "feature_maximum", 0), 10**400, "feature_maximum"),
     (("contract", "covariates", 1, "categories"), [], "categories of 'site' should be different, at least one"),
     (("contract", "covariates", 1, "categories"), ["A", "A"], "categories of 'site' should be different"),
-    (("contract", "covariates", 0, "codes"), [1, 2, 3], "'âge' should have two codes"),
+    (("contract", "covariates", 0, "codes"), [1, 2, 3], "codes"),
     (("contract", "covariates", 0, "name"), "years", "correction needs 'âge', which is none of the covariates"),
     (("preprocessing", "covariates", 0), ["site", None, None], "a covariate is named twice"),
     (("preprocessing", "covariates", 1, 1), [], "'site' should have at least one category"),
-    (("preprocessing", "covariates", 1, 1), "AB", "'site' should hold text"),
-    (("preprocessing", "covariates", 0, 2), [1, 2, 10**400], "'âge' should hold finite numbers"),
-    (("preprocessing", "head_size"), ["âge", "1500"], "'head size' should hold finite numbers"),
+    (("preprocessing", "covariates", 1, 1), "AB", "covariates.1.1: "),
+    (("preprocessing", "covariates", 0, 2), [1, 2, 10**400], "covariates.0.2.2: "),
+    (("preprocessing", "head_size"), ["âge", "1500"], "head_size.1: "),
 ]
 
 
@@ -435,7 +437,7 @@ def test_forged_entries_are_refused(saved, forge, keys, to, message):
 
 def test_entries_nested_without_end_are_refused(saved, forge):
     text = edited(saved, "step", to="deep").replace('"deep"', "[" * 100_000 + "]" * 100_000)
-    refused(forge(header=text), "is not a complete model: maximum recursion depth")
+    refused(forge(header=text), "is not a complete model")
 
 
 def test_messages_about_forged_files_stay_short(saved, forge):
@@ -457,7 +459,7 @@ def test_standard_deviations_have_to_be_positive(saved, forge, factor):
 
 
 def test_reading_the_header_refuses_what_loading_refuses(saved, forge):
-    with pytest.raises(ModelFileError, match="step should be int"):
+    with pytest.raises(ModelFileError, match="step: "):
         read_header(forge(header=edited(saved, "step", to=None)))
 
 
@@ -483,7 +485,7 @@ def test_a_failed_save_leaves_the_old_file(fitted, saved, tmp_path, monkeypatch,
 
 
 def test_read_header_checks_as_loading_does(saved, tmp_path):
-    assert read_header(saved)["contract"]["features"] == ODD_NAMES
+    assert read_header(saved).contract.features == tuple(ODD_NAMES)
     path = tmp_path / "model.safetensors"
     path.write_bytes(saved.read_bytes()[:-1])
     with pytest.raises(ModelFileError, match="truncated"):

@@ -24,14 +24,6 @@ def test_marks_are_the_coefficients_and_filled_where_significant():
     assert high > table["high"].max()
 
 
-def test_patterns_of_a_row_stand_apart_in_order():
-    [axes] = plots.forest(associations(5, 1, 0)).axes
-    heights = [y for _, y, *_ in marks(axes)]
-    assert heights == sorted(heights)
-    assert min(np.diff(heights)) > 0.1
-    assert max(np.abs(heights)) < 0.5
-
-
 def test_people_and_values_that_count_as_one_are_named():
     table = associations(2, 3, 0, names=["mmse", "apoe4", "sex"])
     table["level"] = [np.nan, np.nan, 1.0, 1.0, np.nan, np.nan]
@@ -45,15 +37,6 @@ def test_people_and_values_that_count_as_one_are_named():
     assert "everybody" in axes.get_xlabel()
 
 
-def test_variable_without_a_value_keeps_its_row():
-    table = associations(2, 3, 0)
-    table.loc[table["variable"] == table["variable"][0], ["coefficient", "low", "high", "q"]] = np.nan
-    [axes] = plots.forest(table).axes
-    assert len(row_names(axes)) == 3
-    assert "no value" in [text.get_text() for text in axes.texts]
-    assert plots.figure_svg(plots.forest(table.assign(coefficient=np.nan, low=np.nan, high=np.nan, q=np.nan)))
-
-
 def test_forty_strongest_of_many_in_the_order_of_the_table():
     table = associations(2, 60, 0)
     figure = plots.forest(table)
@@ -64,8 +47,3 @@ def test_forty_strongest_of_many_in_the_order_of_the_table():
     assert [name.strip().replace(r"\$", "$") for name in names] == [name for name in strength.index if name in kept]
     assert "40 strongest of 60" in figure.get_supxlabel()
     assert figure.get_size_inches()[1] > 10
-
-
-def test_nobody_to_draw():
-    with pytest.raises(ValueError, match="associations in everybody"):
-        plots.forest(associations(), people="everybody")

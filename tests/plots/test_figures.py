@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -166,12 +165,3 @@ def test_no_pyplot_and_no_changed_settings():
         "assert not {'jax', 'sklearn', 'rindices.report'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_crowds_are_faint_and_their_legend_is_not():
-    few, many = plots.r_index_pairs(people(2)), plots.r_index_distributions(people(1, n_patients=20_000))
-    [handle, _] = few.legends[0].legend_handles
-    assert handle.get_alpha() == 1
-    controls, patients = (cloud for cloud in many.axes[0].collections if len(cloud.get_offsets()) > 1)
-    assert patients.get_alpha() < controls.get_alpha() == 0.5
-    assert np.asarray(patients.get_sizes()) < np.asarray(controls.get_sizes())

@@ -1,11 +1,6 @@
-import os
-from pathlib import Path
-
-import pandas as pd
 import pytest
 
-from rindices.plots.hemispheres import pair_sides, split_side
-from rindices.simulate import simulate_cohort
+from rindices.plots.region_names import pair_sides, split_side
 
 
 @pytest.mark.parametrize(
@@ -44,16 +39,3 @@ def test_pairs_need_both_sides_and_one_meaning():
     assert pair_sides(["lHip", "rHip", "Hip"]) == {}
     assert pair_sides(["lHip", "L_Hip", "rHip"]) == {}
     assert pair_sides(["lHip", "rHip", "rHip"]) == {}
-
-
-def test_every_region_of_the_simulator_has_its_twin():
-    regions = list(simulate_cohort("basic").table.columns[4:])
-    assert len(regions) > 100
-    assert set(pair_sides(regions)) == set(regions)
-
-
-@pytest.mark.skipif("RINDICES_DATA" not in os.environ, reason="RINDICES_DATA is not set: no tables of real names")
-@pytest.mark.parametrize(("table", "n_others"), [("ixi_gm_volumes.csv", 3), ("abide1_volumes.csv", 9)])
-def test_real_tables_pair_completely(table, n_others):
-    names = list(pd.read_csv(Path(os.environ["RINDICES_DATA"]) / table, nrows=1).columns)[n_others:]
-    assert set(pair_sides(names)) == set(names)

@@ -3,8 +3,8 @@ import pandas as pd
 import pytest
 
 from rindices import plots
-from rindices.plots.patterns import ASIDE
-from tests.plots.tables import LONG, changes, labels_of, marks, row_names, texts_on_page
+from rindices.plots.regional import ASIDE
+from tests.plots.tables import changes, marks, row_names
 
 
 def shown_percent(value):
@@ -69,37 +69,3 @@ def test_top_counts_rows_and_never_parts_twins():
     [axes] = plots.pattern_dots(sided(), top=1).axes
     assert row_names(axes) == ["Hip"]
     assert len([x for x, *_ in marks(axes) if np.isfinite(x)]) == 2
-
-
-def test_what_is_seen_in_patients_is_faint():
-    table = sided().assign(decomposed_sd=[-0.4, np.nan, -0.9, 0.2, -3.5, 0.1])
-    figure = plots.pattern_dots(table)
-    [axes] = figure.axes
-    faint = [line for line in axes.lines if line.get_alpha() is not None and line.get_alpha() < 0.5]
-    assert sorted(x for line in faint for x in line.get_xdata() if np.isfinite(x)) == [-3.5, -0.9, -0.4, 0.1, 0.2]
-    assert axes.get_xlim()[0] < -3.5
-    assert labels_of(figure) == ["left", "right", "without a twin", "faint: as seen in real patients"]
-    assert labels_of(plots.pattern_dots(table.assign(decomposed_sd=np.nan))) == ["left", "right", "without a twin"]
-
-
-def test_percentages_stand_right_of_the_marks():
-    figure = plots.pattern_dots(changes(1, name=LONG + " {}"))
-    boxes = dict(texts_on_page(figure))
-    [axes] = figure.axes
-    assert all(boxes[text.get_text()].x0 >= axes.bbox.x1 for text in axes.texts)
-
-
-def test_one_pattern_keeps_the_common_scale():
-    both, alone = plots.pattern_dots(changes(2)), plots.pattern_dots(changes(2), only=1)
-    assert len(alone.axes) == 1
-    assert alone.axes[0].get_xlim() == both.axes[0].get_xlim()
-    with pytest.raises(ValueError, match=r"among \[1, 2\], found 3"):
-        plots.pattern_dots(changes(2), only=3)
-
-
-def test_no_change_and_no_percent():
-    table = changes(1, 3).assign(change_sd=0.0, spread_sd=np.nan, change_percent=[np.nan, -0.01, 0.01])
-    figure = plots.pattern_dots(table)
-    assert beside(figure.axes[0]) == ["–", "+0.0 %", "+0.0 %"]
-    assert "repetitions" not in figure.axes[0].get_xlabel()
-    assert plots.figure_svg(figure)

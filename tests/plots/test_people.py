@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 from rindices import plots
@@ -22,24 +21,6 @@ def test_means_of_groups_with_their_intervals():
     assert labels_of(figure) == ["Controls (n = 40)", "Patients (n = 40)", "Others (n = 40)"]
 
 
-def test_one_wild_rate_does_not_set_the_scale():
-    change, summary = rates(2, 100)
-    change["r1_per_year"] = change["r1_per_year"].clip(-0.04, 0.04)
-    change["r2_per_year"] = change["r2_per_year"].clip(-0.04, 0.04)
-    assert plots.change_lines(change, summary).axes[0].get_xlabel() == ""
-    change.loc[0, ["r1_per_year", "r2_per_year"]] = 90.0
-    [axes] = plots.change_lines(change, summary).axes
-    assert axes.get_ylim()[1] < 1
-    assert axes.get_xlabel() == "1 person lies beyond the scale"
-
-
-def test_one_group_and_unknown_intervals():
-    change, summary = rates(1, 2, ("patient",))
-    assert plots.figure_svg(plots.change_lines(change, summary.assign(low=np.nan, high=np.nan)))
-    with pytest.raises(ValueError, match="at least one group"):
-        plots.change_lines(change, summary.iloc[:0])
-
-
 def test_flagged_people_are_crosses():
     table = distances(factor=2.0)
     figure = plots.outlier_distances(table)
@@ -55,19 +36,3 @@ def test_flagged_people_are_crosses():
     assert [name.split("\n")[1] for name in row_names(axes)] == expected
     assert axes.get_xscale() == "linear"
     assert plots.outlier_distances(distances(factor=100)).axes[0].get_xscale() == "log"
-
-
-def test_reason_alone_marks_and_other_reasons_do_not():
-    table = distances().assign(flags=np.nan)
-    table.loc[:4, "reason"] = "outlier"
-    table.loc[5:9, "reason"] = "site without enough controls"
-    labels = row_names(plots.outlier_distances(table.assign(group="patient")).axes[0])
-    assert labels == ["Patients\n5 of 300 flagged"]
-
-
-def test_people_without_a_distance_are_not_drawn():
-    table = distances()
-    table.loc[table["group"] == "other", "distance"] = np.nan
-    assert len(row_names(plots.outlier_distances(table).axes[0])) == 2
-    with pytest.raises(ValueError, match="at least one person"):
-        plots.outlier_distances(table.assign(distance=np.nan))

@@ -1,8 +1,4 @@
-import numpy as np
-import pytest
-
 from rindices import plots
-from rindices.plots.severity import _apart
 from tests.plots.tables import doses, labels_of, marks, row_names, subgroups
 
 
@@ -19,31 +15,6 @@ def test_each_region_is_a_line_with_its_name():
         assert bars == sorted(zip(rows["mean_low"], rows["mean_high"], strict=True))
         assert axes.get_title(loc="left") == f"Pattern {pattern} (20 to 100 people per point)"
     assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
-
-
-def test_at_most_six_lines():
-    [axes] = plots.dose_response(doses(1, 9)).axes
-    assert len(axes.texts) == 6
-
-
-def test_bins_of_one_point_and_unknown_intervals():
-    table = doses(1, 2).query("low == 0").assign(mean_low=np.nan)
-    assert plots.figure_svg(plots.dose_response(table))
-    with pytest.raises(ValueError, match="at least one bin"):
-        plots.dose_response(table.iloc[:0])
-
-
-def test_labels_keep_their_order_and_distance():
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        wanted = rng.uniform(size=6) ** rng.uniform(0.2, 5)
-        placed = _apart(wanted, 0.09)
-        assert (np.argsort(placed) == np.argsort(wanted)).all()
-        assert np.diff(np.sort(placed)).min() >= 0.09 - 1e-12
-        assert placed.min() >= 0.02 - 1e-12
-        assert placed.max() <= 0.98 + 1e-12
-    lone = np.asarray([0.2, 0.5, 0.9])
-    assert _apart(lone, 0.09) == pytest.approx(lone)
 
 
 def test_subgroups_of_the_strongest_regions():
@@ -64,9 +35,3 @@ def test_subgroups_of_the_strongest_regions():
     assert figure.axes[1].get_title(loc="right") == "1,234 low, 1,234 middle, 3 high (not tested)"
     assert labels_of(figure) == [f"patients, {level} R-index" for level in ("low", "middle", "high")]
     assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
-
-
-def test_no_subgroup_to_draw():
-    effects, sizes = subgroups(1, 2)
-    with pytest.raises(ValueError, match="at least one subgroup"):
-        plots.subgroup_dots(effects.assign(effect=np.nan), sizes)

@@ -5,9 +5,9 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from rindices import SurrealGAN
-from rindices.cohort.contract import Contract
 from rindices.judging.agreement import Agreement
 from rindices.preprocessing import Preprocessing
+from rindices.schema.contract import Contract
 from rindices.settings import adjusted, get_preset
 from tests import made_up
 from tests.properties.strategies import NAMES, NUMBERS, names, studies

@@ -1,13 +1,9 @@
 """What follows from R-indices and what could mislead about them: results as tables."""
 
 from rindices.analysis.associations import associations
-from rindices.analysis.balance import balance_warnings, group_balance
 from rindices.analysis.change import change_per_year
-from rindices.analysis.dose_response import dose_response
-from rindices.analysis.drivers import drivers
-from rindices.analysis.flow import flow_table
-from rindices.analysis.group_check import group_check
-from rindices.analysis.subgroups import subgroup_effects, subgroup_sizes
+from rindices.analysis.effects import dose_response, drivers, subgroup_effects, subgroup_sizes
+from rindices.analysis.groups import balance_warnings, flow_table, group_balance, group_check
 
 __all__ = [
     "associations",

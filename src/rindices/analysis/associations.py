@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rindices.analysis.columns import Coded, coded, design, indicators, same_people
+from rindices.analysis.coding import Coded, coded, design, indicators, same_people
 from rindices.analysis.statistics import (
     Estimate,
     basis,

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from rindices.analysis.columns import GROUPS, in_group, same_people
+from rindices.analysis.coding import GROUPS, in_group, same_people
 from rindices.analysis.statistics import Mean, mean_difference, mean_interval
 
 # A slope's error grows as visits get closer: a few people seen after weeks would swamp a mean. A little below half a

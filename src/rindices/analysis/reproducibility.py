@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
-from rindices.analysis.columns import same_people
-from rindices.analysis.labels import patients_of
+from rindices.analysis.coding import patients_of, same_people
 from rindices.errors import InputError
 from rindices.judging.agreement import compare, match_patterns, pattern_concordance
 
@@ -68,11 +67,11 @@ def split_half(
 
     Examples
     --------
-    >>> from rindices.baselines import Baseline
+    >>> from sklearn.decomposition import FactorAnalysis
     >>> from rindices import simulate_cohort
     >>> cohort = simulate_cohort("basic", n_controls=100, n_patients=200)
     >>> regions = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
-    >>> found = split_half(Baseline("nmf"), regions, cohort.table["diagnosis"] == "PT")
+    >>> found = split_half(FactorAnalysis(3), regions, cohort.table["diagnosis"] == "PT")
     >>> found.r_indices.shape, found.agreement["n_patients"].tolist()
     ((2, 300, 3), [100, 100, 200])
     """

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 import rindices
 from rindices.cli.console import console
-from rindices.errors import InputError
+from rindices.errors import InputError, setting
 from rindices.files import check_writable, refuse_same
 from rindices.settings import OutputSettings
 
@@ -63,7 +63,7 @@ def option(help: str, default: str | bool = False, **limits: int) -> typer.model
 
 
 def check_output(
-    path: Path | None, option: str, endings: tuple[str, ...], *inputs: Path, own: Path | None = None
+    path: Path | None, name: str, endings: tuple[str, ...], *inputs: Path, own: Path | None = None
 ) -> None:
     """Refuse, before any work is done, to write over what is read, a run's results or a file of another kind.
 
@@ -71,10 +71,10 @@ def check_output(
     ----------
     path
         The file to write, if any.
-    option
-        What named it.
+    name
+        The setting that named it.
     endings
-        How its name has to end.
+        How the name of the file has to end.
     inputs
         Files that are read.
     own
@@ -84,17 +84,17 @@ def check_output(
 
     if path is None:
         return
-    check_writable(path, option)
-    refuse_same(path, *inputs, option=option)
+    check_writable(path, name)
+    refuse_same(path, *inputs, name=name)
     run = run_around(path)
     if run is not None and (own is None or path.resolve() != own.resolve()):
         raise InputError(
-            f"{path} has the name of a result of the run in {run}.\nChoose another name or folder with {option}."
+            f"{path} has the name of a result of the run in {run}.\nChoose another name or folder with {setting(name)}."
         )
     if not path.name.casefold().endswith(endings):
         better = Path(path.name.removesuffix(".gz")).with_suffix(endings[0])
         raise InputError(
-            f"{option} should be a file that ends in {' or '.join(endings)}, found {path}.\n"
+            f"{setting(name)} should be a file that ends in {' or '.join(endings)}, found {path}.\n"
             f"Nothing else is written there: call it {better}, for example."
         )
 

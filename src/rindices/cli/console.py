@@ -120,7 +120,7 @@ def describe_cohort(cohort: Cohort, most_names: int = 250) -> None:
     console.print(f"{counted(cohort.features.shape[1], 'region')}: {listed(cohort.features.columns, most_names)}.")
     console.print(f"Covariates removed: {listed(cohort.covariates.columns, 20) or 'none'}.")
     log("table", source=cohort.source, controls=cohort.n_controls, patients=cohort.n_patients, others=cohort.n_other)
-    warn(cohort.warnings)
+    warn(cohort.messages)
 
 
 def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = True) -> None:
@@ -131,7 +131,7 @@ def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = 
     unknown = value is None or math.isnan(value)
     agreement = "unknown with a single one" if unknown else f"{value:.3f} (0.5 is chance, 1 is perfect)"
     console.print(f"Used {used} at step {summary.step:,}; the agreement of all sound repetitions is {agreement}.")
-    known = {worded(warning, on_command_line) for warning in cohort.warnings}
+    known = {worded(warning, on_command_line) for warning in cohort.messages}
     warn(warning for warning in summary.warnings if warning not in known)
     if summary.reliable:
         console.print(f"Reliable: {summary.reliable_reason}")
@@ -189,8 +189,8 @@ class TrainingBars:
 
 
 @contextmanager
-def counting_bar(what: str, *, transient: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Give a function that shows how many of all are done; `transient` bars are gone in the end."""
+def counting_bar(what: str, *, transient: bool = False) -> Iterator[Callable[..., None]]:
+    """Give a function that shows what share, or how many of all, are done; `transient` bars are gone in the end."""
     with Bars(console=console, disable=not console.is_terminal, transient=transient) as bars:
         task = bars.add_task(what, total=None)
-        yield lambda done, total: bars.update(task, completed=done, total=total)
+        yield lambda done, total=1: bars.update(task, completed=done, total=total)

@@ -36,13 +36,13 @@ def simulate(
 
     Built as in the Surreal-GAN paper, from an embedded population or from your own table of healthy people.
     """
-    from rindices.cohort import read_table
     from rindices.simulate import simulate_cohort
+    from rindices.tables import read_table
 
     matrix = None if correlation is None else _correlation(correlation)
     sources = [Path(path) for path in (own_controls, correlation) if path is not None]
-    check_output(out, "--out", TABLE, *sources)
-    check_output(truth, "--truth", TABLE, *sources)
+    check_output(out, "out", TABLE, *sources)
+    check_output(truth, "truth", TABLE, *sources)
     cohort = simulate_cohort(
         kind,
         n_controls=controls,

@@ -215,8 +215,7 @@ def train_and_write(
     from rindices.run.workflow import carry_out
     from rindices.training.clusters import parallel
 
-    device = devices.describe()
-    console.print(f"Training on {device.kind}.")
+    console.print(f"Training on {devices.in_words()}.")
     ending = Ending()
 
     def work() -> Summary:

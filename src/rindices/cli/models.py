@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -29,7 +29,7 @@ from rindices.cli.console import console, counting_bar, on_command_line, warn
 from rindices.cli.stopping import guarded
 from rindices.errors import InputError, counted, shown
 from rindices.files import check_folder
-from rindices.settings import ApplySettings, OutputSettings
+from rindices.settings import ApplySettings, Correction, OutputSettings
 
 
 @app.command()
@@ -62,9 +62,9 @@ def apply(
 
     if report is None and (show_ids or figures is not None):
         raise InputError("--show-ids and --figures are about the report.\nAsk for one with --report FILE.")
-    check_folder(figures, "--figures")
+    check_folder(figures, "figures")
     inputs = [Path(path.partition("#")[0]) for path in (str(table), *names_of(join))]
-    for path, name, endings in ((out, "--out", TABLE), (report, "--report", PAGE)):
+    for path, name, endings in ((out, "out", TABLE), (report, "report", PAGE)):
         check_output(path, name, endings, *inputs, model)
     settings = ApplySettings(
         id=id,
@@ -115,7 +115,7 @@ def import_official(
 
     Nothing in the checkpoint is run: a reader of our own takes numbers and plain containers, and refuses all else.
     """
-    check_output(out, "--out", MODEL, file)
+    check_output(out, "out", MODEL, file)
     from rindices.interop.imported import import_command
 
     done = import_command(file, out, features=features, covariates=covariates, entry=entry)
@@ -132,13 +132,10 @@ def import_official(
 @guarded
 def describe(model: Model) -> None:
     """Say what a model is and what it expects."""
-    from rindices.cohort import Contract
     from rindices.model.file import read_header
 
     header = read_header(model)
-    contract = Contract.from_json(header["contract"])
-    parameters = header["parameters"]
-    agreement = header["agreement"]["pattern_agreement"]
+    contract, parameters, agreement = header.contract, header.parameters, header.agreement.pattern_agreement
     spans = [
         f"{spec.name} ({', '.join(spec.categories)})"
         if spec.categories
@@ -147,18 +144,18 @@ def describe(model: Model) -> None:
     ]
     lines = {
         "Model": model,
-        "Made by": f"rindices {header['package_version']}",
-        "Patterns": parameters["n_patterns"],
-        "Preset": f"{parameters['preset']['name']}, seed {_known(header['seed'])}, step {header['step']:,}",
-        "Repetitions": f"{len(header['members'])} used, {len(header['left_out'])} left out",
+        "Made by": f"rindices {header.package_version}",
+        "Patterns": parameters.n_patterns,
+        "Preset": f"{parameters.preset.name}, seed {_known(header.seed)}, step {header.step:,}",
+        "Repetitions": f"{len(header.members)} used, {len(header.left_out)} left out",
         "Agreement": "unknown (one repetition)" if agreement is None else f"{agreement:.3f} (0.5 is chance)",
-        "Reliable": {True: "yes", False: "no", None: "not judged"}[(header.get("reliability") or [None])[0]],
+        "Reliable": {True: "yes", False: "no", None: "not judged"}[header.reliability[0]],
         "Controls": ", ".join(contract.control_labels) or "y = 0",
         "Patients": ", ".join(contract.patient_labels) or "y = 1",
         "Id column": contract.id_column,
         "Visits": contract.visit_column or "one a person",
         "Covariates": "; ".join(spans) or "none",
-        "Correction": _correction(parameters.get("correction")) or ("lines" if spans else "none"),
+        "Correction": _correction(parameters.correction) or ("lines" if spans else "none"),
         "Unit": contract.unit or "not stated",
         "Regions": f"{len(contract.features)}, with their range in training"
         f"{' (unknown)' if None in contract.feature_minimum else ''}:",
@@ -170,15 +167,14 @@ def describe(model: Model) -> None:
         console.print(f"  {region}" if low is None or high is None else f"  {region:<32} {low:>10.4g} to {high:<10.4g}")
 
 
-def _correction(correction: dict[str, Any] | None) -> str:
+def _correction(correction: Correction | None) -> str:
     """Say in words how covariates are corrected, where it is by more than lines."""
-    given = correction or {}
-    smooth, pairs = given.get("smooth") or [], given.get("interactions") or []
+    given = correction or Correction()
     words = {
-        "curve of": ", ".join(smooth),
-        "interaction of": ", ".join(" and ".join(pair) for pair in pairs),
-        "regions divided by": given.get("proportion"),
-        "shifts and scales removed by": given.get("site"),
+        "curve of": ", ".join(given.smooth),
+        "interaction of": ", ".join(" and ".join(pair) for pair in given.interactions),
+        "regions divided by": given.proportion,
+        "shifts and scales removed by": given.site,
     }
     return "; ".join(f"{what} {names}" for what, names in words.items() if names)
 

@@ -57,8 +57,8 @@ def report(
     """
     from rindices.run.reporting import report_again
 
-    check_folder(figures, "--figures")
-    check_output(out, "--out", PAGE, own=folder / "report.html")
+    check_folder(figures, "figures")
+    check_output(out, "out", PAGE, own=folder / "report.html")
     if (atlas is None) != (atlas_table is None):
         raise InputError("--atlas needs --atlas-table, and the other way round.\nGive both.")
     done = report_again(

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.absent import Absent, absences
-from rindices.cohort.cells import Roster
-from rindices.cohort.covariates import MIN_SITE_CONTROLS
-from rindices.cohort.gaps import Trouble, gaps, impossible, refuse
-from rindices.cohort.plausible import impossible_covariate, impossible_regions, possible_scores
-from rindices.cohort.quality import find_outliers
-from rindices.errors import InputError, counted, listed, shown
+from rindices.cohort.groups import MIN_PEOPLE
+from rindices.errors import InputError, counted, listed, setting, shown
+from rindices.schema.fields import MIN_SITE_CONTROLS, Observed, Roster
 
-__all__ = ["Record", "leave_out_gaps", "leave_out_outliers", "leave_out_small_sites", "refuse_own_sites"]
+__all__ = ["Record", "find_outliers", "leave_out_outliers", "leave_out_small_sites", "refuse_own_sites"]
 
 # The other reasons are "missing covariate" and "missing region".
 IMPOSSIBLE = "impossible value"
 OUTLIER = "outlier"
 SMALL_SITE = "site without enough controls"
 _PEOPLE_A_SITE = 3  # on average; with fewer, a column is something else than the site
+# Generous: of simulated people less than 1 in 1,000 is flagged, of 1,000 real scans nobody had looked at 2 in 100.
+_FAR_PERSON = 4.5  # robust sd of the logarithm of the distance
+_FAR_SIZE = 4.0  # robust sd of overall size: 40 % less in all regions is 4 to 6 of them
+_FAR_CELL = 10.0  # robust sd of one region: no person's brain lies there
+_SMALLEST_SPREAD = 0.05  # with many unrelated regions distances hardly differ; that makes nobody an outlier
+# A size of 0 counts as a tenth: small furrows that a person has not are no error.
+_LARGEST_RATIO = 10.0
 
 
 class Record:
@@ -33,7 +37,7 @@ class Record:
     >>> record = Record(3)
     >>> record.leave_out(np.array([True, False, False]), "outlier")
     >>> record.used.tolist(), record.warning()
-    ([False, True, True], ('1 of 3 rows is left out: outlier (1).',))
+    ([False, True, True], ['1 of 3 rows is left out: outlier (1).'])
     """
 
     def __init__(self, n_rows: int) -> None:
@@ -54,7 +58,7 @@ class Record:
         """Add what is unusual about a row."""
         self._flags.setdefault(position, []).append(text)
 
-    def note_cells(self, marked: NDArray[np.bool_], columns: Sequence[str], texts: Sequence[str]) -> None:
+    def _note_cells(self, marked: NDArray[np.bool_], columns: Sequence[str], texts: Sequence[str]) -> None:
         """Add which columns (of rows × columns) are concerned; a text for each marked cell, in reading order."""
         found: dict[int, list[str]] = {}
         for (row, column), text in zip(np.argwhere(marked).tolist(), texts, strict=True):
@@ -62,30 +66,25 @@ class Record:
         for row, cells in found.items():
             self.note(row, listed(cells, 5))
 
-    def leave_out_missing(self, bad: NDArray[np.bool_], columns: Sequence[str], kind: str) -> None:
-        """Leave out who has missing cells (of rows × columns)."""
-        if bad.any():
-            self.note_cells(bad, columns, ["is missing"] * int(bad.sum()))
-            self.leave_out(np.any(bad, axis=1), f"missing {kind}")
+    def leave_out_incomplete(self, found: Observed, regions: Sequence[str]) -> None:
+        """Leave out who has missing or impossible values in covariates or regions."""
+        parts = [("covariate", [name], seen) for name, seen in found.covariates.items()]
+        parts.append(("region", list(regions), found.regions))
+        for kind, columns, seen in parts:
+            self._note_cells(seen.missing, columns, ["is missing"] * int(seen.missing.sum()))
+            self.leave_out(seen.missing.any(axis=1), f"missing {kind}")
+        for _, columns, seen in parts:
+            values = seen.values[seen.impossible].tolist()
+            self._note_cells(seen.impossible, columns, [f"= {shown(float(value))} is impossible" for value in values])
+            self.leave_out(seen.impossible.any(axis=1), IMPOSSIBLE)
 
-    def leave_out_impossible(self, bad: NDArray[np.bool_], values: NDArray[np.float64], columns: Sequence[str]) -> None:
-        """Leave out who has impossible values (of rows × columns)."""
-        if bad.any():
-            self.note_cells(bad, columns, [f"= {shown(float(value))} is impossible" for value in values[bad]])
-            self.leave_out(np.any(bad, axis=1), IMPOSSIBLE)
-
-    def reasons(self) -> dict[str, int]:
-        """Return how many were left out for each reason."""
-        left_out = pd.Series(self.reason[~self.used], dtype=object)
-        return {str(reason): int(number) for reason, number in left_out.value_counts().items()}
-
-    def warning(self) -> tuple[str, ...]:
+    def warning(self) -> list[str]:
         """Return a sentence on who was left out."""
-        reasons = self.reasons()
-        if not reasons:
-            return ()
-        total, why = sum(reasons.values()), listed(f"{reason} ({number})" for reason, number in reasons.items())
-        return (f"{total} of {len(self.reason)} rows {'is' if total == 1 else 'are'} left out: {why}.",)
+        left_out = pd.Series(self.reason[~self.used], dtype=object).value_counts()
+        if not len(left_out):
+            return []
+        total, why = int(left_out.sum()), listed(f"{reason} ({number})" for reason, number in left_out.items())
+        return [f"{total} of {len(self.reason)} rows {'is' if total == 1 else 'are'} left out: {why}."]
 
     def table(self, columns: dict[str, Sequence[object]]) -> pd.DataFrame:
         """Return the record with `columns` before what it knows itself."""
@@ -94,90 +93,26 @@ class Record:
         return pd.DataFrame(columns | own)
 
 
-def leave_out_gaps(
-    record: Record,
-    features: pd.DataFrame,
-    covariates: pd.DataFrame,
-    roster: Roster,
-    *,
-    drop: bool,
-    proportion: str | None = None,
-    absent: Sequence[Absent] = (),
-) -> None:
-    """Leave out people with missing or impossible values, or refuse them.
-
-    Parameters
-    ----------
-    record
-        Who is used; it is changed.
-    features
-        People × regions.
-    covariates
-        Numbers as float64, categories as text, gaps as NaN.
-    roster
-        Who sits in which row.
-    drop
-        Whether to leave people out; otherwise their cells are refused.
-    proportion
-        The covariate that regions will be divided by.
-    absent
-        Who has gaps because a joined table does not know them.
-    """
-    names, regions = [str(name) for name in covariates.columns], [str(name) for name in features.columns]
-    block = features.to_numpy()
-    numbers = [name for name in names if covariates[name].dtype.kind == "f"]
-    values = covariates[numbers].to_numpy(dtype=np.float64)
-    odd = [
-        impossible_covariate(name, values[:, position]) | ((values[:, position] <= 0) & (name == proportion))
-        for position, name in enumerate(numbers)
-    ]
-    unknown, no_region = covariates.isna().to_numpy(dtype=bool), np.isnan(block)
-    wrong = (
-        (np.column_stack(odd) if odd else np.zeros((len(block), 0), dtype=bool), values, numbers),
-        (impossible_regions(block), block, regions),
-    )
-    if not drop:
-        troubles, bad = absences(absent, np.hstack([unknown, no_region]), [*names, *regions], roster)
-        troubles += gaps(bad[:, : len(names)], names, roster, kind="covariate")
-        troubles += gaps(bad[:, len(names) :], regions, roster, kind="region")
-        scores = possible_scores(block, regions, np.flatnonzero(bad[:, len(names) :].any(axis=0)).tolist())
-        troubles += _impossible(wrong, roster, proportion)
-        refuse(troubles, n_regions=len(regions), can_drop=True, scores=scores)
-    record.leave_out_missing(unknown, names, "covariate")
-    record.leave_out_missing(no_region, regions, "region")
-    for part in wrong:
-        record.leave_out_impossible(*part)
-
-
-def _impossible(
-    parts: Sequence[tuple[NDArray[np.bool_], NDArray[np.float64], list[str]]], roster: Roster, proportion: str | None
-) -> list[Trouble]:
-    """Return the trouble with impossible covariates and regions; the columns of the latter can be done without."""
-    bad, values = (np.column_stack([part[place] for part in parts]) for place in (0, 1))
-    covariates, regions = parts[0][2], parts[1][2]
-    return [
-        trouble._replace(columns=tuple(name for name in trouble.columns if name not in covariates))
-        for trouble in impossible(bad, values, [*covariates, *regions], roster, proportion=proportion)
-    ]
-
-
 def leave_out_outliers(
     record: Record, features: pd.DataFrame, group: pd.Series, roster: Roster, *, drop: bool
-) -> tuple[str, ...]:
+) -> list[str]:
     """Give everybody used a distance, note the outliers, and leave them out if asked; return warnings."""
-    block, regions = features.to_numpy(), [str(name) for name in features.columns]
     positions = np.flatnonzero(record.used)
-    everybody = len(positions) == len(block)
-    outliers = find_outliers(block if everybody else block[positions], regions, group.to_numpy(dtype=object)[positions])
-    record.distance[positions] = outliers.distance
-    for position, text in outliers.notes.items():
+    block, regions = features.to_numpy()[positions], [str(name) for name in features.columns]
+    distance, notes = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
+    record.distance[positions] = distance
+    for position, text in notes.items():
         record.note(int(positions[position]), text)
-    if not drop:
-        return outliers.warning(roster.rows[positions])
-    marked = np.zeros(len(block), dtype=bool)
-    marked[positions] = outliers.marked()
-    record.leave_out(marked, OUTLIER)
-    return ()
+    who = positions[list(notes)]
+    if drop:
+        record.leave_out(np.isin(np.arange(len(features)), who), OUTLIER)
+    if drop or not notes:
+        return []
+    people = counted(len(notes), "person lies", "people lie")
+    return [  # warnings are kept, so nobody's values are in them
+        f"{people} far from everybody else, which may be errors: row {listed(roster.rows[who], 10)}. What is unusual "
+        f"is in the column flags of people.csv. Look at them, or leave them out with {setting('drop_outliers', True)}."
+    ]
 
 
 def refuse_own_sites(sites: pd.Series) -> None:
@@ -188,8 +123,8 @@ def refuse_own_sites(sites: pd.Series) -> None:
             f"Column {str(sites.name)!r} cannot be the site: it has {n_sites} different values for "
             f"{counted(len(sites), 'person', 'people')}, so that many would have a site of their own "
             f"(such as {listed(sites.dropna().unique()[:3])}).\n"
-            "Name the column of the site with --site; if it is the right one, leave out people of small sites with "
-            "--small-sites drop."
+            f"Name the column of the site with {setting('site')}; if it is the right one, leave out people of small "
+            f"sites with {setting('small_sites', 'drop')}."
         )
 
 
@@ -209,5 +144,96 @@ def leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[np
     raise InputError(
         f"Every site needs at least {MIN_SITE_CONTROLS} controls for its shift to be told from disease, but "
         f"{counted(len(small), 'site has', 'sites have')} fewer (column {str(sites.name)!r}): {which}.\n"
-        "Leave these people out with --small-sites drop, merge sites that share a scanner, or do without --site."
+        f"Leave these people out with {setting('small_sites', 'drop')}, merge sites that share a scanner, or do "
+        f"without {setting('site')}."
     )
+
+
+def find_outliers(
+    block: NDArray[np.float64], regions: Sequence[str], group: NDArray[np.object_]
+) -> tuple[NDArray[np.float64], dict[int, str]]:
+    """Find people who are far from the controls, and far from their own group as well.
+
+    Patients differ from controls by their disease, and the more severe the more: they are outliers only if they are
+    unusual among patients too. Distances use the regions as they are: covariates are not removed.
+
+    Parameters
+    ----------
+    block
+        People × regions, without gaps.
+    regions
+        Names of the regions.
+    group
+        ``control``, ``patient`` or ``other``; at least some are controls.
+
+    Returns
+    -------
+    distance
+        Root mean square over regions of the deviation from the controls' median, in robust sd of controls.
+    notes
+        What is unusual about each outlier, by position.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> volumes = rng.normal(5, 0.5, (60, 20))
+    >>> volumes[7] *= 0.6
+    >>> list(find_outliers(volumes, list("abcdefghijklmnopqrst"), np.array(["control"] * 60))[1])
+    [7]
+    """
+    controls = group == "control"
+    centre, spread = _centre_and_spread(block[controls])
+    sizes = (block[controls] > 0).all(axis=0)
+    ratio = np.clip(block[:, sizes] / centre[sizes], 1 / _LARGEST_RATIO, _LARGEST_RATIO)
+    deviation = np.abs(block - centre) / spread
+    # Half of a size is as far away as twice the size: otherwise a size much too small would look like little.
+    deviation[:, sizes] /= np.minimum(ratio, 1.0)
+    distance = np.sqrt(np.mean(deviation**2, axis=1))
+    notes: defaultdict[int, list[str]] = defaultdict(list)
+    logarithm = np.log(np.maximum(distance, 1e-9))
+    _, limit = _usual_range(logarithm, group, _FAR_PERSON, _SMALLEST_SPREAD)
+    for position in np.flatnonzero(logarithm > limit).tolist():
+        most = int(np.argmax(deviation[position]))
+        notes[position].append(
+            f"distance {distance[position]:.2f}, usual is below {np.exp(limit[position]):.2f}, "
+            f"most in {regions[most]} = {shown(float(block[position, most]))}"
+        )
+    if sizes.mean() > 0.5:  # all regions together too small or too large
+        size = np.log(ratio).mean(axis=1)
+        low, high = _usual_range(size, group, _FAR_SIZE, 0.0)
+        for position in np.flatnonzero((size < low) | (size > high)).tolist():
+            percent = 100 * np.expm1(size[position])
+            larger = "larger" if percent > 0 else "smaller"
+            notes[position].append(f"regions {abs(percent):.0f} % {larger} than usual throughout")
+    centre, spread = _centre_and_spread(block)
+    far = np.abs(block - centre) > _FAR_CELL * spread
+    for position in np.flatnonzero(far.any(axis=1)).tolist():
+        cells = [
+            f"{regions[place]} = {shown(float(block[position, place]))}" for place in np.flatnonzero(far[position])
+        ]
+        notes[position].append(f"{listed(cells, 3)} beyond {_FAR_CELL:.0f} robust sd")
+    return distance, {position: "; ".join(notes[position]) for position in sorted(notes)}
+
+
+def _usual_range(
+    values: NDArray[np.float64], group: NDArray[np.object_], width: float, smallest: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the limits beyond which each person is unusual among controls and in their own group, if it is large."""
+    low, high = np.full(len(values), np.inf), np.full(len(values), -np.inf)
+    for name in ("control", "patient", "other"):
+        members = group == name
+        if members.sum() >= MIN_PEOPLE or name == "control":
+            centre, spread = _centre_and_spread(values[members][:, None], smallest)
+            who = slice(None) if name == "control" else members
+            low[who] = np.minimum(low[who], centre - width * spread)
+            high[who] = np.maximum(high[who], centre + width * spread)
+    return low, high
+
+
+def _centre_and_spread(
+    values: NDArray[np.float64], smallest: float = 0.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return median and robust sd of each column; where that is 0, infinity."""
+    centre = np.median(values, axis=0)
+    spread = np.maximum(1.4826 * np.median(np.abs(values - centre), axis=0), smallest)
+    return centre, np.where(spread > 0, spread, np.inf)

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.errors import InputError, listed, shown
+from rindices.errors import InputError, counted, listed, setting, shown
 
-__all__ = ["group_separation", "refuse_apart", "warn_of_background", "warn_of_repetition", "warn_of_separation"]
+__all__ = ["background_warnings", "check_covariates", "group_separation", "refuse_apart"]
 
 SEPARATING_AUC = 0.95
 SEPARATING_ACCURACY = 0.95
@@ -32,48 +32,78 @@ def refuse_apart(name: str, controls: NDArray, patients: NDArray) -> None:
         )
 
 
-def warn_of_separation(name: str, controls: NDArray, patients: NDArray) -> list[str]:
-    """Return a sentence on a variable that tells the groups apart, by itself and completely or nearly so.
-
-    Examples
-    --------
-    >>> warn_of_separation("age", np.arange(20.0, 50.0), np.arange(60.0, 90.0))[0]
-    'age tells controls and patients apart completely: disease cannot be told from age. They should overlap in it.'
-    """
+def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> list[str]:
+    """Return a sentence on a variable that tells the groups apart, by itself and completely or nearly so."""
     if not group_separation(controls, patients):
         return []
     if controls.dtype.kind == "f":
         completely = controls.max() < patients.min() or patients.max() < controls.min()
     else:
         completely = not {*controls} & {*patients}
-    told = (
-        f"completely: disease cannot be told from {name}."
-        if completely
-        else f"nearly by itself: what is found may be {name} rather than disease."
-    )
+    nearly = f"nearly by itself: what is found may be {name} rather than disease."
+    told = f"completely: disease cannot be told from {name}." if completely else nearly
     return [f"{name} tells controls and patients apart {told} They should overlap in it."]
 
 
-def warn_of_background(background: pd.DataFrame, group: pd.Series) -> tuple[str, ...]:
+def check_covariates(
+    covariates: pd.DataFrame, group: pd.Series, *, site: str | None = None, proportion: str | None = None
+) -> list[str]:
+    """Refuse covariates whose effect the controls cannot show; return warnings about the doubtful ones.
+
+    Regions are divided by ``proportion``: that extrapolates nothing.
+    """
+    is_control, is_patient = (group == "control").to_numpy(), (group == "patient").to_numpy()
+    warnings: list[str] = []
+    for name in map(str, covariates.columns):
+        values = covariates[name].to_numpy()
+        refuse_apart(name, values[is_control], values[is_patient])
+        if pd.unique(values[is_control]).size == 1:
+            without = setting("site") if name == site else name
+            raise InputError(
+                f"The effect of {name!r} cannot be learned: it has the same value ({shown(values[is_control][0])}) in "
+                f"all controls.\nDo without {without}, or add controls who differ in it."
+            )
+        if values.dtype.kind != "f":
+            _refuse_new_levels(covariates[name], is_control)
+        elif name != proportion:
+            low, high = float(values[is_control].min()), float(values[is_control].max())
+            outside = int(((values < low) | (values > high))[is_patient].sum())
+            if outside:
+                warnings.append(
+                    f"{outside} of {counted(int(is_patient.sum()), 'patient')} {'has' if outside == 1 else 'have'} "
+                    f"{name} outside the controls' range: its effect is extrapolated there."
+                )
+        warnings += _separation_warnings(name, values[is_control], values[is_patient])
+    return warnings + _repetition_warnings(covariates[is_control])
+
+
+def _refuse_new_levels(column: pd.Series, is_control: NDArray[np.bool_]) -> None:
+    name, known = str(column.name), set(column[is_control])
+    strangers = column[~column.isin(known).to_numpy()]
+    new = strangers.value_counts()
+    if len(new):
+        levels = listed(f"{level} ({counted(int(number), 'person', 'people')})" for level, number in new.items())
+        raise InputError(
+            f"Column {name!r} has {counted(len(new), 'category', 'categories')} without a single control: {levels}; "
+            f"the first is participant {strangers.index[0]}.\n"
+            f"Their effect cannot be learned. Categories among the controls: {listed(sorted(known), 10)}.\n"
+            f"Remove these people, add controls of the same category, or do without {name}."
+        )
+
+
+def background_warnings(background: pd.DataFrame, group: pd.Series) -> list[str]:
     """Return sentences on columns such as site and age that are no covariates and tell the groups apart."""
     warnings: list[str] = []
     for name in background.columns:
         known = background[name].notna().to_numpy()
         values = [background[name][known & (group == which).to_numpy()] for which in ("control", "patient")]
         if all(len(part) for part in values):
-            warnings += warn_of_separation(str(name), *(part.to_numpy() for part in values))
-    return tuple(warnings)
+            warnings += _separation_warnings(str(name), *(part.to_numpy() for part in values))
+    return warnings
 
 
-def warn_of_repetition(controls: pd.DataFrame) -> list[str]:
-    """Return sentences on covariates of controls whose effects cannot be told apart.
-
-    Examples
-    --------
-    >>> age = np.array([61.0, 70.0, 75.0])
-    >>> warn_of_repetition(pd.DataFrame({"age": age, "months": 12 * age}))[0].partition(":")[0]
-    'months adds nothing to age among the controls'
-    """
+def _repetition_warnings(controls: pd.DataFrame) -> list[str]:
+    """Return sentences on covariates of controls whose effects cannot be told apart."""
     warnings: list[str] = []
     design = np.ones((len(controls), 1))
     for position, name in enumerate(controls.columns):

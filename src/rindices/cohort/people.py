@@ -1,16 +1,17 @@
-"""A checked cohort of controls, patients and others."""
+"""Checked people: a cohort of controls, patients and others, and new people for a model."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.errors import counted, listed
+from rindices.errors import counted, listed, worded
+from rindices.settings import TableSettings
 
-__all__ = ["Cohort"]
+__all__ = ["Cohort", "People"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,8 +45,8 @@ class Cohort:
         diagnosis, group, site, used, reason, distance from the controls, flags.
     ignored_columns
         Columns of the table without a role.
-    warnings
-        Sentences for the user.
+    messages
+        Sentences for the user, in which settings are mentioned by `rindices.errors.setting`; `warnings` words them.
     source, sha256
         Name of the file and its SHA-256 (empty for a table in memory).
     site
@@ -54,6 +55,10 @@ class Cohort:
         Unit of the regions, where a data dictionary tells.
     background
         Covariates, and columns such as age, sex and site that are not covariates: what the groups should not differ in.
+    doi
+        Identifier of the BIDS dataset that it came from, if it tells one.
+    settings
+        Which columns are what: as asked for, with the names of all covariates, scores and regions.
 
     Examples
     --------
@@ -78,12 +83,19 @@ class Cohort:
     years: pd.Series | None = None
     people: pd.DataFrame = field(default_factory=pd.DataFrame)
     ignored_columns: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     source: str = "table"
     sha256: str = ""
     site: pd.Series | None = None
     unit: str | None = None
     background: pd.DataFrame = field(default_factory=pd.DataFrame)
+    doi: str | None = None
+    settings: TableSettings = field(default_factory=TableSettings)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences for the user, worded for Python."""
+        return tuple(worded(message) for message in self.messages)
 
     @property
     def n_controls(self) -> int:
@@ -110,6 +122,12 @@ class Cohort:
         """True for the first visits of controls and patients."""
         return (self.group != "other").to_numpy(dtype=bool) & self.first_visit
 
+    def take(self, rows: NDArray[np.bool_]) -> Cohort:
+        """Return some of the people; `people` still tells of all."""
+        parts = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "people"}
+        tables = {name: part for name, part in parts.items() if isinstance(part, pd.DataFrame | pd.Series | np.ndarray)}
+        return replace(self, **{name: part[rows] for name, part in tables.items()})
+
     def _number(self, group: str) -> int:
         return int((self.group == group)[self.first_visit].sum())
 
@@ -119,3 +137,44 @@ class Cohort:
         groups += f", {counted(self.n_later, 'later visit')}" if self.n_later else ""
         names = listed(self.covariates.columns) or "none"
         return f"Cohort({groups}; {counted(self.features.shape[1], 'region')}; covariates: {names})"
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """New people, checked: all tables and series have the participants' ids as index, which repeat with visits.
+
+    Attributes
+    ----------
+    features
+        People × regions in the model's order, float64.
+    covariates
+        Numbers as float64, categories as text.
+    diagnosis
+        Labels, ``n/a`` where missing.
+    group
+        ``control`` or ``patient`` by the training table's labels, otherwise ``other``; see `groups.groups_of`.
+    flags
+        ``""``, or what lies outside the training range, or that the site is unknown.
+    clinical
+        Clinical scores: numbers as float64, categories as text, gaps as NaN.
+    visit
+        The visit as in the table; None without visits.
+    years, first_visit
+        Time since the person's first visit where it can be told, and whether this is it; None without visits.
+    left_out
+        Who is not among them, and why: the rows of a `rindices.cohort.exclusions.Record` that are not used.
+    notes
+        Sentences for the user on who is left out, or was not found in joined tables. They name nobody.
+    """
+
+    features: pd.DataFrame
+    covariates: pd.DataFrame
+    diagnosis: pd.Series
+    group: pd.Series
+    flags: pd.Series
+    clinical: pd.DataFrame
+    visit: pd.Series | None = None
+    years: pd.Series | None = None
+    first_visit: NDArray[np.bool_] | None = None
+    left_out: pd.DataFrame = field(default_factory=pd.DataFrame)
+    notes: tuple[str, ...] = ()

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.cells import Roster, has_numbers, text_of
 from rindices.errors import InputError, counted
+from rindices.schema.cells import has_numbers, numbers_of, text_of
+from rindices.schema.fields import Roster
 
 __all__ = ["Timeline", "first_visits", "read_timeline", "years_since_first"]
 
@@ -43,6 +44,10 @@ class Timeline:
     rank: NDArray[np.float64]
     years: NDArray[np.float64] | None
     exact: bool
+
+    def take(self, rows: NDArray[np.bool_]) -> Timeline:
+        """Return some of the visits."""
+        return Timeline(self.rank[rows], None if self.years is None else self.years[rows], self.exact)
 
 
 def read_timeline(column: pd.Series, roster: Roster) -> Timeline:
@@ -123,8 +128,8 @@ def first_visits(ids: pd.Index, rank: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def years_since_first(
-    ids: pd.Index, timeline: Timeline, age: NDArray[np.float64] | None, column: str
-) -> tuple[NDArray[np.float64] | None, tuple[str, ...]]:
+    ids: pd.Index, timeline: Timeline, table: pd.DataFrame, column: str
+) -> tuple[pd.Series | None, tuple[str, ...]]:
     """Return the years since each person's first visit, NaN where unknown, and warnings.
 
     Dates and columns of times come first; then an age that grows from visit to visit; then names such as ``m06``.
@@ -132,20 +137,22 @@ def years_since_first(
     Examples
     --------
     >>> line = Timeline(np.array([1.0, 2.0]), None, exact=False)
-    >>> years_since_first(pd.Index(["a", "a"]), line, np.array([61.0, 62.5]), "visit")[0].tolist()
+    >>> years_since_first(pd.Index(["a", "a"]), line, pd.DataFrame({"age": [61.0, 62.5]}), "visit")[0].tolist()
     [0.0, 1.5]
     """
     several = ids.duplicated(keep=False)
     if not several.any():
-        return np.zeros(len(ids)), ()
+        return pd.Series(0.0, ids, name="years"), ()
     if timeline.exact and timeline.years is not None:
         return _since_first(ids, timeline.rank, timeline.years), ()
-    if age is not None:
+    ages = [numbers_of(table[name]) for name in table if str(name).casefold() == "age"]
+    if ages and np.isfinite(ages[0]).any():
+        age = ages[0]
         grows = _growing(ids, timeline.rank, age)
         # Only people with several visits can tell.
         if np.mean(grows[several & first_visits(ids, timeline.rank)]) >= _ENOUGH_GROW:
             years = _since_first(ids, timeline.rank, age)
-            years[~grows] = np.nan
+            years = years.where(grows)
             standing = ids[~grows].nunique()
             warning = (
                 f"In {counted(standing, 'person', 'people')} age does not grow from visit to visit, or is missing: "
@@ -160,10 +167,10 @@ def years_since_first(
     )
 
 
-def _since_first(ids: pd.Index, rank: NDArray[np.float64], time: NDArray[np.float64]) -> NDArray[np.float64]:
+def _since_first(ids: pd.Index, rank: NDArray[np.float64], time: NDArray[np.float64]) -> pd.Series:
     first = first_visits(ids, rank)
     beginning = pd.Series(time[first], index=ids[first])
-    return time - beginning.reindex(ids).to_numpy()
+    return pd.Series(time - beginning.reindex(ids).to_numpy(), ids, name="years")
 
 
 def _growing(ids: pd.Index, rank: NDArray[np.float64], age: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -11,13 +11,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
-from rindices.analysis.columns import design, in_group, same_people
+from rindices.analysis.coding import design, in_group, same_people
+from rindices.analysis.effects import FEWEST_PEOPLE, HIGH, LOW, subgroups_of
 from rindices.analysis.statistics import false_discovery
-from rindices.analysis.subgroups import FEWEST_PEOPLE, HIGH, LOW, subgroups_of
-from rindices.errors import InputError
+from rindices.errors import InputError, setting
+from rindices.imaging.images import MapFile, Space, common_space, open_map
 from rindices.imaging.least_squares import Model, make_model, t_values
-from rindices.imaging.maps import MapTable, as_text, map_table, rows_of
-from rindices.imaging.space import MapFile, Space, common_space, open_map
+from rindices.imaging.map_table import MapTable, as_text, map_table, rows_of
 
 THRESHOLD = 0.05  # of the false discovery rate
 REGRESSION = "regression"
@@ -129,7 +129,7 @@ def compare_maps(
     covariates
         Numbers and categories, with the same rows; people who lack one are left out.
     mask
-        An image of two values; the standard (MNI) brain where none is given.
+        An image of two values, or of ones everywhere; the standard (MNI) brain where none is given.
     low, high
         Limits of the subgroups, as in `rindices.analysis.subgroup_sizes`.
     regressions
@@ -245,7 +245,7 @@ def _checked_values(file: MapFile, space: Space) -> np.ndarray:
     if known.mean() < 1 - _MOST_GAPS:
         raise InputError(
             f"{file.name}: {file.path} has no number (NaN) at {100 - 100 * known.mean():.0f} % of the voxels inside "
-            "the mask.\nLeave its path empty, make it again, or give a smaller mask with --mask."
+            f"the mask.\nLeave its path empty, make it again, or give a smaller mask with {setting('mask')}."
         )
     if np.ptp(values[known]) == 0:
         raise InputError(

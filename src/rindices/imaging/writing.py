@@ -1,22 +1,20 @@
-"""Comparisons of maps as files: NIfTI images of t and q, and tables."""
+"""Comparisons of maps and painted patterns as files: NIfTI images and tables; clusters of voxels that differ."""
 
 from __future__ import annotations
 
 import gzip
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import ndimage
 
+from rindices.errors import InputError, setting
 from rindices.files import atomic_file, write_csv
-from rindices.imaging.clusters import cluster_table
-from rindices.imaging.images import library
-from rindices.imaging.space import Space
-from rindices.imaging.voxelwise import REGRESSION, THRESHOLD, Comparison
-
-_COMPARISONS, _CLUSTERS = "comparisons.csv", "clusters.csv"
-_OURS = "pattern-*_[tq].nii.gz"
+from rindices.imaging.images import Space, library
+from rindices.imaging.voxelwise import REGRESSION, THRESHOLD, Comparison, Result
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
@@ -73,9 +71,9 @@ def write_comparisons(folder: str | Path, comparisons: Sequence[Comparison]) -> 
             path = folder / _name(comparison, kind)
             _write_image(path, values, outside, found.space, _told(comparison, kind), found.freedom)
             written.append(path)
-    for path in set(folder.glob(_OURS)) - set(written):
+    for path in set(folder.glob("pattern-*_[tq].nii.gz")) - set(written):
         path.unlink()
-    tables = {_COMPARISONS: comparison_table(comparisons), _CLUSTERS: cluster_table(comparisons)}
+    tables = {"comparisons.csv": comparison_table(comparisons), "clusters.csv": cluster_table(comparisons)}
     for name, table in tables.items():
         write_csv(table, folder / name, index=False)
     return [*(folder / name for name in tables), *written]
@@ -102,5 +100,104 @@ def _write_image(path: Path, values: np.ndarray, outside: float, space: Space, t
     image.header["descrip"] = told.encode("ascii")
     if told.startswith("t:"):
         image.header.set_intent("t test", (freedom,))
+    _save(image, path)
+
+
+def _save(image: Any, path: Path) -> None:
     with atomic_file(path) as beside:
         beside.write_bytes(gzip.compress(image.to_bytes(), compresslevel=6, mtime=0))
+
+
+_COLUMNS = ["pattern", "level", "cluster", "x", "y", "z", "peak_t", "peak_q", "n_voxels", "size_mm3"]
+
+
+def cluster_table(comparisons: Sequence[Comparison], *, threshold: float = THRESHOLD) -> pd.DataFrame:
+    """List the clusters of voxels with q below a threshold, the largest first.
+
+    Voxels of a cluster touch with their faces, and t has the same sign in all of them.
+
+    Parameters
+    ----------
+    comparisons
+        From `compare_maps`.
+    threshold
+        Of q.
+
+    Returns
+    -------
+    DataFrame
+        ``pattern``, ``level``, ``cluster`` (1 is the largest), ``x``, ``y`` and ``z`` of the peak in mm (MNI where the
+        maps are), ``peak_t``, ``peak_q``, ``n_voxels`` and ``size_mm3``.
+    """
+    rows = []
+    for comparison in comparisons:
+        if comparison.result is not None:
+            found = _clusters(comparison.result, threshold)
+            rows += [[comparison.pattern, comparison.level, n, *row] for n, row in enumerate(found, start=1)]
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def _clusters(result: Result, threshold: float) -> list[list[float]]:
+    space = result.space
+    t, q = space.volume(result.t, 0.0), space.volume(result.q, 1.0)
+    rows: list[list[float]] = []
+    for sign in (-1, 1):
+        labels, number = ndimage.label((q < threshold) & (sign * t > 0))
+        if not number:
+            continue
+        sizes = np.bincount(labels.ravel(), minlength=number + 1)[1:]
+        peaks = ndimage.maximum_position(sign * t, labels, range(1, number + 1))
+        for size, peak in zip(sizes, peaks, strict=True):
+            position = space.grid.affine[:3, :3] @ np.array(peak) + space.grid.affine[:3, 3]
+            rows.append([*position, t[peak], q[peak], int(size), size * space.grid.voxel_mm3])
+    return sorted(rows, key=lambda row: (-row[5], -abs(row[3])))
+
+
+def paint_patterns(patterns: pd.DataFrame, atlas: Path, names: pd.DataFrame, folder: Path) -> tuple[list[Path], str]:
+    """Write one image a pattern and severity: the atlas with each region's change, in sd of controls.
+
+    Parameters
+    ----------
+    patterns
+        Columns region, pattern and change_sd; severity where there are several, otherwise it is 1.
+    atlas
+        Image of whole numbers, one for each region.
+    names
+        Which number is which region: columns ``label`` and ``region``.
+    folder
+        Where ``pattern-1_severity-0.5.nii.gz`` and so on go; those of an earlier time are removed.
+
+    Returns
+    -------
+    tuple of (list of Path, str)
+        The images, and what had no partner, in words.
+
+    Raises
+    ------
+    InputError
+        If the image or the table cannot be used.
+    """
+    nibabel = library("nibabel")
+    from rindices.plots.brain import paint_labels
+
+    table = patterns if "severity" in patterns else patterns.assign(severity=1.0)
+    painted = {}
+    try:
+        image = nibabel.load(atlas)
+        for number, severity in sorted(set(zip(table["pattern"], table["severity"], strict=True))):
+            rows = table[(table["pattern"] == number) & (table["severity"] == severity)]
+            name = f"pattern-{number:g}_severity-{severity:g}.nii.gz"
+            painted[folder / name] = paint_labels(image, names, rows.set_index("region")["change_sd"])
+    except FileNotFoundError as error:
+        raise InputError(f"There is no image {atlas}.\nCheck the name and the folder.") from error
+    except (OSError, ValueError, nibabel.filebasedimages.ImageFileError) as error:
+        raise InputError(
+            f"{atlas} with its table of names cannot be painted: {error}.\n"
+            f"Give a label image (NIfTI) with {setting('atlas')}, and its table with columns label and region with "
+            f"{setting('atlas_table')}."
+        ) from error
+    for path, of in painted.items():
+        _save(of.image, path)
+    for path in set(folder.glob("pattern-*.nii.gz")) - set(painted):
+        path.unlink()
+    return list(painted), next(iter(painted.values())).note

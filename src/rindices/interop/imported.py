@@ -7,9 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rindices.cohort.columns import Names, wanted_names
-from rindices.cohort.contract import Contract
-from rindices.cohort.covariates import CovariateSpec
+from rindices.cohort import wanted_names
 from rindices.errors import InputError, counted, listed, shown
 from rindices.estimator import SurrealGAN
 from rindices.files import check_writable, refuse_same
@@ -17,7 +15,8 @@ from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT
 from rindices.interop.official import OfficialModel, read_checkpoint
 from rindices.judging.agreement import Agreement
 from rindices.model.inputs import check_roles
-from rindices.settings import official
+from rindices.schema.contract import Contract, CovariateSpec
+from rindices.settings import Names, official
 
 __all__ = ["Imported", "import_command", "import_official"]
 

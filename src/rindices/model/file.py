@@ -8,16 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 import rindices
 from rindices.errors import InputError
 from rindices.files import atomic_file
-from rindices.model.header import check_header
+from rindices.model.header import Header
+from rindices.schema.contract import first_problem
 
 if TYPE_CHECKING:
     from rindices.core.networks import Parameters
@@ -31,16 +33,13 @@ class ModelFileError(InputError):
     """A model file that cannot be used; the message says why and what to do."""
 
 
-def write_model(path: str | Path, header: dict[str, Any], models: Parameters, preprocessing: Preprocessing) -> Path:
+def write_model(path: str | Path, header: Header, models: Parameters, preprocessing: Preprocessing) -> Path:
     """Write a model beside `path`, then rename, so that no half-written file is ever seen there."""
-    from rindices.preprocessing.storage import arrays_of, describe
+    from rindices.preprocessing.storage import arrays_of
 
-    path = Path(path)
-    header = header | {"package_version": rindices.__version__, "preprocessing": describe(preprocessing)}
+    path, text = Path(path), header.to_text()
     flat = _flatten(models) | arrays_of(preprocessing)
     arrays = {name: np.ascontiguousarray(array) for name, array in flat.items()}
-    # NumPy's numbers may come in settings.
-    text = json.dumps(header, ensure_ascii=False, allow_nan=False, default=lambda number: number.item())
     metadata = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
     content = _ordered(save(arrays, metadata | {"sha256": _digest(text, arrays)}))
     with atomic_file(path) as beside:
@@ -56,14 +55,14 @@ def _ordered(content: bytes) -> bytes:
     return len(head).to_bytes(8, "little") + head + content[start:]
 
 
-def read_model(path: str | Path) -> tuple[dict[str, Any], Parameters, Preprocessing]:
+def read_model(path: str | Path) -> tuple[Header, Parameters, Preprocessing]:
     """Read and check a model file."""
     header, arrays = _read(Path(path))
     with complete(path):
         return header, *_unflatten(arrays, header)
 
 
-def read_header(path: str | Path) -> dict[str, Any]:
+def read_header(path: str | Path) -> Header:
     """Read and check a model file, but return only what it says about itself; this does not load JAX."""
     return _read(Path(path))[0]
 
@@ -74,11 +73,12 @@ def complete(path: str | Path) -> Iterator[None]:
     try:
         yield
     except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        reason = first_problem(error) if isinstance(error, ValidationError) else str(error)
         # A forged file may bring texts of any length.
-        raise ModelFileError(f"{path} is not a complete model: {error!s:.400}.\nFit the model again.") from error
+        raise ModelFileError(f"{path} is not a complete model: {reason:.400}.\nFit the model again.") from error
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
     if not path.is_file():
         inside = f", for example {path / 'model.safetensors'}" if (path / "model.safetensors").is_file() else ""
         raise ModelFileError(f"There is no model file {path}.\nGive the model.safetensors of a finished run{inside}.")
@@ -103,9 +103,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             "Copy it again from where it was made, or fit the model again."
         )
     with complete(path):
-        header = dict(json.loads(metadata["header"]))
-        check_header(header)
-    return header, arrays
+        return Header.from_text(metadata["header"]), arrays
 
 
 def _remedy(path: Path) -> str:
@@ -147,10 +145,10 @@ def _flatten(models: Parameters) -> dict[str, np.ndarray]:
     }
 
 
-def _unflatten(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> tuple[Parameters, Preprocessing]:
+def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> tuple[Parameters, Preprocessing]:
     # Here and not above, so that what a model says about itself can be read without loading JAX.
     from rindices.core import networks
-    from rindices.preprocessing.storage import describe_version_1, restore
+    from rindices.preprocessing.storage import restore
 
     n_models, n_patterns, _ = arrays["transformation.severity.weight"].shape
     sizes = networks.sizes(len(arrays["scaler.mean"]), n_patterns)
@@ -160,20 +158,21 @@ def _unflatten(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> tuple[P
         network: {layer: _read_layer(arrays, f"{network}.{layer}", n_models, of) for layer, of in layers.items()}
         for network, layers in networks.shapes(sizes)._asdict().items()
     }
-    described = describe_version_1(header) if "residualized" in header else header["preprocessing"]
-    preprocessing = restore(described, partial(_checked, arrays), sizes.regions)
+    preprocessing = restore(header.preprocessing, partial(_checked, arrays), sizes.regions)
     _check_agrees(header, n_models, n_patterns, preprocessing)
     return networks.Parameters(**read), preprocessing
 
 
-def _check_agrees(header: dict[str, Any], n_models: int, n_patterns: int, preprocessing: Preprocessing) -> None:
+def _check_agrees(header: Header, n_models: int, n_patterns: int, preprocessing: Preprocessing) -> None:
     """Refuse a header that speaks of another model than the arrays do."""
-    members, patterns = len(header["members"]), header["parameters"]["n_patterns"]
-    if (members, patterns) != (n_models, n_patterns):
-        raise ValueError(
-            f"{members} models of {patterns!r:.20} patterns are named, but {n_models} of {n_patterns} stored"
-        )
-    named = {spec["name"] for spec in header["contract"]["covariates"]}
+    told = len(header.members), header.parameters.n_patterns, len(header.contract.features)
+    stored = n_models, n_patterns, len(preprocessing.scaler.mean)
+    if told != stored:
+        raise ValueError(f"models, patterns and regions are {told} in the header, but {stored} in the arrays")
+    rows = header.correlation or ((0,) * n_patterns,) * n_patterns
+    if [len(row) for row in rows] != [n_patterns] * n_patterns:
+        raise ValueError(f"the correlation should be one of {n_patterns} patterns")
+    named = {spec.name for spec in header.contract.covariates}
     if missing := [name for name in preprocessing.covariates if name not in named]:
         raise ValueError(f"the correction needs {missing[0]!r:.80}, which is none of the covariates")
 

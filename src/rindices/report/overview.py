@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from rindices.plots.hemispheres import pair_sides
+from rindices.plots.region_names import pair_sides
 from rindices.record import Run
 from rindices.report.elements import interval, listed, number, p_words
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,11 @@ import numpy as np
 import pandas as pd
 
 from rindices import record
-from rindices.cohort import Contract, People
+from rindices.cohort import People, read_people
 from rindices.errors import Value, in_python, worded
 from rindices.files import private_folder, write_csv, write_csv_parts
+from rindices.interop.muse import is_muse72, with_muse72
 from rindices.model.file import read_header
-from rindices.run.shim import read_people
 from rindices.settings import ApplySettings, Correction, OutputSettings
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def apply_table(
     *,
     report: Path | None = None,
     output: OutputSettings,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[float], None] | None = None,
     wording: Callable[[str, Value], str] = in_python,
 ) -> Applied:
     """Score the people of a table, some at a time, and write their R-indices.
@@ -83,15 +84,18 @@ def apply_table(
     output
         How the report is written.
     progress
-        Called with the number of rows that are done, and of all.
+        Called with the share of the table that is done.
     wording
         How the report mentions settings.
     """
-    contract = Contract.from_json(read_header(model)["contract"])
-    batches = read_people(path, contract, settings, prepare=_sums(contract, settings), progress=progress)
+    contract, sums = read_header(model).contract, None
+    if is_muse72(contract.features):  # of single regions, where the table has those
+        sums = partial(with_muse72, exclude=settings.exclude)
+        settings = replace(settings, exclude=())
+    batches = read_people(path, contract, settings, prepare=sums, progress=progress)
     first = next(batches)  # the table is looked at before the engine is loaded
     from rindices.estimator import load_model
-    from rindices.run.scores import r_indices_of, results_of
+    from rindices.run.findings import r_indices_of, results_of
 
     fitted, done, left_out = load_model(model), Applied(len(contract.features)), []
     people: Iterator[People] = chain([first], batches)
@@ -128,13 +132,6 @@ def apply_table(
         )
         _write_report(fitted, results[0], report, output, about)
     return done
-
-
-def _sums(contract: Contract, settings: ApplySettings) -> Callable[[pd.DataFrame], pd.DataFrame] | None:
-    """Return how volumes of single MUSE regions are summed, where the model wants the sums."""
-    from rindices.interop.muse import is_muse72, with_muse72
-
-    return (lambda frame: with_muse72(frame, settings.exclude)) if is_muse72(contract.features) else None
 
 
 def _together(batches: list[People]) -> People:

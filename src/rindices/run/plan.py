@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import platform
 from dataclasses import asdict, fields, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import rindices
 from rindices import record
+from rindices.cohort import Cohort, read_cohort
 from rindices.errors import InputError, listed, setting, shown
 from rindices.files import check_folder
-from rindices.run.shim import _Cohort, read_cohort
-from rindices.settings import LATENTS, PRESETS, Correction, Names, OutputSettings, SearchSettings, TableSettings
-
-if TYPE_CHECKING:
-    pass
+from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
+from rindices.settings import LATENTS, PRESETS, Names, OutputSettings, SearchSettings, TableSettings
 
 __all__ = ["PlannedRun", "planned", "planned_again", "versions"]
 
@@ -45,22 +44,11 @@ class PlannedRun(NamedTuple):
     """
 
     out: Path
-    cohort: _Cohort
+    cohort: Cohort
     table: record.RunTable
     search: SearchSettings
     output: OutputSettings
     models_per_chunk: int | None = None
-
-    @property
-    def correction(self) -> Correction | None:
-        """How covariates and sites are to be corrected; nothing where it is by lines alone."""
-        correction = Correction(
-            smooth=_parted(self.table.smooth),
-            interactions=tuple(_pair(text) for text in _parted(self.table.interactions)),
-            proportion=self.table.proportion,
-            site=self.table.site,
-        )
-        return None if correction == Correction() else correction
 
     def settings(self, command: str = "") -> record.RunSettings:
         """Return all that is needed to run the same again, with the versions and the device that bits depend on."""
@@ -119,7 +107,7 @@ def planned(
         )
     # Where regions were summed, the columns that were not are said; else the regions say it all.
     regions: tuple[Names, Names] = tuple(map(str, cohort.features.columns)), ()
-    features, exclude = (table.features, table.exclude) if _is_muse72(table) else regions
+    features, exclude = (table.features, table.exclude) if table.features == MUSE72 else regions
     said = asdict(cohort.settings) | {"features": features, "exclude": exclude}
     said |= {"covariates": tuple(map(str, cohort.covariates.columns)), "unit": cohort.settings.unit or cohort.unit}
     described = record.RunTable(**said, path=str(path), sha256=cohort.sha256)
@@ -171,7 +159,7 @@ def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...
                 f"{path} lies in {out}, where the results go and could replace it.\n"
                 f"Choose another folder with {setting('out')}."
             )
-    check_folder(figures, setting("figures"))
+    check_folder(figures, "figures")
     own = (out / record.FIGURES).resolve()
     if figures is not None and out.resolve() in figures.resolve().parents and figures.resolve() != own:
         raise InputError(
@@ -180,28 +168,15 @@ def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...
         )
 
 
-def _is_muse72(table: TableSettings) -> bool:
-    from rindices.interop.muse import MUSE72
-
-    return table.features == MUSE72
-
-
-def _read(path: str | Path, table: TableSettings) -> _Cohort:
+def _read(path: str | Path, table: TableSettings) -> Cohort:
     """Read the cohort; volumes of single MUSE regions are summed where that is asked for."""
-    from rindices.interop.muse import MUSE72_NAMES, UNIT, with_muse72
-
-    if not _is_muse72(table):
+    if table.features != MUSE72:
         return read_cohort(path, table)
     sums = replace(table, features=MUSE72_NAMES, exclude=(), unit=table.unit or UNIT)
-    return read_cohort(path, sums, prepare=lambda frame: with_muse72(frame, table.exclude))
+    return read_cohort(path, sums, prepare=partial(with_muse72, exclude=table.exclude))
 
 
 def _parted(names: Names) -> tuple[str, ...]:
     """Return names that are separated by commas, or several already."""
     parts = str(names or "").split(",") if isinstance(names, str | Path | None) else names
     return tuple(part.strip() for part in parts if part.strip())
-
-
-def _pair(text: str) -> tuple[str, str]:
-    first, _, second = text.partition(":")
-    return first.strip(), second.strip()

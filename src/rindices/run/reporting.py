@@ -10,11 +10,11 @@ from typing import NamedTuple
 import pandas as pd
 
 from rindices import record
-from rindices.cohort import join_by_id, read_table
+from rindices.cohort.training import with_missing_codes
 from rindices.errors import InputError, counted, did_you_mean, listed, setting
 from rindices.report import write_report
-from rindices.run.shim import without_codes
 from rindices.settings import Names, OutputSettings, TableSettings
+from rindices.tables import apply_dictionary, join_by_id, read_table
 
 __all__ = ["Rewritten", "compare_images", "report_again"]
 
@@ -108,7 +108,9 @@ def _with_scores(
     results: record.Results, clinical: tuple[str, ...], path: Path, id: str, visit: str, missing: Names
 ) -> tuple[record.Results, tuple[str, ...], tuple[str, ...]]:
     """Return the results and clinical scores with the columns of a table, and what became of them."""
-    scores = without_codes(read_table(path, text_columns=(id, visit)), missing)
+    scores = read_table(path, text_columns=(id, visit))
+    codes = with_missing_codes(None, [str(name) for name in scores], missing, {id, visit})
+    scores, _ = apply_dictionary(scores, codes)
     has_visits = "visit" in results.r_indices and visit in scores
     keys = {"participant_id": id} | ({"visit": visit} if has_visits else {})
     if id not in scores:
@@ -131,15 +133,14 @@ def _with_scores(
     for name in names:
         if name in before:
             lost = int((before[name].notna() & joined[name].isna()).sum())
-            notes.append(
-                f"Replaced {name}: {counted(lost, 'row')} that had a value {'has' if lost == 1 else 'have'} none now."
-            )
+            emptied = counted(lost, "row that had a value has", "rows that had a value have")
+            notes.append(f"Replaced the column {name!r}: {emptied} none now.")
     variables = before.assign(**{name: joined[name] for name in names})
     return replace(results, variables=variables), tuple(dict.fromkeys([*clinical, *names])), (*told, *notes)
 
 
 def _paint(folder: Path, atlas: Path, table: Path) -> str:
-    from rindices.imaging.painting import paint_patterns
+    from rindices.imaging.writing import paint_patterns
 
     severities = folder / record.ANALYSIS / "severities.csv"
     patterns = read_table(severities if severities.is_file() else folder / record.PATTERNS, text_columns=("region",))

@@ -14,7 +14,7 @@ import pandas as pd
 
 from rindices import plots, record
 from rindices.analysis import balance_warnings, group_balance
-from rindices.cohort import Cohort
+from rindices.cohort import Cohort, correction_of
 from rindices.core import devices
 from rindices.errors import InputError, Value, in_python, without_data, worded
 from rindices.files import atomic_file
@@ -22,10 +22,8 @@ from rindices.judging.agreement import match_patterns
 from rindices.judging.null import to_json
 from rindices.report import write_report
 from rindices.run.bids_output import write_bids
-from rindices.run.findings import Roles, analyse
+from rindices.run.findings import Roles, analyse, results_of
 from rindices.run.plan import PlannedRun, planned, versions
-from rindices.run.scores import results_of
-from rindices.run.shim import _Cohort
 from rindices.search import SurrealGANSearch
 from rindices.settings import Correction, Labels, Names, OutputSettings, SearchSettings, TableSettings
 from rindices.training.execution import Progress
@@ -198,7 +196,8 @@ def carry_out(
     """
     start, out = time.perf_counter(), plan.out
     settings = plan.settings(command)
-    search = SurrealGANSearch(**asdict(plan.search), correction=plan.correction, models_per_chunk=models_per_chunk)
+    correction = correction_of(plan.table)
+    search = SurrealGANSearch(**asdict(plan.search), correction=correction, models_per_chunk=models_per_chunk)
     with record.held(out, settings, overwrite=overwrite) as goes_on:
         journal = Journal(out / record.JOURNAL, settings.fingerprint())
         try:
@@ -209,7 +208,12 @@ def carry_out(
             record.write_text(out / record.SETTINGS, settings.text())
             summary = summary.model_copy(update={"seconds": round(time.perf_counter() - start, 1)})
             if plan.output.report:
-                write_report(out, summary=summary, show_ids=plan.output.show_ids, figures=plan.output.figures)
+                write_report(
+                    out,
+                    summary=summary,
+                    show_ids=plan.output.show_ids,
+                    figures=plan.output.figures,
+                )
             else:  # one that was asked for meanwhile says that the run is not finished
                 (out / record.REPORT).unlink(missing_ok=True)
             with ending or nullcontext():
@@ -254,7 +258,7 @@ def _fit(
     )
     told = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
     damaged = [f"{name} in the journal was damaged and trained again." for name in journal.damaged]
-    return [*cohort.warnings, *told, *damaged]
+    return [*cohort.messages, *told, *damaged]
 
 
 def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str]) -> record.Summary:
@@ -262,7 +266,6 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str]) -
     cohort, model, verdict = plan.cohort, search.best_estimator_, search.verdict_
     training = cohort.training
     balance = group_balance(cohort.background[training], (cohort.group[training] == "patient").to_numpy())
-    device = devices.describe()
     n_sites = None if cohort.site is None else int(cohort.site.nunique())
     outcome = {
         "status": record.DONE,
@@ -286,7 +289,7 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str]) -
         "warnings": (*told, *balance_warnings(balance)),
         "seed": model.seed_,
         "versions": versions(),
-        "device": f"{device.number} x {device.kind}" if device.platform != "cpu" else f"{devices.n_cores()} cores",
+        "device": devices.in_words(),
         "models_per_chunk": search.models_per_chunk_,
         "peak_device_memory": devices.peak_memory(),
         "unit": model.contract_.unit,
@@ -294,7 +297,7 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str]) -
     return _people(cohort).model_copy(update=outcome)
 
 
-def _people(cohort: _Cohort) -> record.Summary:
+def _people(cohort: Cohort) -> record.Summary:
     """Say who took part in a run that is not finished yet."""
     left_out = cohort.people["reason"][~cohort.people["used"].astype(bool)]
     return record.Summary(
@@ -376,7 +379,7 @@ def _recovery(known: pd.DataFrame, scores: pd.DataFrame) -> record.Recovery:
 
 def _write_failure(plan: PlannedRun, error: Exception, wording: Callable[[str, Value], str]) -> None:
     """Say in the folder that the run failed, as far as it can still be written to."""
-    told = tuple(worded(sentence, wording) for sentence in plan.cohort.warnings)
+    told = tuple(worded(sentence, wording) for sentence in plan.cohort.messages)
     failed = {"status": record.FAILED, "failure": without_data(error), "warnings": told, "versions": versions()}
     try:
         record.write_summary(plan.out, _people(plan.cohort).model_copy(update=failed))

@@ -1,6 +1,7 @@
-"""Which regions each simulated disease pattern changes, and by how much.
+"""What a simulated disease does: which regions each pattern changes, by how much, and how severe it is in whom.
 
 The first three patterns are those of the paper (section 4.2 and Table 5). Further ones are ours, built alike.
+Severities are uniform between 0 and 1, independent or correlated.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from scipy.special import ndtr
+
+from rindices.errors import InputError, setting
 
 MAX_PATTERNS = 8
 
@@ -134,9 +138,75 @@ def random_patterns(
     stride = size - shared
     n_needed = n_patterns * stride + (shared if n_patterns < 3 else 0)
     if n_needed > len(regions):
-        raise ValueError(
+        raise InputError(
             f"Expected at least {n_needed} regions for {n_patterns} patterns of {size} regions, found {len(regions)}. "
-            "Ask for fewer patterns, use kind='scarce' (4 regions per pattern), or give a table with more regions."
+            f"Ask for fewer patterns, use {setting('kind', 'scarce')} (4 regions per pattern), or give a table with "
+            "more regions."
         )
     dealt = [regions[i] for i in rng.permutation(len(regions))[:n_needed]]
     return {f"p{k + 1}": tuple(dealt[(k * stride + i) % n_needed] for i in range(size)) for k in range(n_patterns)}
+
+
+Correlation = float | Sequence[Sequence[float]] | np.ndarray
+
+
+def severity_correlation_matrix(correlation: Correlation | None, n_patterns: int) -> np.ndarray:
+    """Turn what the user gave into a valid correlation matrix, or say what is wrong with it.
+
+    Parameters
+    ----------
+    correlation : float, array of shape (n_patterns, n_patterns) or None
+        One number for all pairs of patterns, a whole matrix, or nothing for independence.
+    n_patterns : int
+        Number of patterns.
+
+    Examples
+    --------
+    >>> severity_correlation_matrix(0.5, 2).tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
+    """
+    try:
+        given = np.asarray(0.0 if correlation is None else correlation, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise _invalid(n_patterns, "rows of different lengths, or something that is not made of numbers") from error
+    matrix = given if given.ndim else np.where(np.eye(n_patterns, dtype=bool), 1.0, given)
+    if matrix.shape != (n_patterns, n_patterns):
+        raise _invalid(n_patterns, f"{' x '.join(map(str, matrix.shape))} numbers")
+    mirrored = np.allclose(matrix, matrix.T, rtol=0, atol=1e-8)
+    if not (np.isfinite(matrix).all() and mirrored and np.allclose(np.diag(matrix), 1, rtol=0, atol=1e-8)):
+        raise _invalid(n_patterns, "a missing value, a matrix that is not symmetric, or a diagonal that is not ones")
+    smallest = float(np.linalg.eigvalsh(matrix)[0])
+    if smallest < 1e-8:
+        what = "correlations" if given.ndim else f"correlations of {given:g}"
+        raise _invalid(n_patterns, f"{what} that cannot occur together (smallest eigenvalue {smallest:.3g})")
+    return matrix
+
+
+def draw_severities(n_patients: int, correlation: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw severities, each uniform on [0, 1], joined by a Gaussian copula.
+
+    Parameters
+    ----------
+    n_patients : int
+        Number of rows.
+    correlation : ndarray of shape (n_patterns, n_patterns)
+        Correlation of the copula; the identity means independence.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Examples
+    --------
+    >>> draw_severities(5, np.eye(3), np.random.default_rng(0)).shape
+    (5, 3)
+    """
+    scores = rng.standard_normal((n_patients, len(correlation))) @ np.linalg.cholesky(correlation).T
+    return ndtr(scores)
+
+
+def _invalid(n_patterns: int, found: str) -> InputError:
+    lowest = f"{-1 / (n_patterns - 1):.3g}" if n_patterns > 1 else "-1"
+    return InputError(
+        f"{setting('severity_correlation')}: expected one number between {lowest} and 1, or a positive definite "
+        f"{n_patterns} x {n_patterns} correlation matrix, found {found}. "
+        "Correct it, or leave it out for independent severities."
+    )

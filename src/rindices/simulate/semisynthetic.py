@@ -10,11 +10,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rindices.errors import InputError
+from rindices.errors import InputError, setting
 from rindices.files import write_csv
-from rindices.simulate.patterns import KINDS, MAX_PATTERNS, Kind, named_patterns, random_patterns
-from rindices.simulate.people import HealthyPeople, drawn_people, own_people
-from rindices.simulate.severity import Correlation, draw_severities, severity_correlation_matrix
+from rindices.simulate.healthy_people import HealthyPeople, drawn_people, own_people
+from rindices.simulate.patterns import (
+    KINDS,
+    MAX_PATTERNS,
+    Correlation,
+    Kind,
+    draw_severities,
+    named_patterns,
+    random_patterns,
+    severity_correlation_matrix,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +66,8 @@ class SimulatedCohort:
         """
         if truth_path is not None and Path(truth_path).resolve() == Path(table_path).resolve():
             raise InputError(
-                f"Expected two different files, found {table_path} twice. Give the truth its own name with --truth."
+                f"Expected two different files, found {table_path} twice. "
+                f"Give the truth its own name with {setting('truth')}."
             )
         write_csv(self.table, Path(table_path), index=False)
         if truth_path is not None:
@@ -122,7 +131,7 @@ def simulate_cohort(
         people = drawn_people(n_controls, n_patients, people_rng)
         origin = "People: drawn from the embedded reference population (IXI, under 70)."
     else:
-        raise ValueError("Expected `regions` only together with `controls`, found it alone. Give your table as well.")
+        raise InputError(f"`regions` are columns of your own table. Give it with {setting('controls')} as well.")
     severities = draw_severities(len(people.table) - people.n_controls, correlation, severity_rng)
     if chosen_kind.atrophy == 0:
         patterns: dict[str, tuple[str, ...]] = {f"p{k}": () for k in range(1, n_patterns + 1)}
@@ -136,14 +145,14 @@ def simulate_cohort(
 
 def _check_request(kind: str, n_patterns: int, seed: int) -> Kind:
     if kind not in KINDS:
-        raise ValueError(f"Expected a kind of cohort out of {', '.join(KINDS)}, found {kind!r}. Choose one of these.")
+        raise InputError(f"Expected a kind of cohort out of {', '.join(KINDS)}, found {kind!r}. Choose one of these.")
     if not 1 <= n_patterns <= MAX_PATTERNS:
-        raise ValueError(
-            f"Expected 1 to {MAX_PATTERNS} patterns, found n_patterns={n_patterns}. Beyond that there are not enough "
-            "regions to tell patterns apart; ask for fewer."
+        raise InputError(
+            f"Expected 1 to {MAX_PATTERNS} patterns, found {setting('n_patterns', n_patterns)}. Beyond that there are "
+            "not enough regions to tell patterns apart; ask for fewer."
         )
     if seed < 0:
-        raise ValueError(f"Expected a seed of 0 or more, found {seed}. Any whole number from 0 on will do.")
+        raise InputError(f"Expected a seed of 0 or more, found {seed}. Any whole number from 0 on will do.")
     return KINDS[kind]
 
 
@@ -182,15 +191,11 @@ def _assemble(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Shuffle the rows and number them afterwards, so that neither order nor number tells the group."""
     order = rng.permutation(len(people))
-    shuffled = people.iloc[order].reset_index(drop=True)
-    if "participant_id" in shuffled:
-        ids = shuffled["participant_id"].astype(str)
-    else:
-        width = max(4, len(str(len(order))))
-        ids = pd.Series([f"sub-{i:0{width}d}" for i in range(1, len(order) + 1)])
-    is_patient = order >= n_controls
-    diagnosis = np.where(is_patient, "PT", "CN")
-    first = pd.DataFrame({"participant_id": ids, "diagnosis": diagnosis})
+    shuffled, is_patient = people.iloc[order].reset_index(drop=True), order >= n_controls
+    width = max(4, len(str(len(order))))
+    numbered = pd.Series([f"sub-{i:0{width}d}" for i in range(1, len(order) + 1)])
+    ids = shuffled["participant_id"].astype(str) if "participant_id" in shuffled else numbered
+    first = pd.DataFrame({"participant_id": ids, "diagnosis": np.where(is_patient, "PT", "CN")})
     rest = shuffled.drop(columns=["participant_id", "diagnosis"], errors="ignore")
     truth = pd.DataFrame(
         severities[order[is_patient] - n_controls], columns=[f"s{k}" for k in range(1, severities.shape[1] + 1)]

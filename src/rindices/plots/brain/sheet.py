@@ -1,6 +1,6 @@
 """A sheet of brain pictures: places for the views, outlines, one scale of colours, and what is said below."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
-from rindices.plots.style import GREY, WIDTH
+from rindices.plots.style import GREY, WIDTH, plain_text
 
 COLOURS = matplotlib.colormaps["RdBu_r"]  # told apart with every common kind of colour blindness
-VIEWS = {"l": "left side", "r": "right side", "z": "from above", "y": "from behind"}
+VIEWS = {"l": "left side", "r": "right side", "y": "from behind", "z": "from above"}
 SMALL = 8
 _OUTLINE = "#8c8c8c"
 _HIGH = {"l": 0.79, "r": 0.79, "y": 1.0, "z": 1.2}  # of its width
@@ -83,10 +83,10 @@ def make_sheet(
     below = _BAR + _LINE * len(foot) + 0.06
     total = top + sum(rows) + below
     figure = Figure(figsize=(WIDTH, total))
-    figure.text(0.01, 1 - 0.06 / total, _safe(title), fontweight="bold", va="top")
+    figure.text(0.01, 1 - 0.06 / total, plain_text(title), fontweight="bold", va="top")
     for place, head in enumerate(heads):
         across = (left + (place + 0.5) * column) / WIDTH
-        figure.text(across, 1 - (_TITLE + 0.5 * _HEAD) / total, _safe(head), ha="center", va="center")
+        figure.text(across, 1 - (_TITLE + 0.5 * _HEAD) / total, plain_text(head), ha="center", va="center")
     tops = total - top - np.cumsum([0.0, *rows[:-1]])
     places = [
         [
@@ -98,13 +98,8 @@ def make_sheet(
     _draw_scale(figure, *scale, (below - 0.2) / total, 0.09 / total)
     for place, line in enumerate(foot):
         height = (_LINE * (len(foot) - place - 1) + 0.05) / total
-        figure.text(0.01, height, _safe(line), fontsize=SMALL, color=GREY, va="bottom")
+        figure.text(0.01, height, plain_text(line), fontsize=SMALL, color=GREY, va="bottom")
     return Sheet(figure, places)
-
-
-def _safe(text: str) -> str:
-    """Return a line of text without formulas and control characters."""
-    return "".join(letter if letter.isprintable() else " " for letter in text).replace("$", r"\$")
 
 
 def _draw_scale(figure: Figure, label: str, limit: float, bottom: float, height: float) -> None:
@@ -115,7 +110,7 @@ def _draw_scale(figure: Figure, label: str, limit: float, bottom: float, height:
     bar.ax.set_xticklabels([f"−{limit:.3g}", "0", f"+{limit:.3g}"], fontsize=SMALL)
     bar.ax.tick_params(length=2, pad=1)
     bar.outline.set_linewidth(0.5)  # type: ignore[operator]
-    bar.set_label(_safe(label), fontsize=SMALL, labelpad=1)
+    bar.set_label(plain_text(label), fontsize=SMALL, labelpad=1)
 
 
 class Outline(NamedTuple):
@@ -156,19 +151,25 @@ def mark_sides(axes: Axes) -> None:
         axes.text(across, 0.98, text, fontsize=SMALL, color="black", **where)
 
 
-def name_rows(sheet: Sheet, names: Sequence[str]) -> None:
-    """Write along the left edge what each row shows."""
-    for row, name in zip(sheet.places, names, strict=True):
-        left, bottom, _, height = row[0]
-        place: Any = {"rotation": "vertical", "ha": "left", "va": "center", "fontsize": SMALL}
-        sheet.figure.text(left - 0.97 * _EDGE / WIDTH, bottom + height / 2, name, **place)
+def glass_sheet(
+    heads: Sequence[str] | None, title: str, foot: Sequence[str], scale: tuple[str, float]
+) -> tuple[Figure, list[tuple[int, str, Axes]]]:
+    """Return a sheet of glass brains, with three views below each head; without heads, four views side by side.
 
-
-def view_heights(views: Sequence[str]) -> list[float]:
-    """Return how high each view is, as a share of its width."""
-    return [_HIGH[view] for view in views]
-
-
-def per_severity(values: Mapping[float, Any]) -> list[str]:
-    """Return the heads of columns with severities."""
-    return [f"severity {severity:g}" for severity in values]
+    Each panel comes as its column, its view and its axes. Other arguments are those of `make_sheet`.
+    """
+    if heads is None:
+        sheet = make_sheet([max(_HIGH.values())], list(VIEWS.values()), title, foot, scale)
+        places = [(column, view, sheet.places[0][column]) for column, view in enumerate(VIEWS)]
+    else:
+        rows = ("l", "r", "z")
+        sheet = make_sheet([_HIGH[view] for view in rows], heads, title, foot, scale)
+        for view, ((left, bottom, _, height), *_) in zip(rows, sheet.places, strict=True):
+            look: Any = {"rotation": "vertical", "ha": "left", "va": "center", "fontsize": SMALL}
+            sheet.figure.text(left - 0.97 * _EDGE / WIDTH, bottom + height / 2, VIEWS[view], **look)
+        places = [
+            (column, view, place)
+            for view, row in zip(rows, sheet.places, strict=True)
+            for column, place in enumerate(row)
+        ]
+    return sheet.figure, [(column, view, glass_panel(sheet.figure, place, view)) for column, view, place in places]

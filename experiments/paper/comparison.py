@@ -1,0 +1,87 @@
+"""Tables 1 and 7: the five decompositions, and ridge regression that is told the truth. On cores; needs no GPU.
+
+    python experiments/paper/comparison.py --out results/baselines.csv
+    python experiments/paper/comparison.py --controls healthy.csv --out results/real_baselines.csv
+
+The cohorts of table1.py (or, with --controls, of real_controls.py). Each decomposition with three components from three
+random starts (Table 1) and, from one start, with four to ten, of which the best three count ("practical upper bounds",
+Table 7). Components get the sign and the order that fit the truth best. A row for each fit.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pandas as pd
+from cases import Case, Known, draw, ridge_ceiling
+from joblib import Parallel, delayed
+from scoring import METHODS, Baseline, best_components
+from sklearn.exceptions import ConvergenceWarning
+from table1 import SIZE_OF_REAL
+from tables import Results, Scope, parser, scope
+
+COMPONENTS = range(3, 11)
+N_STARTS = 3
+
+
+def fit(known: Known, method: str, n_components: int, start: int) -> float:
+    """Return the concordance of the best components with the truth."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = Baseline(method, n_components, random_state=start).fit(known.regions, known.patient)
+    return float(best_components(model.transform(known.regions[known.patient]), known.truth).concordances.mean())
+
+
+def rows_of(cases: list[Case], controls: pd.DataFrame | None, small: bool, cores: Parallel) -> list[dict]:
+    """Fit everything to some cohorts."""
+    drawn = dict(zip(cases, cores(delayed(draw)(case, controls) for case in cases), strict=True))
+    numbers = COMPONENTS[:2] if small else COMPONENTS
+    jobs = [
+        (case, method, n, start)
+        for case in cases
+        for method in METHODS
+        for n in reversed(numbers)  # the longest first, so that cores end together
+        for start in range(N_STARTS if n == numbers[0] and not small else 1)
+    ]
+    found = cores(delayed(fit)(drawn[case], *job) for case, *job in jobs)
+    rows = [
+        {
+            "kind": case.kind,
+            "seed": case.seed,
+            "method": method,
+            "n_components": n,
+            "start": start,
+            "concordance": value,
+        }
+        for (case, method, n, start), value in zip(jobs, found, strict=True)
+    ]
+    told = cores(delayed(ridge_ceiling)(known.regions[known.patient], known.truth) for known in drawn.values())
+    return rows + [
+        {"kind": case.kind, "seed": case.seed, "method": "ridge", "n_components": 3, "start": 0, "concordance": value}
+        for case, value in zip(cases, told, strict=True)
+    ]
+
+
+def run(size: Scope, out: Path, controls: pd.DataFrame | None = None) -> None:
+    """Fit what is missing; a group is all kinds with one seed."""
+    results = Results(out, ["seed"], comparable=not size.small)
+    people = SIZE_OF_REAL if controls is not None and not size.small else size.size
+    results.describe(seeds=size.seeds, n_controls=people[0], n_patients=people[1])
+    with Parallel(n_jobs=-1) as cores:
+        for seed in size.seeds:
+            if not results.has(seed=seed):
+                cases = [Case(*people, kind, seed) for kind in size.kinds]
+                results.add(rows_of(cases, controls, size.small, cores))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the experiment."""
+    options = parser(__doc__, "baselines")
+    options.add_argument("--controls", type=Path, help="table of real healthy people to build the cohorts from")
+    chosen = options.parse_args(arguments)
+    run(scope(chosen.small), chosen.out, None if chosen.controls is None else pd.read_csv(chosen.controls))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""How large the project is, beside its limits: `make size`. Ends with 1 where one is exceeded.
+
+A later capability raises the limits by what it needs, with the reason in its commit.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+LIMITS = {
+    "statements in src": 9_600,
+    "files in src": 130,
+    "statements of tables, cohort and schema": 1_900,
+    "statements in tests": 12_500,
+    "mappings of Any in src": 40,
+    "command-line options outside cli": 0,
+}
+LONGEST_FUNCTION = 60  # lines; printed for information
+
+ROOT = Path(__file__).resolve().parents[1]
+SRC = ROOT / "src" / "rindices"
+OPTION = re.compile(r"(?:^|[^\w-])--[a-z][a-z-]+", re.MULTILINE)
+
+
+def parsed(path: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def is_text(node: ast.AST) -> bool:
+    """Say whether a statement is a docstring."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def statements(folders: Iterable[Path]) -> int:
+    """Count statements without docstrings, and Jinja's tags in templates, so that no logic hides there."""
+    count = 0
+    for folder in folders:
+        for path in folder.rglob("*.py"):
+            count += sum(isinstance(node, ast.stmt) and not is_text(node) for node in ast.walk(parsed(path)))
+        for path in folder.rglob("*"):
+            if path.is_file() and "templates" in path.parts:
+                count += path.read_text(encoding="utf-8").count("{%")
+    return count
+
+
+def mappings_of_any(tree: ast.Module) -> int:
+    """Count annotations that say nothing of what a mapping holds.
+
+    These are ``dict[..., Any]``, ``Mapping[..., Any]`` and ``MutableMapping[..., Any]`` anywhere in an annotation or an
+    alias, and parameters ``**name: Any``.
+    """
+    count = 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arguments) and node.kwarg is not None and node.kwarg.annotation is not None:
+            count += ast.unparse(node.kwarg.annotation) in ("Any", "typing.Any")
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
+            mapping = ast.unparse(node.value).rpartition(".")[2] in ("dict", "Mapping", "MutableMapping")
+            count += mapping and ast.unparse(node.slice.elts[-1]) in ("Any", "typing.Any")
+    return count
+
+
+def functions(path: Path) -> Iterator[tuple[int, str]]:
+    """Give each function's lines without its docstring, and where it is."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body[1:] if is_text(node.body[0]) else node.body
+            lines = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+            yield lines, f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+
+
+def main() -> int:
+    """Print the table; return 1 where a limit is exceeded."""
+    modules = sorted(SRC.rglob("*.py"))
+    others = [path for path in modules if "cli" not in path.relative_to(SRC).parts]
+    found = (
+        statements([SRC]),
+        len(modules),
+        statements([SRC / "tables", SRC / "cohort", SRC / "schema"]),
+        statements([ROOT / "tests"]),
+        sum(mappings_of_any(parsed(path)) for path in modules),
+        sum(len(OPTION.findall(path.read_text(encoding="utf-8"))) for path in others),
+    )
+    for (name, limit), number in zip(LIMITS.items(), found, strict=True):
+        print(f"{name:42} {number:7,} of at most {limit:6,}{'  TOO LARGE' if number > limit else ''}")
+    longest = sorted((function for path in modules for function in functions(path)), reverse=True)
+    print(f"functions longer than {LONGEST_FUNCTION} lines: {sum(lines > LONGEST_FUNCTION for lines, _ in longest)}")
+    print(f"the longest: {longest[0][1]}, {longest[0][0]} lines")
+    return int(any(number > limit for number, limit in zip(found, LIMITS.values(), strict=True)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

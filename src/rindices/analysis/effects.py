@@ -1,0 +1,277 @@
+"""What happens to regions as R-indices rise: averages by severity, subgroups beside controls, and single people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.stats import t as student_t
+
+from rindices.analysis.coding import in_group, same_people
+from rindices.analysis.statistics import false_discovery, mean_interval
+from rindices.errors import InputError, listed, shown
+from rindices.settings import OutputSettings
+
+FEWEST_IN_BIN = 5  # a mean of fewer is not shown
+
+
+def dose_response(
+    z_scores: pd.DataFrame,
+    r_indices: pd.DataFrame,
+    group: ArrayLike,
+    patterns_table: pd.DataFrame,
+    *,
+    n_regions: int = 6,
+    limits: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
+) -> pd.DataFrame:
+    """Average the strongest regions of each pattern over patients of similar severity.
+
+    Parameters
+    ----------
+    z_scores
+        One column a region, in sd of controls.
+    r_indices
+        One column a pattern, the same people.
+    group
+        ``control``, ``patient`` or ``other``; patients are used.
+    patterns_table
+        Columns ``region``, ``pattern`` and ``change_sd``.
+    n_regions
+        How many regions of each pattern: those whose ``change_sd`` is farthest from 0, strongest first.
+    limits
+        Limits of the bins of the R-index. The end bins also hold who is beyond.
+
+    Returns
+    -------
+    DataFrame
+        ``pattern``, ``region``, ``low`` and ``high`` (limits of the bin), ``n``, ``severity`` (mean R-index), ``mean``,
+        ``mean_low`` and ``mean_high`` (z score, 95 % t interval). Bins of fewer than 5 people are left out.
+
+    Examples
+    --------
+    >>> severity = np.linspace(0, 1, 50)
+    >>> table = dose_response(
+    ...     pd.DataFrame({"hippocampus": -2 * severity}),
+    ...     pd.DataFrame({"r1": severity}),
+    ...     ["patient"] * 50,
+    ...     pd.DataFrame({"region": ["hippocampus"], "pattern": [1], "change_sd": [-2.0]}),
+    ... )
+    >>> table["mean"].round(1).tolist()
+    [-0.2, -0.6, -1.0, -1.4, -1.8]
+    """
+    edges = np.asarray(limits, float)
+    if len(edges) < 2 or not (np.diff(edges) > 0).all():
+        raise InputError(f"Limits of bins should be two or more rising numbers; found {listed(limits)}.")
+    patients = in_group(group, "patient")
+    same_people(len(r_indices), z_scores=z_scores, group=patients)
+    scores = np.asarray(r_indices, float)[patients]
+    rows = []
+    for pattern in range(scores.shape[1]):
+        regions = _strongest(patterns_table, pattern + 1, n_regions, z_scores)
+        own = z_scores[regions].to_numpy(float)[patients]
+        bins = np.clip(np.searchsorted(edges, scores[:, pattern], side="right") - 1, 0, len(edges) - 2)
+        for place in range(len(edges) - 1):
+            inside = bins == place
+            if inside.sum() < FEWEST_IN_BIN:
+                continue
+            severity, found = scores[inside, pattern].mean(), mean_interval(own[inside])
+            same = (edges[place], edges[place + 1], int(inside.sum()), severity)
+            rows += [
+                (pattern + 1, rank, region, *same, found.mean[rank], found.low[rank], found.high[rank])
+                for rank, region in enumerate(regions)
+            ]
+    columns = ["pattern", "rank", "region", "low", "high", "n", "severity", "mean", "mean_low", "mean_high"]
+    table = pd.DataFrame(rows, columns=columns).sort_values(["pattern", "rank", "low"], ignore_index=True)
+    return table.drop(columns="rank")
+
+
+def _strongest(patterns_table: pd.DataFrame, pattern: int, n_regions: int, z_scores: pd.DataFrame) -> list[str]:
+    own = patterns_table[patterns_table["pattern"] == pattern]
+    order = np.argsort(-own["change_sd"].abs().to_numpy(float), kind="stable")[:n_regions]
+    regions = own["region"].iloc[order].tolist()
+    unknown = [region for region in regions if region not in z_scores]
+    if unknown:
+        raise InputError(f"Regions of the patterns have no z scores: {listed(unknown)}.")
+    return regions
+
+
+LOW, HIGH = OutputSettings.limits
+FEWEST_PEOPLE = 10
+
+
+class _Subgroup(NamedTuple):
+    pattern: int
+    level: str
+    rule: str
+    members: np.ndarray
+
+
+def subgroup_sizes(
+    r_indices: pd.DataFrame, group: ArrayLike, *, low: float = LOW, high: float = HIGH, smallest: int = FEWEST_PEOPLE
+) -> pd.DataFrame:
+    """Count patients with little, some and much of one pattern and little of all others.
+
+    Parameters
+    ----------
+    r_indices
+        One column a pattern, everybody.
+    group
+        ``control``, ``patient`` or ``other``, one a person.
+    low, high
+        Limits of the R-index: below `low` is little, above `high` is much.
+    smallest
+        Least number of patients, and of controls, for a comparison.
+
+    Returns
+    -------
+    DataFrame
+        ``pattern``, ``level`` ("low", "middle", "high"), ``rule`` in words, ``n``, ``used`` (whether there are enough
+        for `subgroup_effects`) and ``note`` (why not). The low subgroup is the same for all patterns.
+
+    Examples
+    --------
+    >>> scores = pd.DataFrame({"r1": [0.0, 0.1, 0.8, 0.9], "r2": [0.0, 0.2, 0.3, 0.9]})
+    >>> subgroup_sizes(scores, ["control", "patient", "patient", "patient"])[["rule", "n"]].values.tolist()[:3]
+    [['all < 0.4', 1], ['0.4 ≤ r1 ≤ 0.7, others < 0.4', 0], ['r1 > 0.7, others < 0.4', 1]]
+    """
+    n_controls, rows = int(in_group(group, "control").sum()), []
+    for found in subgroups_of(r_indices, group, low, high):
+        n_people = int(found.members.sum())
+        few = "patients" if n_people < smallest else "controls" if n_controls < smallest else ""
+        note = f"fewer than {smallest} {few}" if few else ""
+        rows.append((found.pattern, found.level, found.rule, n_people, not note, note))
+    return pd.DataFrame(rows, columns=["pattern", "level", "rule", "n", "used", "note"])
+
+
+def subgroup_effects(
+    z_scores: pd.DataFrame,
+    r_indices: pd.DataFrame,
+    group: ArrayLike,
+    *,
+    low: float = LOW,
+    high: float = HIGH,
+    smallest: int = FEWEST_PEOPLE,
+) -> pd.DataFrame:
+    """Compare each subgroup of `subgroup_sizes` that is large enough with all controls, region by region.
+
+    Parameters
+    ----------
+    z_scores
+        One column a region, the same people as `r_indices`.
+    r_indices, group, low, high, smallest
+        As in `subgroup_sizes`.
+
+    Returns
+    -------
+    DataFrame
+        ``pattern``, ``level``, ``region``, ``n`` (patients), ``effect`` (Cohen's d with the pooled standard
+        deviation; negative: smaller than in controls), ``low`` and ``high`` (95 %, large-sample error), ``t`` and
+        ``p`` (Student's t test with the same pooled deviation) and ``q`` (Benjamini–Hochberg over all comparisons; the
+        low subgroup has rows for each pattern, but is one comparison a region).
+    """
+    same_people(len(r_indices), z_scores=z_scores)
+    regions = z_scores.to_numpy(float)
+    controls = regions[in_group(group, "control")]
+    known: dict[bytes, pd.DataFrame] = {}  # the low subgroup counts once
+    subgroups = [found for found in subgroups_of(r_indices, group, low, high) if found.members.sum() >= smallest]
+    order = ["pattern", "level", "region", "n", "effect", "low", "high", "t", "p", "q"]
+    if not subgroups or len(controls) < smallest:
+        return pd.DataFrame(columns=order)
+    for found in subgroups:
+        own = regions[found.members]
+        known[found.members.tobytes()] = _compared(own, controls).assign(region=z_scores.columns, n=len(own))
+    compared = pd.concat(known)
+    compared["q"] = false_discovery(compared["p"].to_numpy(float))
+    tables = [
+        compared.loc[found.members.tobytes()].assign(pattern=found.pattern, level=found.level) for found in subgroups
+    ]
+    return pd.concat(tables, ignore_index=True)[order]
+
+
+def subgroups_of(r_indices: pd.DataFrame, group: ArrayLike, low: float, high: float) -> Iterator[_Subgroup]:
+    """Give the patients of each pattern and level, one after the other."""
+    if not 0 < low < high:
+        raise InputError(
+            f"Limits of subgroups should be positive and the first below the second; found {shown(float(low))} and "
+            f"{shown(float(high))}. The usual ones are {LOW} and {HIGH}."
+        )
+    scores, patients = np.asarray(r_indices, float), in_group(group, "patient")
+    same_people(len(scores), group=patients)
+    first, second, several = shown(float(low)), shown(float(high)), scores.shape[1] > 1
+    others = f", others < {first}" if several else ""
+    for number, own in enumerate(scores.T, start=1):
+        others_low = patients & (np.delete(scores, number - 1, axis=1) < low).all(axis=1)
+        little, between = f"{'all' if several else 'r1'} < {first}", (own >= low) & (own <= high)
+        yield _Subgroup(number, "low", little, others_low & (own < low))
+        yield _Subgroup(number, "middle", f"{first} ≤ r{number} ≤ {second}{others}", others_low & between)
+        yield _Subgroup(number, "high", f"r{number} > {second}{others}", others_low & (own > high))
+
+
+def _compared(patients: np.ndarray, controls: np.ndarray) -> pd.DataFrame:
+    sizes = len(patients), len(controls)
+    freedom = sum(sizes) - 2
+    squares = sum(size * part.var(axis=0) for size, part in zip(sizes, (patients, controls), strict=True))
+    precision = 1 / sizes[0] + 1 / sizes[1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        effect = (patients.mean(axis=0) - controls.mean(axis=0)) / np.sqrt(squares / freedom)
+    t = effect / np.sqrt(precision)
+    half = student_t.isf(0.025, freedom) * np.sqrt(precision + effect**2 / (2 * freedom))
+    p = 2 * student_t.sf(np.abs(t), freedom)
+    return pd.DataFrame({"effect": effect, "low": effect - half, "high": effect + half, "t": t, "p": p})
+
+
+def drivers(
+    decomposed: ArrayLike,
+    z_scores: pd.DataFrame,
+    participant_id: ArrayLike,
+    visit: ArrayLike | None = None,
+    n: int = 6,
+) -> pd.DataFrame:
+    """List the regions that each pattern changed most in each person.
+
+    Parameters
+    ----------
+    decomposed
+        What g₁ says each pattern did, in sd of controls: people × patterns × regions.
+    z_scores
+        One column a region, the same people.
+    participant_id, visit
+        Who they are, and which visit where there are several.
+    n
+        Regions a person and pattern.
+
+    Returns
+    -------
+    DataFrame
+        ``participant_id``, ``visit`` (where given), ``pattern``, ``rank`` (1 is the largest change), ``region``,
+        ``change_sd`` and ``z`` (the person's z score there).
+
+    Examples
+    --------
+    >>> z = pd.DataFrame({"insula": [-0.5], "hippocampus": [-1.8]})
+    >>> drivers([[[-0.1, -1.2]]], z, ["P1"], n=1).values.tolist()
+    [['P1', 1, 1, 'hippocampus', -1.2, -1.8]]
+    """
+    changes, named = np.asarray(decomposed, float), {"participant_id": participant_id, "visit": visit}
+    who = {name: np.asarray(values, object) for name, values in named.items() if values is not None}
+    same_people(len(z_scores), **who, decomposed=changes)
+    if changes.ndim != 3 or changes.shape[2] != z_scores.shape[1]:
+        raise InputError(
+            f"`decomposed` should be people × patterns × {z_scores.shape[1]} regions; its shape is {changes.shape}."
+        )
+    order = np.argsort(-np.abs(changes), axis=2, kind="stable")[:, :, :n]
+    person, pattern, rank = (axis.ravel() for axis in np.indices(order.shape))
+    region = order.ravel()
+    return pd.DataFrame(
+        {name: values[person] for name, values in who.items()}
+        | {
+            "pattern": pattern + 1,
+            "rank": rank + 1,
+            "region": z_scores.columns.to_numpy()[region],
+            "change_sd": changes[person, pattern, region],
+            "z": z_scores.to_numpy(float)[person, region],
+        }
+    )

@@ -1,0 +1,285 @@
+"""New people, checked against what a fitted model expects: one path for whole tables and for some rows at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rindices.cohort.exclusions import Record
+from rindices.cohort.groups import NO_LABEL, groups_of, label_text
+from rindices.cohort.people import People
+from rindices.cohort.regions import is_region_name
+from rindices.cohort.roles import expand_names, paths_of, wanted_names
+from rindices.cohort.training import told_with, with_missing_codes
+from rindices.cohort.visits import first_visits, read_timeline, years_since_first
+from rindices.errors import InputError, Problem, counted, did_you_mean, listed, refusal, setting, shown
+from rindices.schema.cells import numbers_of, text_of
+from rindices.schema.contract import Contract, CovariateSpec
+from rindices.schema.fields import (
+    CovariateField,
+    FieldSet,
+    IdField,
+    Observed,
+    RegionField,
+    Roster,
+    ScoreField,
+    require_column,
+)
+from rindices.settings import ApplySettings
+from rindices.tables import Dictionary, apply_dictionary, read_source
+
+__all__ = ["check_people", "read_people"]
+
+RANGE_MARGIN = 0.1  # share of a region's training range by which a new person may exceed it before being flagged
+
+
+def read_people(
+    path: str | Path,
+    contract: Contract,
+    settings: ApplySettings | None = None,
+    *,
+    prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Iterator[People]:
+    """Read new people from a file or a BIDS dataset, checked, some at a time.
+
+    A table with visits, clinical scores or joined tables, a BIDS dataset and a table that `prepare` changes are read
+    whole. What is wrong is raised at the end, about all rows; people who came before should then be forgotten.
+
+    Parameters
+    ----------
+    path
+        A table, the folder of a BIDS dataset, or its ``participants.tsv``.
+    contract
+        What the model expects.
+    settings
+        How the table is to be read.
+    prepare
+        Changes the table after it was read and before it is checked.
+    progress
+        Called with the share of the table that is done.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or the table does not fit the model.
+    """
+    settings = settings or ApplySettings()
+    settings = replace(settings, id=settings.id or contract.id_column)
+    join = paths_of(settings.join)
+    source = read_source(
+        path,
+        text_columns=(str(settings.id), contract.diagnosis_column),
+        id_column=str(settings.id),
+        visit_column=settings.visit,
+        join=join,
+        whole=bool(prepare or settings.visit or wanted_names(settings.clinical) or join),
+    )
+    table = source.table
+    if source.frame is not None:
+        frame = source.frame if prepare is None else prepare(source.frame)
+        check = _Check(list(map(str, frame.columns)), contract, settings, source.dictionary)
+        batches: Iterable[pd.DataFrame] = [frame]
+    else:
+        assert table is not None
+        check = _Check(table.columns, contract, settings, decimal_comma=table.decimal_comma)
+        batches = [pd.concat(table.batches())] if check.visit else table.batches()
+    with told_with(source.notes):
+        for batch in batches:
+            people = check.observe(batch)
+            if people is not None:
+                yield replace(people, notes=source.notes + people.notes)
+            if progress is not None and table is not None:
+                progress(table.progress)
+        check.finish()
+
+
+def check_people(frame: pd.DataFrame, contract: Contract, settings: ApplySettings | None = None) -> People:
+    """Check a table of new people in memory against what the model expects.
+
+    Examples
+    --------
+    >>> contract = Contract(("a", "b"), (1.0, 2.0), (2.0, 3.0), (3.0, 4.0))
+    >>> table = pd.DataFrame({"participant_id": ["p1", "p2"], "b": [3.0, 3.1], "a": [2.0, 5.0]})
+    >>> check_people(table, contract).flags.tolist()
+    ['', '1 region outside the training range (a)']
+    """
+    settings = settings or ApplySettings()
+    settings = replace(settings, id=settings.id or contract.id_column)
+    if frame.index.name == settings.id and settings.id not in frame.columns:
+        frame = frame.reset_index()
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    check = _Check(list(frame.columns), contract, settings)
+    people = check.observe(frame)
+    check.finish()
+    assert people is not None  # else something was wrong
+    return people
+
+
+class _Check:
+    """The fields of a model's contract, for the rows of one table."""
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        contract: Contract,
+        settings: ApplySettings,
+        dictionary: Dictionary | None = None,
+        *,
+        decimal_comma: bool = False,
+    ) -> None:
+        if settings.new_sites not in ("refuse", "uncorrected"):
+            raise InputError(f"{setting('new_sites')} should be refuse or uncorrected, found {settings.new_sites!r}.")
+        self.visit = settings.visit or (contract.visit_column if contract.visit_column in columns else None)
+        self._contract, self._settings, self._comma = contract, settings, decimal_comma
+        kept = {str(name) for name in (settings.id, contract.diagnosis_column, self.visit, contract.site_column)}
+        self._dictionary = dictionary
+        if wanted_names(settings.missing):
+            self._dictionary = with_missing_codes(dictionary, columns, settings.missing, kept)
+        covariates = [spec.name for spec in contract.covariates]
+        scores, extra = self._named(columns, {*kept, *covariates, *contract.features})
+        for name, role in {str(settings.id): "the people's ids", self.visit: "the visit"}.items():
+            if name is not None:
+                require_column(
+                    columns, name, role, f"Rename the column, or name it with {setting('id')} or {setting('visit')}."
+                )
+        for name in covariates:
+            require_column(columns, name, "a covariate of the model", "Add the column, coded as in the training table.")
+        self._ranges = np.array(
+            [contract.feature_minimum, contract.feature_median, contract.feature_maximum], dtype=float
+        )
+        self._fields = FieldSet(
+            IdField(str(settings.id), self.visit),
+            [self._covariate(spec) for spec in contract.covariates],
+            RegionField(contract.features, self._ranges, unit=contract.unit, decimal_comma=decimal_comma),
+            [ScoreField(name) for name in scores],
+            drop=settings.drop_missing,
+        )
+        self._extra, self._n_used, self._left_out = dict.fromkeys(extra, False), 0, list[str]()
+
+    def _covariate(self, spec: CovariateSpec) -> CovariateField:
+        if spec.name != self._contract.site_column:
+            return CovariateField(spec.name, spec, decimal_comma=self._comma)
+        uncorrected = setting("new_sites", "uncorrected")
+        return CovariateField(
+            spec.name,
+            spec,
+            strangers=self._settings.new_sites == "uncorrected",
+            remedy=f"write the site as in the training table, or score these people uncorrected with {uncorrected}",
+            decimal_comma=self._comma,
+        )
+
+    def _named(self, columns: Sequence[str], needed: Collection[str]) -> tuple[tuple[str, ...], list[str]]:
+        """Return the clinical columns, and those that must not hold numbers; refuse a table that lacks regions."""
+        regions, chosen = self._contract.features, dict[str, tuple[str, ...]]()
+        missing = [name for name in regions if name not in columns]
+        free = [name for name in columns if name not in needed]
+        if missing and self._settings.id in columns:
+            raise InputError(
+                f"The model needs {counted(len(regions), 'region')}, but the table lacks {len(missing)}: "
+                f"{listed(missing)}.{did_you_mean(missing[0], free)}\n"
+                "Add the columns, named as in the training table; a model cannot score people without them."
+            )
+        for source, wanted in (("exclude", self._settings.exclude), ("clinical", self._settings.clinical)):
+            chosen[source] = expand_names(wanted_names(wanted), columns, source=source, pattern_columns=free)
+            if taken := [name for name in chosen[source] if name in needed]:
+                raise InputError(f"The model needs column {taken[0]!r}.\nTake it out of {setting(source)}.")
+        known = {*chosen["exclude"], *chosen["clinical"], *self._contract.ignored_columns}
+        return chosen["clinical"], [name for name in free if name not in known and is_region_name(name)]
+
+    def observe(self, batch: pd.DataFrame) -> People | None:
+        """Return the people in some rows; None where something was wrong, here or before, or nobody is left."""
+        if self._dictionary is not None:
+            batch, _ = apply_dictionary(
+                batch, self._dictionary, checked=[spec.name for spec in self._contract.covariates]
+            )
+        for name, is_number in self._extra.items():
+            known = text_of(batch[name]).notna().to_numpy()
+            numbers = numbers_of(batch[name], decimal_comma=self._comma)[known]
+            self._extra[name] = bool((is_number or known.any()) and not np.isnan(numbers).any())
+        found = self._fields.observe(batch)
+        if self._fields.problems():
+            return None
+        record = Record(len(batch))
+        record.leave_out_incomplete(found, self._contract.features)
+        self._n_used += int(record.used.sum())
+        self._left_out += record.reason[~record.used].tolist()
+        return self._people(batch, found, record) if record.used.any() else None
+
+    def _people(self, batch: pd.DataFrame, found: Observed, record: Record) -> People:
+        contract, used, roster = self._contract, record.used, found.roster
+        ids = roster.ids[used]
+        has_labels = contract.diagnosis_column in batch
+        labels = label_text(batch[contract.diagnosis_column]).tolist() if has_labels else [NO_LABEL] * len(batch)
+        diagnosis = pd.Series(labels, index=roster.ids, name="diagnosis")
+        group = groups_of(diagnosis, contract.control_labels, contract.patient_labels)
+        who: dict[str, Sequence[object]] = {"participant_id": roster.ids.tolist()}
+        who |= {} if self.visit is None else {"visit": batch[self.visit].tolist()}
+        columns = {name: seen.values[used, 0] for name, seen in found.covariates.items()}
+        covariates = pd.DataFrame(columns, ids, pd.Index([*columns], dtype=None if columns else object)).infer_objects()
+        scores = {name: values[used] for name, values in found.scores.items()}
+        people = People(
+            features=pd.DataFrame(found.regions.values[used], ids, list(contract.features)),
+            covariates=covariates,
+            diagnosis=diagnosis[used],
+            group=pd.Series(group, roster.ids, name="group")[used],
+            flags=self._flags(found.regions.values[used], covariates),
+            clinical=pd.DataFrame(scores, ids, pd.Index([*scores], dtype=object)),
+            left_out=record.table(who | {"diagnosis": labels, "group": group})[~used],
+            notes=(*record.warning(), *self._fields.notes),
+        )
+        if self.visit is None:
+            return people
+        visits, rows = batch.loc[used, self.visit], Roster(ids, roster.rows[used])
+        line = read_timeline(visits, rows)
+        years, _ = years_since_first(ids, line, batch[used], self.visit)
+        return replace(
+            people,
+            visit=visits.set_axis(ids).rename("visit"),
+            years=years,
+            first_visit=first_visits(ids, line.rank),
+        )
+
+    def _flags(self, block: NDArray[np.float64], covariates: pd.DataFrame) -> pd.Series:
+        """Say what lies outside the training range, and whose site is unknown."""
+        minimum, _, maximum = self._ranges
+        margin = RANGE_MARGIN * (maximum - minimum)
+        outside = (block < minimum - margin) | (block > maximum + margin)  # not where the range is unknown
+        parts: list[list[str]] = [[] for _ in block]
+        regions = np.array(self._contract.features, dtype=object)
+        for position in np.flatnonzero(outside.any(axis=1)).tolist():
+            names = regions[outside[position]]
+            parts[position].append(f"{counted(len(names), 'region')} outside the training range ({listed(names, 5)})")
+        for spec in self._contract.covariates:
+            for part, value in zip(parts, covariates[spec.name], strict=True):
+                if spec.categories is not None and value not in spec.categories:
+                    part.append(f"site {value} is not one of the model's: not corrected for site")
+                elif (
+                    spec.minimum is not None and spec.maximum is not None and not spec.minimum <= value <= spec.maximum
+                ):
+                    limit = f"below {shown(spec.minimum)}" if value < spec.minimum else f"above {shown(spec.maximum)}"
+                    part.append(f"{spec.name} {shown(value)} {limit}")
+        return pd.Series(["; ".join(part) for part in parts], index=covariates.index, name="flags")
+
+    def finish(self) -> None:
+        """Refuse the table if anything was wrong with any of its rows."""
+        problems = self._fields.problems()
+        if extra := [name for name, is_number in self._extra.items() if is_number]:
+            number, regions = counted(len(extra), "column"), counted(len(self._contract.features), "region")
+            text = (
+                f"The table has {number} of numbers that the model does not know: {listed(extra)}.\n"
+                f"Expected the {regions} of the training table and nothing besides."
+            )
+            leave = f"if they are not needed, leave them out with {setting('exclude', extra)}"
+            problems.append(Problem(text, (leave,), tuple(extra)))
+        if problems:
+            raise refusal(problems)
+        if not self._n_used:
+            why = listed(f"{reason} ({number})" for reason, number in Counter(self._left_out).items())
+            raise InputError(f"Nobody is left to be scored: {why}.\nFill in the cells, or add people.")

@@ -1,0 +1,166 @@
+"""Regions."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from io import StringIO
+from typing import NamedTuple
+
+import pandas as pd
+
+_WORDS = "left|right|lh|rh"
+_BETWEEN = r"[-_. ]+"
+# From the plainest to the most easily mistaken: the first that fits counts.
+_FORMS = tuple(
+    re.compile(form)
+    for form in (
+        rf"^(?P<before>)(?i:(?P<side>{_WORDS}|l|r)){_BETWEEN}(?P<after>.+)$",
+        rf"^(?P<before>.+?){_BETWEEN}(?i:(?P<side>{_WORDS}|l|r))(?P<after>)$",
+        rf"^(?P<before>.+?) *[(\[](?i:(?P<side>{_WORDS}|l|r))[)\]](?P<after>)$",
+        # Inside a name a small l or r may be anything.
+        rf"^(?P<before>.+?{_BETWEEN})(?P<side>(?i:{_WORDS})|L|R){_BETWEEN}(?P<after>.+)$",
+        r"^(?P<before>)(?P<side>[lL]eft|[rR]ight|lh|rh|l|r)(?P<after>[A-Z].*)$",
+    )
+)
+
+
+def split_side(name: str) -> tuple[str, str]:
+    """Return the side that a name tells, ``"left"``, ``"right"`` or ``""``, and the name without it.
+
+    Examples
+    --------
+    >>> split_side("lh_G_cuneus_volume")
+    ('left', 'G_cuneus_volume')
+    >>> split_side("rHip")
+    ('right', 'Hip')
+    >>> split_side("ctx-rh-insula")
+    ('right', 'ctx-insula')
+    >>> split_side("Brain stem")
+    ('', 'Brain stem')
+    """
+    for form in _FORMS:
+        found = form.match(name)
+        if found:
+            side = "left" if found["side"][0] in "lL" else "right"
+            return side, found["before"] + found["after"]
+    return "", name
+
+
+def pair_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return side and common name of the regions that have a twin on the other side; the rest is left out.
+
+    Examples
+    --------
+    >>> pair_sides(["lHip", "rHip", "lAmy", "Vermis"])
+    {'lHip': ('left', 'Hip'), 'rHip': ('right', 'Hip')}
+    """
+    every = list(names)
+    sides: dict[str, dict[str, list[str]]] = defaultdict(lambda: {"left": [], "right": []})
+    for name in every:
+        side, base = split_side(name)
+        if side:
+            sides[base][side].append(name)
+    pairs: dict[str, tuple[str, str]] = {}
+    for base, found in sides.items():
+        # Two lefts, or a region that is called like the pair, would make the common name ambiguous.
+        if len(found["left"]) == len(found["right"]) == 1 and base not in every:
+            pairs |= {names_of[0]: (side, base) for side, names_of in found.items()}
+    return pairs
+
+
+__all__ = ["Placed", "place_regions"]
+
+_MUSE = re.compile(r"(?:(?:h|dl|raw)_)*(?:dl)?muse_(?:volume_|vol_)?(\d+(?:\+\d+)*)(?:[ _].*)?", re.IGNORECASE)
+_MEASURE = re.compile(r"[-_. ](?:volume|vol|thickness)$", re.IGNORECASE)
+_BOTH = {"left": (-1,), "right": (1,), "": (-1, 1)}
+_Points = tuple[tuple[float, float, float], ...]
+
+
+class Placed(NamedTuple):
+    """Where regions lie, and the names that nothing is known of."""
+
+    centres: pd.DataFrame
+    missing: list[str]
+
+
+def place_regions(names: Iterable[str]) -> Placed:
+    """Return the approximate centres of regions in MNI space.
+
+    Known are the regions of the embedded population (``lHip``), those of MUSE (``MUSE_Volume_47``,
+    ``MUSE_47+48 hippocampus``, ``Right Hippocampus``), and FreeSurfer's names of the same structures
+    (``Left-Hippocampus``, ``lh_G_cuneus_volume``). A region of both sides has a centre on each.
+
+    Returns
+    -------
+    Placed
+        ``centres`` has the columns region, x, y and z (millimetres; left is negative), ``missing`` the other names.
+
+    Examples
+    --------
+    >>> placed = place_regions(["lHip", "Right-Amygdala", "lh_S_central_volume"])
+    >>> placed.centres.to_numpy().tolist()
+    [['lHip', -27.0, -21.0, -15.0], ['Right-Amygdala', 23.0, -4.0, -19.0]]
+    >>> placed.missing
+    ['lh_S_central_volume']
+    """
+    found = {name: _points(name) for name in dict.fromkeys(map(str, names))}
+    rows = [(name, *map(float, point)) for name, points in found.items() for point in points]
+    centres = pd.DataFrame(rows, columns=["region", "x", "y", "z"])
+    return Placed(centres, [name for name, points in found.items() if not points])
+
+
+class _Known(NamedTuple):
+    codes: dict[str, _Points]
+    numbers: dict[int, _Points]
+    sided: dict[tuple[str, str], _Points]
+
+
+def _plain(name: str) -> str:
+    return "".join(re.findall(r"[a-z0-9]+", name.casefold()))
+
+
+def _points(name: str) -> _Points:
+    """Return the centres of a region, none where the name is unknown."""
+    known = _known()
+    # Codes are told apart by their letters' case: lAcc is the accumbens, but ACC often the anterior cingulate.
+    if name in known.codes:
+        return known.codes[name]
+    if numbered := _MUSE.fullmatch(name.strip()):
+        parts = [known.numbers.get(int(number), ()) for number in numbered[1].split("+")]
+        return tuple(point for part in parts for point in part) if all(parts) else ()
+    for written in (name, _MEASURE.sub("", name)):
+        side, base = split_side(written.strip())
+        if points := known.sided.get((side, _plain(base.removeprefix("ctx-")))):
+            return points
+    return ()
+
+
+@cache
+def _known() -> _Known:
+    text = files("rindices.plots").joinpath("region_centres.csv").read_text(encoding="utf-8")
+    table = pd.read_csv(StringIO(text), keep_default_na=False, dtype={"muse_left": str, "muse_right": str})
+    known = _Known({}, {}, {})
+    for row in table.to_dict("records"):
+        points = {side: _sided(row, side) for side in _BOTH}
+        for side, letter, number in (("left", "l", row["muse_left"]), ("right", "r", row["muse_right"])):
+            if row["code"]:
+                known.codes[letter + row["code"]] = points[side]
+            if number:
+                known.numbers[int(number)] = points["" if row["midline"] == "yes" else side]
+        others = [word for word in row["synonyms"].split(";") if word]
+        names = [row["region"], *others, *(f"{word} {row['region']}" for word in others)]
+        for side in _BOTH:
+            # Abbreviations without a side may stand for anything.
+            for word in names if side or row["midline"] == "yes" else names[:1]:
+                known.sided[side, _plain(word)] = points[side]
+    return known
+
+
+def _sided(row: dict, side: str) -> _Points:
+    if row["midline"] == "yes" and not side:
+        return ((0.0, row["y"], row["z"]),)
+    return tuple((sign * row["x"], row["y"], row["z"]) for sign in _BOTH[side])

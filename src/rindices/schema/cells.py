@@ -1,0 +1,179 @@
+"""What a cell is: a number, a text or a gap; and numbers that people write in another spelling."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Collection
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
+
+__all__ = [
+    "LARGEST",
+    "MISSING_TEXT",
+    "MOSTLY_NUMBERS",
+    "has_numbers",
+    "meant_as_numbers",
+    "numbers_of",
+    "plain_code",
+    "share_of_numbers",
+    "spelling_hint",
+    "spreadsheet_rows",
+    "text_of",
+    "typed",
+]
+
+MISSING_TEXT = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "null", "None", "."})
+MOSTLY_NUMBERS = 0.8  # a text column with at least this share of numbers was meant as numbers: the rest are mistakes
+LARGEST = 1e15  # no measure of a brain or a person exceeds it in any unit; squares would overflow far beyond
+_MOST_LEVELS = 6  # of a category whose names look like numbers: <65 and >=65, 3 mm, the genotypes 3,3 and 3,4
+_CODE = r"[+-]?0\d+"  # 007 is a name, not a number
+
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
+# A number as people write it for people: with a limit, separators of thousands, a decimal comma, a unit or an error.
+# Dates, times, and codes such as 007 or 011_S_0002 are something else.
+_LIKE_NUMBER = re.compile(
+    r"(?!0\d)[<>\u2264\u2265]?=?[+\-\u2212~]?\s*\d[\d.,'\u2019\s]*(?:[^\d\s.,/:_-]\S{0,7}|[\u00b1(][\d., ]+\)?)?"
+)
+_DATE = re.compile(r"\d{1,4}[./]\d{1,2}[./]\d{1,4}")
+_NO_VALUE = frozenset({"?", "-", "--", "missing", "unknown", "not available", "nd", "n.d.", "none", "not done"})
+
+
+def text_of(column: pd.Series) -> pd.Series:
+    """Return the cells as stripped text, missing cells as NaN; whole numbers lose their ``.0``.
+
+    Examples
+    --------
+    >>> text_of(pd.Series([1.0, 2.0])).tolist(), text_of(pd.Series([" AD ", "."])).tolist()
+    (['1', '2'], ['AD', nan])
+    """
+    missing = column.isna().to_numpy(dtype=bool)
+    if is_numeric_dtype(column) and not is_bool_dtype(column) and not is_integer_dtype(column):
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        words = [f"{value:.0f}" if value.is_integer() else str(value) for value in numbers.tolist()]
+    else:
+        words = [str(cell).strip() for cell in column.tolist()]
+    cells = np.array(
+        [np.nan if gone or word in MISSING_TEXT else word for gone, word in zip(missing, words, strict=True)],
+        dtype=object,
+    )
+    return pd.Series(cells, index=column.index, name=column.name, dtype=object)
+
+
+def plain_code(code: object) -> str:
+    """Return a code as a table's cell has it: ``1.0`` and ``" 1"`` are 1.
+
+    Examples
+    --------
+    >>> plain_code(1.0), plain_code(" AD ")
+    ('1', 'AD')
+    """
+    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", str(code).strip())
+
+
+def numbers_of(column: pd.Series, *, decimal_comma: bool = False) -> NDArray[np.float64]:
+    """Return the cells as numbers, exactly as Python reads them; NaN for gaps and for text that is no number.
+
+    Examples
+    --------
+    >>> numbers_of(pd.Series(["61,5", " 72", "low", ""]), decimal_comma=True).tolist()
+    [61.5, 72.0, nan, nan]
+    """
+    if is_numeric_dtype(column) and not is_bool_dtype(column):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    with contextlib.suppress(ValueError, TypeError):  # most columns of measures have neither gaps nor words
+        return column.to_numpy(dtype=object).astype(np.float64)
+    text = text_of(column)
+    if decimal_comma:
+        text = _with_points(text)
+    readable = pd.to_numeric(text, errors="coerce").notna().to_numpy()
+    numbers = np.full(len(text), np.nan)
+    numbers[readable] = text.to_numpy(dtype=object)[readable].astype(np.float64)
+    return numbers
+
+
+def typed(frame: pd.DataFrame, text_columns: Collection[str] = (), *, decimal_comma: bool = False) -> pd.DataFrame:
+    """Return a table with every column as float64 whose cells all read as numbers, the others as text.
+
+    Columns named in `text_columns`, codes with leading zeros (``007``), truth values and empty columns stay text. Where
+    decimals may have a comma, a column that is mostly numbers has a point instead in all of them.
+
+    Examples
+    --------
+    >>> typed(pd.DataFrame({"code": ["01", "02"], "age": ["61", " 72"]})).dtypes.astype(str).tolist()
+    ['object', 'float64']
+    """
+    columns = {}
+    for name in frame.columns:
+        column = frame[name]
+        if name not in text_columns and is_numeric_dtype(column) and not is_bool_dtype(column):
+            columns[name] = pd.Series(numbers_of(column), index=frame.index)
+            continue
+        text = text_of(column)
+        is_free = name not in text_columns and text.notna().any() and not text.str.fullmatch(_CODE).any()
+        if is_free and decimal_comma and share_of_numbers(points := _with_points(text)) >= MOSTLY_NUMBERS:
+            text = points
+        columns[name] = (
+            pd.Series(numbers_of(text), index=frame.index) if is_free and share_of_numbers(text) == 1 else text
+        )
+    return pd.DataFrame(columns, index=frame.index)
+
+
+def _with_points(text: pd.Series) -> pd.Series:
+    return text.map(
+        lambda cell: cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell, na_action="ignore"
+    ).astype(object)
+
+
+def share_of_numbers(text: pd.Series) -> float:
+    """Return the share of the cells that are not missing and read as numbers (0 for an empty column)."""
+    present = int(text.notna().sum())
+    return float(pd.to_numeric(text, errors="coerce").notna().sum()) / present if present else 0.0
+
+
+def has_numbers(column: pd.Series) -> bool:
+    """Tell whether a column of `typed` holds numbers (an empty column does not)."""
+    return bool(is_numeric_dtype(column) and column.notna().any())
+
+
+def spreadsheet_rows(frame: pd.DataFrame) -> NDArray[np.int64]:
+    """Return the row numbers that a spreadsheet shows, with the header as row 1; gaps of an integer index are kept."""
+    index = frame.index
+    counted = index.name is None and is_integer_dtype(index) and index.is_monotonic_increasing and index.is_unique
+    if counted and (len(index) == 0 or index[0] >= 0):
+        return np.asarray(index, dtype=np.int64) + 2
+    return np.arange(2, len(frame) + 2, dtype=np.int64)
+
+
+def meant_as_numbers(column: pd.Series) -> bool:
+    """Tell whether a column of text holds measures in another spelling, and not a few categories that look like them.
+
+    Examples
+    --------
+    >>> meant_as_numbers(pd.Series([f"{age},5" for age in range(60, 80)])), meant_as_numbers(pd.Series(["<65", ">65"]))
+    (True, False)
+    """
+    cells = column.dropna().astype(str)
+    if share_of_numbers(column) >= MOSTLY_NUMBERS:
+        return not cells.str.fullmatch(_CODE).any()
+    like = cells.map(lambda cell: bool(_LIKE_NUMBER.fullmatch(cell)) and not _DATE.fullmatch(cell))
+    return bool(cells.nunique() > _MOST_LEVELS and like.mean() >= MOSTLY_NUMBERS)
+
+
+def spelling_hint(text: str) -> str:
+    """Return how to write a cell so that it is read as a number; nothing where that is not clear.
+
+    Examples
+    --------
+    >>> spelling_hint("3.4 mL")
+    'Write numbers with digits and a decimal point only, without units or separators of thousands.'
+    >>> spelling_hint("?"), spelling_hint("low")
+    ('Where a value is missing, leave the cell empty.', '')
+    """
+    if _LIKE_NUMBER.fullmatch(text):
+        return "Write numbers with digits and a decimal point only, without units or separators of thousands."
+    missing = text.casefold() in _NO_VALUE or text.startswith("#")
+    return "Where a value is missing, leave the cell empty." if missing else ""

@@ -1,0 +1,167 @@
+"""What a fitted model expects of a table; checked wherever a contract is made, and when it is read from a file."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import ConfigDict, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+
+__all__ = ["STATISTICS", "STRICT", "Contract", "CovariateSpec", "first_problem"]
+
+# For all that is read from a file: kinds are as annotated, truth values are no numbers, nothing is unknown or infinite.
+STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+STATISTICS = ("feature_minimum", "feature_median", "feature_maximum")
+
+
+def first_problem(error: ValidationError) -> str:
+    """Say in one line what is wrong first: the way to the entry, and why it is refused."""
+    first = error.errors(include_url=False)[0]
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+
+
+@dataclass(frozen=True, config=STRICT)
+class CovariateSpec:
+    """What a model expects of one covariate: categories or a range.
+
+    Attributes
+    ----------
+    name
+        Name of the column.
+    categories
+        The categories seen in training; None for a number.
+    minimum, maximum
+        Range of a number in training; None for categories.
+    codes
+        The two values of a number that had only two in training (sex as 0 and 1); otherwise None.
+
+    Examples
+    --------
+    >>> CovariateSpec.from_values("sex", np.array([0.0, 1.0, 1.0]))
+    CovariateSpec(name='sex', categories=None, minimum=0.0, maximum=1.0, codes=(0.0, 1.0))
+    """
+
+    name: str
+    categories: tuple[str, ...] | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    codes: tuple[float, float] | None = None
+
+    @classmethod
+    def from_values(cls, name: str, values: NDArray) -> CovariateSpec:
+        """Describe the values of a covariate in training."""
+        if values.dtype.kind != "f":
+            return cls(name, categories=tuple(sorted(set(map(str, values)))))
+        different = np.unique(values).tolist()
+        low, high = different[0], different[-1]
+        return cls(name, minimum=low, maximum=high, codes=(low, high) if len(different) == 2 else None)
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if self.categories is not None:
+            if not self.categories or len(set(self.categories)) != len(self.categories):
+                raise ValueError(f"the categories of {self.name!r} should be different, at least one")
+        elif self.minimum is None or self.maximum is None or self.minimum > self.maximum:
+            raise ValueError(f"{self.name!r} should have categories, or a range that begins before it ends")
+        return self
+
+
+@dataclass(frozen=True, config=STRICT)
+class Contract:
+    """What a fitted model expects of a table.
+
+    Attributes
+    ----------
+    features
+        Names of the regions, in the model's order.
+    feature_minimum, feature_median, feature_maximum
+        Of each region over the training people; None where they are not known, as in imported models.
+    covariates
+        What is expected of each covariate.
+    ignored_columns
+        Columns of the training table that had no role.
+    id_column, diagnosis_column
+        Names of these columns.
+    control_labels, patient_labels
+        The labels that each group was made of.
+    unit
+        Unit of the regions, if known.
+    site_column, visit_column
+        Names of these columns, if there were any; the site is one of the covariates. Models of the first versions do
+        not say.
+
+    Examples
+    --------
+    >>> contract = Contract(("a", "b"), (1.0, 2.0), (2.0, 3.0), (3.0, 4.0), unit="mL")
+    >>> contract.features, contract.id_column
+    (('a', 'b'), 'participant_id')
+    """
+
+    features: tuple[str, ...]
+    feature_minimum: tuple[float | None, ...]
+    feature_median: tuple[float | None, ...]
+    feature_maximum: tuple[float | None, ...]
+    covariates: tuple[CovariateSpec, ...] = ()
+    ignored_columns: tuple[str, ...] = ()
+    id_column: str = "participant_id"
+    diagnosis_column: str = "diagnosis"
+    control_labels: tuple[str, ...] = ()
+    patient_labels: tuple[str, ...] = ()
+    unit: str | None = None
+    site_column: str | None = None
+    visit_column: str | None = None
+
+    @classmethod
+    def of_people(
+        cls,
+        features: pd.DataFrame,
+        covariates: pd.DataFrame | None = None,
+        *,
+        ignored_columns: tuple[str, ...] = (),
+        id_column: str = "participant_id",
+        diagnosis_column: str = "diagnosis",
+        control_labels: tuple[str, ...] = (),
+        patient_labels: tuple[str, ...] = (),
+        unit: str | None = None,
+        site_column: str | None = None,
+        visit_column: str | None = None,
+    ) -> Contract:
+        """Describe the regions and covariates of training people."""
+        values = features.to_numpy()
+        table = pd.DataFrame() if covariates is None else covariates
+        return cls(
+            features=tuple(map(str, features.columns)),
+            feature_minimum=tuple(values.min(axis=0).tolist()),
+            feature_median=tuple(np.median(values, axis=0).tolist()),
+            feature_maximum=tuple(values.max(axis=0).tolist()),
+            covariates=tuple(CovariateSpec.from_values(str(name), table[name].to_numpy()) for name in table),
+            ignored_columns=ignored_columns,
+            id_column=id_column,
+            diagnosis_column=diagnosis_column,
+            control_labels=control_labels,
+            patient_labels=patient_labels,
+            unit=unit,
+            site_column=site_column,
+            visit_column=visit_column,
+        )
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        statistics = [getattr(self, name) for name in STATISTICS]
+        if not self.features or any(len(values) != len(self.features) for values in statistics):
+            raise ValueError("there should be regions, each with minimum, median and maximum")
+        for name, *of_region in zip(self.features, *statistics, strict=True):
+            known = [value for value in of_region if value is not None]
+            if known != sorted(known):
+                raise ValueError(f"minimum, median and maximum of {name!r} are out of order")
+        covariates = [spec.name for spec in self.covariates]
+        if self.site_column is not None and self.site_column not in covariates:
+            raise ValueError(f"the site {self.site_column!r} should be one of the covariates")
+        visit = [] if self.visit_column is None else [self.visit_column]
+        roles = [*self.features, *covariates, self.id_column, self.diagnosis_column, *visit]
+        if len(set(roles)) != len(roles):
+            raise ValueError("a column has more than one role")
+        return self

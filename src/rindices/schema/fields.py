@@ -1,0 +1,497 @@
+"""A field for each role of a column: it looks at batches of rows, learns from a training table, or checks any table.
+
+The same fields serve the training table and new people, whole or some rows at a time. `observe` takes a batch of rows,
+as `rindices.tables` reads them or with columns of numbers already, and returns what it found there; `problems` says
+what is wrong with all rows so far. What a field learned is kept in a `rindices.schema.contract.Contract`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api.types import is_numeric_dtype
+
+from rindices.errors import InputError, Problem, counted, did_you_mean, listed, refusal, setting, shown
+from rindices.schema.cells import (
+    has_numbers,
+    meant_as_numbers,
+    numbers_of,
+    spelling_hint,
+    spreadsheet_rows,
+    text_of,
+)
+from rindices.schema.contract import CovariateSpec
+from rindices.schema.plausible import (
+    impossible_covariate,
+    impossible_regions,
+    reason,
+    suspected_codes,
+    unit_problems,
+)
+
+__all__ = [
+    "MIN_REGIONS",
+    "MIN_SITE_CONTROLS",
+    "CovariateField",
+    "FieldSet",
+    "IdField",
+    "Observed",
+    "RegionField",
+    "Roster",
+    "ScoreField",
+    "Seen",
+    "require_column",
+]
+
+MIN_REGIONS = 4
+MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
+# Numbers in these columns are names of places or machines: a slope over them would mean nothing.
+_ALWAYS_CATEGORIES = frozenset({"site", "scanner"})
+_MOST_LINES = 2  # of columns with text
+_MOST_CELLS = 6  # that are told one by one
+_MOST_VALUES = 100  # of a column, that are looked at to tell them
+_ENOUGH_FOR_MEDIANS = 2_000_000  # numbers
+_A_ROW = 0.5  # a header with a larger share of numbers is a row of values
+_CORRECT = "correct the cells"
+
+
+class Roster(NamedTuple):
+    """Who sits in which row: the people's ids, and the row numbers that a spreadsheet shows."""
+
+    ids: pd.Index
+    rows: NDArray[np.int64]
+
+    def at(self, position: int) -> str:
+        """Return ``row 17 (participant 0031)``, for errors; what is kept, as warnings are, names the row only."""
+        return f"row {self.rows[position]} (participant {self.ids[position]})"
+
+
+class Seen(NamedTuple):
+    """What a field found in some rows: values (people × columns), and which are missing or impossible."""
+
+    values: NDArray
+    missing: NDArray[np.bool_]
+    impossible: NDArray[np.bool_]
+
+
+def require_column(names: Collection[str], name: str, role: str, remedy: str) -> None:
+    """Refuse a table that has columns of these names, but none called ``name``."""
+    if name in names:
+        return
+    columns = [str(column) for column in names]
+    numbers = pd.to_numeric(pd.Series(columns, dtype=object), errors="coerce").notna().mean()
+    if len(columns) == 1:
+        remedy = "Only one column was found: there should be commas, semicolons or tabs between the columns."
+    elif numbers > _A_ROW:
+        remedy = "The first line should hold the names of the columns, but it holds numbers."
+    found = listed(column if len(column) < 60 else f"{column[:60]}..." for column in columns)
+    raise InputError(
+        f"The table has no column {name!r}, which was expected as {role}.{did_you_mean(name, columns)}\n"
+        f"Columns found: {found}.\n{remedy}"
+    )
+
+
+class IdField:
+    """Who people are: ids, each once; with visits, each person and visit once."""
+
+    def __init__(self, name: str, visit: str | None = None) -> None:
+        self.name, self.visit = name, visit
+        self._empty: dict[str, list[int]] = {}
+        self._first: dict[tuple[str, ...], int] = {}
+        self._again: dict[tuple[str, ...], list[int]] = {}
+
+    def observe(self, batch: pd.DataFrame) -> Roster:
+        """Return who sits in these rows."""
+        rows, columns = spreadsheet_rows(batch), [self.name] if self.visit is None else [self.name, self.visit]
+        texts = [text_of(batch[name]) for name in columns]
+        for name, cells in zip(columns, texts, strict=True):
+            if cells.isna().any():
+                self._empty.setdefault(name, []).extend(rows[cells.isna().to_numpy()].tolist())
+        for row, key in zip(rows.tolist(), zip(*(cells.astype(str) for cells in texts), strict=True), strict=True):
+            first = self._first.setdefault(key, row)
+            if first != row:
+                self._again.setdefault(key, [first]).append(row)
+        return Roster(pd.Index(texts[0].tolist(), name="participant_id"), rows)
+
+    def problems(self) -> list[Problem]:
+        """Say which ids and visits are missing or occur twice."""
+        found = []
+        for name, rows in self._empty.items():
+            what, expected = (
+                ("ids", "Every person needs an id") if name == self.name else ("visits", "Every row needs a visit")
+            )
+            text = f"{expected}, but column {name!r} is empty in {counted(len(rows), 'row')}: row {listed(rows)}."
+            found.append(Problem(text, (f"fill in the {what} or remove these rows",)))
+        if self._again and not found:
+            key, rows = next(iter(self._again.items()))
+            places, others = listed(rows, joiner=" and "), len(self._again) - 1
+            more = f" ({counted(others, 'other')} repeated as well)" if others else ""
+            if self.visit is None:
+                text = (
+                    f"Every person needs an id of their own, but {key[0]!r} occurs in rows {places} of column "
+                    f"{self.name!r}{more}."
+                )
+                visits = f"if these are visits of one person, name their column with {setting('visit', 'COLUMN')}"
+                found.append(Problem(text, (visits, "make the ids differ")))
+            else:
+                text = (
+                    f"A person's visits must differ, but participant {key[0]!r} has the visit {key[1]!r} (column "
+                    f"{self.visit!r}) in rows {places}{more}."
+                )
+                found.append(Problem(text, ("keep one of them, or correct the visits",)))
+        return found
+
+
+class _Tally:
+    """Cells that cannot be used for one reason: how many each column has, and the first of them."""
+
+    def __init__(self) -> None:
+        self.counts, self.first = Counter[str](), dict[str, tuple[str, str]]()
+        self.cells, self.reasons, self.values = list[str](), dict[str, None](), dict[str, None]()
+        self.empty_row = ""
+
+    def add(
+        self, bad: NDArray[np.bool_], columns: Sequence[str], roster: Roster, value: Callable[[int, int], str]
+    ) -> None:
+        """Take note of the cells marked in ``bad`` (people × columns); `value` gives the text of a cell."""
+        for position in np.flatnonzero(bad.any(axis=0)).tolist():
+            rows, name = np.flatnonzero(bad[:, position]).tolist(), columns[position]
+            self.counts[name] += len(rows)
+            self.first.setdefault(name, (roster.at(rows[0]), value(rows[0], position)))
+            self.values.update(dict.fromkeys(value(row, position) for row in rows[:_MOST_VALUES]))
+            for row in rows[: _MOST_CELLS - len(self.cells)]:
+                self.cells.append(f"{name} = {value(row, position)} in {roster.at(row)}")
+        empty = np.flatnonzero(bad.all(axis=1)) if bad.shape[1] > 1 else ()
+        if len(empty) and not self.empty_row:
+            self.empty_row = roster.at(int(empty[0]))
+
+
+class NumberField:
+    """Columns that should hold numbers.
+
+    Parameters
+    ----------
+    columns
+        Their names.
+    kind
+        What they are, in messages.
+    impossible
+        Marks impossible numbers of people × columns, given those of a reference.
+    reference
+        Other people × columns to judge by; None where these people are judged by themselves.
+    why
+        Says why a number of a column is impossible.
+    decimal_comma
+        Whether decimals may have a comma.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        kind: str,
+        impossible: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.bool_]],
+        reference: NDArray[np.float64] | None = None,
+        why: Callable[[str, float], str] = reason,
+        *,
+        decimal_comma: bool = False,
+    ) -> None:
+        self.columns, self.kind = list(columns), kind
+        self._judge, self._reference, self._why, self._comma = impossible, reference, why, decimal_comma
+        self.text, self.missing, self.impossible = _Tally(), _Tally(), _Tally()
+
+    def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
+        """Return the numbers in some rows."""
+        block = np.empty((len(batch), len(self.columns)))
+        text = np.zeros(block.shape, dtype=bool)
+        for position, name in enumerate(self.columns):
+            block[:, position] = numbers_of(batch[name], decimal_comma=self._comma)
+            if not is_numeric_dtype(batch[name]) and np.isnan(block[:, position]).any():
+                text[:, position] = np.isnan(block[:, position]) & text_of(batch[name]).notna().to_numpy()
+        missing = np.isnan(block) & ~text
+        impossible = self._judge(block, block if self._reference is None else self._reference)
+
+        def written(row: int, position: int) -> str:
+            return str(batch[self.columns[position]].iloc[row])
+
+        self.text.add(text, self.columns, roster, written)
+        self.missing.add(missing, self.columns, roster, written)
+        self.impossible.add(impossible, self.columns, roster, lambda row, column: shown(float(block[row, column])))
+        for row, position in np.argwhere(impossible)[:_MOST_VALUES].tolist():
+            self.impossible.reasons[self._why(self.columns[position], float(block[row, position]))] = None
+        return Seen(block, missing, impossible)
+
+    def problems(self, *, drop: bool = False) -> list[Problem]:
+        """Say what is wrong; with ``drop`` people with gaps and impossible values are left out by whoever asks."""
+        return self.text_problems() + ([] if drop else self._gap_problems())
+
+    def text_problems(self) -> list[Problem]:
+        """Say where there is text among the numbers."""
+        names = [name for name in self.columns if name in self.text.counts]
+        if not names:
+            return []
+        lines = []
+        for name in names[:_MOST_LINES]:
+            (place, value), others = self.text.first[name], self.text.counts[name] - 1
+            more = f", and {counted(others, 'more cell has', 'more cells have')} text" if others else ""
+            lines.append(
+                f"Column {name!r} ({self.kind}) should hold numbers, but {place} has the text {value!r}{more}."
+            )
+        if rest := names[_MOST_LINES:]:
+            lines.append(f"{counted(len(rest), 'more column has', 'more columns have')} text: {listed(rest)}.")
+        hint = next(filter(None, (spelling_hint(self.text.first[name][1]) for name in names)), "")
+        lines[-1] += f" {hint}" if hint else ""
+        return [Problem("\n".join(lines), (_CORRECT,), tuple(names))]
+
+    def _gap_problems(self) -> list[Problem]:
+        found, leave = [], f"leave these people out with {setting('drop_missing', True)}"
+        if gaps := {name: self.missing.counts[name] for name in self.columns if name in self.missing.counts}:
+            names = listed(f"{name} ({counted(number, 'person', 'people')})" for name, number in gaps.items())
+            first = next(iter(gaps))
+            text = (
+                f"Missing values in {counted(len(gaps), f'{self.kind} column')}: {names}. "
+                f"The first is in column {first!r}, {self.missing.first[first][0]}."
+            )
+            if self.missing.empty_row:
+                text += f" There is no {self.kind} at all in {self.missing.empty_row}: is it a note below the table?"
+            found.append(Problem(text, ("fill in the cells", leave), tuple(gaps)))
+        if odd := self.impossible.counts:
+            rest = odd.total() - len(self.impossible.cells)
+            more = f" and {rest} more" if rest else ""
+            text = (
+                f"Impossible values in {counted(len(odd), 'column')} ({counted(odd.total(), 'cell')}): "
+                f"{', '.join(self.impossible.cells)}{more}.\nThey are {', or '.join(self.impossible.reasons)}. "
+                "Are they codes for missing values?"
+            )
+            codes = setting("missing", [*self.impossible.values][:3])
+            found.append(Problem(text, (_CORRECT, f"name the codes with {codes}", leave), tuple(odd)))
+        return found
+
+
+class RegionField(NumberField):
+    """The regions. With a reference (minimum, median and maximum in training, as rows) units are checked, too."""
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        reference: NDArray[np.float64] | None = None,
+        *,
+        unit: str | None = None,
+        decimal_comma: bool = False,
+    ) -> None:
+        super().__init__(columns, "region", impossible_regions, reference, decimal_comma=decimal_comma)
+        self._unit, self._kept = unit, list[NDArray[np.float64]]()
+
+    def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
+        """Return the regions of some rows."""
+        seen = super().observe(batch, roster)
+        if self._reference is not None and sum(map(np.size, self._kept)) < _ENOUGH_FOR_MEDIANS:
+            self._kept.append(seen.values[~np.isnan(seen.values).any(axis=1)])
+        return seen
+
+    def problems(self, *, drop: bool = False) -> list[Problem]:
+        """Say what is wrong with cells, or else with units, which the first people of a long table tell."""
+        found = super().problems(drop=drop)
+        if found or self._reference is None or not sum(map(np.size, self._kept)):
+            return found
+        people = np.concatenate(self._kept)
+        return unit_problems(np.median(people, axis=0), len(people), self.columns, self._reference, self._unit)
+
+
+class CovariateField:
+    """A covariate: a number or a category, which is learned from a training table or known from a model.
+
+    Parameters
+    ----------
+    name
+        Its column.
+    spec
+        What a model expects of it; None for a training table.
+    is_category
+        Whether its numbers are names, because a data dictionary says so or it is the site.
+    is_divisor
+        Whether regions are divided by it.
+    strangers
+        Whether new categories may pass.
+    remedy
+        What to do about new ones.
+    decimal_comma
+        Whether decimals may have a comma.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        spec: CovariateSpec | None = None,
+        *,
+        is_category: bool = False,
+        is_divisor: bool = False,
+        strangers: bool = False,
+        remedy: str = "code it as in the training table, or remove these people",
+        decimal_comma: bool = False,
+    ) -> None:
+        self.name, self._spec, self._remedy = name, spec, remedy
+        self._is_category: bool | None = is_category or name.casefold() in _ALWAYS_CATEGORIES or None
+        self._known: tuple[str, ...] | tuple[float, ...] | None = None
+        reference = None
+        if spec is not None:
+            self._is_category, self._known = (
+                spec.categories is not None,
+                None if strangers else spec.categories or spec.codes,
+            )
+            reference = None if spec.minimum is None else np.array([[spec.minimum], [spec.maximum]])
+        has_codes = spec is not None and spec.codes is not None
+
+        def impossible(block: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
+            marked = impossible_covariate(name, block[:, 0], others[:, 0], is_divisor=is_divisor)
+            return marked[:, None] & (not has_codes)
+
+        why = partial(reason, is_divisor=is_divisor)
+        self._cells = NumberField([name], "covariate", impossible, reference, why, decimal_comma=decimal_comma)
+        self._unknown, self._spellings, self._n_known = _Tally(), list[Problem](), 0
+
+    def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
+        """Return the covariate in some rows: numbers, or categories as text."""
+        column = batch[self.name]
+        if self._is_category is None:  # learned from the first rows, which are all of a training table
+            self._is_category = not has_numbers(column) and not meant_as_numbers(text_of(column))
+        if self._is_category:
+            text = text_of(column)
+            missing = text.isna().to_numpy()[:, None]
+            self._cells.missing.add(missing, [self.name], roster, lambda *_: "")
+            seen = Seen(text.to_numpy()[:, None], missing, np.zeros(missing.shape, dtype=bool))
+            if self._spec is None:
+                self._look_for_spellings(text, roster)
+        else:
+            seen = self._cells.observe(batch, roster)
+        self._n_known += int((~seen.missing).sum())
+        if self._known is not None:
+            values = pd.Series(seen.values[:, 0])
+            bad = (values.notna() & ~values.isin(list(self._known))).to_numpy()[:, None]
+            self._unknown.add(bad, [self.name], roster, lambda row, _: shown(values.iloc[row]))
+        return seen
+
+    def _look_for_spellings(self, column: pd.Series, roster: Roster) -> None:
+        """Find categories that are the same but for capitals and blanks, which would be corrected for one by one."""
+        counts = column.value_counts()  # the most frequent first
+        usual: dict[str, str] = {}
+        for level in map(str, counts.index):
+            same = usual.setdefault(" ".join(level.split()).casefold(), level)
+            if same != level:
+                first = roster.at(int(np.flatnonzero((column == level).to_numpy())[0]))
+                there, here = (counted(int(counts[name]), "person", "people") for name in (same, level))
+                text = (
+                    f"Column {self.name!r} has {same!r} ({there}) and {level!r} ({here}, the first in {first}), which "
+                    "would count as two categories."
+                )
+                self._spellings.append(Problem(text, (f"write both the same way, such as {same}",)))
+
+    def problems(self, *, drop: bool = False) -> list[Problem]:
+        """Say what is wrong with it."""
+        drop = drop and self._cells.impossible.counts.total() < self._n_known  # where all are odd, it is their unit
+        found = [problem._replace(columns=()) for problem in self._cells.problems(drop=drop)] + self._spellings
+        spec = self._spec
+        if (self._cells.text.counts or self._cells.impossible.counts) and found and spec is not None:
+            was = (
+                " and ".join(map(shown, spec.codes))
+                if spec.codes
+                else f"{shown(spec.minimum)} to {shown(spec.maximum)}"
+            )
+            text = f"{found[0].text}\nCovariate {self.name!r} was a number in training ({was})."
+            found[0] = Problem(text, ("code it as in the training table", *found[0].remedies))
+        if self._unknown.counts and not found:
+            place, value = self._unknown.first[self.name]
+            number = counted(self._unknown.counts[self.name], "person", "people")
+            text = (
+                f"Covariate {self.name!r} was coded {listed(map(shown, self._known or ()), 10)} in training, but this "
+                f"table has {listed(sorted(self._unknown.values), 10)}.\n"
+                f"The first unknown value is {value!r} in {place} ({number} in all)."
+            )
+            found.append(Problem(text, (self._remedy,)))
+        return found
+
+
+class ScoreField:
+    """A clinical score: a number or a category, with gaps. A suspected code counts as a gap until it is named."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.notes = name, list[str]()
+        self._cells = NumberField([name], "clinical score", lambda block, _: np.isinf(block))
+
+    def observe(self, batch: pd.DataFrame, roster: Roster) -> NDArray:
+        """Return the score in some rows: numbers, or categories as text, with gaps as NaN."""
+        column, text = batch[self.name], text_of(batch[self.name])
+        if not has_numbers(column) and text.notna().any() and not meant_as_numbers(text):
+            return text.to_numpy()
+        values = self._cells.observe(batch, roster).values[:, 0]
+        suspects = suspected_codes(values, values)
+        for code in np.unique(values[suspects]).tolist():
+            people = counted(int((values == code).sum()), "person has", "people have")
+            self.notes.append(
+                f"{people} {self.name} = {shown(code)}, which looks like a code for a missing value: not used. If it "
+                f"is one, say so with {setting('missing', [shown(code)])}, or leave such cells empty."
+            )
+        return np.where(suspects, np.nan, values)
+
+    def problems(self) -> list[Problem]:
+        """Say what is wrong with it: text among numbers, infinite numbers."""
+        odd = self._cells.impossible.cells
+        infinite = [Problem(f"Infinite values: {', '.join(odd)}.", (_CORRECT,))] if odd else []
+        return self._cells.text_problems() + infinite
+
+
+class Observed(NamedTuple):
+    """What all fields found in some rows."""
+
+    roster: Roster
+    covariates: dict[str, Seen]
+    regions: Seen
+    scores: dict[str, NDArray]
+
+
+class FieldSet:
+    """All fields of a table together.
+
+    Parameters
+    ----------
+    people, covariates, regions, scores
+        The fields.
+    drop
+        Whether people with gaps and impossible values are left out, rather than refused.
+    """
+
+    def __init__(
+        self,
+        people: IdField,
+        covariates: Sequence[CovariateField],
+        regions: RegionField,
+        scores: Sequence[ScoreField],
+        *,
+        drop: bool = False,
+    ) -> None:
+        self.people, self.covariates, self.regions, self.scores = people, covariates, regions, scores
+        self.drop = drop
+
+    def observe(self, batch: pd.DataFrame) -> Observed:
+        """Look at some rows; without ids nothing else can be told, so these are refused at once."""
+        roster = self.people.observe(batch)
+        if missing := [problem for problem in self.people.problems() if roster.ids.hasnans]:
+            raise refusal(missing)
+        seen = {field.name: field.observe(batch, roster) for field in self.covariates}
+        regions = self.regions.observe(batch, roster)
+        return Observed(roster, seen, regions, {field.name: field.observe(batch, roster) for field in self.scores})
+
+    def problems(self) -> list[Problem]:
+        """Say what is wrong with all rows so far."""
+        cells = [one for field in (*self.covariates, self.regions) for one in field.problems(drop=self.drop)]
+        return self.people.problems() + cells + [one for field in self.scores for one in field.problems()]
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences for the user."""
+        return [note for field in self.scores for note in field.notes]

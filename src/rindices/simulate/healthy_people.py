@@ -1,0 +1,251 @@
+"""The healthy people that a simulated cohort is made of: drawn from the embedded population, or the user's own.
+
+The population is described by one small parameter file. Volumes follow linear effects of age, squared age and sex; what
+is left over keeps each region's own distribution (quantiles) and the correlation between regions (Gaussian copula). No
+person in a draw is a real person.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr
+
+from rindices.errors import InputError, setting
+
+_OWN = setting("controls")
+N_CONTROLS, N_PATIENTS = 492, 900  # as in the paper
+_MOST_PEOPLE = 1_000_000  # of a group: no cohort is larger, and a slip of the keyboard fills the memory
+NOT_REGIONS = frozenset({"participant_id", "diagnosis", "age", "sex", "site", "icv", "tiv", "education"})
+
+
+@dataclass(frozen=True, eq=False)
+class ReferencePopulation:
+    """Parameters of a healthy population, and draws from it.
+
+    Attributes
+    ----------
+    source, licence, unit : str
+        Where the parameters come from, their terms, and the unit of the volumes.
+    n_people : int
+        How many people the parameters were fitted to.
+    age_mean, age_square_mean, share_of_sex_1 : float
+        Means of age, of squared centred age and of sex (0/1); the effects refer to deviations from them.
+    probabilities : ndarray of shape (n_probabilities,)
+        Levels of the quantiles, from 0 to 1: the ends are the observed smallest and largest values.
+    age_quantiles : ndarray of shape (n_probabilities,)
+        Quantiles of age in years.
+    regions : tuple of str
+        Names of the regions.
+    smallest : ndarray of shape (n_regions,)
+        Smallest observed volumes; no draw goes below half of them, so that volumes stay above zero.
+    effects : ndarray of shape (n_regions, 4)
+        Mean volume, change per year, per squared year, and of sex 1 against sex 0.
+    residual_quantiles : ndarray of shape (n_regions, n_probabilities)
+        Quantiles of what age and sex leave unexplained.
+    correlation : ndarray of shape (n_regions, n_regions)
+        Correlation of the residuals' normal scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> people = ReferencePopulation.load().draw(100, np.random.default_rng(0))
+    >>> people.shape
+    (100, 130)
+    """
+
+    source: str
+    licence: str
+    unit: str
+    n_people: int
+    age_mean: float
+    age_square_mean: float
+    share_of_sex_1: float
+    probabilities: np.ndarray
+    age_quantiles: np.ndarray
+    regions: tuple[str, ...]
+    smallest: np.ndarray
+    effects: np.ndarray
+    residual_quantiles: np.ndarray
+    correlation: np.ndarray
+
+    @classmethod
+    @cache
+    def load(cls) -> ReferencePopulation:
+        """Read the parameter file that comes with the package (once per process)."""
+        text = resources.files(__package__).joinpath("reference_population.json").read_text(encoding="utf-8")
+        stored = json.loads(text)
+        plain = ("source", "licence", "unit", "n_people", "age_mean", "age_square_mean", "share_of_sex_1")
+        arrays = ("probabilities", "age_quantiles", "smallest", "effects", "residual_quantiles")
+        fields: Any = {name: stored[name] for name in plain}
+        fields |= {name: _frozen(np.array(stored[name], dtype=float)) for name in arrays}
+        correlation = _frozen(_full_correlation(stored["correlation_upper"]))
+        return cls(**fields, regions=tuple(stored["regions"]), correlation=correlation)
+
+    def draw(self, n: int, rng: np.random.Generator) -> pd.DataFrame:
+        """Draw new people.
+
+        Parameters
+        ----------
+        n : int
+            Number of people, at least 1.
+        rng : numpy.random.Generator
+            Source of randomness; the same state gives the same people.
+
+        Returns
+        -------
+        DataFrame of shape (n, 2 + n_regions)
+            ``age`` in years (two decimals), ``sex`` (0/1), then the volume of each region, all above zero.
+        """
+        age = np.interp(rng.random(n), self.probabilities, self.age_quantiles).round(2)
+        sex = (rng.random(n) < self.share_of_sex_1).astype(int)
+        volumes = np.maximum(self._expected(age, sex) + self._residuals(n, rng), self.smallest / 2)
+        table = pd.DataFrame(volumes, columns=list(self.regions))
+        return pd.concat([pd.DataFrame({"age": age, "sex": sex}), table], axis=1)
+
+    def _expected(self, age: np.ndarray, sex: np.ndarray) -> np.ndarray:
+        years = age - self.age_mean
+        terms = [np.ones(len(age)), years, years**2 - self.age_square_mean, sex - self.share_of_sex_1]
+        return np.column_stack(terms) @ self.effects.T
+
+    def _residuals(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        scores = rng.standard_normal((n, len(self.regions))) @ np.linalg.cholesky(self.correlation).T
+        # Interpolating between quantiles, with the observed extremes at 0 and 1, invents no value beyond them.
+        levels = ndtr(scores)
+        columns = [np.interp(levels[:, j], self.probabilities, row) for j, row in enumerate(self.residual_quantiles)]
+        return np.column_stack(columns)
+
+
+def _full_correlation(upper: list[list[float]]) -> np.ndarray:
+    """Rebuild the symmetric matrix from the rows right of its diagonal."""
+    correlation = np.eye(len(upper) + 1)
+    for i, row in enumerate(upper):
+        correlation[i, i + 1 :] = correlation[i + 1 :, i] = row
+    return correlation
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    # The loaded population is shared by the whole process; a change in place would reach every later draw.
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class HealthyPeople:
+    """People before any disease is put in, in random order.
+
+    Attributes
+    ----------
+    table : DataFrame
+        Covariates and regions, one row per person.
+    regions : list of str
+        Region columns of ``table``.
+    n_controls : int
+        The first so many rows stay controls, the others become patients.
+    """
+
+    table: pd.DataFrame
+    regions: list[str]
+    n_controls: int
+
+
+def drawn_people(n_controls: int | None, n_patients: int | None, rng: np.random.Generator) -> HealthyPeople:
+    """Draw people from the embedded population.
+
+    Examples
+    --------
+    >>> drawn_people(10, 20, np.random.default_rng(0)).table.shape
+    (30, 130)
+    """
+    n_controls = N_CONTROLS if n_controls is None else n_controls
+    n_patients = N_PATIENTS if n_patients is None else n_patients
+    for name, n in (("n_controls", n_controls), ("n_patients", n_patients)):
+        if not 1 <= n <= _MOST_PEOPLE:
+            remedy = "a positive number of people" if n < 1 else "fewer people"
+            raise InputError(f"Expected {setting(name)} from 1 to {_MOST_PEOPLE:,}, found {n:,}. Ask for {remedy}.")
+    population = ReferencePopulation.load()
+    return HealthyPeople(population.draw(n_controls + n_patients, rng), list(population.regions), n_controls)
+
+
+def own_people(
+    controls: pd.DataFrame,
+    regions: Sequence[str] | None,
+    n_controls: int | None,
+    n_patients: int | None,
+    rng: np.random.Generator,
+) -> HealthyPeople:
+    """Choose people at random from the user's table of controls, without replacement.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"age": [50, 60, 70], "Hip": [3.1, 3.0, 2.9]})
+    >>> people = own_people(table, None, None, None, np.random.default_rng(0))
+    >>> people.regions, people.n_controls
+    (['Hip'], 1)
+    """
+    names = _region_columns(controls, regions)
+    _check_people(controls)
+    _check_volumes(controls[names])
+    n_controls, n_patients = _split_sizes(len(controls), n_controls, n_patients)
+    chosen = rng.permutation(len(controls))[: n_controls + n_patients]
+    return HealthyPeople(controls.iloc[chosen].reset_index(drop=True), names, n_controls)
+
+
+def _region_columns(controls: pd.DataFrame, regions: Sequence[str] | None) -> list[str]:
+    repeated = controls.columns[controls.columns.duplicated()].tolist()
+    if repeated:
+        raise InputError(f"Expected every column of {_OWN} once, found {repeated} repeated. Rename or drop them.")
+    numeric = list(controls.select_dtypes("number").columns)
+    if regions is None:
+        return [name for name in numeric if str(name).lower() not in NOT_REGIONS]
+    unfit = [name for name in regions if name not in numeric]
+    if unfit:
+        raise InputError(
+            f"Expected every one of `regions` as a column of numbers in {_OWN}, {unfit} are not. Drop them."
+        )
+    return list(dict.fromkeys(regions))
+
+
+def _check_people(controls: pd.DataFrame) -> None:
+    ids = controls.get("participant_id", pd.Series(dtype=str))
+    bad = ids[ids.isna() | ids.duplicated()].tolist()
+    if bad:
+        found = list(dict.fromkeys("an empty cell" if pd.isna(one) else repr(one) for one in bad))[:5]
+        raise InputError(
+            f"Expected one row per person in {_OWN}, found participant_id missing or repeated: {', '.join(found)}. "
+            "Keep one row each, or drop the column to have people numbered."
+        )
+
+
+def _check_volumes(volumes: pd.DataFrame) -> None:
+    # Atrophy takes a share of the volume: in scaled values such as z-scores it would have no meaning. A volume of zero
+    # stays zero, and a missing one missing; both are left to the user's own analysis.
+    values = volumes.to_numpy(dtype=float, na_value=np.nan)
+    wrong = (values < 0) | np.isinf(values)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise InputError(
+            f"Expected no negative volumes in {_OWN}, found {values[row, column]:g} in column "
+            f"{volumes.columns[column]!r}, row {row + 2}. Give raw volumes, not scaled ones, correct or leave out such "
+            "people, and leave out columns that are no regions."
+        )
+
+
+def _split_sizes(n_rows: int, n_controls: int | None, n_patients: int | None) -> tuple[int, int]:
+    if n_controls is None:
+        n_controls = n_rows // 3 if n_patients is None else n_rows - n_patients
+    if n_patients is None:
+        n_patients = n_rows - n_controls
+    if n_controls + n_patients > n_rows or min(n_controls, n_patients) < 1:
+        raise InputError(
+            f"Expected at least 1 control and 1 patient, and no more people than the {n_rows} rows of {_OWN}, "
+            f"found {n_controls} controls and {n_patients} patients. Ask for fewer people or give a longer table."
+        )
+    return n_controls, n_patients

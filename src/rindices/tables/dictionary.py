@@ -1,0 +1,355 @@
+"""Data dictionaries: what a table's columns mean, which values they may have, and what stands for a missing one.
+
+Three kinds are read: BIDS JSON files, REDCap's, and a plain table with a row for each column of the data.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rindices.errors import InputError, counted, listed, setting, shown
+from rindices.schema.cells import numbers_of, plain_code, spreadsheet_rows, text_of, typed
+from rindices.settings import Labels
+from rindices.tables.table import Table
+
+__all__ = ["Column", "Dictionary", "apply_dictionary", "read_dictionary", "resolve_levels", "unit_of"]
+
+# Headings of plain dictionaries and of REDCap's, and keys of BIDS; signs and capitals do not count.
+_HEADINGS = {
+    "name": ("variable field name", "variable", "variable name", "column", "column name", "field name", "name"),
+    "description": ("description", "label", "field label", "longname"),
+    "unit": ("unit", "units"),
+    "levels": ("levels", "choices", "choices calculations or slider labels"),
+    "minimum": ("minimum", "min", "text validation min"),
+    "maximum": ("maximum", "max", "text validation max"),
+    "missing": ("missing", "missing codes", "missing values", "missingvalues"),
+    "type": ("field type",),
+}
+_MISSING_MEANINGS = frozenset({"missing", "missing data", "missing value", "not available", "n/a", "no data"})
+_NO_CHOICES = frozenset({"calc", "slider", "descriptive", "file", "sql"})  # REDCap: formulas and labels, no levels
+_TWO_CHOICES = {"yesno": "1=Yes;0=No", "truefalse": "1=True;0=False"}
+_WHOLE_FILE = "MeasurementToolMetadata"
+# Limits of dates, of times and of other fields: nothing to compare numbers with.
+_NO_LIMIT = re.compile(r"$|\d{4}-\d{2}|\d+:\d{2}|\d+[./]\d+[./]\d{2,4}|today|now|\[|n/?a$", re.IGNORECASE)
+_MOSTLY_OUTSIDE = 0.5  # with more than this share outside its range, a range or a unit is wrong rather than the people
+_QUANTITIES = {
+    **dict.fromkeys(("mm3", "ml", "l"), "volume"),
+    **dict.fromkeys(("mm2", "cm2", "m2"), "area"),
+    **dict.fromkeys(("μm", "mm", "cm", "m"), "length"),
+}
+_OTHER_NAMES = {
+    **dict.fromkeys(("cm3", "cc", "ccm", "cubiccentimeter", "cubiccentimetre", "milliliter", "millilitre"), "ml"),
+    **dict.fromkeys(("μl", "ul", "cubicmillimeter", "cubicmillimetre"), "mm3"),
+    **dict.fromkeys(("millimeter", "millimetre"), "mm"),
+    "um": "μm",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a dictionary says about one column.
+
+    Attributes
+    ----------
+    description
+        What it is, in words.
+    unit
+        Unit of its numbers.
+    levels
+        Codes of its categories and what they mean; None for anything but categories.
+    minimum, maximum
+        Smallest and largest possible number.
+    missing
+        Codes that stand for a missing value, besides empty cells and n/a.
+    """
+
+    description: str = ""
+    unit: str | None = None
+    levels: dict[str, str] | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    missing: tuple[str, ...] = ()
+
+
+class Dictionary(dict[str, Column]):
+    """Columns by name.
+
+    Examples
+    --------
+    >>> dictionary = Dictionary({"age": Column(unit="year"), "sex": Column(levels={"0": "male", "1": "female"})})
+    >>> dictionary["age"].unit, dictionary.categories
+    ('year', ('sex',))
+    """
+
+    def __or__(self, other: Mapping[str, Column]) -> Dictionary:  # type: ignore[override]
+        """Return both together; the other has the last word."""
+        return Dictionary({**self, **other})
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """Columns with levels: their codes are text, also where they look like numbers."""
+        return tuple(name for name, column in self.items() if column.levels is not None)
+
+
+def read_dictionary(path: str | Path) -> Dictionary:
+    r"""Read a data dictionary: a BIDS JSON file, or a table with a row for each column (REDCap's too).
+
+    Raises
+    ------
+    InputError
+        If the file cannot be understood; the message names the line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "dictionary.csv")
+    ...     _ = path.write_text("variable,levels,min\nsex,0=male;1=female,\nage,,18\n")
+    ...     read_dictionary(path)["sex"].levels
+    {'0': 'male', '1': 'female'}
+    """
+    path = Path(path)
+    return _read_json(path) if path.suffix.lower() == ".json" else _read_rows(path)
+
+
+def _read_json(path: Path) -> Dictionary:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path.name} cannot be read as JSON: {error}.\n"
+            "Correct the file, in which often a comma or a quotation mark is missing; or check its name."
+        ) from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path.name} should be a JSON object with an entry for each column, but it is a list.")
+    # What else is there describes the whole file.
+    entries = {name: said for name, said in content.items() if isinstance(said, dict) and name != _WHOLE_FILE}
+    return Dictionary({name: _column(said, f"The entry {name!r} of {path.name}") for name, said in entries.items()})
+
+
+def _read_rows(path: Path) -> Dictionary:
+    cells = pd.concat(list(Table(path).batches()))
+    rows = pd.DataFrame({name: text_of(cells[name]).fillna("") for name in cells.columns})
+    heading = _roles(rows.columns).get("name")
+    if heading is None:
+        raise InputError(
+            f"{path.name} is no data dictionary: none of its columns names the variables (found: "
+            f"{listed(rows.columns)}).\nCall that column 'variable'; 'label', 'unit', 'levels', 'min', 'max' and "
+            "'missing codes' are known too."
+        )
+    named = rows[rows[heading] != ""]  # the others are headings of sections
+    repeated = named[heading][named[heading].duplicated()]
+    if len(repeated):
+        raise InputError(
+            f"Row {spreadsheet_rows(repeated.to_frame())[0]} of {path.name} describes {repeated.iloc[0]!r} once more.\n"
+            "Keep one of the rows."
+        )
+    lines = zip(spreadsheet_rows(named), named[heading], named.to_dict("records"), strict=True)
+    return Dictionary({name: _column(line, f"Row {row} of {path.name} ({name})") for row, name, line in lines})
+
+
+def _roles(headings: Iterable[object]) -> dict[str, str]:
+    """Return which heading has which role."""
+    known = {" ".join(re.findall(r"[a-z]+", str(heading).casefold())): str(heading) for heading in headings}
+    found = {role: [known[name] for name in names if name in known] for role, names in _HEADINGS.items()}
+    return {role: headings[0] for role, headings in found.items() if headings}
+
+
+def _column(said: Mapping[Any, object], place: str) -> Column:
+    """Return what an entry of JSON or a row says; levels that mean "missing" are missing codes."""
+    entry = {role: said[key] for role, key in _roles(said).items() if said[key] is not None}
+    kind = str(entry.get("type", "")).casefold()
+    try:
+        levels = {} if kind in _NO_CHOICES else _levels(_TWO_CHOICES.get(kind) or entry.get("levels", ""))
+        minimum, maximum = _limit(entry.get("minimum", "")), _limit(entry.get("maximum", ""))
+        if minimum is not None and maximum is not None and minimum > maximum:
+            raise ValueError(f"its range ends ({shown(maximum)}) before it begins ({shown(minimum)})")
+    except ValueError as error:
+        raise InputError(
+            f"{place} cannot be used: {error}.\n"
+            "Correct the file: levels are written as 0=male;1=female, missing codes as -9;-99, limits as numbers."
+        ) from error
+    codes = entry.get("missing", "")
+    given = codes if isinstance(codes, list) else re.split(r"[;,|]", str(codes))
+    missing = [plain_code(str(code).split("=")[0]) for code in given if code != ""]
+    missing += [code for code, meaning in levels.items() if meaning.casefold() in _MISSING_MEANINGS]
+    return Column(
+        description=str(entry.get("description", "")).strip(),
+        unit=str(entry.get("unit", "")).strip() or None,
+        levels={code: meaning for code, meaning in levels.items() if code not in missing} or None,
+        minimum=minimum,
+        maximum=maximum,
+        missing=tuple(dict.fromkeys(missing)),
+    )
+
+
+def _levels(said: object) -> dict[str, str]:
+    """Return codes and their meanings: of JSON, of ``0=male;1=female`` or of REDCap's ``0, Male | 1, Female``."""
+    if isinstance(said, dict):
+        meanings = [value.get("Description", "") if isinstance(value, dict) else value for value in said.values()]
+        return {plain_code(code): str(meaning).strip() for code, meaning in zip(said, meanings, strict=True)}
+    border, sign = ("|", ",") if "|" in str(said) or "=" not in str(said) else (";", "=")
+    parts = [part.partition(sign) for part in str(said).split(border) if part.strip()]
+    levels = {plain_code(code): meaning.strip() for code, _, meaning in parts}
+    if "" in levels or len(levels) < len(parts) or not all(between for _, between, _ in parts):
+        raise ValueError(f"{str(said)!r} should list a code and a meaning for each level, and no code twice")
+    return levels
+
+
+def _limit(said: object) -> float | None:
+    """Return a limit as a number, None for limits of dates and for empty cells; other text is a ValueError."""
+    text = str(said).strip()
+    return None if _NO_LIMIT.match(text) else float(text)
+
+
+def apply_dictionary(
+    frame: pd.DataFrame, dictionary: Dictionary, *, checked: Collection[str] | None = None
+) -> tuple[pd.DataFrame, list[str]]:
+    """Read a table's cells as its dictionary says.
+
+    Missing codes become gaps. Columns with levels become text (the codes, not their meanings), so that a category
+    coded as a number is never a slope; `Dictionary.categories` names them for whoever turns text into numbers
+    later. Numbers outside their range become gaps, with a note.
+
+    Parameters
+    ----------
+    frame
+        A table of people; it is not changed.
+    dictionary
+        What the columns mean; columns that the table does not have are passed over.
+    checked
+        Columns in which a value that is no level is refused. All, unless given: what nobody uses need not be right.
+
+    Returns
+    -------
+    frame
+        The table, with the same columns, rows and index.
+    notes
+        Sentences on the values that were taken as missing; they name rows, not people.
+
+    Raises
+    ------
+    InputError
+        If a value is no level of its column, or if most values are outside their range.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"sex": [0, 1, -9], "age": [61, 250, 72]})
+    >>> says = Dictionary({"sex": Column(levels={"0": "m", "1": "f"}, missing=("-9",)), "age": Column(maximum=120)})
+    >>> apply_dictionary(table, says)[0].to_numpy().tolist()
+    [['0', 61.0], ['1', nan], [nan, 72.0]]
+    """
+    rows = spreadsheet_rows(frame)
+    other_capitals = {str(name).casefold(): name for name in frame.columns if name not in dictionary}
+    notes = [
+        f"The dictionary describes {name!r}, the table has {other_capitals[name.casefold()]!r}: not applied to it."
+        for name in dictionary
+        if name not in frame and name.casefold() in other_capitals
+    ]
+    for name in frame.columns.intersection(list(dictionary), sort=False):
+        column, cells = dictionary[name], frame[name]
+        given = text_of(cells).map(plain_code, na_action="ignore").astype(object)
+        if given.isin(column.missing).any():  # a code such as "refused" had kept the whole column from being numbers
+            cells = typed(cells.mask(given.isin(column.missing), np.nan).to_frame())[name]
+        if column.levels is not None:
+            cells = given.mask(given.isin(column.missing), np.nan)
+            if checked is None or name in checked:
+                _refuse_other_levels(cells, column.levels, rows)
+        else:
+            cells, outside = _within_range(cells, column, rows)
+            notes += outside
+        frame = frame.assign(**{name: cells})
+    return frame, notes
+
+
+def _refuse_other_levels(cells: pd.Series, levels: dict[str, str], rows: np.ndarray) -> None:
+    strange = np.flatnonzero((cells.notna() & ~cells.isin(list(levels))).to_numpy())
+    if len(strange):
+        more = f", and {counted(len(strange) - 1, 'more row')} another" if len(strange) > 1 else ""
+        known = listed((f"{code} ({meaning})" if meaning != code else code for code, meaning in levels.items()), 12)
+        raise InputError(
+            f"Column {cells.name!r} has levels in its dictionary, but row {rows[strange[0]]} holds "
+            f"{cells.iloc[strange[0]]!r}{more}.\nLevels: {known}.\n"
+            "Correct the table, or add the level or missing code to the dictionary."
+        )
+
+
+def _within_range(cells: pd.Series, column: Column, rows: np.ndarray) -> tuple[pd.Series, list[str]]:
+    """Return the column with impossible numbers as gaps, and a note about them; text is left to later checks."""
+    numbers = numbers_of(cells)
+    limits = [np.nan if limit is None else limit for limit in (column.minimum, column.maximum)]
+    outside = (numbers < limits[0]) | (numbers > limits[1])
+    if not outside.any():
+        return cells, []
+    ends = " ".join(
+        f"{word} {shown(limit)}" for word, limit in zip(("from", "to"), limits, strict=True) if limit == limit
+    )
+    found = (
+        f"{counted(int(outside.sum()), 'value')} of column {cells.name!r} outside the range {ends} of its dictionary "
+        f"({shown(numbers[outside].tolist()[0])} in row {rows[outside][0]})"
+    )
+    if outside.sum() > _MOSTLY_OUTSIDE * np.isfinite(numbers).sum():
+        raise InputError(f"{found}: most of them.\nCorrect the range in the dictionary, or the unit of the column.")
+    return cells.mask(outside, np.nan), [f"{found}: taken as missing."]
+
+
+def resolve_levels(names: Labels, column: Column) -> tuple[str, ...] | None:
+    """Return the codes of levels that are named by code or, in any capitals, by meaning.
+
+    Names that are neither are returned as they are, for later checks to refuse.
+
+    Examples
+    --------
+    >>> diagnosis = Column(levels={"1": "Control", "2": "Patient"})
+    >>> resolve_levels("control", diagnosis), resolve_levels("2", diagnosis), resolve_levels(None, diagnosis)
+    (('1',), ('2',), None)
+    """
+    if names is None:
+        return None
+    levels = column.levels or {}
+    words = {plain_code(word).casefold() for pair in levels.items() for word in pair}
+    one = isinstance(names, str) and plain_code(names).casefold() in words  # then a comma belongs to the name
+    wanted = [str(names)] if one else names.split(",") if isinstance(names, str) else names
+    found: list[str] = []
+    for name in map(plain_code, wanted):
+        meant = [code for code, meaning in levels.items() if meaning.casefold() == name.casefold()]
+        found += [name] if name in levels or not meant else meant
+    return tuple(dict.fromkeys(found))
+
+
+def unit_of(dictionary: Dictionary, regions: Sequence[str]) -> str | None:
+    """Return the unit that the regions share, as the first of them spells it; None where it is not known.
+
+    Regions of different quantities (volumes and thicknesses) have no common unit; one quantity in two units
+    (mm3 and mL) is an InputError.
+
+    Examples
+    --------
+    >>> unit_of(Dictionary({"lHip": Column(unit="mm^3"), "rHip": Column(unit="mm3")}), ["lHip", "rHip"])
+    'mm^3'
+    """
+    given = {name: str(dictionary[name].unit) for name in regions if name in dictionary and dictionary[name].unit}
+    units = {name: _canonical(unit) for name, unit in given.items()}
+    first_of: dict[str, str] = {}
+    for name, unit in units.items():
+        first = first_of.setdefault(_QUANTITIES.get(unit, unit), name)
+        if units[first] != unit:
+            raise InputError(
+                f"The regions should be in one unit, but by the dictionary {first!r} is in {given[first]} and {name!r} "
+                f"in {given[name]}.\nConvert the columns, correct the dictionary, or leave regions out with "
+                f"{setting('exclude')}."
+            )
+    return next(iter(given.values())) if len(first_of) == 1 else None
+
+
+def _canonical(unit: str) -> str:
+    plain = re.sub(r"[\s^*]", "", unit.casefold()).translate(str.maketrans("²³", "23"))
+    return _OTHER_NAMES.get(plain.removesuffix("s"), plain)

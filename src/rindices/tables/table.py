@@ -1,0 +1,189 @@
+"""A table in a file, whatever its kind: read once, some rows at a time, or whole."""
+
+from __future__ import annotations
+
+import glob
+import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+
+from rindices.errors import InputError, listed
+from rindices.schema.cells import MISSING_TEXT, typed
+from rindices.settings import TableSettings
+from rindices.tables.parquet import ParquetFile
+from rindices.tables.text import KINDS_OF_FILES, TEXT_KINDS, TextFile, Thousands
+from rindices.tables.workbook import WORKBOOKS, Workbook, file_and_sheet
+
+__all__ = ["AS_TEXT", "Table", "read_table"]
+
+AS_TEXT = (TableSettings.id, TableSettings.diagnosis)
+_OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
+
+
+class Table:
+    r"""A table in a file, read once, some rows at a time.
+
+    Parameters
+    ----------
+    path
+        A .csv, .tsv, .txt (also with .gz), .xlsx or .parquet file. A sheet of a workbook is named after the file:
+        ``people.xlsx#Baseline``.
+    text_columns
+        Columns that stay text: in workbooks 7 with the format 000 is 007.
+    ids
+        The column of ids, if words such as ``NA`` in it are to be refused.
+
+    Attributes
+    ----------
+    name
+        Of the file, for messages.
+    columns
+        Names of the columns; those without one are called ``Unnamed: 0`` and so on.
+    decimal_comma
+        Whether decimals may have a comma, because the separator is none.
+    progress
+        Share of the file that was read, 0 to 1.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read as a table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "people.csv")
+    ...     _ = path.write_text("participant_id,age\n001,61\n002,NA\n")
+    ...     [batch.to_numpy().tolist() for batch in Table(path).batches()]
+    [[['001', '61'], ['002', 'NA']]]
+    """
+
+    def __init__(self, path: str | Path, *, text_columns: Collection[str] = (), ids: str | None = None) -> None:
+        file, sheet = file_and_sheet(path)
+        self.name, self.progress = file.name, 0.0
+        self._text_columns, self._ids, kind = text_columns, ids, _kind_of(file)
+        with _failures_told(self.name, kind):
+            if kind in TEXT_KINDS:
+                self._reader: TextFile | Workbook | ParquetFile = TextFile(file, kind)
+            else:
+                book = kind in WORKBOOKS
+                self._reader = Workbook(file, sheet, text_columns) if book else ParquetFile(file, text_columns)
+        self._kind, self.columns, self.decimal_comma = kind, self._reader.names, self._reader.decimal_comma
+
+    def batches(self) -> Iterator[pd.DataFrame]:
+        """Yield some rows at a time: columns of text as it is written, or of float64 where the file has numbers.
+
+        Empty cells are NaN; words such as ``NA`` are still there. The index counts the lines below the header from 0;
+        empty rows are left out, but counted.
+
+        Raises
+        ------
+        InputError
+            If something is wrong with a row; it may come after some batches, which should then be forgotten.
+        """
+        thousands, n_rows = Thousands(), 0
+        with _failures_told(self.name, self._kind):
+            for share, frame in self._reader.frames():
+                self.progress = share
+                n_rows += len(frame)
+                if self._ids in self.columns:
+                    self._refuse_words(frame[self._ids])
+                if self.decimal_comma:
+                    thousands.add(frame.drop(columns=list(self._text_columns), errors="ignore"))
+                yield frame
+        if not n_rows:
+            raise InputError(f"{self.name} has a header but no people below it.\nExpected one row per person.")
+        thousands.refuse()
+
+    @staticmethod
+    def _refuse_words(ids: pd.Series) -> None:
+        """Refuse ids that are words for missing values."""
+        words = ids[ids.isin(MISSING_TEXT)]
+        if len(words):
+            raise InputError(
+                f"Every person needs an id, but column {ids.name!r} holds {words.iloc[0]!r} in row "
+                f"{words.index[0] + 2}, which counts as empty.\nFill in the ids or remove these rows."
+            )
+
+
+def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT, ids: str | None = None) -> pd.DataFrame:
+    r"""Read a whole table.
+
+    A column becomes numbers if every cell that is not missing reads as a number; otherwise it stays text. Columns
+    without a name and without a cell are left out.
+
+    Parameters
+    ----------
+    path, text_columns, ids
+        As in `Table`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns of float64 or text; the index counts the lines below the header from 0 (empty lines leave gaps).
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read as a table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "people.csv")
+    ...     _ = path.write_text("participant_id;age\n001;61,5\n")
+    ...     read_table(path).values.tolist()
+    [['001', 61.5]]
+    """
+    table = Table(path, text_columns=text_columns, ids=ids)
+    cells = pd.concat(list(table.batches()))
+    unnamed = [name for name in table.columns if name.startswith("Unnamed: ") and cells[name].isna().all()]
+    return typed(cells.drop(columns=unnamed), text_columns, decimal_comma=table.decimal_comma)
+
+
+@contextmanager
+def _failures_told(name: str, kind: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise InputError(
+            f"Reading {name} needs the package pyarrow, which is not installed.\n"
+            "Install it with: pip install 'rindices[parquet]', or save the table as .csv."
+        ) from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(
+            f"{name} cannot be opened: {getattr(error, 'strerror', None) or error}.\n"
+            "Check that the file is complete and not locked, and that you are allowed to read it."
+        ) from error
+    except Exception as error:  # a damaged file can lead a foreign reader anywhere
+        if kind in TEXT_KINDS or isinstance(error, InputError):
+            raise
+        what = "Parquet file" if kind == ".parquet" else "Excel workbook"
+        raise InputError(
+            f"{name} is not a readable {what}: it is damaged, has a password, or is a file of another kind "
+            f"({type(error).__name__}).\nOpen it in the program that wrote it and save it again without a password, or "
+            "save the table as .csv; a table that is text needs the extension .csv, .tsv or .txt."
+        ) from error
+
+
+def _kind_of(path: Path) -> str:
+    if path.is_dir():
+        raise InputError(f"{path} is a folder, but a table was expected.\nName a {KINDS_OF_FILES} file.")
+    if not path.is_file():
+        others = sorted(other.name for other in path.parent.glob(f"{glob.escape(path.stem)}.*") if other.is_file())
+        similar = f" In that folder there is {listed(others, 3)}." if others else ""
+        raise InputError(f"There is no file {path}.\nCheck the name and the folder.{similar}")
+    packed = path.suffix.lower() == ".gz"
+    kind = Path(path.stem if packed else path.name).suffix.lower()
+    if kind not in TEXT_KINDS and (packed or kind not in (".parquet", *WORKBOOKS)):
+        spreadsheet = " In the spreadsheet program choose 'Save as', and 'Excel workbook (.xlsx)' or 'CSV UTF-8'."
+        raise InputError(
+            f"{path.name} is not a kind of table that can be read (extension {kind + '.gz' * packed!r}).\n"
+            f"Give a {KINDS_OF_FILES} file.{spreadsheet if kind in _OTHER_SPREADSHEETS else ''}"
+        )
+    return kind

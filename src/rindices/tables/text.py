@@ -1,0 +1,256 @@
+"""Tables as text (CSV, TSV, TXT, also packed with gzip), as spreadsheets of all countries write them.
+
+A file is gone through twice, some of it at a time: first for its encoding, which a single sign may decide, then for its
+rows. Python's own CSV reader knows the number of every row, and refuses a quotation that never ends.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+import numpy as np
+import pandas as pd
+
+from rindices.errors import InputError, counted, listed
+from rindices.files import plain_text
+from rindices.schema.cells import MISSING_TEXT
+
+__all__ = ["CELLS", "KINDS_OF_FILES", "LARGEST_RATIO", "TEXT_KINDS", "TextFile", "Thousands", "named_columns"]
+
+KINDS_OF_FILES = ".csv, .tsv, .txt, .xlsx or .parquet"
+TEXT_KINDS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}  # and their usual separators
+CELLS = 1_000_000  # at a time
+# Tables of measures pack to a half or a tenth, parts of workbooks to a fiftieth: the rest was made to fill a memory.
+LARGEST_RATIO = 200
+_MOST_UNPACKED = 200_000_000  # characters, unless the packed file is large, too
+_SEPARATOR_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_FIRST_LINES = 20  # that are looked at for the separator and for a title
+# Lines without a cell, and the line sep=; of Excel.
+_ABOVE = re.compile(r'(?:[ ,;\t]*\n)*(?:"?sep=[,;\t]"?[ ,;\t]*\n(?:[ ,;\t]*\n)*)?', flags=re.IGNORECASE)
+_GAPS = MISSING_TEXT | {np.nan}
+_THOUSANDS = r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+"
+_FORMS = {
+    "thousands": re.compile(rf"^{_THOUSANDS}$", flags=re.MULTILINE),
+    "whole": re.compile(r"^[+-]?\d+$", flags=re.MULTILINE),
+    "comma": re.compile(r"^[+-]?[\d.]*\d,\d+$", flags=re.MULTILINE),
+    "point": re.compile(rf"^(?!{_THOUSANDS}$)[+-]?\d*\.\d+$", flags=re.MULTILINE),
+}
+
+
+def named_columns(header: Sequence[str], path: Path) -> list[str]:
+    """Return a name for every column, ``Unnamed: 0`` for a first one without; a name that occurs twice is refused.
+
+    Examples
+    --------
+    >>> named_columns(["", "age"], Path("people.csv"))
+    ['Unnamed: 0', 'age']
+    """
+    names = [plain_text(name.strip()) for name in header]  # as tables of ours are written
+    repeated = list(dict.fromkeys(name for name in names if name and names.count(name) > 1))
+    if repeated:
+        places = [position + 1 for position, name in enumerate(names) if name == repeated[0]]
+        raise InputError(
+            f"Column names must differ, but {path.name} has {listed(map(repr, repeated))} more than once "
+            f"({repeated[0]!r} is column {listed(places, joiner=' and ')}).\nRename or remove the repeated columns."
+        )
+    given = [name or f"Unnamed: {position}" for position, name in enumerate(names)]
+    # A table that was saved twice has the names of the first time.
+    return [name if own or name not in names else f"{name}.1" for name, own in zip(given, names, strict=True)]
+
+
+class TextFile:
+    """A table as text.
+
+    Parameters
+    ----------
+    path
+        The file.
+    kind
+        Its extension, without .gz.
+
+    Attributes
+    ----------
+    names
+        Of the columns.
+    decimal_comma
+        Whether decimals may have a comma, because no comma separates the cells.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read as a table.
+    """
+
+    def __init__(self, path: Path, kind: str) -> None:
+        self._path = path
+        beginning = self._survey()
+        above = _ABOVE.match(beginning)[0]  # type: ignore[index]  # it may match nothing, but it matches
+        self._above = above.count("\n")
+        lines = [line for line in beginning[len(above) :].split("\n", _FIRST_LINES) if line.strip(" ,;\t")]
+        if not lines:
+            raise InputError(f"{path.name} is empty.\nExpected a header and one row per person.")
+        self._separator, self._has_blanks = _separator_of(lines, kind)
+        self.decimal_comma = self._separator != ","
+        with self._open() as (_, text):
+            records = self._records(text)
+            number, header = next(records)
+            self._refuse_title(number, len(header), records)
+        self.names = named_columns(header, path)
+
+    def frames(self) -> Iterator[tuple[float, pd.DataFrame]]:
+        """Yield some rows at a time as text, and the share of the file that was read up to there."""
+        n_rows = max(1, CELLS // len(self.names))
+        with self._open() as (raw, text):
+            rows = self._rows(self._records(text))
+            while batch := list(islice(rows, n_rows)):
+                numbers, cells = zip(*batch, strict=True)
+                frame = pd.DataFrame(list(cells), columns=self.names, dtype=object)
+                frame.index = pd.Index(np.array(numbers, dtype=np.int64) - 2)
+                yield raw.tell() / self._path.stat().st_size, frame
+
+    def _rows(self, records: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str | float]]]:
+        """Yield the rows below the header that are not empty."""
+        next(records)
+        width = len(self.names)
+        for number, record in records:
+            cells = [plain_text(cell.strip()) if "'" in cell else cell.strip() or np.nan for cell in record]
+            if not cells or (cells[0] in _GAPS and all(cell in _GAPS for cell in cells)):
+                continue
+            if len(cells) != width:
+                others = sum(len(other) not in (0, width) for _, other in records)
+                more = f", and {counted(others, 'more row is', 'more rows are')} like it" if others else ""
+                comma = " Numbers with decimal commas need semicolons between the columns."
+                raise InputError(
+                    f"Row {number} of {self._path.name} has {counted(len(cells), 'cell')}, but the header has {width} "
+                    f"(separated by {_SEPARATOR_NAMES[self._separator]}){more}.\n"
+                    "Look for a missing or additional separator in that row, or a quotation mark without its partner."
+                    f"{comma if self._separator == ',' else ''}"
+                )
+            yield number, cells
+
+    def _records(self, text: TextIO) -> Iterator[tuple[int, list[str]]]:
+        """Yield the cells of the header and of all rows below it, each with the number that a spreadsheet shows."""
+        lines, number = islice(text, self._above, None), self._above
+        separated = ("\t".join(line.split()) for line in lines) if self._has_blanks else lines
+        try:
+            for record in csv.reader(separated, delimiter=self._separator, strict=True):
+                number += 1
+                yield number, record
+        except csv.Error as error:
+            raise InputError(
+                f"Row {number + 1} of {self._path.name} cannot be split into cells: {error}.\n"
+                "Look for a quotation mark without its partner, in that row or below."
+            ) from error
+
+    def _refuse_title(self, above: int, width: int, records: Iterator[tuple[int, list[str]]]) -> None:
+        """Refuse a first line that is no header: one below has far more cells, and all of them are names."""
+        for number, record in islice(records, _FIRST_LINES):
+            if len(record) > 2 * width and not any(re.fullmatch(r"\s*[+-]?[\d.,]+\s*", cell) for cell in record):
+                rows = f"row {above}" if number == above + 1 else f"rows {above} to {number - 1}"
+                raise InputError(
+                    f"Row {above} of {self._path.name} is no header: it has {counted(width, 'cell')}, but rows below "
+                    f"have {len(record)} (separated by {_SEPARATOR_NAMES[self._separator]}).\n"
+                    f"Remove {rows}, so that the names of the columns, which seem to be in row {number}, come first."
+                )
+
+    def _survey(self) -> str:
+        """Look through the text for its encoding (UTF-8, UTF-16 by its mark, or Latin-1), and return its beginning."""
+        self._encoding = "latin-1"
+        with self._open() as (_, text):
+            self._encoding = "utf-16" if text.read(2) in ("\xff\xfe", "\xfe\xff") else "utf-8-sig"
+        try:
+            deque(self._pieces(), maxlen=0)
+        except UnicodeDecodeError:
+            self._refuse_damage("".join(self._pieces("replace")))
+            self._encoding = "latin-1"
+        return next(self._pieces(), "")
+
+    def _pieces(self, errors: str = "strict") -> Iterator[str]:
+        """Yield the text, some of it at a time, with line ends as line feeds."""
+        left = max(_MOST_UNPACKED, LARGEST_RATIO * self._path.stat().st_size)
+        with self._open(errors) as (_, text):
+            while piece := text.read(4 * CELLS):
+                left -= len(piece)
+                if left < 0:
+                    raise InputError(
+                        f"{self._path.name} unpacks to more than {LARGEST_RATIO} times its size, which no table of "
+                        "measures does.\nUnpack it, look what it holds, and give the unpacked table."
+                    )
+                if "\0" in piece or piece.startswith(("%PDF", "PK\x03\x04")):
+                    raise InputError(
+                        f"{self._path.name} is no table of text: it has signs that only other files have (PDF, "
+                        "pictures, Excel workbooks in spite of their name).\n"
+                        f"Save the table as 'CSV UTF-8', or give another {KINDS_OF_FILES} file."
+                    )
+                yield piece
+
+    def _refuse_damage(self, text: str) -> None:
+        """Refuse text with signs that its encoding has not; without any beyond ASCII it has, it may be Latin-1."""
+        before, damage, _ = text.partition("\ufffd")  # what stands for a sign that cannot be read
+        if self._encoding == "utf-16" or not text.replace(damage, "").isascii():
+            raise InputError(
+                f"{self._path.name} is damaged: row {before.count(chr(10)) + 1} has a sign that cannot be read as "
+                f"{self._encoding.removesuffix('-sig').upper()}, as the others can.\n"
+                "Correct that row, and save the table as 'CSV UTF-8' in the spreadsheet program."
+            )
+
+    @contextmanager
+    def _open(self, errors: str = "strict") -> Iterator[tuple[BinaryIO, TextIO]]:
+        """Open the file, and the text in it."""
+        with self._path.open("rb") as raw:
+            unpacked = gzip.GzipFile(fileobj=raw) if self._path.suffix.lower() == ".gz" else raw
+            with io.TextIOWrapper(unpacked, self._encoding, errors) as text:
+                yield raw, text
+
+
+def _separator_of(lines: Sequence[str], kind: str) -> tuple[str, bool]:
+    """Return the commonest candidate in the header, the usual one in a tie; and whether blanks separate the cells."""
+    candidates = (TEXT_KINDS[kind], ",", ";", "\t")
+    outside_quotes = [re.sub(r'"[^"]*"', "", line) for line in lines]
+    with_separator = [line for line in outside_quotes if any(sign in line for sign in candidates)]
+    # A title above the header has no separator; in a .txt file there may be none but blanks.
+    header = outside_quotes[0] if kind == ".txt" or not with_separator else with_separator[0]
+    separator = max(candidates, key=header.count)
+    return separator, kind == ".txt" and separator not in header and len(header.split()) > 1
+
+
+class Thousands:
+    """Refuses cells such as 1.023 in a file with decimal commas, where the point may stand for thousands.
+
+    The other cells of the column tell: beside decimal commas, or beside whole numbers and no other decimal points.
+    """
+
+    def __init__(self) -> None:
+        self._forms = defaultdict[str, set[str]](set)
+        self._first: dict[str, tuple[int, str]] = {}
+
+    def add(self, frame: pd.DataFrame) -> None:
+        """Look at some more rows."""
+        for name in frame.columns:
+            cells, forms = frame[name].dropna(), self._forms[name]
+            text = "\n".join(cells)
+            forms |= {form for form, pattern in _FORMS.items() if form not in forms and pattern.search(text)}
+            if "thousands" in forms and name not in self._first:
+                place = int(cells.str.fullmatch(_THOUSANDS).to_numpy(dtype=bool).argmax())
+                self._first[name] = int(cells.index[place]) + 2, str(cells.iloc[place])
+
+    def refuse(self) -> None:
+        """Raise an InputError for the first of such cells."""
+        has_commas = any("comma" in forms for forms in self._forms.values())
+        for name, (row, cell) in self._first.items() if has_commas else ():
+            if "comma" in self._forms[name] or self._forms[name] == {"thousands", "whole"}:
+                raise InputError(
+                    f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to "
+                    "stand for thousands.\nWrite numbers without separators of thousands, here "
+                    f"{cell.replace('.', '')}, in all cells (or decimals with a comma, {cell.replace('.', ',', 1)}, "
+                    "if that is meant)."
+                )

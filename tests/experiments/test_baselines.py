@@ -1,0 +1,142 @@
+from itertools import permutations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from baselines import METHODS, Baseline, DiscriminantNMF, OrthonormalProjectiveNMF, supervised_ceilings
+from scipy.special import kl_div
+from scipy.stats import spearmanr
+from scoring import best_components
+from sklearn.decomposition import NMF, FactorAnalysis, LatentDirichletAllocation
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression, RidgeCV
+from sklearn.model_selection import KFold
+from sklearn.svm import SVR
+
+from rindices.errors import InputError
+from rindices.judging.agreement import concordance, pattern_concordance
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    """80 controls and 80 patients in shuffled order; each of three patterns shrinks four of twelve regions."""
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat([0, 1], 80))
+    truth = np.where(y[:, None] == 1, rng.uniform(size=(160, 3)), 0)
+    scaled = rng.standard_normal((160, 12)) - 5 * truth @ np.repeat(np.eye(3), 4, axis=1)
+    volumes = pd.DataFrame(1000 + 100 * scaled, columns=[f"region{i}" for i in range(12)])
+    return volumes, y, truth[y == 1]
+
+
+@pytest.fixture(scope="module")
+def parts():
+    """People whose 12 regions fall into three parts, each of which goes up and down together; two classes."""
+    rng = np.random.default_rng(0)
+    loadings = rng.exponential(size=(200, 3))
+    X = loadings[:, np.repeat(np.arange(3), 4)] * rng.uniform(0.5, 1.5, 12) + 0.2 * rng.uniform(size=(200, 12))
+    return X, loadings
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_known_severities_are_found(cohort, method):
+    volumes, y, truth = cohort
+    model = Baseline(method, random_state=0).fit(volumes, y)
+    table = np.abs(spearmanr(truth, model.transform(volumes)[y == 1]).statistic[:3, 3:])
+    # Shares of components and narrow classes tell little of severities; rotated factors mix them.
+    assert table.max(axis=1).min() > {"nmf": 0.8, "opnmf": 0.8, "fa": 0.4, "lda": 0.4, "dnmf": 0.2}[method]
+    assert np.isfinite(model.transform(volumes * 10)).all()  # new people may be beyond the range
+
+
+def test_preparation_follows_the_paper(cohort):
+    volumes, y, _ = cohort
+    controls, patients = volumes.to_numpy()[y == 0], y == 1
+    z = (volumes.to_numpy() - controls.mean(axis=0)) / controls.std(axis=0)
+    atrophy = np.where(z < 0, -z, 0)
+    share = ((volumes - volumes.min()) / (volumes.max() - volumes.min())).to_numpy()
+    counting = LatentDirichletAllocation(3, random_state=0, max_iter=300, evaluate_every=5, max_doc_update_iter=20)
+    expected = {
+        "nmf": NMF(3, random_state=0, max_iter=5000).fit(atrophy[patients]).transform(atrophy),
+        "lda": counting.fit(np.round(10 * atrophy[patients])).transform(np.round(10 * atrophy)),
+        "fa": FactorAnalysis(3, random_state=0).fit(z[patients]).transform(z),
+        "opnmf": OrthonormalProjectiveNMF(3, random_state=0).fit(atrophy[patients]).transform(atrophy),
+        "dnmf": DiscriminantNMF(3, random_state=0).fit(share, y).transform(share),
+    }
+    for method in METHODS:
+        found = Baseline(method, random_state=0).fit(volumes, y).transform(volumes)
+        np.testing.assert_allclose(found, expected[method], rtol=1e-6, atol=1e-8, err_msg=method)
+
+
+def test_parts_are_orthonormal_and_found_again_from_any_start(parts):
+    X, loadings = parts
+    for seed in range(3):
+        model = OrthonormalProjectiveNMF(3, random_state=seed).fit(X)
+        np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(3), atol=1e-12)
+        assert np.diff(model.objectives_).max() <= 1e-6 * model.objectives_[0]
+        found = model.transform(X)[:, model.components_.argmax(axis=0)[::4]]
+        assert min(np.corrcoef(found[:, k], loadings[:, k])[0, 1] for k in range(3)) > 0.98
+    leading = np.abs(np.linalg.svd(X)[2][0])
+    np.testing.assert_allclose(OrthonormalProjectiveNMF(1, random_state=0).fit(X).components_[0], leading, atol=1e-8)
+
+
+@pytest.mark.parametrize(("within", "between", "n_classes"), [(0, 0, 2), (0.5, 0.1, 2), (0.1, 0.1, 3)])
+def test_the_discriminant_objective_is_the_published_one_and_never_rises(parts, within, between, n_classes):
+    X, y = parts[0], np.arange(200) % n_classes
+    model = DiscriminantNMF(3, within=within, between=between, random_state=0).fit(X, y)
+    value = kl_div(X, model.loadings_ @ model.components_).sum()
+    for group in (model.loadings_[y == label] for label in range(n_classes)):
+        value += within * ((group - group.mean(axis=0)) ** 2).sum()
+        value -= between * ((group.mean(axis=0) - model.loadings_.mean(axis=0)) ** 2).sum()
+    assert model.objectives_[-1] == pytest.approx(value)
+    assert np.diff(model.objectives_).max() <= 1e-10 * abs(model.objectives_[0])
+
+
+def test_regressions_are_told_the_truth_in_one_part_and_scored_in_the_other():
+    rng = np.random.default_rng(0)
+    truth = rng.uniform(size=(100, 2))
+    regions = rng.standard_normal((100, 30)) * np.linspace(1, 9, 30)
+    regions[:, :4] -= 4 * np.repeat(truth, 2, axis=1)
+    table = supervised_ceilings(regions, truth, pattern_concordance, seed=3).set_index(["method", "fold"])
+    for fold, (train, test) in enumerate(KFold(5, shuffle=True, random_state=3).split(regions)):
+        z = (regions - regions[train].mean(axis=0)) / regions[train].std(axis=0)
+        vectors = [SVR().fit(z[train], column[train]).predict(z[test]) for column in truth.T]
+        expected = {
+            "linear": LinearRegression().fit(z[train], truth[train]).predict(z[test]),
+            "ridge": RidgeCV(np.geomspace(0.1, 1e4, 20)).fit(z[train], truth[train]).predict(z[test]),
+            "svr": np.column_stack(vectors),
+        }
+        for method, predicted in expected.items():
+            own = [concordance(truth[test, k], predicted[:, k]) for k in range(2)]
+            assert table.loc[(method, fold), "test"] == pytest.approx(np.mean(own))
+
+
+@pytest.mark.parametrize("n_components", [3, 4])
+def test_no_other_choice_of_components_and_signs_is_better(n_components):
+    rng = np.random.default_rng(n_components)
+    truth = rng.uniform(size=(30, 3))
+    components = np.round(truth @ rng.standard_normal((3, n_components)) + rng.standard_normal((30, n_components)), 1)
+
+    def mean(order, signs):
+        pairs = zip(truth.T, (components[:, list(order)] * np.array(signs)).T, strict=True)
+        return np.mean([concordance(severity, component) for severity, component in pairs])
+
+    choices = product(permutations(range(n_components), 3), product((-1, 1), repeat=3))
+    found = best_components(components, truth)
+    assert found.concordances.mean() == pytest.approx(max(mean(*choice) for choice in choices))
+    assert found.concordances.mean() == pytest.approx(mean(found.order, found.signs))
+
+
+def test_wrong_input_is_refused_and_a_short_fit_warns(cohort, parts):
+    volumes, y, _ = cohort
+    negative = -parts[0]
+    for fit in (
+        lambda: Baseline("opnfm").fit(volumes, y),
+        lambda: Baseline().fit(volumes, np.ones(160, int)),
+        lambda: Baseline().fit(volumes.assign(region3=np.where(y == 1, volumes["region3"], 5.0)), y),
+        lambda: OrthonormalProjectiveNMF().fit(negative),
+        lambda: OrthonormalProjectiveNMF(13).fit(-negative),
+        lambda: DiscriminantNMF(within=0.01, between=50, random_state=0).fit(-negative, np.arange(200) % 2),
+    ):
+        with pytest.raises(InputError):
+            fit()
+    with pytest.warns(ConvergenceWarning):
+        OrthonormalProjectiveNMF(3, max_iter=2, random_state=0).fit(-negative)

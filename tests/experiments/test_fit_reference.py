@@ -1,0 +1,65 @@
+import json
+import os
+import sys
+from pathlib import Path
+
+import fit_reference
+import numpy as np
+import pandas as pd
+import pytest
+
+import rindices.simulate
+
+SHIPPED = Path(rindices.simulate.__file__).with_name("reference_population.json")
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Give two correlated regions that depend on age and sex, with known numbers."""
+    rng = np.random.default_rng(5)
+    n = 20_000
+    age, sex = rng.uniform(20, 90, n), rng.integers(0, 2, n)
+    shared, own = rng.standard_normal(n), rng.standard_normal(n)
+    first = 10 - 0.02 * age + 0.5 * sex + 0.3 * shared
+    second = 5 - 0.001 * (age - 45) ** 2 + 0.2 * (0.6 * shared + 0.8 * own)
+    return pd.DataFrame({"participant_id": range(n), "age": age, "sex": sex, "A": first, "B": second})
+
+
+def test_fit_recovers_known_numbers(table):
+    fitted = fit_reference.fit(table)
+    young = table[table["age"] < 70]
+    assert fitted["n_people"] == len(young)
+    assert fitted["regions"] == ["A", "B"]
+    assert max(fitted["age_quantiles"]) <= 70
+    first, second = fitted["effects"]
+    np.testing.assert_allclose(first, [young["A"].mean(), -0.02, 0, 0.5], atol=0.02)
+    np.testing.assert_allclose(second[2], -0.001, atol=5e-5)
+    assert fitted["correlation_upper"] == [pytest.approx([0.6], abs=0.02)]
+    middle = fitted["residual_quantiles"][0][np.searchsorted(fitted["probabilities"], 0.5)]
+    assert middle == pytest.approx(0, abs=0.02)
+
+
+def test_script_writes_what_it_fitted(table, tmp_path, monkeypatch, capsys):
+    source, out = tmp_path / "people.csv", tmp_path / "reference.json"
+    table.head(500).to_csv(source, index=False)
+    monkeypatch.setattr(sys, "argv", ["fit_reference.py", "--table", str(source), "--out", str(out)])
+    fit_reference.main()
+    assert json.loads(out.read_text()) == fit_reference.fit(pd.read_csv(source))
+    assert [path.name for path in tmp_path.glob("*.partial")] == []
+    assert "2 regions" in capsys.readouterr().out
+
+
+def test_shipped_file_comes_from_the_script():
+    folder = os.environ.get("RINDICES_DATA")
+    if not folder or not (Path(folder) / "ixi_gm_volumes.csv").exists():
+        pytest.skip("RINDICES_DATA names no folder with ixi_gm_volumes.csv, the table the population was fitted to")
+    fitted = fit_reference.fit(pd.read_csv(Path(folder) / "ixi_gm_volumes.csv"))
+    shipped = json.loads(SHIPPED.read_text())
+    assert shipped.keys() == fitted.keys()
+    for key, value in fitted.items():
+        if key == "correlation_upper":
+            value, shipped[key] = np.concatenate(value), np.concatenate(shipped[key])
+        if isinstance(value, np.ndarray | list) and not isinstance(value[0], str):
+            np.testing.assert_allclose(shipped[key], value, atol=1e-3, err_msg=key)
+        else:
+            assert shipped[key] == value

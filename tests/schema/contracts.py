@@ -1,0 +1,16 @@
+"""What a model of a cohort would expect of a table."""
+
+from rindices.schema.contract import Contract
+
+
+def contract_of(cohort, **columns) -> Contract:
+    """Describe the training people of a cohort, as a run does."""
+    return Contract.of_people(
+        cohort.features[cohort.training],
+        cohort.covariates[cohort.training],
+        ignored_columns=(*cohort.ignored_columns, *map(str, cohort.clinical.columns)),
+        control_labels=cohort.control_labels,
+        patient_labels=cohort.patient_labels,
+        site_column=None if cohort.site is None else str(cohort.site.name),
+        **columns,
+    )
