@@ -28,7 +28,7 @@ class Source(NamedTuple):
     Attributes
     ----------
     frame
-        The table, as `read_table` gives it; None where it is yet to be read.
+        The table, as `read_table` gives it; empty where it is yet to be read.
     table
         The table yet to be read; None where it was.
     dictionary
@@ -105,7 +105,7 @@ def read_source(
     path, root = Path(path), _bids_root(Path(path))
     further = [join] if isinstance(join, str | Path) else join
     if not whole and root is None and not further and _sidecar(path) is None:
-        return Source(None, Table(path, text_columns=text_columns), None, (file_and_sheet(path)[0],))
+        return Source(pd.DataFrame(), Table(path, text_columns=text_columns), None, (file_and_sheet(path)[0],))
     main = path if root is None else root / _PARTICIPANTS
     phenotype = [] if root is None else sorted((root / _PHENOTYPE).glob("[!.]*.tsv"))
     names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype}

@@ -228,7 +228,7 @@ class DecimalCommas:
             text = "\n".join(frame[name].dropna())
             self._found = self._found or _COMMA.search(text) is not None
             if not self._cell and (thousands := _THOUSANDS.search(text)):
-                row = int(frame.index[(frame[name] == thousands[0]).to_numpy().argmax()]) + 2
+                row = frame.index[int((frame[name] == thousands[0]).to_numpy().argmax())] + 2
                 self._cell = f"Column {name!r} has {thousands[0]!r} in row {row}"
                 self._plain = thousands[0].replace(".", ""), thousands[0].replace(".", ",", 1)
         if self._found and self._cell:
