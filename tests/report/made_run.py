@@ -8,7 +8,7 @@ import pandas as pd
 
 CALIBRATED = {"method": "calibrated", "statistic": 0.93, "threshold": 0.612, "repetitions": 3}
 REFITS = {"method": "refits", "statistic": 0.93, "p": 0.1, "n": 19, "repetitions": 3, "values": [0.94] + [0.52] * 18}
-RUN_TOML = '''[command]
+RUN_TOML = """[command]
 line = "rindices fit volumes.csv"
 
 [table]
@@ -18,7 +18,7 @@ path = "volumes.csv"
 n_patterns = [{n_patterns}]
 n_repetitions = 10
 random_state = 0
-'''
+"""
 AGREEMENT = ("pattern_agreement", "dimension_correlation", "difference_correlation")
 
 
