@@ -136,6 +136,7 @@ def describe(model: Model) -> None:
 
     header = read_header(model)
     contract, parameters, agreement = header.contract, header.parameters, header.agreement.pattern_agreement
+    seed = "unknown" if header.seed is None else header.seed
     spans = [
         f"{spec.name} ({', '.join(spec.categories)})"
         if spec.categories
@@ -146,7 +147,7 @@ def describe(model: Model) -> None:
         "Model": model,
         "Made by": f"rindices {header.package_version}",
         "Patterns": parameters.n_patterns,
-        "Preset": f"{parameters.preset.name}, seed {_known(header.seed)}, step {header.step:,}",
+        "Preset": f"{parameters.preset.name}, seed {seed}, step {header.step:,}",
         "Repetitions": f"{len(header.members)} used, {len(header.left_out)} left out",
         "Agreement": "unknown (one repetition)" if agreement is None else f"{agreement:.3f} (0.5 is chance)",
         "Reliable": {True: "yes", False: "no", None: "not judged"}[header.reliability[0]],
@@ -177,7 +178,3 @@ def _correction(correction: Correction | None) -> str:
         "shifts and scales removed by": given.site,
     }
     return "; ".join(f"{what} {names}" for what, names in words.items() if names)
-
-
-def _known(value: object) -> object:
-    return "unknown" if value is None else value
