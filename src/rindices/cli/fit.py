@@ -215,6 +215,7 @@ def train_and_write(
     from rindices.run.workflow import carry_out
     from rindices.training.clusters import parallel
 
+    devices.prepare()  # before JAX is first asked for anything
     console.print(f"Training on {devices.in_words()}.")
     ending = Ending()
 
