@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import rindices
 from rindices import record
-from rindices.cohort import Cohort, read_cohort
+from rindices.cohort import Cohort, read_cohort, wanted_names
+from rindices.cohort.roles import paths_of
 from rindices.errors import InputError, listed, setting, shown
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
@@ -96,8 +97,7 @@ def planned(
     """
     _check_search(search)
     record.check_free(out)
-    table = replace(table, join=_parted(table.join))
-    _check_places(out, output.figures, (str(path), table.dictionary, *_parted(table.join)))
+    _check_places(out, output.figures, (str(path), table.dictionary, *map(str, paths_of(table.join))))
     cohort = _read(path, table)
     most, n_regions = max(search.n_patterns), cohort.features.shape[1]
     if most > n_regions:
@@ -108,8 +108,10 @@ def planned(
     # Where regions were summed, the columns that were not are said; else the regions say it all.
     regions: tuple[Names, Names] = tuple(map(str, cohort.features.columns)), ()
     features, exclude = (table.features, table.exclude) if table.features == MUSE72 else regions
-    said = asdict(cohort.settings) | {"features": features, "exclude": exclude}
-    said |= {"covariates": tuple(map(str, cohort.covariates.columns)), "unit": cohort.settings.unit or cohort.unit}
+    asked = cohort.settings
+    said = asdict(asked) | {"features": features, "exclude": exclude, "unit": asked.unit or cohort.unit}
+    said |= {name: wanted_names(getattr(asked, name)) for name in ("smooth", "interactions", "missing")}
+    said |= {"join": tuple(map(str, paths_of(asked.join))), "covariates": tuple(map(str, cohort.covariates.columns))}
     described = record.RunTable(**said, path=str(path), sha256=cohort.sha256)
     return PlannedRun(out, cohort, described, search, output)
 
@@ -174,9 +176,3 @@ def _read(path: str | Path, table: TableSettings) -> Cohort:
         return read_cohort(path, table)
     sums = replace(table, features=MUSE72_NAMES, exclude=(), unit=table.unit or UNIT)
     return read_cohort(path, sums, prepare=partial(with_muse72, exclude=table.exclude))
-
-
-def _parted(names: Names) -> tuple[str, ...]:
-    """Return names that are separated by commas, or several already."""
-    parts = str(names or "").split(",") if isinstance(names, str | Path | None) else names
-    return tuple(part.strip() for part in parts if part.strip())
