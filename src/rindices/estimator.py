@@ -294,7 +294,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"z should hold {shape[1]} finite severities, for all or for each of {shape[0]} people; "
                 f"found shape {z.shape}."
             )
-        made = inference.synthesise(self.models_, scaled, np.broadcast_to(z, shape), self._composition)
+        made = inference.synthesise(self.models_, scaled, np.broadcast_to(z, shape), self.preset_.training.composition)
         return self.preprocessing_.inverse_transform(made.mean(axis=0), table)
 
     def pattern_maps(self, X: Any, covariates: Any = None, severity: float = 1.0) -> pd.DataFrame:
@@ -307,7 +307,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             spread_sd (sd of change_sd over repetitions).
         """
         scaled = self.prepare(X, covariates).values
-        changes = inference.pattern_changes(self.models_, scaled, self._composition, severity)
+        changes = inference.pattern_changes(self.models_, scaled, self.preset_.training.composition, severity)
         return self._maps(changes, ("change_sd", "change_percent", "spread_sd"))
 
     def decomposed_maps(self, X: Any, covariates: Any = None) -> pd.DataFrame:
@@ -369,10 +369,6 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _n_features_out(self) -> int:
         return self.models_.transformation["severity"]["weight"].shape[1]
 
-    @property
-    def _composition(self) -> str:
-        return self.preset_.training.composition
-
     def _preset(self) -> Preset:
         """Return the preset with what was overridden; settings are checked here."""
         for name, value in (("n_patterns", self.n_patterns), ("n_repetitions", self.n_repetitions)):
@@ -385,9 +381,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def prepare(self, X: Any, covariates: Any = None) -> Scaled:
         """Check people, correct and scale them: once, for all that is then asked about them.
 
-        Examples
-        --------
-        ``people = model.prepare(X, covariates)``, then ``model.transform(people)`` and ``model.z_scores(people)``.
+        With ``people = model.prepare(X, covariates)``, ask ``model.transform(people)`` and ``model.z_scores(people)``.
         """
         check_is_fitted(self, "models_")
         if isinstance(X, Scaled):
@@ -435,8 +429,8 @@ def load_model(path: str | Path) -> SurrealGAN:
     with complete(path):
         model = SurrealGAN(**vars(header.parameters))
         model.preset_ = model._preset()
-    known = {name: np.nan if value is None else value for name, value in vars(header.agreement).items()}
-    model.agreement_, model.reliability_ = Agreement(**known), header.reliability
+        known = {name: np.nan if value is None else value for name, value in vars(header.agreement).items()}
+        model.agreement_, model.reliability_ = Agreement(**known), header.reliability
     model.members_, model.left_out_ = list(header.members), dict(header.left_out)
     model.step_, model.seed_ = header.step, header.seed
     model.correlation_ = None if header.correlation is None else np.array(header.correlation)

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from rindices.errors import counted
 from rindices.estimator import SurrealGAN
 from rindices.judging.null import FEWEST_REFITS, calibrated, refits
 from rindices.judging.selection import Swept, consensus, sweep
@@ -112,9 +113,9 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ) -> Self:
         """Train all settings, choose, and judge; the arguments are those of `SurrealGAN.fit`."""
         grid = self._grid()
+        points = [Point(one.n_patterns, float(one._preset().weights.orthogonality)) for one in grid]
         training = grid[0]._training_set(X, y, covariates)
         execution = Execution(store or Memory(), self.n_jobs, progress, self.models_per_chunk)
-        points = [Point(one.n_patterns, float(one._preset().weights.orthogonality)) for one in grid]
         swept = sweep(training.study, points, self.n_repetitions, execution, exhaustive=self.exhaustive)
         self.best_params_ = swept.chosen.point._asdict()
         best = grid[0].set_params(**self.best_params_)
@@ -160,7 +161,7 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.best_estimator_.get_feature_names_out(input_features)
 
     def _grid(self) -> list[SurrealGAN]:
-        """Return an unfitted estimator for each setting; settings are checked here."""
+        """Return an unfitted estimator for each setting."""
         if not isinstance(self.n_null, Integral) or self.n_null < 0 or 0 < self.n_null < FEWEST_REFITS:
             raise ValueError(f"n_null should be 0 or at least {FEWEST_REFITS}, found {self.n_null!r}.")
         numbers, weights = _several(self.n_patterns), _several(self.orthogonality)
@@ -168,10 +169,7 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             raise ValueError("n_patterns and orthogonality should each have at least one value.")
         shared = set(SurrealGAN().get_params()) - {"n_patterns", "orthogonality"}
         settings = {name: getattr(self, name) for name in shared}
-        grid = [SurrealGAN(m, orthogonality=weight, **settings) for m in numbers for weight in weights]
-        for one in grid:
-            one._preset()
-        return grid
+        return [SurrealGAN(m, orthogonality=weight, **settings) for m in numbers for weight in weights]
 
     def __sklearn_tags__(self) -> Tags:
         return SurrealGAN().__sklearn_tags__()
@@ -190,32 +188,28 @@ def _results(swept: Swept) -> pd.DataFrame:
 
 def explain(swept: Swept) -> str:
     """Say in words why a setting was chosen."""
-    chosen = swept.chosen
+    chosen, look = swept.chosen, swept.chosen.look
     name = _name(chosen.point, swept)
     if len(swept.judged) == 1:
         return f"{name}: given, not chosen from the data."
     if np.isnan(chosen.value):
         return f"{name}: agreement is unknown, so the choice is arbitrary."
-    ranked = [one for one in swept.ranked() if one is not chosen and one.point.n_patterns > 1]
-    words = f"{name}: its {chosen.n_repetitions} repetitions agree best, at {chosen.value:.3f}"
-    if chosen.look.n_models > 2:
-        words += f" (95 % jackknife interval {chosen.look.low[0]:.3f} to {chosen.look.high[0]:.3f})"
-    words += "."
-    if ranked:
-        second = ranked[0]
-        words += f" Next comes {_name(second.point, swept)} with {second.value:.3f}"
-        within = chosen.look.n_models > 2 and second.value >= chosen.look.low[0]
-        words += ", within that interval: the two can hardly be told apart." if within else "."
+    known = look.n_models > 2
+    interval = f" (95 % jackknife interval {look.low[0]:.3f} to {look.high[0]:.3f})" if known else ""
+    words = [f"{name}: its {chosen.n_repetitions} repetitions agree best, at {chosen.value:.3f}{interval}."]
+    if ranked := [one for one in swept.ranked() if one is not chosen and one.point.n_patterns > 1]:
+        close = known and ranked[0].value >= look.low[0]
+        told = ", within that interval: the two can hardly be told apart." if close else "."
+        words.append(f"Next comes {_name(ranked[0].point, swept)} with {ranked[0].value:.3f}{told}")
     dropped = [one for one in swept.judged if one.n_repetitions < swept.n_repetitions and one.point.n_patterns > 1]
     if dropped:
-        words += (
-            f" {len(dropped)} of {len(swept.judged)} settings were given up after {swept.first_look} repetitions, "
+        words.append(
+            f"{len(dropped)} of {len(swept.judged)} settings were given up after {swept.first_look} repetitions, "
             "because they agreed less well by more than their uncertainty."
         )
-    return words
+    return " ".join(words)
 
 
 def _name(point: Point, swept: Swept) -> str:
-    words = f"{point.n_patterns} {'pattern' if point.n_patterns == 1 else 'patterns'}"
     several = len({one.point.orthogonality for one in swept.judged}) > 1
-    return words + (f" with orthogonality {point.orthogonality:g}" if several else "")
+    return counted(point.n_patterns, "pattern") + (f" with orthogonality {point.orthogonality:g}" if several else "")

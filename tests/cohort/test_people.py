@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rindices.cohort import MIN_PEOPLE, make_cohort, read_cohort
-from rindices.cohort.overlap import group_separation
+from rindices.cohort.groups import group_separation
 from rindices.errors import InputError, counted, did_you_mean, listed
 from rindices.schema.fields import MIN_REGIONS
 

@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from rindices.errors import InputError
-from rindices.tables.bids import digest_of, read_source
-from rindices.tables.joining import join_by_id
+from rindices.tables.source import digest_of, join_by_id, read_source
 from rindices.tables.table import read_table
 
 PEOPLE = "participant_id\tage\tsex\tgroup\nsub-01\t61\t0\t1\nsub-02\tn/a\t1\t2\nsub-03\t72.5\t1\t2\n"
@@ -59,7 +58,7 @@ def test_any_other_table_is_read_now_or_later(tmp_path):
     (tmp_path / "people.json").write_text('{"age": {"Units": "year"}}')  # honoured for .tsv only
     source = read_source(path)
     pd.testing.assert_frame_equal(source.frame, read_table(path))
-    assert source[1:] == (None, None, (path,), (), None, ())
+    assert source[1:] == (None, None, (path,), (), None)
     later = read_source(path, whole=False)
     assert (later.frame, later.files) == (None, (path,))
     assert pd.concat(later.table.batches())["age"].tolist() == ["61", "72"]
@@ -128,18 +127,16 @@ def test_further_tables_are_joined(tmp_path):
     main, scores = tmp_path / "volumes.csv", tmp_path / "scores.tsv"
     main.write_text("id,lHip\n001,4.5\n\n002,4.0\n003,3.5\n")
     scores.write_text("id\tmmse\tapoe\n003\t25\te4\n001\t30\te3\n009\t29\te3\n")
-    (tmp_path / "scores.json").write_text('{"mmse": {"Maximum": 30}}')
+    (tmp_path / "scores.json").write_text('{"mmse": {"Units": "points"}}')
     source = read_source(main, text_columns=("id",), id_column="id", join=[scores])
     np.testing.assert_array_equal(source.frame["mmse"], [30, np.nan, 25])
     assert source.frame.index.tolist() == [0, 2, 3]  # rows of the main table's file
-    assert source.dictionary["mmse"].maximum == 30
+    assert source.dictionary["mmse"].unit == "points"
     assert source.files == (main, scores, tmp_path / "scores.json")
     assert source.notes == (
         "1 row of scores.tsv left out: the main table has nobody with that id.",
         "1 row of the main table not found in scores.tsv: gaps in its columns.",
     )
-    rows, *rest = source.absent[0]
-    assert (rows.tolist(), rest) == ([False, True, False], [{"mmse", "apoe"}, "volumes.csv", "scores.tsv"])
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (main, scores)]
     assert digest_of([main]) == digests[0]
     assert digest_of([main, scores]) == hashlib.sha256("\n".join(digests).encode()).hexdigest()

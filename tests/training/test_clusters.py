@@ -3,6 +3,7 @@
 import threading
 import time
 from concurrent.futures import CancelledError
+from unittest.mock import Mock
 
 import joblib
 import numpy as np
@@ -79,10 +80,7 @@ def unfit(_):
 
 
 def refuse(_):
-    try:
-        deep(0)
-    except RecursionError as error:
-        raise InputError("not like this") from error
+    raise InputError("not like this")
 
 
 @pytest.mark.parametrize(
@@ -126,15 +124,11 @@ def test_a_cluster_of_other_versions_is_refused_before_it_is_sent_anything(clust
 
 def test_a_worker_of_other_versions_that_came_later_is_refused(cluster, monkeypatch):
     """It was not there when the cluster was asked."""
-    told = cluster.client.get_versions(packages=["rindices", "jax", "jaxlib", "optax"])
-    told["workers"] = {}
-    monkeypatch.setattr(cluster.client, "get_versions", lambda **_: told)
-    submit = cluster.client.submit
-
-    def changed(function, expected, *values, **options):
-        return submit(function, expected | {"jax": "0.1.2"}, *values, **options)
-
-    monkeypatch.setattr(cluster.client, "submit", changed)
+    submit, told = cluster.client.submit, cluster.client.get_versions(packages=["rindices", "jax", "jaxlib", "optax"])
+    monkeypatch.setattr(cluster.client, "get_versions", lambda **_: told | {"workers": {}})
+    monkeypatch.setattr(
+        cluster.client, "submit", lambda call, here, *rest, **how: submit(call, here | {"jax": "0.1.2"}, *rest, **how)
+    )
     with pytest.raises(InputError, match=r"A worker on .* has jax .*; expected .*: jax 0\.1\.2\."):
         list(cluster.run(work, [(0,)]))
 
@@ -151,26 +145,12 @@ def test_a_task_that_was_called_off_in_passing_is_given_out_again(cluster):
 
 
 def test_tasks_that_are_always_lost_are_given_up(cluster, monkeypatch):
-    sent = []
-
-    class Job:
-        status = "cancelled"
-
-        def __init__(self, *_, **__):
-            self.key = len(sent)
-            sent.append(self)
-
-        def result(self, timeout):
-            raise CancelledError
-
-        def add_done_callback(self, function):
-            function(self)
-
-    monkeypatch.setattr(cluster.client, "submit", Job)
-    monkeypatch.setattr(cluster.client, "cancel", lambda _: None)
+    job = Mock(status="cancelled", key="job", **{"result.side_effect": CancelledError})
+    job.add_done_callback.side_effect = lambda put: put(job)
+    monkeypatch.setattr(cluster.client, "submit", Mock(return_value=job))
     with pytest.raises(LostWorkers):
         list(cluster.run(work, [(0,)]))
-    assert 20 < len(sent) < 100
+    assert 20 < cluster.client.submit.call_count < 100
 
 
 def quick_or_until_released(number):
@@ -189,10 +169,6 @@ def test_a_worker_is_free_again_when_nobody_waits_for_its_task_any_more(cluster)
     assert not RELEASED.is_set()
     results.close()
     assert RELEASED.wait(PATIENCE / 2)
-
-
-def test_outside_of_dask_everything_is_wanted():
-    assert still_wanted()()
 
 
 def where(_):
@@ -220,19 +196,22 @@ def total(people, number):
 
 
 def test_people_are_sent_once_and_arrive_as_they_are(cluster, monkeypatch):
-    people, keys = People(np.zeros((3, 2)), np.arange(20_000.0).reshape(-1, 2)), set()
-
-    def submit(function, *args, submit=cluster.client.submit, **options):
-        job = submit(function, *args, **options)
-        keys.add(job.key if function is People else None)
-        return job
-
-    monkeypatch.setattr(cluster.client, "submit", submit)
+    people, jobs = People(np.zeros((3, 2)), np.arange(20_000.0).reshape(-1, 2)), []
+    submit = cluster.client.submit
+    monkeypatch.setattr(cluster.client, "submit", lambda *args, **how: jobs.append(submit(*args, **how)) or jobs[-1])
     sums = sorted(cluster.run(total, [(people, number) for number in range(3)]))
     assert sums == [("People", people.patients.sum() + number) for number in range(3)]
-    assert len(keys) == 2
+    assert len({job.key for job in jobs}) == 4
 
 
-def test_a_number_of_workers_is_refused_for_a_cluster_that_is_there():
-    with pytest.raises(InputError, match=r"workers=3 does not go with dask='tcp://"), parallel("tcp://a:1", 3):
+@pytest.mark.parametrize(
+    ("address", "workers", "told"),
+    [
+        ("tcp://127.0.0.1:1", 3, "workers=3 does not go with dask='tcp:"),
+        pytest.param("tcp://127.0.0.1:1", None, "no Dask scheduler at tcp:", marks=pytest.mark.slow),
+        ("nonsense://", None, "no Dask scheduler at nonsense:"),
+    ],
+)
+def test_clusters_that_cannot_be_had_are_refused(address, workers, told):
+    with pytest.raises(InputError, match=told), parallel(address, workers):
         pass

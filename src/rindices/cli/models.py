@@ -116,16 +116,19 @@ def import_official(
     Nothing in the checkpoint is run: a reader of our own takes numbers and plain containers, and refuses all else.
     """
     check_output(out, "out", MODEL, file)
-    from rindices.interop.imported import import_command
+    from rindices.interop import official
 
-    done = import_command(file, out, features=features, covariates=covariates, entry=entry)
-    unit = f" ({done.unit})" if done.unit else ""
+    model = official.import_official(file, features, covariates, entry)
+    contract = model.contract_
+    unit = f" ({contract.unit})" if contract.unit else ""
+    spans = [f"{spec.name} ({shown(spec.minimum)} to {shown(spec.maximum)})" for spec in contract.covariates]
     console.print(
-        f"Imported entry {done.entry}: {counted(done.n_regions, 'region')}{unit}, "
-        f"{counted(done.n_patterns, 'pattern')}; covariates {', '.join(done.covariates) or 'none'}."
+        f"{model.preset_.name.removeprefix('official, ').capitalize()}: "
+        f"{counted(len(contract.features), 'region')}{unit}, {counted(model.n_patterns, 'pattern')}; "
+        f"covariates {', '.join(spans) or 'none'}."
     )
     console.print("The training people are not in the file: their ranges and the agreement of trainings are unknown.")
-    console.print(f"Model: {done.path}")
+    console.print(f"Model: {model.save(out)}")
 
 
 @app.command()

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from rindices.cohort.exclusions import Record
 from rindices.cohort.groups import NO_LABEL, groups_of, label_text
 from rindices.cohort.people import People
-from rindices.cohort.regions import is_region_name
-from rindices.cohort.roles import expand_names, paths_of, wanted_names
+from rindices.cohort.roles import expand_names, is_region_name, paths_of, wanted_names
 from rindices.cohort.training import told_with, with_missing_codes
 from rindices.cohort.visits import first_visits, read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, did_you_mean, listed, refusal, setting, shown

@@ -12,17 +12,27 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.cohort.exclusions import Record, leave_out_outliers, leave_out_small_sites, refuse_own_sites
-from rindices.cohort.groups import NO_LABEL, assign_groups, check_group_sizes, other_warnings, usual_controls
-from rindices.cohort.overlap import background_warnings, check_covariates, refuse_apart
+from rindices.cohort.groups import (
+    NO_LABEL,
+    assign_groups,
+    background_warnings,
+    check_covariates,
+    check_group_sizes,
+    other_warnings,
+    refuse_apart,
+    usual_controls,
+)
 from rindices.cohort.people import Cohort
-from rindices.cohort.regions import (
+from rindices.cohort.roles import (
     BACKGROUND_NAMES,
+    assign_roles,
     check_constant,
     choose_regions,
+    paths_of,
     possible_scores,
     region_warnings,
+    wanted_names,
 )
-from rindices.cohort.roles import assign_roles, paths_of, wanted_names
 from rindices.cohort.visits import first_visits, read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, listed, refusal, setting
 from rindices.schema.cells import meant_as_numbers, numbers_of, text_of, typed

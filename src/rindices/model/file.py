@@ -87,15 +87,15 @@ def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
             metadata = file.metadata() or {}
             _check_format(path, metadata)
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
+    except ModelFileError:
+        raise
+    except PermissionError as error:
+        raise ModelFileError(f"{path} cannot be read: you are not allowed to.\nAsk whoever owns the file.") from error
     except (SafetensorError, OSError, ValueError, TypeError) as error:
-        if isinstance(error, ModelFileError):
-            raise
-        if isinstance(error, PermissionError):
-            raise ModelFileError(
-                f"{path} cannot be read: you are not allowed to.\nAsk whoever owns the file."
-            ) from error
         raise ModelFileError(
-            f"{path} cannot be read as a model: it is truncated, damaged or of another kind.\n{_remedy(path)}"
+            f"{path} cannot be read as a model: it is truncated, damaged or of another kind.\n"
+            "Copy it again, or give the model.safetensors of a finished run. A checkpoint of the authors' package "
+            "becomes a model with: rindices import-official."
         ) from error
     if metadata.get("sha256") != _digest(metadata["header"], arrays):
         raise ModelFileError(
@@ -106,21 +106,13 @@ def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
         return Header.from_text(metadata["header"]), arrays
 
 
-def _remedy(path: Path) -> str:
-    if path.suffix.lower() in (".pt", ".pth"):
-        return "A checkpoint of the authors' package becomes a model with: rindices import-official."
-    if path.suffix.lower() == ".safetensors":
-        return "Copy it again, or fit the model again."
-    return "Give the model.safetensors of a finished run."
-
-
 def _check_format(path: Path, metadata: dict[str, str]) -> None:
     if metadata.get("format") != FORMAT or "header" not in metadata:
         raise ModelFileError(
             f"{path} is a safetensors file, but not a model of rindices.\nGive the model.safetensors of a finished run."
         )
     version = metadata.get("format_version", "")
-    if not version.isdigit() or not 1 <= int(version) <= FORMAT_VERSION:
+    if not version.isdecimal() or not 1 <= int(version) <= FORMAT_VERSION:
         raise ModelFileError(
             f"{path} has format version {version or 'unknown'}; this rindices {rindices.__version__} "
             f"reads versions up to {FORMAT_VERSION}.\nInstall a newer rindices."
@@ -146,49 +138,32 @@ def _flatten(models: Parameters) -> dict[str, np.ndarray]:
 
 
 def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> tuple[Parameters, Preprocessing]:
+    """Return the networks and the preprocessing, whose arrays have to have the shapes that the header speaks of."""
     # Here and not above, so that what a model says about itself can be read without loading JAX.
     from rindices.core import networks
     from rindices.preprocessing.storage import restore
 
-    n_models, n_patterns, _ = arrays["transformation.severity.weight"].shape
-    sizes = networks.sizes(len(arrays["scaler.mean"]), n_patterns)
-    if not n_models or not n_patterns:
-        raise ValueError(f"it holds {n_models} models of {n_patterns} patterns")
-    read = {
-        network: {layer: _read_layer(arrays, f"{network}.{layer}", n_models, of) for layer, of in layers.items()}
+    read, n_models = partial(_checked, arrays), len(header.members)
+    sizes = networks.sizes(len(header.contract.features), header.parameters.n_patterns)
+    models = {
+        network: {
+            layer: {kind: read(f"{network}.{layer}.{kind}", (n_models, *shape)) for kind, shape in shapes.items()}
+            for layer, shapes in layers.items()
+        }
         for network, layers in networks.shapes(sizes)._asdict().items()
     }
-    preprocessing = restore(header.preprocessing, partial(_checked, arrays), sizes.regions)
-    _check_agrees(header, n_models, n_patterns, preprocessing)
-    return networks.Parameters(**read), preprocessing
-
-
-def _check_agrees(header: Header, n_models: int, n_patterns: int, preprocessing: Preprocessing) -> None:
-    """Refuse a header that speaks of another model than the arrays do."""
-    told = len(header.members), header.parameters.n_patterns, len(header.contract.features)
-    stored = n_models, n_patterns, len(preprocessing.scaler.mean)
-    if told != stored:
-        raise ValueError(f"models, patterns and regions are {told} in the header, but {stored} in the arrays")
-    rows = header.correlation or ((0,) * n_patterns,) * n_patterns
-    if [len(row) for row in rows] != [n_patterns] * n_patterns:
-        raise ValueError(f"the correlation should be one of {n_patterns} patterns")
+    preprocessing = restore(header.preprocessing, read, sizes.regions)
     named = {spec.name for spec in header.contract.covariates}
     if missing := [name for name in preprocessing.covariates if name not in named]:
         raise ValueError(f"the correction needs {missing[0]!r:.80}, which is none of the covariates")
-
-
-def _read_layer(
-    arrays: dict[str, np.ndarray], name: str, n_models: int, shapes: dict[str, tuple[int, ...]]
-) -> dict[str, np.ndarray]:
-    return {kind: _checked(arrays, f"{name}.{kind}", (n_models, *shape)) for kind, shape in shapes.items()}
+    return networks.Parameters(**models), preprocessing
 
 
 def _checked(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
     array = arrays[name]
-    if array.shape != shape:
-        raise ValueError(f"array {name} should have shape {shape}, found {array.shape}")
-    if array.dtype.kind != "f":
-        raise ValueError(f"array {name} should hold floating-point numbers, found {array.dtype}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"array {name} holds values that are not finite")
+    if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
+        raise ValueError(
+            f"array {name} should hold finite floating-point numbers in the shape {shape}, "
+            f"found {array.dtype} in the shape {array.shape}"
+        )
     return array

@@ -6,7 +6,7 @@ import json
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import Field, JsonValue, PositiveInt, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from rindices.schema.contract import STRICT, Contract
@@ -21,7 +21,7 @@ class Parameters:
     inference: Literal["consensus", "medoid"]
     latent: Literal["independent", "correlated"] | None = None
     max_steps: int | None
-    n_patterns: int
+    n_patterns: PositiveInt
     n_repetitions: int
     orthogonality: float | None
     preset: Preset
@@ -53,7 +53,7 @@ class Header:
         What `rindices.preprocessing.storage` says about what was estimated in controls, and checks when it is restored.
     """
 
-    members: tuple[int, ...]
+    members: tuple[int, ...] = Field(min_length=1)
     step: int
     seed: int | None
     parameters: Parameters
@@ -65,6 +65,11 @@ class Header:
     named: bool
     package_version: str
     preprocessing: dict[str, JsonValue]
+
+    def __post_init__(self) -> None:
+        n_patterns = self.parameters.n_patterns
+        if self.correlation is not None and [len(row) for row in self.correlation] != [n_patterns] * n_patterns:
+            raise ValueError(f"the correlation should be one of {n_patterns} patterns")
 
     def to_text(self) -> str:
         """Return the header as JSON."""

@@ -101,51 +101,38 @@ class IdField:
     """Who people are: ids, each once; with visits, each person and visit once."""
 
     def __init__(self, name: str, visit: str | None = None) -> None:
-        self.name, self.visit = name, visit
-        self._empty: dict[str, list[int]] = {}
-        self._first: dict[tuple[str, ...], int] = {}
-        self._again: dict[tuple[str, ...], list[int]] = {}
+        self._columns, self._seen = [name] if visit is None else [name, visit], list[pd.DataFrame]()
 
     def observe(self, batch: pd.DataFrame) -> Roster:
         """Return who sits in these rows."""
-        rows, columns = spreadsheet_rows(batch), [self.name] if self.visit is None else [self.name, self.visit]
-        texts = [text_of(batch[name]) for name in columns]
-        for name, cells in zip(columns, texts, strict=True):
-            if cells.isna().any():
-                self._empty.setdefault(name, []).extend(rows[cells.isna().to_numpy()].tolist())
-        for row, key in zip(rows.tolist(), zip(*(cells.astype(str) for cells in texts), strict=True), strict=True):
-            first = self._first.setdefault(key, row)
-            if first != row:
-                self._again.setdefault(key, [first]).append(row)
-        return Roster(pd.Index(texts[0].tolist(), name="participant_id"), rows)
+        rows, texts = spreadsheet_rows(batch), {name: text_of(batch[name]).to_numpy() for name in self._columns}
+        self._seen.append(pd.DataFrame(texts, index=rows))
+        return Roster(pd.Index(texts[self._columns[0]], name="participant_id"), rows)
 
     def problems(self) -> list[Problem]:
         """Say which ids and visits are missing or occur twice."""
-        found = []
-        for name, rows in self._empty.items():
-            what, expected = (
-                ("ids", "Every person needs an id") if name == self.name else ("visits", "Every row needs a visit")
-            )
-            text = f"{expected}, but column {name!r} is empty in {counted(len(rows), 'row')}: row {listed(rows)}."
-            found.append(Problem(text, (f"fill in the {what} or remove these rows",)))
-        if self._again and not found:
-            key, rows = next(iter(self._again.items()))
-            places, others = listed(rows, joiner=" and "), len(self._again) - 1
-            more = f" ({counted(others, 'other')} repeated as well)" if others else ""
-            if self.visit is None:
-                text = (
-                    f"Every person needs an id of their own, but {key[0]!r} occurs in rows {places} of column "
-                    f"{self.name!r}{more}."
-                )
-                visits = f"if these are visits of one person, name their column with {setting('visit', 'COLUMN')}"
-                found.append(Problem(text, (visits, "make the ids differ")))
-            else:
-                text = (
-                    f"A person's visits must differ, but participant {key[0]!r} has the visit {key[1]!r} (column "
-                    f"{self.visit!r}) in rows {places}{more}."
-                )
-                found.append(Problem(text, ("keep one of them, or correct the visits",)))
-        return found
+        people = pd.concat(self._seen)
+        for name, what in zip(self._columns, ("an id", "a visit"), strict=False):
+            rows = people.index[people[name].isna()].tolist()
+            if rows:
+                where = f"{counted(len(rows), 'row')}: row {listed(rows)}"
+                text = f"Every row needs {what}, but column {name!r} is empty in {where}."
+                return [Problem(text, (f"fill in the {what.split()[1]}s or remove these rows",))]
+        again = people[people.duplicated(keep=False)]
+        if again.empty:
+            return []
+        key, n_repeated = again.iloc[0], int(people.duplicated().sum())
+        places = listed(again.index[(again == key).all(axis=1)], joiner=" and ")
+        more = f"{counted(n_repeated, 'repeated row')} in all"
+        if len(self._columns) == 1:
+            text = f"Every person needs an id of their own, but {key.iloc[0]!r} occurs in rows {places} ({more})."
+            visits = f"if these are visits of one person, name their column with {setting('visit', 'COLUMN')}"
+            return [Problem(text, (visits, "make the ids differ"))]
+        text = (
+            f"A person's visits must differ, but participant {key.iloc[0]!r} has the visit {key.iloc[1]!r} (column "
+            f"{self._columns[1]!r}) in rows {places} ({more})."
+        )
+        return [Problem(text, ("keep one of them", "correct the visits"))]
 
 
 class _Tally:

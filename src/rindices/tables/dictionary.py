@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rindices.errors import InputError, counted, listed, setting, shown
-from rindices.schema.cells import numbers_of, plain_code, spreadsheet_rows, text_of, typed
+from rindices.errors import InputError, counted, listed
+from rindices.schema.cells import plain_code, spreadsheet_rows, text_of, typed
 from rindices.settings import Labels
 from rindices.tables.table import Table
 
@@ -28,8 +28,6 @@ _HEADINGS = {
     "description": ("description", "label", "field label", "longname"),
     "unit": ("unit", "units"),
     "levels": ("levels", "choices", "choices calculations or slider labels"),
-    "minimum": ("minimum", "min", "text validation min"),
-    "maximum": ("maximum", "max", "text validation max"),
     "missing": ("missing", "missing codes", "missing values", "missingvalues"),
     "type": ("field type",),
 }
@@ -37,20 +35,6 @@ _MISSING_MEANINGS = frozenset({"missing", "missing data", "missing value", "not 
 _NO_CHOICES = frozenset({"calc", "slider", "descriptive", "file", "sql"})  # REDCap: formulas and labels, no levels
 _TWO_CHOICES = {"yesno": "1=Yes;0=No", "truefalse": "1=True;0=False"}
 _WHOLE_FILE = "MeasurementToolMetadata"
-# Limits of dates, of times and of other fields: nothing to compare numbers with.
-_NO_LIMIT = re.compile(r"$|\d{4}-\d{2}|\d+:\d{2}|\d+[./]\d+[./]\d{2,4}|today|now|\[|n/?a$", re.IGNORECASE)
-_MOSTLY_OUTSIDE = 0.5  # with more than this share outside its range, a range or a unit is wrong rather than the people
-_QUANTITIES = {
-    **dict.fromkeys(("mm3", "ml", "l"), "volume"),
-    **dict.fromkeys(("mm2", "cm2", "m2"), "area"),
-    **dict.fromkeys(("μm", "mm", "cm", "m"), "length"),
-}
-_OTHER_NAMES = {
-    **dict.fromkeys(("cm3", "cc", "ccm", "cubiccentimeter", "cubiccentimetre", "milliliter", "millilitre"), "ml"),
-    **dict.fromkeys(("μl", "ul", "cubicmillimeter", "cubicmillimetre"), "mm3"),
-    **dict.fromkeys(("millimeter", "millimetre"), "mm"),
-    "um": "μm",
-}
 
 
 @dataclass(frozen=True)
@@ -65,8 +49,6 @@ class Column:
         Unit of its numbers.
     levels
         Codes of its categories and what they mean; None for anything but categories.
-    minimum, maximum
-        Smallest and largest possible number.
     missing
         Codes that stand for a missing value, besides empty cells and n/a.
     """
@@ -74,8 +56,6 @@ class Column:
     description: str = ""
     unit: str | None = None
     levels: dict[str, str] | None = None
-    minimum: float | None = None
-    maximum: float | None = None
     missing: tuple[str, ...] = ()
 
 
@@ -112,7 +92,7 @@ def read_dictionary(path: str | Path) -> Dictionary:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "dictionary.csv")
-    ...     _ = path.write_text("variable,levels,min\nsex,0=male;1=female,\nage,,18\n")
+    ...     _ = path.write_text("variable,levels,unit\nsex,0=male;1=female,\nage,,year\n")
     ...     read_dictionary(path)["sex"].levels
     {'0': 'male', '1': 'female'}
     """
@@ -142,8 +122,8 @@ def _read_rows(path: Path) -> Dictionary:
     if heading is None:
         raise InputError(
             f"{path.name} is no data dictionary: none of its columns names the variables (found: "
-            f"{listed(rows.columns)}).\nCall that column 'variable'; 'label', 'unit', 'levels', 'min', 'max' and "
-            "'missing codes' are known too."
+            f"{listed(rows.columns)}).\nCall that column 'variable'; 'label', 'unit', 'levels' and 'missing codes' "
+            "are known too."
         )
     named = rows[rows[heading] != ""]  # the others are headings of sections
     repeated = named[heading][named[heading].duplicated()]
@@ -169,13 +149,10 @@ def _column(said: Mapping[Any, object], place: str) -> Column:
     kind = str(entry.get("type", "")).casefold()
     try:
         levels = {} if kind in _NO_CHOICES else _levels(_TWO_CHOICES.get(kind) or entry.get("levels", ""))
-        minimum, maximum = _limit(entry.get("minimum", "")), _limit(entry.get("maximum", ""))
-        if minimum is not None and maximum is not None and minimum > maximum:
-            raise ValueError(f"its range ends ({shown(maximum)}) before it begins ({shown(minimum)})")
     except ValueError as error:
         raise InputError(
             f"{place} cannot be used: {error}.\n"
-            "Correct the file: levels are written as 0=male;1=female, missing codes as -9;-99, limits as numbers."
+            "Correct the file: levels are written as 0=male;1=female, missing codes as -9;-99."
         ) from error
     codes = entry.get("missing", "")
     given = codes if isinstance(codes, list) else re.split(r"[;,|]", str(codes))
@@ -185,8 +162,6 @@ def _column(said: Mapping[Any, object], place: str) -> Column:
         description=str(entry.get("description", "")).strip(),
         unit=str(entry.get("unit", "")).strip() or None,
         levels={code: meaning for code, meaning in levels.items() if code not in missing} or None,
-        minimum=minimum,
-        maximum=maximum,
         missing=tuple(dict.fromkeys(missing)),
     )
 
@@ -204,12 +179,6 @@ def _levels(said: object) -> dict[str, str]:
     return levels
 
 
-def _limit(said: object) -> float | None:
-    """Return a limit as a number, None for limits of dates and for empty cells; other text is a ValueError."""
-    text = str(said).strip()
-    return None if _NO_LIMIT.match(text) else float(text)
-
-
 def apply_dictionary(
     frame: pd.DataFrame, dictionary: Dictionary, *, checked: Collection[str] | None = None
 ) -> tuple[pd.DataFrame, list[str]]:
@@ -217,7 +186,7 @@ def apply_dictionary(
 
     Missing codes become gaps. Columns with levels become text (the codes, not their meanings), so that a category
     coded as a number is never a slope; `Dictionary.categories` names them for whoever turns text into numbers
-    later. Numbers outside their range become gaps, with a note.
+    later.
 
     Parameters
     ----------
@@ -233,17 +202,18 @@ def apply_dictionary(
     frame
         The table, with the same columns, rows and index.
     notes
-        Sentences on the values that were taken as missing; they name rows, not people.
+        Sentences on columns that are called otherwise.
 
     Raises
     ------
     InputError
-        If a value is no level of its column, or if most values are outside their range.
+        If a value is no level of its column.
 
     Examples
     --------
-    >>> table = pd.DataFrame({"sex": [0, 1, -9], "age": [61, 250, 72]})
-    >>> says = Dictionary({"sex": Column(levels={"0": "m", "1": "f"}, missing=("-9",)), "age": Column(maximum=120)})
+    >>> table = pd.DataFrame({"sex": [0, 1, -9], "age": [61, 999, 72]})
+    >>> sex = Column(levels={"0": "m", "1": "f"}, missing=("-9",))
+    >>> says = Dictionary({"sex": sex, "age": Column(missing=("999",))})
     >>> apply_dictionary(table, says)[0].to_numpy().tolist()
     [['0', 61.0], ['1', nan], [nan, 72.0]]
     """
@@ -263,9 +233,6 @@ def apply_dictionary(
             cells = given.mask(given.isin(column.missing), np.nan)
             if checked is None or name in checked:
                 _refuse_other_levels(cells, column.levels, rows)
-        else:
-            cells, outside = _within_range(cells, column, rows)
-            notes += outside
         frame = frame.assign(**{name: cells})
     return frame, notes
 
@@ -280,25 +247,6 @@ def _refuse_other_levels(cells: pd.Series, levels: dict[str, str], rows: np.ndar
             f"{cells.iloc[strange[0]]!r}{more}.\nLevels: {known}.\n"
             "Correct the table, or add the level or missing code to the dictionary."
         )
-
-
-def _within_range(cells: pd.Series, column: Column, rows: np.ndarray) -> tuple[pd.Series, list[str]]:
-    """Return the column with impossible numbers as gaps, and a note about them; text is left to later checks."""
-    numbers = numbers_of(cells)
-    limits = [np.nan if limit is None else limit for limit in (column.minimum, column.maximum)]
-    outside = (numbers < limits[0]) | (numbers > limits[1])
-    if not outside.any():
-        return cells, []
-    ends = " ".join(
-        f"{word} {shown(limit)}" for word, limit in zip(("from", "to"), limits, strict=True) if limit == limit
-    )
-    found = (
-        f"{counted(int(outside.sum()), 'value')} of column {cells.name!r} outside the range {ends} of its dictionary "
-        f"({shown(numbers[outside].tolist()[0])} in row {rows[outside][0]})"
-    )
-    if outside.sum() > _MOSTLY_OUTSIDE * np.isfinite(numbers).sum():
-        raise InputError(f"{found}: most of them.\nCorrect the range in the dictionary, or the unit of the column.")
-    return cells.mask(outside, np.nan), [f"{found}: taken as missing."]
 
 
 def resolve_levels(names: Labels, column: Column) -> tuple[str, ...] | None:
@@ -326,30 +274,12 @@ def resolve_levels(names: Labels, column: Column) -> tuple[str, ...] | None:
 
 
 def unit_of(dictionary: Dictionary, regions: Sequence[str]) -> str | None:
-    """Return the unit that the regions share, as the first of them spells it; None where it is not known.
-
-    Regions of different quantities (volumes and thicknesses) have no common unit; one quantity in two units
-    (mm3 and mL) is an InputError.
+    """Return the unit that the regions share; None where it is not known, or they have several.
 
     Examples
     --------
-    >>> unit_of(Dictionary({"lHip": Column(unit="mm^3"), "rHip": Column(unit="mm3")}), ["lHip", "rHip"])
-    'mm^3'
+    >>> unit_of(Dictionary({"lHip": Column(unit="mm3"), "rHip": Column(unit="mm3")}), ["lHip", "rHip"])
+    'mm3'
     """
-    given = {name: str(dictionary[name].unit) for name in regions if name in dictionary and dictionary[name].unit}
-    units = {name: _canonical(unit) for name, unit in given.items()}
-    first_of: dict[str, str] = {}
-    for name, unit in units.items():
-        first = first_of.setdefault(_QUANTITIES.get(unit, unit), name)
-        if units[first] != unit:
-            raise InputError(
-                f"The regions should be in one unit, but by the dictionary {first!r} is in {given[first]} and {name!r} "
-                f"in {given[name]}.\nConvert the columns, correct the dictionary, or leave regions out with "
-                f"{setting('exclude')}."
-            )
-    return next(iter(given.values())) if len(first_of) == 1 else None
-
-
-def _canonical(unit: str) -> str:
-    plain = re.sub(r"[\s^*]", "", unit.casefold()).translate(str.maketrans("²³", "23"))
-    return _OTHER_NAMES.get(plain.removesuffix("s"), plain)
+    units = {dictionary[name].unit for name in regions if name in dictionary and dictionary[name].unit}
+    return units.pop() if len(units) == 1 else None

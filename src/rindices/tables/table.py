@@ -11,10 +11,10 @@ from pathlib import Path
 import pandas as pd
 
 from rindices.errors import InputError, listed
-from rindices.schema.cells import MISSING_TEXT, typed
+from rindices.schema.cells import typed
 from rindices.settings import TableSettings
 from rindices.tables.parquet import ParquetFile
-from rindices.tables.text import KINDS_OF_FILES, TEXT_KINDS, TextFile, Thousands
+from rindices.tables.text import KINDS_OF_FILES, TEXT_KINDS, DecimalCommas, TextFile
 from rindices.tables.workbook import WORKBOOKS, Workbook, file_and_sheet
 
 __all__ = ["AS_TEXT", "Table", "read_table"]
@@ -33,8 +33,6 @@ class Table:
         ``people.xlsx#Baseline``.
     text_columns
         Columns that stay text: in workbooks 7 with the format 000 is 007.
-    ids
-        The column of ids, if words such as ``NA`` in it are to be refused.
 
     Attributes
     ----------
@@ -62,10 +60,10 @@ class Table:
     [[['001', '61'], ['002', 'NA']]]
     """
 
-    def __init__(self, path: str | Path, *, text_columns: Collection[str] = (), ids: str | None = None) -> None:
+    def __init__(self, path: str | Path, *, text_columns: Collection[str] = ()) -> None:
         file, sheet = file_and_sheet(path)
         self.name, self.progress = file.name, 0.0
-        self._text_columns, self._ids, kind = text_columns, ids, _kind_of(file)
+        self._text_columns, kind = text_columns, _kind_of(file)
         with _failures_told(self.name, kind):
             if kind in TEXT_KINDS:
                 self._reader: TextFile | Workbook | ParquetFile = TextFile(file, kind)
@@ -85,32 +83,19 @@ class Table:
         InputError
             If something is wrong with a row; it may come after some batches, which should then be forgotten.
         """
-        thousands, n_rows = Thousands(), 0
+        commas, n_rows = DecimalCommas(), 0
         with _failures_told(self.name, self._kind):
             for share, frame in self._reader.frames():
                 self.progress = share
                 n_rows += len(frame)
-                if self._ids in self.columns:
-                    self._refuse_words(frame[self._ids])
                 if self.decimal_comma:
-                    thousands.add(frame.drop(columns=list(self._text_columns), errors="ignore"))
+                    commas.add(frame.drop(columns=list(self._text_columns), errors="ignore"))
                 yield frame
         if not n_rows:
             raise InputError(f"{self.name} has a header but no people below it.\nExpected one row per person.")
-        thousands.refuse()
-
-    @staticmethod
-    def _refuse_words(ids: pd.Series) -> None:
-        """Refuse ids that are words for missing values."""
-        words = ids[ids.isin(MISSING_TEXT)]
-        if len(words):
-            raise InputError(
-                f"Every person needs an id, but column {ids.name!r} holds {words.iloc[0]!r} in row "
-                f"{words.index[0] + 2}, which counts as empty.\nFill in the ids or remove these rows."
-            )
 
 
-def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT, ids: str | None = None) -> pd.DataFrame:
+def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT) -> pd.DataFrame:
     r"""Read a whole table.
 
     A column becomes numbers if every cell that is not missing reads as a number; otherwise it stays text. Columns
@@ -118,7 +103,7 @@ def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT, ids
 
     Parameters
     ----------
-    path, text_columns, ids
+    path, text_columns
         As in `Table`.
 
     Returns
@@ -140,7 +125,7 @@ def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT, ids
     ...     read_table(path).values.tolist()
     [['001', 61.5]]
     """
-    table = Table(path, text_columns=text_columns, ids=ids)
+    table = Table(path, text_columns=text_columns)
     cells = pd.concat(list(table.batches()))
     unnamed = [name for name in table.columns if name.startswith("Unnamed: ") and cells[name].isna().all()]
     return typed(cells.drop(columns=unnamed), text_columns, decimal_comma=table.decimal_comma)

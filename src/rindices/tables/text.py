@@ -10,7 +10,7 @@ import csv
 import gzip
 import io
 import re
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -24,7 +24,7 @@ from rindices.errors import InputError, counted, listed
 from rindices.files import plain_text
 from rindices.schema.cells import MISSING_TEXT
 
-__all__ = ["CELLS", "KINDS_OF_FILES", "LARGEST_RATIO", "TEXT_KINDS", "TextFile", "Thousands", "named_columns"]
+__all__ = ["CELLS", "KINDS_OF_FILES", "LARGEST_RATIO", "TEXT_KINDS", "DecimalCommas", "TextFile", "named_columns"]
 
 KINDS_OF_FILES = ".csv, .tsv, .txt, .xlsx or .parquet"
 TEXT_KINDS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}  # and their usual separators
@@ -37,13 +37,8 @@ _FIRST_LINES = 20  # that are looked at for the separator and for a title
 # Lines without a cell, and the line sep=; of Excel.
 _ABOVE = re.compile(r'(?:[ ,;\t]*\n)*(?:"?sep=[,;\t]"?[ ,;\t]*\n(?:[ ,;\t]*\n)*)?', flags=re.IGNORECASE)
 _GAPS = MISSING_TEXT | {np.nan}
-_THOUSANDS = r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+"
-_FORMS = {
-    "thousands": re.compile(rf"^{_THOUSANDS}$", flags=re.MULTILINE),
-    "whole": re.compile(r"^[+-]?\d+$", flags=re.MULTILINE),
-    "comma": re.compile(r"^[+-]?[\d.]*\d,\d+$", flags=re.MULTILINE),
-    "point": re.compile(rf"^(?!{_THOUSANDS}$)[+-]?\d*\.\d+$", flags=re.MULTILINE),
-}
+_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2}(?:\.\d{3})+$", flags=re.MULTILINE)
+_COMMA = re.compile(r"^[+-]?\d+,\d+$", flags=re.MULTILINE)
 
 
 def named_columns(header: Sequence[str], path: Path) -> list[str]:
@@ -223,34 +218,24 @@ def _separator_of(lines: Sequence[str], kind: str) -> tuple[str, bool]:
     return separator, kind == ".txt" and separator not in header and len(header.split()) > 1
 
 
-class Thousands:
-    """Refuses cells such as 1.023 in a file with decimal commas, where the point may stand for thousands.
-
-    The other cells of the column tell: beside decimal commas, or beside whole numbers and no other decimal points.
-    """
+class DecimalCommas:
+    """Refuses cells such as 1.023 in a file with decimal commas, where the point may stand for thousands."""
 
     def __init__(self) -> None:
-        self._forms = defaultdict[str, set[str]](set)
-        self._first: dict[str, tuple[int, str]] = {}
+        self._found, self._cell = False, ""
 
     def add(self, frame: pd.DataFrame) -> None:
         """Look at some more rows."""
         for name in frame.columns:
-            cells, forms = frame[name].dropna(), self._forms[name]
-            text = "\n".join(cells)
-            forms |= {form for form, pattern in _FORMS.items() if form not in forms and pattern.search(text)}
-            if "thousands" in forms and name not in self._first:
-                place = int(cells.str.fullmatch(_THOUSANDS).to_numpy(dtype=bool).argmax())
-                self._first[name] = int(cells.index[place]) + 2, str(cells.iloc[place])
-
-    def refuse(self) -> None:
-        """Raise an InputError for the first of such cells."""
-        has_commas = any("comma" in forms for forms in self._forms.values())
-        for name, (row, cell) in self._first.items() if has_commas else ():
-            if "comma" in self._forms[name] or self._forms[name] == {"thousands", "whole"}:
-                raise InputError(
-                    f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to "
-                    "stand for thousands.\nWrite numbers without separators of thousands, here "
-                    f"{cell.replace('.', '')}, in all cells (or decimals with a comma, {cell.replace('.', ',', 1)}, "
-                    "if that is meant)."
-                )
+            text = "\n".join(frame[name].dropna())
+            self._found = self._found or _COMMA.search(text) is not None
+            if not self._cell and (thousands := _THOUSANDS.search(text)):
+                row = int((frame[name] == thousands[0]).idxmax()) + 2
+                self._cell = f"Column {name!r} has {thousands[0]!r} in row {row}"
+                self._plain = thousands[0].replace(".", ""), thousands[0].replace(".", ",", 1)
+        if self._found and self._cell:
+            raise InputError(
+                f"{self._cell}, in a file with decimal commas: the point seems to stand for thousands.\nWrite numbers "
+                f"without separators of thousands, here {self._plain[0]}, in all cells (or decimals with a comma, "
+                f"{self._plain[1]}, if that is meant)."
+            )

@@ -132,7 +132,7 @@ class Cluster:
 
     def is_ready(self) -> bool:
         """Whether there is anybody to do a task; workers of this machine come or fail soon."""
-        with _within_reach():
+        with self._within_reach():
             return self.one_machine or bool(self.client.nthreads())
 
     def run(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
@@ -146,7 +146,7 @@ class Cluster:
             sent[job.key] = job, task, losses
             job.add_done_callback(ended.put)
 
-        with _within_reach():
+        with self._within_reach():
             expected, tasks = self._checked_versions(), iter(tasks)
             try:
                 for task in islice(tasks, _WAITING):
@@ -157,7 +157,7 @@ class Cluster:
                     try:
                         result = _result(job)
                     except LostWorkers:
-                        if losses == self.losses_forgiven or self.client.status in ("closing", "closed"):
+                        if losses == self.losses_forgiven or self._is_closed():
                             raise
                         send(task, losses + 1)
                     else:
@@ -176,8 +176,22 @@ class Cluster:
                 return ended.get(timeout=_LOOK_SECONDS)
             except queue.Empty:
                 workers = self.client.cluster.workers.values() if self.one_machine else [self]
-                deserted = 0 if any(getattr(worker, "pid", True) for worker in workers) else deserted + 1
+                somebody = any(getattr(worker, "pid", True) for worker in workers) and not self._is_closed()
+                deserted = 0 if somebody else deserted + 1
         raise LostWorkers("no worker is left.")
+
+    @contextmanager
+    def _within_reach(self) -> Iterator[None]:
+        """Tell of a scheduler that is gone as such; Dask has many ways to."""
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, OSError) or self._is_closed():
+                raise LostWorkers("the cluster cannot be reached any more.") from error
+            raise
+
+    def _is_closed(self) -> bool:
+        return self.client.status in ("closing", "closed")
 
     def _checked_versions(self) -> dict[str, str]:
         """Return the versions of this machine; refuse a cluster of others, which could not load what it is sent."""
@@ -187,14 +201,6 @@ class Cluster:
             if found is not None:  # it has just left
                 _check_versions(_versions(), _of_interest(found), f"What runs at {address}")
         return _versions()
-
-
-@contextmanager
-def _within_reach() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise LostWorkers("the cluster cannot be reached any more.") from error
 
 
 def _result(job: Any) -> Any:
