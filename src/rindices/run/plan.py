@@ -14,17 +14,19 @@ from typing import NamedTuple
 
 import rindices
 from rindices import record
-from rindices.cohort import Cohort, read_cohort, wanted_names
-from rindices.cohort.roles import paths_of
+from rindices.cohort import Cohort, correction_of, read_cohort, wanted_names
+from rindices.cohort.roles import NON_REGION_NAMES, paths_of
 from rindices.errors import InputError, listed, setting, shown
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
-from rindices.settings import LATENTS, PRESETS, Names, OutputSettings, SearchSettings, TableSettings
+from rindices.settings import LATENTS, PRESETS, Correction, Names, OutputSettings, SearchSettings, TableSettings
+from rindices.tables import read_table
 
 __all__ = ["PlannedRun", "planned", "planned_again", "versions"]
 
 _VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
 _MOST_PATTERNS = 20
+_TABLES = (".csv", ".tsv", ".xlsx", ".xlsm", ".parquet")  # a name that ends so is that of a table
 
 
 class PlannedRun(NamedTuple):
@@ -98,6 +100,7 @@ def planned(
     _check_search(search)
     record.check_free(out)
     _check_places(out, output.figures, (str(path), table.dictionary, *map(str, paths_of(table.join))))
+    table = _with_scores(table)
     cohort = _read(path, table)
     most, n_regions = max(search.n_patterns), cohort.features.shape[1]
     if most > n_regions:
@@ -168,6 +171,22 @@ def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...
             f"{setting('figures', str(figures))} lies in the run folder.\n"
             f"Choose {out / record.FIGURES}, or a folder elsewhere."
         )
+
+
+def _with_scores(table: TableSettings) -> TableSettings:
+    """Return settings in which a table of clinical scores is joined; its columns without another role are scores."""
+    file = str(table.clinical).partition("#")[0].casefold().removesuffix(".gz")
+    if not isinstance(table.clinical, str | Path) or not file.endswith(_TABLES):
+        return table
+    correction = correction_of(table) or Correction()
+    pairs = [name for pair in correction.interactions for name in pair]
+    taken = {table.id, table.diagnosis, table.site, table.visit, table.proportion, *correction.smooth, *pairs}
+    taken |= {*wanted_names(table.covariates)}
+    names = [str(name) for name in read_table(table.clinical, text_columns=(table.id,))]
+    scores = tuple(name for name in names if name not in taken and name.casefold() not in NON_REGION_NAMES)
+    if not scores:
+        raise InputError(f"{table.clinical} has no clinical scores: all its columns have another role.")
+    return replace(table, clinical=scores, join=(*map(str, paths_of(table.join)), str(table.clinical)))
 
 
 def _read(path: str | Path, table: TableSettings) -> Cohort:
