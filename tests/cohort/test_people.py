@@ -149,7 +149,7 @@ def test_site_is_kept_as_text():
 
 
 ERRORS = [
-    (table().drop(columns="participant_id"), {}, r"no column 'participant_id'.*people's ids[\s\S]*`id`"),
+    (table().drop(columns="participant_id"), {}, r"no column 'participant_id'.*people's ids[\s\S]*id='COLUMN'"),
     (table().rename(columns={"diagnosis": "Diagnosis"}), {}, r"no column 'diagnosis'.*Did you mean 'Diagnosis'\?"),
     (table(), {"covariates": "agee"}, r"no column 'agee'.*a covariate\. Did you mean 'age'\?"),
     (table(), {"site": "hospital"}, r"no column 'hospital'.*the site"),

@@ -53,6 +53,13 @@ def test_finished_run_is_reported(place, monkeypatch):
     assert "All was computed with rindices 0.1.0" in page
 
 
+def test_finished_run_is_the_same_run(place):
+    Path("finished", "r_indices.png").touch()  # which is not kept here
+    line = read_settings(Path("finished", "run.toml")).command["line"]
+    code, told = rindices(*shlex.split(line)[1:])
+    assert (code, "already complete" in told) == (0, True), told
+
+
 def test_finished_run_runs_again(place):
     code, told = rindices("fit", "--config", "finished/run.toml", "--out", "again")
     assert (code, "training began" in told) == (3, True), told

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from rindices import plots
-from rindices.report import make_report, write_report
+from rindices.report import write_report
 from tests.report.made_run import (
     CALIBRATED,
     REFITS,
@@ -109,8 +109,10 @@ def test_summary_names_regions_and_clear_associations(analysed, undrawn):
 
 
 def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
+    before = rows_of(page_text(analysed), "Quartiles of the R-indices")
     add_visits(analysed)
     text = page_text(analysed)
+    assert rows_of(text, "Quartiles of the R-indices") == before  # of first visits only
     rows, words = rows_of(text, "Change of the R-indices per year"), Page(section_of(text, "change")).words
     assert ["R1", "Patients less controls", "112", "+0.002", "−0.010 to 0.014", "0.600"] in rows
     assert "is told by “Patients less controls” alone" in words
@@ -151,12 +153,6 @@ def test_long_table_is_cut_and_says_where_the_rest_is(tmp_path, undrawn):
     assert f"{len(effects) - 600} more rows are in <code>analysis/subgroups.csv</code>" in text
 
 
-def test_first_visits_only_are_counted(analysed, undrawn):
-    before = rows_of(page_text(analysed), "Quartiles of the R-indices")
-    add_visits(analysed)
-    assert rows_of(page_text(analysed), "Quartiles of the R-indices") == before
-
-
 def test_figures_are_saved_under_names(tmp_path):
     make_run(tmp_path / "run", n_patterns=2, n_regions=6)
     page = report_of(tmp_path / "run", figures=tmp_path / "figures")
@@ -165,15 +161,6 @@ def test_figures_are_saved_under_names(tmp_path):
     assert names == [f"{stem}.{kind}" for stem in stems for kind in ("png", "svg")]
     assert [(tmp_path / "figures" / f"{stem}.svg").read_text() for stem in stems] == pictures(page)
     assert (tmp_path / "figures" / names[0]).read_bytes().startswith(b"\x89PNG")
-
-
-def test_report_shows_itself_in_a_notebook(analysed, undrawn, tmp_path):
-    report = make_report(analysed)
-    shown = report._repr_html_()
-    assert shown.startswith("<iframe srcdoc=")
-    assert 'sandbox="allow-scripts allow-downloads"' in shown
-    assert shown.count("<") == 2  # the page itself is escaped
-    assert report.save(tmp_path / "r.html").read_text(encoding="utf-8") == report.html
 
 
 def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):

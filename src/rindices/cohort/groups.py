@@ -13,23 +13,6 @@ from rindices.errors import InputError, counted, did_you_mean, listed, setting, 
 from rindices.schema.cells import plain_code, text_of
 from rindices.settings import Labels
 
-__all__ = [
-    "CONTROL_NAMES",
-    "MIN_PEOPLE",
-    "NO_LABEL",
-    "Groups",
-    "assign_groups",
-    "background_warnings",
-    "check_covariates",
-    "check_group_sizes",
-    "group_separation",
-    "groups_of",
-    "label_text",
-    "other_warnings",
-    "refuse_apart",
-    "usual_controls",
-]
-
 NO_LABEL = "n/a"
 MIN_PEOPLE = 20  # in each group: below it neither means nor patterns mean anything
 CONTROL_NAMES = frozenset(

@@ -199,7 +199,8 @@ def carry_out(
     correction = correction_of(plan.table)
     search = SurrealGANSearch(**asdict(plan.search), correction=correction, models_per_chunk=models_per_chunk)
     with record.held(out, settings, overwrite=overwrite) as goes_on:
-        journal = Journal(out / record.JOURNAL, settings.fingerprint())
+        # What the folder says: the same run may have been told otherwise, its table moved.
+        journal = Journal(out / record.JOURNAL, record.read_settings(out / record.SETTINGS).fingerprint())
         try:
             told = _fit(search, plan, journal, progress)
             summary = summarise(plan, search, [worded(sentence, wording) for sentence in told])

@@ -20,8 +20,6 @@ from rindices.schema.cells import plain_code, spreadsheet_rows, text_of, typed
 from rindices.settings import Labels
 from rindices.tables.table import Table
 
-__all__ = ["Column", "Dictionary", "apply_dictionary", "read_dictionary", "resolve_levels", "unit_of"]
-
 # Headings of plain dictionaries and of REDCap's, and keys of BIDS; signs and capitals do not count.
 _HEADINGS = {
     "name": ("variable field name", "variable", "variable name", "column", "column name", "field name", "name"),

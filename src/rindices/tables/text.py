@@ -24,8 +24,6 @@ from rindices.errors import InputError, counted, listed
 from rindices.files import plain_text
 from rindices.schema.cells import MISSING_TEXT
 
-__all__ = ["CELLS", "KINDS_OF_FILES", "LARGEST_RATIO", "TEXT_KINDS", "DecimalCommas", "TextFile", "named_columns"]
-
 KINDS_OF_FILES = ".csv, .tsv, .txt, .xlsx or .parquet"
 TEXT_KINDS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}  # and their usual separators
 CELLS = 1_000_000  # at a time
@@ -230,7 +228,7 @@ class DecimalCommas:
             text = "\n".join(frame[name].dropna())
             self._found = self._found or _COMMA.search(text) is not None
             if not self._cell and (thousands := _THOUSANDS.search(text)):
-                row = int((frame[name] == thousands[0]).idxmax()) + 2
+                row = frame.index[int((frame[name] == thousands[0]).to_numpy().argmax())] + 2
                 self._cell = f"Column {name!r} has {thousands[0]!r} in row {row}"
                 self._plain = thousands[0].replace(".", ""), thousands[0].replace(".", ",", 1)
         if self._found and self._cell:
