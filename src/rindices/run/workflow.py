@@ -209,12 +209,7 @@ def carry_out(
             record.write_text(out / record.SETTINGS, settings.text())
             summary = summary.model_copy(update={"seconds": round(time.perf_counter() - start, 1)})
             if plan.output.report:
-                write_report(
-                    out,
-                    summary=summary,
-                    show_ids=plan.output.show_ids,
-                    figures=plan.output.figures,
-                )
+                write_report(out, summary=summary, show_ids=plan.output.show_ids, figures=plan.output.figures)
             else:  # one that was asked for meanwhile says that the run is not finished
                 (out / record.REPORT).unlink(missing_ok=True)
             with ending or nullcontext():
