@@ -12,7 +12,6 @@ import pytest
 import rindices
 from rindices.errors import InputError
 from rindices.imaging import images
-from rindices.plots.brain import sheet
 from rindices.training import clusters
 from tests.test_layers import MODULES, imported
 
@@ -115,7 +114,7 @@ def start_dask():
     ("missing", "action", "error", "extra"),
     [
         ("nibabel", lambda: images.library("nibabel"), InputError, "imaging"),
-        ("nilearn", sheet.imaging_library, ImportError, "imaging"),
+        ("nilearn", lambda: images.library("nilearn.datasets"), InputError, "imaging"),
         ("distributed", start_dask, InputError, "cluster"),
         ("dask", start_dask, InputError, "cluster"),
     ],

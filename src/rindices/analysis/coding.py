@@ -65,27 +65,21 @@ def coded(column: pd.Series, among: np.ndarray) -> Coded:
     return Coded(kind, codes.astype(float), people, [str(level) for level in levels])
 
 
-def indicators(codes: np.ndarray, n_levels: int) -> np.ndarray:
-    """Return a column of zeros and ones for each category but the first."""
-    return (codes[:, None] == np.arange(1, max(n_levels, 1))).astype(float)
-
-
 def as_numbers(column: Coded) -> np.ndarray:
-    """Return indicators of categories, or the values as one column."""
-    return indicators(column.values, len(column.levels)) if column.levels else column.values[:, None]
+    """Return a column of zeros and ones for each category but the first, or the values as one column."""
+    values = column.values[:, None]
+    return (values == np.arange(1, len(column.levels))).astype(float) if column.levels else values
 
 
 def design(covariates: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return numbers and indicators of categories side by side, and who has all of them; zeros for who has not."""
-    columns, complete = [np.empty((len(covariates), 0))], np.ones(len(covariates), bool)
+    everybody = np.ones(len(covariates), bool)
+    columns, complete = np.empty((len(covariates), 0)), everybody
     for _, column in covariates.items():
-        found = coded(column, np.ones(len(covariates), bool))
-        numbers = as_numbers(found)
-        spread = np.zeros((len(covariates), numbers.shape[1]))
-        spread[found.people] = numbers
-        columns.append(spread)
-        complete &= found.people
-    return np.hstack(columns), complete
+        found = coded(column, everybody)
+        numbers = pd.DataFrame(as_numbers(found), np.flatnonzero(found.people)).reindex(range(len(everybody)))
+        columns, complete = np.hstack([columns, numbers.fillna(0)]), complete & found.people
+    return columns, complete
 
 
 def in_group(group: ArrayLike, name: str) -> np.ndarray:
@@ -97,7 +91,7 @@ def in_group(group: ArrayLike, name: str) -> np.ndarray:
         If there is a group of another name.
     """
     groups = np.asarray(group, object)
-    strange = sorted({str(value) for value in groups} - set(GROUPS))
+    strange = sorted({*map(str, groups)} - {*GROUPS})
     if strange:
         raise InputError(f"`group` should hold {', '.join(GROUPS)} only, found {strange[0]!r}.")
     return groups == name
@@ -117,8 +111,7 @@ def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str 
     strange = found[~pd.Series(found).isin([0, 1]).to_numpy()]
     if len(strange):
         raise InputError(f"`{name}` should hold 0 for controls and 1 for patients, found {str(strange[0])!r}.")
-    patient = found.astype(bool)
-    n_patients = int(patient.sum())
+    patient, n_patients = found.astype(bool), int(found.sum())
     if min(n_patients, n_people - n_patients) < fewest:
         raise InputError(
             f"At least {fewest} controls and {fewest} patients are needed, "
