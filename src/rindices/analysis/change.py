@@ -60,7 +60,7 @@ def change_per_year(r_indices: pd.DataFrame, participant_id: ArrayLike, years: A
     same_people(len(visits), participant_id=ids, group=groups)
     in_group(groups, "patient")  # names of groups are checked
     visits = visits.assign(participant_id=ids, group=groups, person=pd.factorize(ids)[0])
-    known = np.isfinite(visits[[*names, "years"]]).all(axis=1) & ids.notna()
+    known = np.isfinite(visits[[*names, "years"]].to_numpy()).all(axis=1) & ids.notna()
     change = _slopes(visits[known].sort_values("years", kind="stable"), names)
     return Change(change, _summary(change, names))
 

@@ -19,14 +19,6 @@ GROUPS = ("control", "patient", "other")
 Kind = Literal["continuous", "dichotomous", "categorical"]
 
 
-class Known(NamedTuple):
-    """The values of a column that are known."""
-
-    values: pd.Series
-    people: np.ndarray  # true for everybody who has a value
-    is_number: bool
-
-
 class Coded(NamedTuple):
     """A column as numbers: values, or 0, 1, 2, … in the order of the categories."""
 
@@ -36,31 +28,25 @@ class Coded(NamedTuple):
     levels: list[str]  # empty for continuous columns
 
 
-def known_values(column: pd.Series) -> Known:
-    """Leave out missing and infinite values; true/false and pandas categories are no numbers."""
-    people = column.notna().to_numpy(copy=True)
-    values = column[people].infer_objects()
-    if not is_numeric_dtype(values) or is_bool_dtype(values):
-        return Known(values, people, False)
-    people[people] = np.isfinite(values.to_numpy(float))  # an infinite number says as little as a missing one
-    return Known(column[people].infer_objects(), people, True)
-
-
-def coded(column: pd.Series, among: np.ndarray) -> Coded:
-    """Turn the known values of some people into numbers and say of which kind they are.
+def coded(column: pd.Series, among: np.ndarray | None = None) -> Coded:
+    """Turn the known values, of some people only where these are given, into numbers and say of which kind they are.
 
     Two distinct values are dichotomous, other numbers continuous, other text categorical. Of two numbers the larger
-    has code 1, of two texts the one that is later in the alphabet.
+    has code 1, of two texts the one that is later in the alphabet. True/false and pandas categories are no numbers.
     """
-    known = known_values(column)
-    values, people = known.values[among[known.people]], known.people & among
-    if known.is_number:
-        numbers = values.to_numpy(float)
+    people = column.notna().to_numpy(copy=True)
+    known = column[people].infer_objects()
+    is_number = is_numeric_dtype(known) and not is_bool_dtype(known)
+    if is_number:
+        people[people] = np.isfinite(known.to_numpy(float))  # an infinite number says as little as a missing one
+    people = people if among is None else people & among
+    if is_number:
+        numbers = column[people].to_numpy(float)
         distinct = np.unique(numbers)
         if len(distinct) != 2:
             return Coded("continuous", numbers, people, [])
         return Coded("dichotomous", (numbers == distinct[1]).astype(float), people, [shown(float(x)) for x in distinct])
-    codes, levels = pd.factorize(values.astype(str), sort=True)
+    codes, levels = pd.factorize(column[people].astype(str), sort=True)
     kind: Kind = "dichotomous" if len(levels) == 2 else "categorical"
     return Coded(kind, codes.astype(float), people, [str(level) for level in levels])
 
@@ -76,7 +62,7 @@ def design(covariates: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     everybody = np.ones(len(covariates), bool)
     columns, complete = np.empty((len(covariates), 0)), everybody
     for _, column in covariates.items():
-        found = coded(column, everybody)
+        found = coded(column)
         numbers = pd.DataFrame(as_numbers(found), np.flatnonzero(found.people)).reindex(range(len(everybody)))
         columns, complete = np.hstack([columns, numbers.fillna(0)]), complete & found.people
     return columns, complete

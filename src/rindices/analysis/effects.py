@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -160,12 +160,12 @@ def subgroup_effects(
         return pd.DataFrame(columns=order)
     tables = []
     for pattern, level, _, members in subgroups:
-        told = {"pattern": pattern, "level": level, "region": z_scores.columns, "n": int(members.sum())}
+        told: Any = {"pattern": pattern, "level": level, "region": z_scores.columns, "n": int(members.sum())}
         tables.append(_compared(regions[members], controls).assign(**told))
     table = pd.concat(tables, ignore_index=True)
     # The low subgroup is the same for all patterns and counts once.
     once = ~table.duplicated(["level", "region"]) | (table["level"] != "low")
-    table["q"] = false_discovery(table["p"].where(once))
+    table["q"] = false_discovery(table["p"].where(once).to_numpy())
     table["q"] = table["q"].where(once, table.groupby(["level", "region"])["q"].transform("first"))
     return table[order]
 

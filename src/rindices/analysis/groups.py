@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import chi2_contingency
 
 from rindices.analysis.associations import associations
-from rindices.analysis.coding import GROUPS, as_numbers, coded, in_group, known_values, patients_of, same_people
+from rindices.analysis.coding import GROUPS, as_numbers, coded, in_group, patients_of, same_people
 from rindices.analysis.statistics import basis, correlation, false_discovery, mean_difference, residuals
 from rindices.errors import counted, shown
 
@@ -128,52 +128,49 @@ may be age. Match the groups; as a covariate only its effect in controls is remo
 
 def _compared(column: pd.Series, is_patient: np.ndarray) -> tuple[object, ...]:
     """Return the row of a variable, without its name."""
-    known = known_values(column)
-    values, in_patients = known.values, is_patient[known.people]
-    kind = "number" if known.is_number and values.nunique() != 2 else "category"
-    compare, describe = (_compare_numbers, _mean_and_sd) if kind == "number" else (_compare_categories, _shares)
-    difference, p = (0.0 if values.nunique() == 1 else math.nan), math.nan
-    if values.nunique() > 1 and in_patients.any() and not in_patients.all():
-        difference, p = compare(values, in_patients)
-    groups = (~in_patients, in_patients)
-    return kind, *(int(own.sum()) for own in groups), *(describe(values, own) for own in groups), difference, p
+    found = coded(column)
+    values, in_patients, n_distinct = found.values, is_patient[found.people], len(np.unique(found.values))
+    is_number, groups = found.kind == "continuous", (~in_patients, in_patients)
+    difference, p = (0.0 if n_distinct == 1 else math.nan), math.nan
+    if n_distinct > 1 and in_patients.any() and not in_patients.all():
+        difference, p = (_compare_numbers if is_number else _compare_categories)(values, in_patients)
+    words = [_mean_and_sd(values[own]) if is_number else _shares(values[own], found.levels) for own in groups]
+    counts = [int(own.sum()) for own in groups]
+    return "number" if is_number else "category", *counts, *words, difference, p
 
 
-def _compare_numbers(values: pd.Series, in_patients: np.ndarray) -> tuple[float, float]:
+def _compare_numbers(values: np.ndarray, in_patients: np.ndarray) -> tuple[float, float]:
     """Return the standardised difference of the means and p of Welch's t test."""
-    numbers = values.to_numpy(float)
-    groups = numbers[in_patients, None], numbers[~in_patients, None]
-    if min(len(group) for group in groups) < 2:
+    groups = values[in_patients, None], values[~in_patients, None]
+    if min(map(len, groups)) < 2:
         return math.nan, math.nan
     found = mean_difference(*groups)
     pooled = np.sqrt(np.mean([group.var(ddof=1) for group in groups]))
     return float(found.value[0] / pooled), float(found.p[0])
 
 
-def _compare_categories(values: pd.Series, in_patients: np.ndarray) -> tuple[float, float]:
+def _compare_categories(codes: np.ndarray, in_patients: np.ndarray) -> tuple[float, float]:
     """Return Cramér's V and p of the chi-square test without correction for continuity."""
-    test = chi2_contingency(pd.crosstab(in_patients, pd.factorize(values)[0]), correction=False)
-    return math.sqrt(test.statistic / len(values)), float(test.pvalue)
+    test = chi2_contingency(pd.crosstab(in_patients, codes), correction=False)
+    return math.sqrt(test.statistic / len(codes)), float(test.pvalue)
 
 
-def _mean_and_sd(values: pd.Series, group: np.ndarray) -> str:
+def _mean_and_sd(values: np.ndarray) -> str:
     """Return text such as ``61.2 ± 8.1``, with two digits of the standard deviation or one decimal."""
-    numbers = values.to_numpy(float)[group]
-    if len(numbers) < 2:
-        return shown(float(numbers[0])) if len(numbers) else "no values"
-    sd = numbers.std(ddof=1)
+    if len(values) < 2:
+        return shown(float(values[0])) if len(values) else "no values"
+    sd = values.std(ddof=1)
     decimals = 0 if sd >= 100 else 1 if sd >= 1 or sd == 0 else 1 - math.floor(math.log10(sd))
-    return f"{numbers.mean():.{decimals}f} ± {sd:.{decimals}f}"
+    return f"{values.mean():.{decimals}f} ± {sd:.{decimals}f}"
 
 
-def _shares(values: pd.Series, group: np.ndarray) -> str:
+def _shares(codes: np.ndarray, levels: list[str]) -> str:
     """Return text such as ``F 52 %, M 48 %``, with the same categories for both groups."""
-    inside, categories = values[group], sorted(values.unique(), key=str)
-    if inside.empty:
+    if not len(codes):
         return "no values"
-    if len(categories) > _SHOWN_CATEGORIES:
-        return counted(inside.nunique(), "category", "categories")
-    return ", ".join(f"{shown(category)} {100 * (inside == category).mean():.0f} %" for category in categories)
+    if len(levels) > _SHOWN_CATEGORIES:
+        return counted(len(np.unique(codes)), "category", "categories")
+    return ", ".join(f"{level} {100 * (codes == code).mean():.0f} %" for code, level in enumerate(levels))
 
 
 _COLUMNS = ["pattern", "variable", "kind", "statistic", "removed", "n_controls", "coefficient", "p", "q"]
@@ -228,11 +225,12 @@ def group_check(
     explained = [_explained(scores, column, both, patients) for _, column in background.items()]
     table["explained"] = np.array(explained).reshape(-1, scores.shape[1]).T.ravel()
     directions = {str(name): _direction(column, both, patients) for name, column in background.items()}
+    rows: Any = zip(table.itertuples(), ill.itertuples(), strict=True)
     table["remark"] = [
         _remark_on_patients(of_patients, of_controls.imbalanced)
         if of_controls.removed
         else _remark(of_controls, directions[of_controls.variable])
-        for of_controls, of_patients in zip(table.itertuples(), ill.itertuples(), strict=True)
+        for of_controls, of_patients in rows
     ]
     return table[_COLUMNS]
 

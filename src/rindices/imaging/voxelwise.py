@@ -327,8 +327,9 @@ def t_values(
                 values[np.isinf(values)] = np.nan
                 # t does not change when every map has the same image subtracted: it keeps sums of squares small.
                 origin = np.nan_to_num(values[0]) if origin is None else origin
+                values -= origin
                 for sums in every_sum:
-                    sums.add(block, values - origin)
+                    sums.add(block, values)
                 n_read += len(block)
                 if progress is not None:
                     progress(n_read, n_all)

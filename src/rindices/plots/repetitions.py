@@ -67,7 +67,7 @@ def agreement_over_training(selection: pd.DataFrame) -> Figure:
     correlations = rows[["dimension_correlation", "difference_correlation"]]
     _mark_chance(upper, CHANCE_CONCORDANCE, rows["pattern_agreement"].min(), "Concordance\n(0.5 = chance, 1 = same)")
     _mark_chance(lower, CHANCE_CORRELATION, correlations.min().min(), "Correlation\n(0 = chance, 1 = same)")
-    for axes, label in ((upper, f"chosen: step {int(chosen['step']):,}"), (lower, None)):
+    for axes, label in ((upper, f"chosen: step {int(chosen['step']):,}"), (lower, "_")):
         axes.axvline(chosen["step"], color="black", linewidth=1, linestyle="-.", zorder=0, label=label)
     lower.set_xlabel("Training steps")
     lower.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))

@@ -95,7 +95,7 @@ def _draw_associations(axes: Axes, part: pd.DataFrame, patterns: list[int]) -> N
     counts = part.assign(n=part["n"].fillna(0).astype(int)).groupby("name", sort=False)["n"].agg(["min", "max"])
     _write_beside(axes, [f"{'≤ ' if low < high else ''}{high:,}" for low, high in counts.to_numpy()], 40, "n")
     known = part.groupby("name", sort=False)["coefficient"].count()
-    for place in np.flatnonzero(known == 0):
+    for place in np.flatnonzero(known == 0).tolist():
         around: Any = {"va": "center", "color": GREY, "fontsize": _FONT - 1}
         axes.text(0.01, place, "no value", transform=axes.get_yaxis_transform(), **around)
 
@@ -133,7 +133,7 @@ def pattern_dots(patterns: pd.DataFrame, only: int | None = None, top: int = 20)
     """
     if "decomposed_sd" not in patterns:
         patterns = patterns.assign(decomposed_sd=np.nan)
-    strongest = {number: _strongest(rows, top) for number, rows in patterns.groupby("pattern")}
+    strongest = {int(str(number)): _strongest(rows, top) for number, rows in patterns.groupby("pattern")}
     limits = _limits(pd.concat(strongest.values()))
     drawn = strongest if only is None else {only: strongest[only]}
     shown = pd.concat(drawn.values())
@@ -144,10 +144,15 @@ def pattern_dots(patterns: pd.DataFrame, only: int | None = None, top: int = 20)
         axes.set_xlim(*limits)
     spread = "\nlines: spread over repetitions" if shown["spread_sd"].notna().any() else ""
     panels[-1].set_xlabel(f"Change at severity 1 (sd of controls){spread}")
-    sides = [(*look, side or "without a twin") for side, (_, *look) in _SIDES.items() if (shown["side"] == side).any()]
-    seen = [((GREY, 0.5), "o", "faint: as seen in real patients")] if shown["decomposed_sd"].notna().any() else []
-    if len(sides + seen) > 1:
-        mark_legend(figure, sides + seen, 4)
+    marks: list[tuple[Any, str, str]] = [
+        (colour, marker, side or "without a twin")
+        for side, (_, colour, marker) in _SIDES.items()
+        if (shown["side"] == side).any()
+    ]
+    if shown["decomposed_sd"].notna().any():
+        marks.append(((GREY, 0.5), "o", "faint: as seen in real patients"))
+    if len(marks) > 1:
+        mark_legend(figure, marks, 4)
     return figure
 
 

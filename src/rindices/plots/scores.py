@@ -26,6 +26,7 @@ from rindices.plots.style import (
     farthest,
     look_of,
     make_panels,
+    r_columns,
     safe_label,
 )
 
@@ -52,7 +53,7 @@ def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
     >>> r_index_distributions(table).axes[0].get_title()
     'Pattern 1'
     """
-    columns, present = list(r_indices.filter(regex=r"^r\d+$")), _present(r_indices)
+    columns, present = r_columns(r_indices), _present(r_indices)
     figure, panels = make_panels(len(columns), 2.4, 2.7, sharey=True)
     for axes, column in zip(panels, columns, strict=True):
         labels = []
@@ -102,7 +103,7 @@ def r_index_pairs(r_indices: pd.DataFrame) -> Figure:
     >>> r_index_pairs(table).axes[0].get_xlabel()
     'R1'
     """
-    every = list(r_indices.filter(regex=r"^r\d+$"))
+    every = r_columns(r_indices)
     columns = every[:MOST_PAIRED_PATTERNS]
     pairs = list(combinations(columns, 2))
     figure, panels = make_panels(len(pairs), 2.4, 2.5)
@@ -261,10 +262,8 @@ def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
             around = place + aside + jitter
             draw_points(axes, around, values, area=10, alpha=0.4, marker=group.marker, colour=group.colour)
         rows = change_summary[change_summary["group"] == group.key]
-        places, known = (
-            rows["pattern"].map(patterns.index).astype(float) + aside,
-            rows["low"].notna() & rows["high"].notna(),
-        )
+        places = rows["pattern"].map(patterns.index).astype(float) + aside
+        known = rows["low"].notna() & rows["high"].notna()
         axes.vlines(places[known], rows["low"][known], rows["high"][known], colors="black", linewidth=2, zorder=4)
         look: Any = {"color": group.colour, "linestyle": "none", "markeredgecolor": "black"}
         axes.plot(places, rows["mean"], group.marker, markersize=8, markeredgewidth=1.2, zorder=5, **look)

@@ -77,6 +77,11 @@ def safe_label(text: object) -> str:
     return "  " * wide + plain_text(shown)
 
 
+def r_columns(r_indices: pd.DataFrame) -> list[str]:
+    """Return the names r1, r2, ... of the R-indices in a table."""
+    return [str(name) for name in r_indices.filter(regex=r"^r\d+$")]
+
+
 def look_of(pattern: int) -> tuple[str, str]:
     """Return colour and marker of a pattern, the same in every figure; 42 patterns differ in the pair of both."""
     return SERIES_COLOURS[(pattern - 1) % len(SERIES_COLOURS)], MARKERS[(pattern - 1) % len(MARKERS)]
