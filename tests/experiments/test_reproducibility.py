@@ -1,10 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from reproducibility import split_half
 from scipy.stats import pearsonr
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from rindices.analysis.reproducibility import split_half
 from rindices.errors import InputError
 from rindices.judging.agreement import compare, pattern_concordance
 
