@@ -130,9 +130,10 @@ def _why_not(column: Coded) -> str:
         return f"fewer than {FEWEST_PEOPLE} people have a value"
     if np.ptp(column.values) == 0:
         return "everybody has the same value"
-    in_each = [np.sum(column.values == code) for code in range(len(column.levels))]
-    few = any(number < FEWEST_IN_CATEGORY for number in in_each)
-    return f"a category has fewer than {FEWEST_IN_CATEGORY} people" if few else ""
+    if not column.levels:
+        return ""
+    counts = np.bincount(column.values.astype(int), minlength=len(column.levels))
+    return f"a category has fewer than {FEWEST_IN_CATEGORY} people" if counts.min() < FEWEST_IN_CATEGORY else ""
 
 
 def _estimate(scores: np.ndarray, column: Coded, given: np.ndarray) -> Estimate:
