@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -86,7 +86,7 @@ class ReferencePopulation:
         regions = tuple(stored["regions"])
         upper = np.zeros((len(regions), len(regions)))
         upper[np.triu_indices(len(regions), 1)] = np.concatenate(stored["correlation_upper"])
-        arrays = {name: np.array(stored[name], dtype=float) for name in ARRAYS}
+        arrays: Any = {name: np.array(stored[name], dtype=float) for name in ARRAYS}
         arrays["correlation"] = upper + upper.T + np.eye(len(regions))
         for array in arrays.values():
             array.setflags(write=False)  # all draws of a process share them
@@ -188,7 +188,7 @@ def _region_columns(controls: pd.DataFrame, regions: Sequence[str] | None) -> li
     repeated = controls.columns[controls.columns.duplicated()].tolist()
     if repeated:
         raise InputError(f"Expected every column of {_OWN} once, found {repeated} repeated. Rename or drop them.")
-    numeric = list(controls.select_dtypes("number"))
+    numeric = list(controls.select_dtypes("number").columns)
     if regions is None:
         return [name for name in numeric if str(name).lower() not in NOT_REGIONS]
     unfit = [name for name in regions if name not in numeric]
