@@ -18,7 +18,8 @@ from cases import KINDS, SEEDS, SIZE
 import rindices
 from rindices.core import devices
 from rindices.files import atomic_file, write_csv
-from rindices.settings import Preset, fast, preset_to_json
+from rindices.model.header import plain
+from rindices.settings import Preset, fast
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -64,10 +65,10 @@ class Results:
             "date": datetime.now(UTC).date().isoformat(),
             "device": _device(),
             "comparable": self.comparable,
-            "preset": None if preset is None else preset_to_json(preset),
+            "preset": preset,
         }
         with atomic_file(self.path.with_suffix(".json")) as beside:
-            beside.write_text(json.dumps(about | settings, indent=1) + "\n", encoding="utf-8")
+            beside.write_text(json.dumps(about | settings, indent=1, default=plain) + "\n", encoding="utf-8")
 
 
 def _device() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -16,27 +16,48 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+import rindices
 from rindices.core import devices, inference
+from rindices.judging.agreement import Agreement
 from rindices.judging.selection import Judged, Selected, consensus, sweep
 from rindices.judging.study import Study
 from rindices.model.file import complete, read_model, write_model
-from rindices.model.header import fitted_of, header_of, parameters_of
+from rindices.model.header import Header, Parameters, StoredAgreement
 from rindices.model.inputs import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
-from rindices.model.maps import map_table, spread_of
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.design import TOO_UNCERTAIN, design_of, uncertainty_in_words
+from rindices.preprocessing.storage import describe
 from rindices.schema.contract import Contract
-from rindices.settings import Correction, Preset, adjusted, get_preset
+from rindices.settings import Correction, Preset, SearchSettings, adjusted, get_preset
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store
 
 
-class Prepared(NamedTuple):
+class TrainingSet(NamedTuple):
     """A table made ready for training."""
 
     study: Study
     contract: Contract
     preprocessing: Preprocessing
+
+
+class Scaled(NamedTuple):
+    """People as the networks see them; what takes a table of regions takes this instead, without covariates.
+
+    Attributes
+    ----------
+    values
+        Corrected and scaled regions.
+    covariates
+        As they were given.
+    """
+
+    values: np.ndarray
+    covariates: pd.DataFrame | None
+
+    def of(self, rows: np.ndarray) -> Scaled:
+        """Return some of the people."""
+        return Scaled(self.values[rows], None if self.covariates is None else self.covariates[rows])
 
 
 class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -118,14 +139,14 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def __init__(
         self,
-        n_patterns: int = 3,
+        n_patterns: int = SearchSettings.n_patterns[0],
         *,
-        n_repetitions: int = 10,
-        preset: str | Preset = "fast",
+        n_repetitions: int = SearchSettings.n_repetitions,
+        preset: str | Preset = SearchSettings.preset,
         inference: Literal["consensus", "medoid"] = "consensus",
         orthogonality: float | None = None,
-        max_steps: int | None = None,
-        latent: Literal["independent", "correlated"] | None = None,
+        max_steps: int | None = SearchSettings.max_steps,
+        latent: Literal["independent", "correlated"] | None = SearchSettings.latent,
         correction: Correction | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -167,13 +188,13 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         store : Store, optional
             Where trained models are kept until all are; a `rindices.training.journal.Journal` outlives a sudden end.
         """
-        prepared = self._prepare(X, y, covariates)
+        training = self._training_set(X, y, covariates)
         execution = Execution(store or Memory(), self.n_jobs, progress, self.models_per_chunk)
-        point = Point(self.n_patterns, prepared.study.settings.preset.weights.orthogonality)
-        swept = sweep(prepared.study, [point], self.n_repetitions, execution)
-        return self._keep(prepared, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
+        point = Point(self.n_patterns, training.study.settings.preset.weights.orthogonality)
+        swept = sweep(training.study, [point], self.n_repetitions, execution)
+        return self._keep(training, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
 
-    def _prepare(self, X: Any, y: Any, covariates: Any = None) -> Prepared:
+    def _training_set(self, X: Any, y: Any, covariates: Any = None) -> TrainingSet:
         """Check the arguments of `fit`, estimate in controls what is estimated there, and scale everybody."""
         preset = self._preset()
         index = X.index if isinstance(X, pd.DataFrame) else None
@@ -193,15 +214,16 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         study = Study(preprocessing.transform(X, table), patient, settings, design)
         if study.uncertainty > TOO_UNCERTAIN:
             warnings.warn(uncertainty_in_words(study.uncertainty), UserWarning, stacklevel=3)
-        return Prepared(study, contract, preprocessing)
+        return TrainingSet(study, contract, preprocessing)
 
-    def _keep(self, prepared: Prepared, chosen: Judged, selected: Selected) -> Self:
+    def _keep(self, training: TrainingSet, chosen: Judged, selected: Selected) -> Self:
         """Become fitted: keep the models of a chosen setting, which are this estimator's from now on."""
-        study = prepared.study
+        study = training.study
         preset, look = study.settings.preset, chosen.look
         weights = preset.weights._replace(orthogonality=chosen.point.orthogonality)
-        self.preset_, self.seed_ = replace(preset, weights=weights), study.settings.seed
-        self.contract_, self.preprocessing_ = prepared.contract, prepared.preprocessing
+        self.preset_ = replace(preset, weights=weights)
+        self.seed_: int | None = study.settings.seed  # an imported model has none
+        self.contract_, self.preprocessing_ = training.contract, training.preprocessing
         self.step_, self.agreement_ = look.step, look.agreement
         self.reliability_: tuple[bool | None, str] = (None, "")  # a search judges it
         self.members_, self.left_out_ = selected.members, selected.left_out
@@ -225,19 +247,19 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def transform(self, X: Any, covariates: Any = None) -> Any:
         """Return the R-indices of people, who need not have been in `fit`; columns are matched by name."""
-        return self._score(self._scaled(X, covariates)[0])[0]
+        return self.transform_with_spread(X, covariates)[0]
 
     def spread(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the standard deviation over repetitions of each R-index (NaN with a single one)."""
-        return self._score(self._scaled(X, covariates)[0])[1]
+        return self.transform_with_spread(X, covariates)[1]
 
     def transform_with_spread(self, X: Any, covariates: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Return what `transform` and `spread` return, in the time of one of them."""
-        return self._score(self._scaled(X, covariates)[0])
+        return self._score(self.prepare(X, covariates).values)
 
     def z_scores(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the corrected regions in sd of controls, as the networks see them (W-scores)."""
-        return (self._scaled(X, covariates)[0] - 1) / SCALED_SD
+        return (self.prepare(X, covariates).values - 1) / SCALED_SD
 
     def decompose(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the change that each pattern made to each person's regions, as g₁ sees it, in the units of `X`.
@@ -249,7 +271,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ndarray of shape (n_samples, n_patterns, n_features)
             Negative where the pattern made a region smaller.
         """
-        scaled, _ = self._scaled(X, covariates)
+        scaled = self.prepare(X, covariates).values
         return inference.decompose(self.models_, scaled) * self.preprocessing_.scaler.sd / SCALED_SD
 
     def synthesize(self, X: Any, z: ArrayLike, covariates: Any = None) -> np.ndarray:
@@ -264,7 +286,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         covariates : array-like, optional
             As in `fit`.
         """
-        scaled, table = self._scaled(X, covariates)
+        scaled, table = self.prepare(X, covariates)
         shape = (len(scaled), self._n_features_out)
         z = np.asarray(z, float)
         if z.shape not in {shape, shape[1:]} or not np.isfinite(z).all():
@@ -272,7 +294,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"z should hold {shape[1]} finite severities, for all or for each of {shape[0]} people; "
                 f"found shape {z.shape}."
             )
-        made = inference.synthesise(self.models_, scaled, np.broadcast_to(z, shape), self._composition)
+        made = inference.synthesise(self.models_, scaled, np.broadcast_to(z, shape), self.preset_.training.composition)
         return self.preprocessing_.inverse_transform(made.mean(axis=0), table)
 
     def pattern_maps(self, X: Any, covariates: Any = None, severity: float = 1.0) -> pd.DataFrame:
@@ -284,8 +306,8 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Columns region, pattern, change_sd (in sd of controls), change_percent (of the controls' mean) and
             spread_sd (sd of change_sd over repetitions).
         """
-        scaled, _ = self._scaled(X, covariates)
-        changes = inference.pattern_changes(self.models_, scaled, self._composition, severity)
+        scaled = self.prepare(X, covariates).values
+        changes = inference.pattern_changes(self.models_, scaled, self.preset_.training.composition, severity)
         return self._maps(changes, ("change_sd", "change_percent", "spread_sd"))
 
     def decomposed_maps(self, X: Any, covariates: Any = None) -> pd.DataFrame:
@@ -299,11 +321,22 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Columns region, pattern, decomposed_sd (in sd of controls), decomposed_percent (of the controls' mean) and
             decomposed_spread_sd (sd of decomposed_sd over repetitions).
         """
-        changes = inference.decomposed_changes(self.models_, self._scaled(X, covariates)[0])
+        changes = inference.decomposed_changes(self.models_, self.prepare(X, covariates).values)
         return self._maps(changes, ("decomposed_sd", "decomposed_percent", "decomposed_spread_sd"))
 
     def _maps(self, changes: np.ndarray, names: tuple[str, str, str]) -> pd.DataFrame:
-        return map_table(changes, self.preprocessing_.scaler, self.contract_.features, names)
+        """Return changes of scaled regions, (repetitions, patterns, regions), with a row for each pattern and region.
+
+        `names` are those of the mean change in sd of controls, in % of the controls' mean, and of the sd of the first.
+        """
+        scaler, regions, n_patterns = self.preprocessing_.scaler, list(self.contract_.features), changes.shape[1]
+        in_sd = changes / SCALED_SD
+        percent = 100 * in_sd.mean(axis=0) * scaler.sd / np.abs(scaler.mean)
+        values = zip(names, (in_sd.mean(axis=0), percent, _spread_of(in_sd)), strict=True)
+        return pd.DataFrame(
+            {"region": regions * n_patterns, "pattern": np.repeat(np.arange(n_patterns) + 1, len(regions))}
+            | {name: numbers.ravel() for name, numbers in values}
+        )
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return the names r1, r2, ... of the R-indices."""
@@ -313,15 +346,28 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def save(self, path: str | Path) -> Path:
         """Write the fitted model to one safetensors file, which holds numbers and text but no code."""
         check_is_fitted(self, "models_")
-        return write_model(path, header_of(self), self.models_, self.preprocessing_)
+        given = {field.name: getattr(self, field.name) for field in fields(Parameters)}
+        given |= {"preset": get_preset(self.preset), "random_state": self.seed_}
+        known = {name: None if np.isnan(value) else value for name, value in self.agreement_._asdict().items()}
+        header = Header(
+            members=tuple(self.members_),
+            step=self.step_,
+            seed=self.seed_,
+            parameters=Parameters(**{name: _as_python(value) for name, value in given.items()}),
+            contract=self.contract_,
+            agreement=StoredAgreement(**known),
+            reliability=getattr(self, "reliability_", (None, "")),
+            left_out=tuple(self.left_out_.items()),
+            correlation=None if self.correlation_ is None else tuple(map(tuple, self.correlation_.tolist())),
+            named=hasattr(self, "feature_names_in_"),
+            package_version=rindices.__version__,
+            preprocessing=describe(self.preprocessing_),
+        )
+        return write_model(path, header, self.models_, self.preprocessing_)
 
     @property
     def _n_features_out(self) -> int:
         return self.models_.transformation["severity"]["weight"].shape[1]
-
-    @property
-    def _composition(self) -> str:
-        return self.preset_.training.composition
 
     def _preset(self) -> Preset:
         """Return the preset with what was overridden; settings are checked here."""
@@ -332,19 +378,26 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError(f"inference should be 'consensus' or 'medoid', found {self.inference!r}.")
         return adjusted(get_preset(self.preset), self.orthogonality, self.max_steps, self.latent)
 
-    def _scaled(self, X: Any, covariates: Any) -> tuple[np.ndarray, pd.DataFrame | None]:
+    def prepare(self, X: Any, covariates: Any = None) -> Scaled:
+        """Check people, correct and scale them: once, for all that is then asked about them.
+
+        With ``people = model.prepare(X, covariates)``, ask ``model.transform(people)`` and ``model.z_scores(people)``.
+        """
         check_is_fitted(self, "models_")
+        if isinstance(X, Scaled):
+            return X
         names = getattr(self, "feature_names_in_", None)
         if names is not None and isinstance(X, pd.DataFrame) and set(X.columns) == set(names):
             X = X[list(names)]
         index = X.index if isinstance(X, pd.DataFrame) else None
         X = validate_data(self, X, dtype=np.float64, reset=False)
         table = covariate_table(covariates, len(X), index)
-        return self.preprocessing_.transform(X, table), table
+        # Here is the place to compare X and table with what contract_ says of units and ranges.
+        return Scaled(self.preprocessing_.transform(X, table), table)
 
     def _score(self, scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         members = inference.r_indices(self.models_, scaled)
-        return members[0] if self.inference == "medoid" else members.mean(axis=0), spread_of(members)
+        return members[0] if self.inference == "medoid" else members.mean(axis=0), _spread_of(members)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -352,6 +405,16 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         # Not a classifier; this only says that y has two values.
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
+
+
+def _spread_of(members: np.ndarray) -> np.ndarray:
+    """Return the standard deviation over repetitions, NaN with a single one."""
+    return members.std(axis=0, ddof=1) if len(members) > 1 else np.full(members.shape[1:], np.nan)
+
+
+def _as_python(value: Any) -> Any:
+    """Return NumPy's numbers, which may come in settings, as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def load_model(path: str | Path) -> SurrealGAN:
@@ -364,11 +427,15 @@ def load_model(path: str | Path) -> SurrealGAN:
     """
     header, models, preprocessing = read_model(path)
     with complete(path):
-        model = SurrealGAN(**parameters_of(header))
+        model = SurrealGAN(**vars(header.parameters))
         model.preset_ = model._preset()
-        for name, value in fitted_of(header).items():
-            setattr(model, name, value)
-        if len(model.contract_.features) != len(preprocessing.scaler.mean):
-            raise ValueError(f"{len(model.contract_.features)} names for {len(preprocessing.scaler.mean)} regions")
+        known = {name: np.nan if value is None else value for name, value in vars(header.agreement).items()}
+        model.agreement_, model.reliability_ = Agreement(**known), header.reliability
+    model.members_, model.left_out_ = list(header.members), dict(header.left_out)
+    model.step_, model.seed_ = header.step, header.seed
+    model.correlation_ = None if header.correlation is None else np.array(header.correlation)
+    model.contract_, model.n_features_in_ = header.contract, len(header.contract.features)
+    if header.named:
+        model.feature_names_in_ = np.array(header.contract.features, dtype=object)
     model.models_, model.preprocessing_ = models, preprocessing
     return model

@@ -26,9 +26,9 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
-from rindices.errors import InputError
+from rindices.errors import InputError, setting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,6 @@ __all__ = [
 
 
 _HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # process numbers mean something on one machine only
-_MOST_LINKS = 40  # that lead on to each other, as on Linux
 _LONGEST_NAME = 150  # of a file, in what its half-written version is called; file systems have room for 255 bytes
 _half_written: set[Path] = set()
 
@@ -75,11 +74,11 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     r1
     """
     check_writable(Path(path))
-    path = _led_to(Path(path), "--out")
+    path = _led_to(Path(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     name = f".{path.name[:_LONGEST_NAME]}."
     _remove_abandoned(path.parent, name, ".partial")
-    beside = path.with_name(f"{name}{_mine()}{secrets.token_hex(8)}.partial")
+    beside = path.with_name(f"{name}{_HERE}-{os.getpid()}-{secrets.token_hex(8)}.partial")
     _half_written.add(beside)
     try:
         rights = _make_private(beside, like=path)
@@ -88,8 +87,6 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         with contextlib.suppress(OSError):  # some network drives know no rights
             beside.chmod(rights)
         beside.replace(path)
-        with contextlib.suppress(OSError):  # the file is there; some network drives cannot flush a folder
-            _flush(path.parent)
     finally:
         beside.unlink(missing_ok=True)
         _half_written.discard(beside)
@@ -107,7 +104,7 @@ def private_folder() -> Iterator[Path]:
     False
     """
     _remove_abandoned(Path(tempfile.gettempdir()), "rindices-", "")
-    with tempfile.TemporaryDirectory(prefix=f"rindices-{_mine()}") as name:
+    with tempfile.TemporaryDirectory(prefix=f"rindices-{_HERE}-{os.getpid()}-") as name:
         yield Path(name)
 
 
@@ -120,21 +117,14 @@ def remove_half_written() -> None:
 
 def _make_private(beside: Path, like: Path) -> int:
     """Make an empty file for this user alone; return the rights of the file that it will replace, or of a new one."""
-    before = like.lstat().st_mode if like.exists() and not like.is_symlink() else None
-    given = 0o666 if before is None else stat.S_IMODE(before)
+    replaced = like.exists() and not like.is_symlink()
+    given = stat.S_IMODE(like.lstat().st_mode) if replaced else 0o666
     # Whoever can open it while it is still empty may read the finished file, too.
-    descriptor = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, given)
-    try:
-        rights = stat.S_IMODE(os.fstat(descriptor).st_mode) if before is None else given
-    finally:
-        os.close(descriptor)
+    os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, given))
+    rights = given if replaced else stat.S_IMODE(beside.stat().st_mode)
     with contextlib.suppress(OSError):
         beside.chmod(0o600)
     return rights
-
-
-def _mine() -> str:
-    return f"{_HERE}-{os.getpid()}-"
 
 
 def _remove_abandoned(folder: Path, beginning: str, end: str) -> None:
@@ -150,34 +140,25 @@ def _remove_abandoned(folder: Path, beginning: str, end: str) -> None:
 
 def _is_alive(process: int) -> bool:
     try:
-        os.kill(process, 0)
+        with contextlib.suppress(PermissionError):  # it belongs to somebody else
+            os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:  # it belongs to somebody else
-        return True
     return True
 
 
 def _remove_own(path: Path) -> None:
     with contextlib.suppress(OSError):
         status = path.lstat()
-        if status.st_uid != os.getuid():
-            return
-        if stat.S_ISDIR(status.st_mode):
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink()
+        if status.st_uid == os.getuid():
+            remove = shutil.rmtree if stat.S_ISDIR(status.st_mode) else os.unlink
+            remove(path)
 
 
 def _flush(path: Path) -> None:
-    """See that a file, or the names in a folder, outlive a loss of power."""
-    if path.is_dir() and os.name == "nt":  # folders cannot be opened there
-        return
-    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    """See that after a loss of power, too, there is the old file or the new one, whole."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
 
 
 def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True, digits: int = 6) -> None:
@@ -193,9 +174,9 @@ def write_csv_parts(tables: Iterable[pd.DataFrame], path: Path, *, digits: int =
     """Write tables with the same columns as one, each when it comes; otherwise as `write_csv`, without the index."""
     with atomic_file(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
         for position, table in enumerate(tables):
-            quoting = csv.QUOTE_ALL if _breaks_rows(table) else csv.QUOTE_MINIMAL
-            options: dict[str, Any] = {"float_format": f"%.{digits}g", "quoting": quoting, "header": position == 0}
-            guarded(table).to_csv(file, index=False, **options)
+            quoting: Literal[0, 1] = csv.QUOTE_ALL if _breaks_rows(table) else csv.QUOTE_MINIMAL
+            safe = guarded(table)
+            safe.to_csv(file, index=False, header=position == 0, float_format=f"%.{digits}g", quoting=quoting)
 
 
 def _breaks_rows(table: pd.DataFrame) -> bool:
@@ -204,50 +185,49 @@ def _breaks_rows(table: pd.DataFrame) -> bool:
     return any("\r" in str(cell) for column in (table.columns, *(texts[name] for name in texts)) for cell in column)
 
 
-def check_writable(path: Path, option: str = "--out") -> None:
-    """Refuse, before any work is done, a file that cannot be written; `option` is what named it."""
-    if path.is_dir():
-        raise InputError(f"{path} is a folder, but a file is needed.\nGive the name of a file with {option}.")
+def check_writable(path: Path, name: str = "out") -> None:
+    """Refuse, before any work is done, a file that cannot be written; `name` is the setting that named it."""
     if path.exists() and not path.is_file():  # the file beside it would take its place
+        found = "a folder" if path.is_dir() else "a device, a pipe or a socket"
         raise InputError(
-            f"{path} is a device, a pipe or a socket, but an ordinary file is needed.\n"
-            f"Give the name of a file with {option}."
+            f"{path} is {found}, but an ordinary file is needed.\nGive the name of a file with {setting(name)}."
         )
-    parent = _led_to(path, option).absolute().parent
+    parent = _led_to(path, name).absolute().parent
     while not parent.exists():
         parent = parent.parent
     if not parent.is_dir():
-        raise InputError(f"{parent} is a file, so {path} cannot be made below it.\nChoose another place with {option}.")
+        raise InputError(
+            f"{parent} is a file, so {path} cannot be made below it.\nChoose another place with {setting(name)}."
+        )
     if not os.access(parent, os.W_OK):
-        raise InputError(f"The folder {parent} cannot be written to.\nChoose another place with {option}.")
+        raise InputError(f"The folder {parent} cannot be written to.\nChoose another place with {setting(name)}.")
 
 
-def _led_to(path: Path, option: str) -> Path:
+def _led_to(path: Path, name: str = "out", most_links: int = 40) -> Path:
     """Return the file that a link leads to; somebody else's link could lead to a file that nobody meant."""
-    link = path
-    for _ in range(_MOST_LINKS):
-        if not path.is_symlink():
-            return path
-        if os.name != "nt" and path.lstat().st_uid != os.getuid():
-            raise InputError(f"{path} is a link that another user made.\nGive the file that it leads to with {option}.")
-        path = path.parent / path.readlink()
-    raise InputError(f"The link {link} leads to no file, only to links.\nChoose another file with {option}.")
+    if not path.is_symlink():
+        return path
+    if os.name != "nt" and path.lstat().st_uid != os.getuid():
+        raise InputError(
+            f"{path} is a link that another user made.\nGive the file that it leads to with {setting(name)}."
+        )
+    if not most_links:
+        raise InputError(f"The link {path} leads to no file, only to links.\nChoose another file with {setting(name)}.")
+    return _led_to(path.parent / path.readlink(), name, most_links - 1)
 
 
-def check_folder(path: Path | None, option: str) -> None:
-    """Refuse, before any work is done, a folder that cannot be made."""
-    if path is None:
-        return
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{path} is a file, but {option} needs a folder.\nGive the name of a folder.")
-    check_writable(path / "figure.svg", option)
+def check_folder(path: Path | None, name: str) -> None:
+    """Refuse, before any work is done, a folder that cannot be made; `name` is the setting that named it."""
+    if path is not None and path.exists() and not path.is_dir():
+        raise InputError(f"{path} is a file, but {setting(name)} needs a folder.\nGive the name of a folder.")
+    if path is not None:
+        check_writable(path / "figure.svg", name)
 
 
-def refuse_same(out: Path, *inputs: Path, option: str = "--out") -> None:
-    """Refuse to write over what is read; `option` is what named `out`."""
-    for path in inputs:
-        if out.resolve() == path.resolve():
-            raise InputError(f"{out} would replace the file that is read.\nChoose another file with {option}.")
+def refuse_same(out: Path, *inputs: Path, name: str = "out") -> None:
+    """Refuse to write over what is read; `name` is the setting that named `out`."""
+    if out.resolve() in [path.resolve() for path in inputs]:
+        raise InputError(f"{out} would replace the file that is read.\nChoose another file with {setting(name)}.")
 
 
 _BORDERS = "\t\r\n"
@@ -317,8 +297,7 @@ def plain_cells(table: pd.DataFrame) -> pd.DataFrame:
 
 def _everywhere(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
     names = [change(name) if isinstance(name, str) else name for name in table.columns]
-    changed = _cells(table, change)
-    return changed if names == list(table.columns) else changed.set_axis(names, axis=1)
+    return _cells(table, change).set_axis(names, axis=1)
 
 
 def _cells(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
@@ -328,11 +307,8 @@ def _cells(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
     changed = table.copy(deep=False)
     for position in range(table.shape[1]):
         column = table.iloc[:, position]
-        if is_numeric_dtype(column) or is_datetime64_any_dtype(column):
-            continue
-        before = column.tolist()
-        known = {cell: change(cell) for cell in dict.fromkeys(before) if isinstance(cell, str)}
-        after = [known[cell] if isinstance(cell, str) else cell for cell in before]
-        if any(new != old for old, new in known.items()):
-            changed.isetitem(position, Series(after, dtype=object).to_numpy())
+        if not is_numeric_dtype(column) and not is_datetime64_any_dtype(column):
+            new = {cell: change(cell) for cell in dict.fromkeys(column) if isinstance(cell, str)}
+            if any(after != before for before, after in new.items()):
+                changed.isetitem(position, Series([new.get(cell, cell) for cell in column], dtype=object).to_numpy())
     return changed

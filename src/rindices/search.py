@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Integral
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,10 +13,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from rindices.errors import counted
 from rindices.estimator import SurrealGAN
 from rindices.judging.null import FEWEST_REFITS, calibrated, refits
 from rindices.judging.selection import Swept, consensus, sweep
-from rindices.settings import Correction, Preset
+from rindices.settings import Correction, Preset, SearchSettings
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store
 
@@ -74,13 +76,13 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         n_patterns: int | Sequence[int] = (2, 3, 4, 5),
         orthogonality: float | Sequence[float] | None = None,
         *,
-        n_repetitions: int = 10,
-        exhaustive: bool = False,
-        n_null: int = 0,
-        preset: str | Preset = "fast",
+        n_repetitions: int = SearchSettings.n_repetitions,
+        exhaustive: bool = SearchSettings.exhaustive,
+        n_null: int = SearchSettings.n_null,
+        preset: str | Preset = SearchSettings.preset,
         inference: Literal["consensus", "medoid"] = "consensus",
-        max_steps: int | None = None,
-        latent: Literal["independent", "correlated"] | None = None,
+        max_steps: int | None = SearchSettings.max_steps,
+        latent: Literal["independent", "correlated"] | None = SearchSettings.latent,
         correction: Correction | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -111,25 +113,19 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ) -> Self:
         """Train all settings, choose, and judge; the arguments are those of `SurrealGAN.fit`."""
         grid = self._grid()
-        prepared = grid[0]._prepare(X, y, covariates)
-        preset = prepared.study.settings.preset
+        points = [Point(one.n_patterns, float(one._preset().weights.orthogonality)) for one in grid]
+        training = grid[0]._training_set(X, y, covariates)
         execution = Execution(store or Memory(), self.n_jobs, progress, self.models_per_chunk)
-        points = [
-            Point(
-                one.n_patterns, float(preset.weights.orthogonality if one.orthogonality is None else one.orthogonality)
-            )
-            for one in grid
-        ]
-        swept = sweep(prepared.study, points, self.n_repetitions, execution, exhaustive=self.exhaustive)
+        swept = sweep(training.study, points, self.n_repetitions, execution, exhaustive=self.exhaustive)
         self.best_params_ = swept.chosen.point._asdict()
         best = grid[0].set_params(**self.best_params_)
-        self.best_estimator_ = best._keep(prepared, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
+        self.best_estimator_ = best._keep(training, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
         self.best_score_ = swept.chosen.value
         self.history_ = swept.table()
         self.results_ = _results(swept)
         self.reason_ = explain(swept)
         self.verdict_ = (
-            refits(swept, prepared.study, self.n_null, execution) if self.n_null else calibrated(swept, prepared.study)
+            refits(swept, training.study, self.n_null, execution) if self.n_null else calibrated(swept, training.study)
         )
         best.reliability_ = self.verdict_.reliable, self.verdict_.reason
         self.models_trained_, self.models_per_chunk_ = swept.models_trained, execution.models_per_chunk
@@ -143,6 +139,11 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Return the R-indices of people by the best estimator."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.transform(X, covariates)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the best estimator to one safetensors file, as `SurrealGAN.save`."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.save(path)
 
     @property
     def n_features_in_(self) -> int:
@@ -160,28 +161,15 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.best_estimator_.get_feature_names_out(input_features)
 
     def _grid(self) -> list[SurrealGAN]:
-        """Return an unfitted estimator for each setting; settings are checked here."""
+        """Return an unfitted estimator for each setting."""
         if not isinstance(self.n_null, Integral) or self.n_null < 0 or 0 < self.n_null < FEWEST_REFITS:
             raise ValueError(f"n_null should be 0 or at least {FEWEST_REFITS}, found {self.n_null!r}.")
         numbers, weights = _several(self.n_patterns), _several(self.orthogonality)
         if not numbers or not weights:
             raise ValueError("n_patterns and orthogonality should each have at least one value.")
-        shared = (
-            "n_repetitions",
-            "preset",
-            "inference",
-            "max_steps",
-            "latent",
-            "correction",
-            "random_state",
-            "n_jobs",
-            "models_per_chunk",
-        )
+        shared = set(SurrealGAN().get_params()) - {"n_patterns", "orthogonality"}
         settings = {name: getattr(self, name) for name in shared}
-        grid = [SurrealGAN(m, orthogonality=weight, **settings) for m in numbers for weight in weights]
-        for one in grid:
-            one._preset()
-        return grid
+        return [SurrealGAN(m, orthogonality=weight, **settings) for m in numbers for weight in weights]
 
     def __sklearn_tags__(self) -> Tags:
         return SurrealGAN().__sklearn_tags__()
@@ -200,32 +188,28 @@ def _results(swept: Swept) -> pd.DataFrame:
 
 def explain(swept: Swept) -> str:
     """Say in words why a setting was chosen."""
-    chosen = swept.chosen
+    chosen, look = swept.chosen, swept.chosen.look
     name = _name(chosen.point, swept)
     if len(swept.judged) == 1:
         return f"{name}: given, not chosen from the data."
     if np.isnan(chosen.value):
         return f"{name}: agreement is unknown, so the choice is arbitrary."
-    ranked = [one for one in swept.ranked() if one is not chosen and one.point.n_patterns > 1]
-    words = f"{name}: its {chosen.n_repetitions} repetitions agree best, at {chosen.value:.3f}"
-    if chosen.look.n_models > 2:
-        words += f" (95 % jackknife interval {chosen.look.low[0]:.3f} to {chosen.look.high[0]:.3f})"
-    words += "."
-    if ranked:
-        second = ranked[0]
-        words += f" Next comes {_name(second.point, swept)} with {second.value:.3f}"
-        within = chosen.look.n_models > 2 and second.value >= chosen.look.low[0]
-        words += ", within that interval: the two can hardly be told apart." if within else "."
+    known = look.n_models > 2
+    interval = f" (95 % jackknife interval {look.low[0]:.3f} to {look.high[0]:.3f})" if known else ""
+    words = [f"{name}: its {chosen.n_repetitions} repetitions agree best, at {chosen.value:.3f}{interval}."]
+    if ranked := [one for one in swept.ranked() if one is not chosen and one.point.n_patterns > 1]:
+        close = known and ranked[0].value >= look.low[0]
+        told = ", within that interval: the two can hardly be told apart." if close else "."
+        words.append(f"Next comes {_name(ranked[0].point, swept)} with {ranked[0].value:.3f}{told}")
     dropped = [one for one in swept.judged if one.n_repetitions < swept.n_repetitions and one.point.n_patterns > 1]
     if dropped:
-        words += (
-            f" {len(dropped)} of {len(swept.judged)} settings were given up after {swept.first_look} repetitions, "
+        words.append(
+            f"{len(dropped)} of {len(swept.judged)} settings were given up after {swept.first_look} repetitions, "
             "because they agreed less well by more than their uncertainty."
         )
-    return words
+    return " ".join(words)
 
 
 def _name(point: Point, swept: Swept) -> str:
-    words = f"{point.n_patterns} {'pattern' if point.n_patterns == 1 else 'patterns'}"
     several = len({one.point.orthogonality for one in swept.judged}) > 1
-    return words + (f" with orthogonality {point.orthogonality:g}" if several else "")
+    return counted(point.n_patterns, "pattern") + (f" with orthogonality {point.orthogonality:g}" if several else "")

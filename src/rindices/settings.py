@@ -10,10 +10,10 @@ them trains at once; `Training` holds the formulas that are compiled in. `Schedu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from rindices.errors import InputError
 
@@ -241,8 +241,8 @@ class Correction:
 
     Examples
     --------
-    >>> Correction(smooth=["age"], interactions=[("age", "sex")], site="site").to_json()["interactions"]
-    [['age', 'sex']]
+    >>> Correction(smooth=["age"], interactions=[("age", "sex")], site="site").interactions
+    (('age', 'sex'),)
     """
 
     smooth: tuple[str, ...] = ()
@@ -266,16 +266,6 @@ class Correction:
             raise InputError(f"{self.site!r} cannot be both head size and site.")
         object.__setattr__(self, "smooth", smooth)
         object.__setattr__(self, "interactions", tuple(pairs))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the correction in plain JSON types."""
-        pairs = [list(pair) for pair in self.interactions]
-        return asdict(self) | {"smooth": list(self.smooth), "interactions": pairs}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Correction:
-        """Return the correction that `to_json` described."""
-        return cls(**data)
 
 
 @dataclass(frozen=True)
@@ -365,23 +355,3 @@ def adjusted(
         shortest = min(preset.schedule.min_steps, int(max_steps))
         preset = replace(preset, schedule=replace(preset.schedule, max_steps=int(max_steps), min_steps=shortest))
     return preset
-
-
-def preset_to_json(preset: Preset) -> dict[str, Any]:
-    """Return all choices in plain JSON types."""
-    parts = {"weights": preset.weights._asdict(), "rates": preset.rates._asdict()}
-    return {"name": preset.name} | parts | {"training": asdict(preset.training), "schedule": asdict(preset.schedule)}
-
-
-def preset_from_json(data: dict[str, Any]) -> Preset:
-    """Return the preset that `preset_to_json` described."""
-    training = dict(data["training"])
-    if training["freeze_below"] is not None:
-        training["freeze_below"] = tuple(training["freeze_below"])
-    return Preset(
-        data["name"],
-        LossWeights(**data["weights"]),
-        LearningRates(**data["rates"]),
-        Training(**training),
-        Schedule(**{name: value for name, value in data["schedule"].items() if name != "patience"}),  # once known
-    )

@@ -43,10 +43,10 @@ class Models:
         with tempfile.TemporaryDirectory() as folder:
             path = model.save(Path(folder, "model.safetensors"))
             self.content = path.read_bytes()
-            self.header = read_header(path)
             self.scores = load_model(path).transform(regions, covariates)
         self.header_end = 8 + int.from_bytes(self.content[:8], "little")
         self.metadata = json.loads(self.content[8 : self.header_end])["__metadata__"]
+        self.header = json.loads(self.metadata["header"])
         self.arrays = load(self.content)
         self.table = pd.concat([regions, covariates], axis=1).rename_axis("participant_id")
         self.n_systematic = self.header_end + 64
@@ -153,7 +153,6 @@ class Models:
             header = None
         else:
             _describe(path)
-            _check_contract(header.get("contract"))
         try:
             model = load_model(path)
         except ModelFileError:
@@ -265,11 +264,3 @@ def _describe(path: Path) -> None:
     except typer.Exit as stop:
         if stop.exit_code != 2:
             raise Failure(f"describe failed: {stop.__cause__!r}") from stop
-
-
-def _check_contract(data) -> None:
-    try:
-        Contract.from_json(data)
-    except ValueError as error:
-        if isinstance(error, UnicodeError):
-            raise

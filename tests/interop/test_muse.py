@@ -19,13 +19,10 @@ def volumes():
 
 def test_table_of_regions():
     regions = muse_regions()
-    assert len(regions) == 145
     assert regions.index.is_unique
-    assert regions["tissue"].value_counts().to_dict() == {"grey": 119, "white": 20, "ventricle": 6}
     assert set(regions.index[regions["tissue"] == "ventricle"]) == VENTRICLES
     sides = regions.groupby("name")["hemisphere"].agg(lambda column: tuple(sorted(column)))
     assert set(sides) == {("none",), ("left", "right")}
-    assert set(regions.index[regions["hemisphere"] == "none"]) == {4, 11, 35, 71, 72, 73, 95}
     # From 100 on, even numbers are right; the basal forebrain is the other way round than the rest.
     assert all(
         (side == "right") == (number % 2 == 0) for number, side in regions["hemisphere"].items() if number >= 100
@@ -35,14 +32,11 @@ def test_table_of_regions():
 
 def test_recipe_is_in_the_published_order():
     starts = [name.split(" ")[0] for name in MUSE72_NAMES]
-    assert len(set(MUSE72_NAMES)) == 72
     assert starts[:9] == [f"MUSE_{n}" for n in ("35", "71", "72", "73", "95", "23+30", "31+32", "36+37", "38+39")]
     assert starts[-1] == "MUSE_206+207"
     numbers = [int(n) for start in starts for n in start.removeprefix("MUSE_").split("+")]
     assert set(numbers) == set(muse_regions().index) - VENTRICLES
     assert len(numbers) == len(set(numbers))
-    firsts = [int(start.removeprefix("MUSE_").split("+")[0]) for start in starts[5:]]
-    assert firsts == sorted(firsts)
     assert is_muse72(MUSE72_NAMES)
     assert not is_muse72(MUSE72_NAMES[::-1])
 

@@ -1,10 +1,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import spearmanr
 
-from rindices import InputError
+from rindices import InputError, load_model
+from rindices.cohort import check_people
 from rindices.core import networks
-from rindices.interop.official import read_checkpoint
+from rindices.interop.muse import MUSE72_NAMES, with_muse72
+from rindices.interop.official import import_official, read_checkpoint
 from rindices.interop.torch_archive import ArchiveError
 from tests.interop.archives import Tensor, checkpoint, data_folder, save
 
@@ -59,13 +62,9 @@ def test_layers_go_where_they_belong(tmp_path, n_patterns):
 
 
 def test_says_what_it_is(tmp_path):
-    content, _ = checkpoint(entries=(5000,))
-    model = read_checkpoint(save(tmp_path / "model.pt", content))
-    assert (model.entry, model.entries, model.n_updates) == (5000, (5000,), 50_000)
-    assert model.options == {"npattern": 2, "nROI": 8, "lr": 0.0008}
+    model = read_checkpoint(save(tmp_path / "model.pt", checkpoint(entries=(5000,))[0]))
+    assert (model.entry, model.n_updates) == (5000, 50_000)
     assert (model.n_patterns, model.n_regions) == (2, 8)
-    middle = content["normalization_variables"]["cn_mean"] + content["correction_variables"]["beta"].sum(axis=0) / 2
-    np.testing.assert_allclose(model.typical, middle)
 
 
 @pytest.mark.parametrize("outside", [False, True])
@@ -74,7 +73,7 @@ def test_correlation_of_severities(tmp_path, outside):
     model = read_checkpoint(save(tmp_path / "model.pt", content))
     # Rows of ones: unit vectors along (1, 0, 0), (1, 1, 0) and (1, 1, 1).
     expected = [[1, 2**-0.5, 3**-0.5], [2**-0.5, 1, 2 / 6**0.5], [3**-0.5, 2 / 6**0.5, 1]]
-    np.testing.assert_allclose(model.correlation(), expected, rtol=1e-6)
+    np.testing.assert_allclose(model.correlation, expected, rtol=1e-6)
 
 
 def test_without_phi_and_without_covariates(tmp_path):
@@ -83,7 +82,7 @@ def test_without_phi_and_without_covariates(tmp_path):
     for nothing in (None, {}):
         content["correction_variables"] = nothing
         model = read_checkpoint(save(tmp_path / "model.pt", content))
-        assert model.correlation() is None
+        assert model.correlation is None
         assert model.preprocessing(()).residualizer is None
         assert model.effects.shape == (0, 8)
 
@@ -91,7 +90,7 @@ def test_without_phi_and_without_covariates(tmp_path):
 def test_entries_are_chosen_by_number(tmp_path):
     content, arrays = checkpoint(entries=(10, 30, 20))
     path = save(tmp_path / "model.pt", content)
-    with pytest.raises(InputError, match=r"3 entries: 10, 20, 30.\nChoose one with --entry"):
+    with pytest.raises(InputError, match=r"3 entries: 10, 20, 30.\nChoose one with `entry`"):
         read_checkpoint(path)
     with pytest.raises(InputError, match=r"no entry 15.\nIt has: 10, 20, 30"):
         read_checkpoint(path, 15)
@@ -135,9 +134,6 @@ SCALE, CORRECTION = "normalization_variables", "correction_variables"
         ((SCALE, "cn_mean"), np.full(8, np.inf), "not finite"),
         ((CORRECTION, "max_cov"), np.array([0.0, 90.0]), "no range"),
         ((CORRECTION, "beta"), np.ones((3, 8)), r"\(3, 8\), expected 2 × 8"),
-        (("nROI",), 9, "option nROI says 9, but its arrays say 8"),
-        (("npattern",), 3, "option npattern says 3, but its arrays say 2"),
-        pytest.param(("nROI",), 10**5000, "option nROI is a number of 16610 bits", id="many digits"),
         ((15000, "netDecomposer", "model.1.bias"), Tensor(np.full(16, 1e300)), "beyond 1e\\+30"),
         ((15000, "phi"), Tensor(np.full(3, 1e200)), "beyond 1e\\+30"),
         ((CORRECTION, "beta"), np.full((2, 8), 1.7e308), "beyond 1e\\+30"),
@@ -156,9 +152,131 @@ def test_other_contents_are_refused(tmp_path, content):
         read_checkpoint(save(tmp_path / "model.pt", content))
 
 
-def test_published_model():
-    model = read_checkpoint(data_folder() / "official_ad_2rindices.pt")
-    assert (model.entry, model.n_regions, model.n_patterns) == (15000, 72, 2)
-    assert model.options == {"npattern": 2, "nROI": 72, "lr": 0.0008, "beta1": 0.5}
-    np.testing.assert_array_equal(model.correlation(), np.eye(2))
-    np.testing.assert_allclose(model.covariate_maximum, [1, 90.06167], rtol=1e-6)
+# As models of ours
+
+NAMES = [f"region{i}" for i in range(8)]
+
+
+@pytest.fixture
+def source(tmp_path):
+    content, arrays = checkpoint(entries=(100, 200))
+    return save(tmp_path / "official.pt", content), content, arrays
+
+
+@pytest.fixture
+def people():
+    rng = np.random.default_rng(3)
+    regions = pd.DataFrame(rng.uniform(2000, 9000, (30, 8)), columns=NAMES)
+    return regions, pd.DataFrame({"sex": rng.integers(0, 2, 30) * 1.0, "age": rng.uniform(60, 90, 30)})
+
+
+def test_imported_model_is_an_ordinary_model(source, people, tmp_path):
+    path, content, arrays = source
+    regions, covariates = people
+    model = import_official(path, NAMES, ["sex", "age"], entry=200)
+    scores = model.transform(regions[NAMES[::-1]], covariates)  # columns are matched by name
+    np.testing.assert_allclose(
+        scores, plain_r_indices(content, arrays, regions.to_numpy(), covariates.to_numpy()), atol=1e-6
+    )
+    loaded = load_model(model.save(tmp_path / "model.safetensors"))
+    np.testing.assert_array_equal(loaded.transform(regions, covariates), scores)
+    assert loaded.contract_ == model.contract_
+    for fitted in (model, loaded):
+        assert fitted.decompose(regions, covariates).shape == (30, 2, 8)
+        assert fitted.synthesize(regions, [0.5, 0.5], covariates).shape == (30, 8)
+        assert len(fitted.pattern_maps(regions, covariates)) == 16
+        assert np.isnan(fitted.spread(regions, covariates)).all()
+        assert (fitted.step_, fitted.seed_, fitted.members_) == (2000, None, [0])
+        assert fitted.preset_.training.composition == "additive"
+
+
+def table_of(regions, covariates):
+    return pd.concat([regions, covariates], axis=1).assign(participant_id=[f"p{i}" for i in range(len(regions))])
+
+
+def test_nobody_is_flagged_for_unknown_ranges(source, people):
+    contract = import_official(source[0], NAMES, "sex,age", entry=100).contract_
+    regions, covariates = people
+    covariates.loc[0, "age"] = 95.0
+    flags = check_people(table_of(regions * 1.4, covariates), contract).flags
+    assert flags.iloc[0] == "age 95 above 90"
+    assert (flags.iloc[1:] == "").all()
+
+
+def test_another_unit_and_coding_are_noticed(source, people):
+    contract = import_official(source[0], NAMES, "sex,age", entry=100).contract_
+    regions, covariates = people
+    with pytest.raises(InputError, match="1000 times smaller"):
+        check_people(table_of(regions / 1000, covariates), contract)
+    with pytest.raises(InputError, match="coded 0, 1 in training"):
+        check_people(table_of(regions, covariates.assign(sex=covariates["sex"] + 1)), contract)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"features": NAMES[:7]}, "8 regions, but 7 different names were given: region0"),
+        ({"features": None}, "were given: none"),
+        ({"features": "muse72"}, "8 regions, but 72 different names"),
+        ({"features": [*NAMES[:7], "age"]}, "'age' is used twice"),
+        ({"features": [*NAMES[:7], "participant_id"]}, "'participant_id' is used twice"),
+        ({"covariates": None}, r"2 covariates \(with the ranges 0 to 1, 60 to 90\), but none were named"),
+        ({"covariates": "sex"}, "but 1 was named"),
+        ({"covariates": "age,sex"}, "'age' cannot have the range 0 to 1: the names are in another order"),
+        ({"covariates": "site,sex"}, "'sex' cannot have the range 60 to 90"),
+        ({"entry": None}, "2 entries: 100, 200"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(source, change, words):
+    with pytest.raises(InputError, match=words):
+        import_official(source[0], **{"features": NAMES, "covariates": "sex,age", "entry": 100} | change)
+
+
+def test_model_without_covariates(tmp_path, people):
+    content = checkpoint()[0] | {"correction_variables": None}
+    path = save(tmp_path / "official.pt", content)
+    model = import_official(path, NAMES)
+    assert model.transform(people[0]).shape == (30, 2)
+    with pytest.raises(InputError, match="corrected for no covariates"):
+        import_official(path, NAMES, "age")
+
+
+@pytest.fixture(scope="module")
+def published():
+    return import_official(data_folder() / "official_ad_2rindices.pt", "muse72", "sex,age")
+
+
+def test_published_model_gives_the_published_r_indices(published, tmp_path):
+    expected = pd.read_csv(data_folder() / "official_ad_2rindices_expected.csv")
+    regions = expected[[f"roi{i}" for i in range(72)]].set_axis(list(MUSE72_NAMES), axis=1)
+    for model in (published, load_model(published.save(tmp_path / "model.safetensors"))):
+        scores = model.transform(regions, expected[["sex", "age"]])
+        np.testing.assert_allclose(scores, expected[["r1", "r2"]], atol=1e-5)
+
+
+def test_published_model_reads_muse_tables(published):
+    expected = pd.read_csv(data_folder() / "official_ad_2rindices_expected.csv")
+    columns = {}
+    for position, name in enumerate(MUSE72_NAMES):
+        numbers = name.split(" ")[0].removeprefix("MUSE_").split("+")
+        for share, number in zip((0.3, 0.7) if len(numbers) == 2 else (1.0,), numbers, strict=True):
+            columns[f"DL_MUSE_Volume_{number}"] = share * expected[f"roi{position}"] / 1000  # in mL
+    table = pd.DataFrame(columns).assign(**expected[["participant_id", "sex", "age"]])
+    people = check_people(with_muse72(table), published.contract_)
+    assert (people.flags == "").all()
+    scores = published.transform(people.features, people.covariates)
+    np.testing.assert_allclose(scores, expected[["r1", "r2"]], atol=1e-5)
+
+
+def test_published_model_reads_the_severities_that_it_puts_in(published):
+    rng = np.random.default_rng(0)
+    covariates = pd.DataFrame({"sex": rng.integers(0, 2, 300) * 1.0, "age": rng.uniform(60, 90, 300)})
+    scaled = 1 + 0.1 * rng.standard_normal((300, 72))
+    controls = published.preprocessing_.inverse_transform(scaled, covariates)
+    z = rng.uniform(size=(300, 2))
+    made = published.synthesize(pd.DataFrame(controls, columns=list(MUSE72_NAMES)), z, covariates)
+    found = published.transform(pd.DataFrame(made, columns=list(MUSE72_NAMES)), covariates)
+    for pattern in (0, 1):
+        assert spearmanr(z[:, pattern], found[:, pattern]).statistic > 0.95
+        assert abs(spearmanr(z[:, pattern], found[:, 1 - pattern]).statistic) < 0.2
+    np.testing.assert_allclose(found, z, atol=0.4)

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.model.inputs import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
+from rindices.model.inputs import check_groups, check_residuals, covariate_table, is_patient, seed_from
 
 
 @pytest.mark.parametrize(
@@ -100,23 +100,6 @@ def test_an_integer_is_its_own_seed():
     assert type(seed_from(np.int64(5))) is int
 
 
-def test_a_random_state_gives_seeds_in_turn():
-    state, twin = np.random.RandomState(0), np.random.RandomState(0)
-    seeds = [seed_from(state) for _ in range(5)]
-    assert len(set(seeds)) == 5
-    assert seeds == [seed_from(twin) for _ in range(5)]
-
-
-def test_no_seed_is_a_fresh_one():
-    assert len({seed_from(None) for _ in range(5)}) > 1
-
-
-def test_a_name_used_twice_is_named():
-    check_roles(["a", "b"], ["age"])
-    with pytest.raises(ValueError, match="The name 'b' is used twice"):
-        check_roles(["a", "b"], ["age", "b"])
-
-
 def test_regions_without_residuals_are_named():
     check_residuals(np.array([1.0, 5.0]), np.array([0.01, 5.0]), ["a", "b"])
     with pytest.raises(ValueError, match=r"region 'b' completely in controls \(1 such"):
@@ -127,10 +110,6 @@ def test_constant_regions_are_counted_and_the_first_named():
     controls = np.array([[1.0, 2.0, 3.0], [5.0, 2.0, 3.0]])
     with pytest.raises(ValueError, match=r"Region 'b' has the same value in all 2 controls \(2 such"):
         check_groups(controls, 30, 8, ["a", "b", "c"])
-
-
-def test_groups_that_are_large_enough_are_silent():
-    check_groups(np.random.default_rng(0).normal(size=(20, 3)), 20, 20, ["a", "b", "c"])
 
 
 def test_covariates_in_another_order_are_refused():

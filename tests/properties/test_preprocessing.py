@@ -121,7 +121,7 @@ def test_patients_change_nothing_that_is_estimated(study, seed):
     other.features[n_controls:] *= rng.lognormal(0, 3, other.features[n_controls:].shape)
     other.covariates.loc[n_controls:, other.numbers] *= rng.lognormal(0, 1, (len(others), len(other.numbers)))
     first, second = (
-        SurrealGAN(correction=one.correction, random_state=0)._prepare(
+        SurrealGAN(correction=one.correction, random_state=0)._training_set(
             one.features, np.arange(one.n_people) >= n_controls, one.covariates
         )
         for one in (study, other)

@@ -83,8 +83,8 @@ def check_output(
 
     if path is None:
         return
-    check_writable(path, option)
-    refuse_same(path, *inputs, option=option)
+    check_writable(path, option.lstrip("-"))
+    refuse_same(path, *inputs, name=option.lstrip("-"))
     run = run_around(path)
     if run is not None and (own is None or path.resolve() != own.resolve()):
         raise InputError(

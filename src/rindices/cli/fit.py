@@ -211,7 +211,7 @@ def _check_patterns(n_patterns: list[int], cohort: Cohort) -> None:
 
 
 def _check_figures(figures: Path | None, out: Path) -> None:
-    check_folder(figures, "--figures")
+    check_folder(figures, "figures")
     inside = figures is not None and out.resolve() in figures.resolve().parents
     if figures is not None and inside and figures.resolve() != (out / "figures").resolve():
         raise InputError(

@@ -32,6 +32,7 @@ from rindices.cli.options import names_of
 from rindices.cli.stopping import guarded
 from rindices.errors import InputError, counted, shown
 from rindices.files import check_folder
+from rindices.settings import Correction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,17 +66,16 @@ def apply(
 
     The table is checked against what the model was trained on: regions, covariates, codings and units.
     """
-    from rindices.cohort import Contract
     from rindices.cohort.workbooks import file_and_sheet
     from rindices.model.file import read_header
 
     if report is None and (show_ids or figures is not None):
         raise InputError("--show-ids and --figures are about the report.\nAsk for one with --report FILE.")
-    check_folder(figures, "--figures")
+    check_folder(figures, "figures")
     inputs = [file_and_sheet(path)[0] for path in (str(table), *names_of(join))]
     for path, name, endings in ((out, "--out", TABLE), (report, "--report", PAGE)):
         check_output(path, name, endings, *inputs, model)
-    contract = Contract.from_json(read_header(model)["contract"])
+    contract = read_header(model).contract
     roles: dict[str, Any] = {"exclude": exclude, "visit": visit, "new_sites": new_sites, "clinical": clinical}
     roles |= {"join": names_of(join), "drop_missing": drop_missing}
     with counting_bar("Scoring people", transient=True) as bar:
@@ -208,29 +208,29 @@ def import_official(
     Nothing in the checkpoint is run: a reader of our own takes numbers and plain containers, and refuses all else.
     """
     check_output(out, "--out", MODEL, file)
-    from rindices.interop.imported import import_command
+    from rindices.interop import official
 
-    done = import_command(file, out, features=features, covariates=covariates, entry=entry)
-    unit = f" ({done.unit})" if done.unit else ""
+    model = official.import_official(file, features, covariates, entry)
+    contract = model.contract_
+    unit = f" ({contract.unit})" if contract.unit else ""
+    spans = [f"{spec.name} ({shown(spec.minimum)} to {shown(spec.maximum)})" for spec in contract.covariates]
     console.print(
-        f"Imported entry {done.entry}: {counted(done.n_regions, 'region')}{unit}, "
-        f"{counted(done.n_patterns, 'pattern')}; covariates {', '.join(done.covariates) or 'none'}."
+        f"{model.preset_.name.removeprefix('official, ').capitalize()}: "
+        f"{counted(len(contract.features), 'region')}{unit}, {counted(model.n_patterns, 'pattern')}; "
+        f"covariates {', '.join(spans) or 'none'}."
     )
     console.print("The training people are not in the file: their ranges and the agreement of trainings are unknown.")
-    console.print(f"Model: {done.path}")
+    console.print(f"Model: {model.save(out)}")
 
 
 @app.command()
 @guarded
 def describe(model: Model) -> None:
     """Say what a model is and what it expects."""
-    from rindices.cohort import Contract
     from rindices.model.file import read_header
 
     header = read_header(model)
-    contract = Contract.from_json(header["contract"])
-    parameters = header["parameters"]
-    agreement = header["agreement"]["pattern_agreement"]
+    contract, parameters, agreement = header.contract, header.parameters, header.agreement.pattern_agreement
     spans = [
         f"{spec.name} ({', '.join(spec.categories)})"
         if spec.categories
@@ -239,18 +239,18 @@ def describe(model: Model) -> None:
     ]
     lines = {
         "Model": model,
-        "Made by": f"rindices {header['package_version']}",
-        "Patterns": parameters["n_patterns"],
-        "Preset": f"{parameters['preset']['name']}, seed {_known(header['seed'])}, step {header['step']:,}",
-        "Repetitions": f"{len(header['members'])} used, {len(header['left_out'])} left out",
+        "Made by": f"rindices {header.package_version}",
+        "Patterns": parameters.n_patterns,
+        "Preset": f"{parameters.preset.name}, seed {_known(header.seed)}, step {header.step:,}",
+        "Repetitions": f"{len(header.members)} used, {len(header.left_out)} left out",
         "Agreement": "unknown (one repetition)" if agreement is None else f"{agreement:.3f} (0.5 is chance)",
-        "Reliable": {True: "yes", False: "no", None: "not judged"}[(header.get("reliability") or [None])[0]],
+        "Reliable": {True: "yes", False: "no", None: "not judged"}[header.reliability[0]],
         "Controls": ", ".join(contract.control_labels) or "y = 0",
         "Patients": ", ".join(contract.patient_labels) or "y = 1",
         "Id column": contract.id_column,
         "Visits": contract.visit_column or "one a person",
         "Covariates": "; ".join(spans) or "none",
-        "Correction": _correction(parameters.get("correction")) or ("lines" if spans else "none"),
+        "Correction": _correction(parameters.correction) or ("lines" if spans else "none"),
         "Unit": contract.unit or "not stated",
         "Regions": f"{len(contract.features)}, with their range in training"
         f"{' (unknown)' if None in contract.feature_minimum else ''}:",
@@ -262,15 +262,14 @@ def describe(model: Model) -> None:
         console.print(f"  {region}" if low is None or high is None else f"  {region:<32} {low:>10.4g} to {high:<10.4g}")
 
 
-def _correction(correction: dict[str, Any] | None) -> str:
+def _correction(correction: Correction | None) -> str:
     """Say in words how covariates are corrected, where it is by more than lines."""
-    given = correction or {}
-    smooth, pairs = given.get("smooth") or [], given.get("interactions") or []
+    given = correction or Correction()
     words = {
-        "curve of": ", ".join(smooth),
-        "interaction of": ", ".join(" and ".join(pair) for pair in pairs),
-        "regions divided by": given.get("proportion"),
-        "shifts and scales removed by": given.get("site"),
+        "curve of": ", ".join(given.smooth),
+        "interaction of": ", ".join(" and ".join(pair) for pair in given.interactions),
+        "regions divided by": given.proportion,
+        "shifts and scales removed by": given.site,
     }
     return "; ".join(f"{what} {names}" for what, names in words.items() if names)
 

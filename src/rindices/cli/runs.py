@@ -41,7 +41,7 @@ def report(
     """Write the report of a run again, with clinical scores that came later."""
     from rindices.report import write_report
 
-    check_folder(figures, "--figures")
+    check_folder(figures, "figures")
     check_output(out, "--out", PAGE, own=folder / "report.html")
     told: tuple[str, ...] = ()
     if atlas is not None or atlas_table is not None:

@@ -19,8 +19,9 @@ import numpy as np
 import pandas as pd
 
 from rindices.cohort.cells import spreadsheet_rows, with_numbers
-from rindices.cohort.columns import Names, expand_names, wanted_names
-from rindices.errors import InputError, counted, listed, shown
+from rindices.cohort.columns import expand_names, wanted_names
+from rindices.errors import InputError, counted, listed, setting, shown
+from rindices.settings import Names
 
 __all__ = ["MUSE72", "MUSE72_NAMES", "UNIT", "is_muse72", "muse72", "muse_regions", "with_muse72"]
 
@@ -29,6 +30,7 @@ UNIT = "mm3"
 # The 72 regions together are the brain without ventricles: 0.7 to 1.8 litres in adults, with room for small heads.
 _LEAST_BRAIN, _LARGEST_BRAIN = 4e5, 3e6
 _ML = 1000.0
+_NO_COLUMN = "No column looks like a MUSE region."
 # MUSE_Volume_47, H_MUSE_Volume_47 (harmonised), DL_MUSE_Volume_47 (DLMUSE), MUSE_47, 47; not residuals and the like.
 _NUMBERED = re.compile(r"(?:(?:h_|dl_|raw_)*(?:dl)?muse_(?:volume_|vol_)?)?(\d{1,3})")
 _HEMISPHERES = {"left": ("left", "l"), "right": ("right", "r"), "none": ("",)}
@@ -97,7 +99,12 @@ def muse72(table: pd.DataFrame) -> pd.DataFrame:
     """
     column_of = _find(table)
     wanted = sorted(number for group in _RECIPE.values() for number in group)
-    _refuse_missing([number for number in wanted if number not in column_of], column_of)
+    if missing := [f"{number} ({_full_name(number)})" for number in wanted if number not in column_of]:
+        seen = f"Found for example {listed(column_of.values(), limit=2)}." if column_of else _NO_COLUMN
+        raise InputError(
+            f"The table lacks {len(missing)} of {len(wanted)} MUSE regions: {listed(missing, limit=10)}.\n{seen}\n"
+            "Name the columns MUSE_Volume_47, H_MUSE_Volume_47, 47 or Right Hippocampus."
+        )
     volumes = with_numbers(table[[column_of[number] for number in wanted]])
     _refuse_text(volumes)
     by_number = dict(zip(wanted, volumes.to_numpy(np.float64).T, strict=True))
@@ -160,27 +167,15 @@ def _find(table: pd.DataFrame) -> dict[int, str]:
         if len(found[number]) > 1:
             raise InputError(
                 f"MUSE region {number} ({_full_name(number)}) is there {len(found[number])} times: "
-                f"{listed(found[number])}.\nKeep raw or harmonised volumes, and leave out the others with --exclude."
+                f"{listed(found[number])}.\nKeep raw or harmonised volumes, and leave out the others with "
+                f"{setting('exclude')}."
             )
     return {number: columns[0] for number, columns in found.items() if columns}
 
 
 def _full_name(number: int) -> str:
     region = muse_regions().loc[number]
-    side = "" if region["hemisphere"] == "none" else f"{region['hemisphere']} "
-    return f"{side}{region['name']}"
-
-
-def _refuse_missing(missing: list[int], found: dict[int, str]) -> None:
-    if not missing:
-        return
-    names = listed((f"{number} ({_full_name(number)})" for number in missing), limit=10)
-    n_wanted = sum(map(len, _RECIPE.values()))
-    seen = f"Found for example {listed(found.values(), limit=2)}." if found else "No column looks like a MUSE region."
-    raise InputError(
-        f"The table lacks {len(missing)} of {n_wanted} MUSE regions: {names}.\n{seen}\n"
-        "Name the columns MUSE_Volume_47, H_MUSE_Volume_47, 47 or Right Hippocampus."
-    )
+    return f"{region['hemisphere']} {region['name']}".removeprefix("none ")
 
 
 def _refuse_text(volumes: pd.DataFrame) -> None:

@@ -6,21 +6,27 @@ networks in torch's layout, in which the weights of a layer are outputs × input
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rindices.cohort.columns import wanted_names
 from rindices.core import networks
 from rindices.core.networks import Parameters
-from rindices.errors import InputError, listed, shown
+from rindices.errors import InputError, counted, listed, setting, shown
+from rindices.estimator import SurrealGAN
+from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT
 from rindices.interop.pickle_machine import ArchiveError, plain
 from rindices.interop.torch_archive import read_archive
+from rindices.judging.agreement import Agreement
+from rindices.model.inputs import check_roles
 from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
+from rindices.schema.contract import Contract, CovariateSpec
+from rindices.settings import Names, official
 
-__all__ = ["OfficialModel", "read_checkpoint"]
+__all__ = ["OfficialModel", "import_official", "read_checkpoint"]
 
 # Where the authors keep each layer: the network, and the layer in it.
 _NETWORKS = Parameters("netMapping", "netDecomposer", "netReconstruction", "netDiscriminator")
@@ -38,7 +44,9 @@ _LAYERS = Parameters(
 )
 _MOST_REGIONS, _MOST_PATTERNS = 20_000, 100
 _LARGEST_NUMBER = 1e30  # its square and sums of it are finite, and single precision can hold it
-_LARGEST_OPTION = 2**63  # Python refuses to write whole numbers of very many digits
+_TWO_CODES = frozenset({"sex", "gender"})
+# Regions whose controls lie this many sd above 0 are sizes, so that another unit can be told by their medians.
+_SIZE_FROM_SD = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +57,6 @@ class OfficialModel:
     ----------
     entry
         Its number.
-    entries
-        The numbers of all entries of the file.
-    options
-        Numbers and texts that stand beside the entries, such as ``npattern``, ``nROI`` and ``lr``.
     models
         The networks: one model, so that all arrays have a leading axis of length 1.
     scaler
@@ -61,21 +65,19 @@ class OfficialModel:
         Range of each covariate in training.
     effects
         Covariates × regions: the difference between a region at the covariate's maximum and at its minimum.
-    phi
-        Cholesky factor of the severities' correlation, row by row; None where it is not stored.
+    correlation
+        Of the severities' copula; None where it is not stored.
     n_updates
         Updates made in training, if the file says so.
     """
 
     entry: int
-    entries: tuple[int, ...]
-    options: dict[str, int | float | str | bool]
     models: Parameters
     scaler: ControlScaler
     covariate_minimum: np.ndarray
     covariate_maximum: np.ndarray
     effects: np.ndarray
-    phi: np.ndarray | None
+    correlation: np.ndarray | None
     n_updates: int | None
 
     @property
@@ -88,11 +90,6 @@ class OfficialModel:
         """Number of regions."""
         return len(self.scaler.mean)
 
-    @property
-    def typical(self) -> np.ndarray:
-        """Regions of an average control whose covariates are in the middle of their ranges."""
-        return self.scaler.mean + self.effects.sum(axis=0) / 2
-
     def preprocessing(self, covariates: tuple[str, ...]) -> Preprocessing:
         """Return correction and scaling in our form, with names for the covariates."""
         if not covariates:
@@ -102,14 +99,105 @@ class OfficialModel:
         known = tuple(Covariate(name) for name in covariates)
         return Preprocessing(CovariateResidualizer(known, self.covariate_minimum, slopes), self.scaler)
 
-    def correlation(self) -> np.ndarray | None:
-        """Return the correlation of the severities' copula that `phi` stands for."""
-        if self.phi is None:
-            return None
-        factor = np.zeros((self.n_patterns, self.n_patterns))
-        factor[np.tril_indices(self.n_patterns)] = self.phi
-        factor /= np.linalg.norm(factor, axis=1, keepdims=True)
-        return factor @ factor.T
+
+def import_official(
+    path: str | Path, features: Names, covariates: Names = None, entry: int | None = None
+) -> SurrealGAN:
+    """Return a checkpoint of the authors' package as a fitted model. Nothing in the file is run.
+
+    Parameters
+    ----------
+    path
+        The checkpoint.
+    features
+        Names of the regions in the checkpoint's order: names, comma-separated text, a file with one name a line, or
+        ``"muse72"`` for the published models (see `rindices.interop.muse`).
+    covariates
+        Names of the covariates in the checkpoint's order; for the published models ``sex,age``.
+    entry
+        Number of the entry; it may be left out if there is only one.
+
+    Returns
+    -------
+    SurrealGAN
+        A fitted model with one repetition. Its patterns stay in the authors' order.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be used, or the names do not fit it.
+    """
+    source = read_checkpoint(path, entry)
+    contract = _contract(source, features, wanted_names(covariates))
+    preset = replace(official(), name=f"official, imported entry {source.entry}")
+    model = SurrealGAN(source.n_patterns, n_repetitions=1, preset=preset)
+    fitted = {
+        "preset": preset,
+        "contract": contract,
+        "models": source.models,
+        "preprocessing": source.preprocessing(tuple(spec.name for spec in contract.covariates)),
+        "members": [0],
+        "left_out": {},
+        "agreement": Agreement(np.nan, np.nan, np.nan),
+        "correlation": source.correlation,
+        "step": source.entry if source.n_updates is None else source.n_updates,
+        "reliability": (None, ""),
+        "seed": None,  # the authors' random numbers are not known
+        "n_features_in": source.n_regions,
+        "feature_names_in": np.array(contract.features, dtype=object),
+    }
+    for name, value in fitted.items():
+        setattr(model, f"{name}_", value)
+    return model
+
+
+def _contract(source: OfficialModel, features: Names, covariates: tuple[str, ...]) -> Contract:
+    is_muse = isinstance(features, str) and features.strip().casefold() == MUSE72
+    regions = MUSE72_NAMES if is_muse else wanted_names(features)
+    if len(regions) != source.n_regions:
+        raise InputError(
+            f"The checkpoint has {counted(source.n_regions, 'region')}, but {counted(len(regions), 'different name')} "
+            f"{'was' if len(regions) == 1 else 'were'} given: {listed(regions) or 'none'}.\n"
+            f"Name all regions in the checkpoint's order with {setting('features')}, or give "
+            f"{setting('features', MUSE72)} for the authors' published models."
+        )
+    check_roles(regions, [*covariates, Contract.id_column, Contract.diagnosis_column])
+    # An average control whose covariates are in the middle of their ranges.
+    typical = source.scaler.mean + source.effects.sum(axis=0) / 2
+    is_size = (source.scaler.mean > _SIZE_FROM_SD * source.scaler.sd) & (typical > 0)
+    # The training people are not in the file, so their ranges are not known.
+    unknown = (None,) * len(regions)
+    return Contract(
+        features=regions,
+        feature_minimum=unknown,
+        feature_median=tuple(value if size else None for value, size in zip(typical.tolist(), is_size, strict=True)),
+        feature_maximum=unknown,
+        covariates=_covariates(source, covariates),
+        unit=UNIT if is_muse else None,
+    )
+
+
+def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[CovariateSpec, ...]:
+    ranges = list(zip(source.covariate_minimum.tolist(), source.covariate_maximum.tolist(), strict=True))
+    told = ", ".join(f"{shown(low)} to {shown(high)}" for low, high in ranges)
+    if len(names) != len(ranges):
+        expected = f"{counted(len(ranges), 'covariate')} (with the ranges {told})" if ranges else "no covariates"
+        raise InputError(
+            f"The checkpoint was corrected for {expected}, but {len(names) or 'none'} "
+            f"{'was' if len(names) == 1 else 'were'} named.\n"
+            + ("Name them in the checkpoint's order with " if ranges else "Leave out ")
+            + f"{setting('covariates')}."
+        )
+    specs = []
+    for name, (low, high) in zip(names, ranges, strict=True):
+        coded, is_age = name.casefold() in _TWO_CODES, name.casefold() == "age"
+        if (is_age and high <= 1) or (coded and high - low > 1):
+            raise InputError(
+                f"{name!r} cannot have the range {shown(low)} to {shown(high)}: the names are in another order than in "
+                f"the checkpoint.\nThe ranges there are {told}. Change the order in {setting('covariates')}."
+            )
+        specs.append(CovariateSpec(name, minimum=low, maximum=high, codes=(low, high) if coded else None))
+    return tuple(specs)
 
 
 def read_checkpoint(path: str | Path, entry: int | None = None) -> OfficialModel:
@@ -141,52 +229,31 @@ def read_checkpoint(path: str | Path, entry: int | None = None) -> OfficialModel
 def _read(content: Any, wanted: int | None) -> OfficialModel:
     if not isinstance(content, dict):
         raise ArchiveError(f"it holds a {type(content).__name__} instead of a dictionary")
-    entries = {number: state for number, state in content.items() if type(number) is int}
-    chosen = _choose(entries, wanted)
-    state = entries[chosen]
-    _need_dictionary(state, f"entry {chosen}")
+    chosen = _choose([number for number in content if type(number) is int], wanted)
+    state = _need_dictionary(content[chosen], f"entry {chosen}")
     scaler = _scaler(content)
-    n_regions = len(scaler.mean)
-    models = _models(state, n_regions)
-    minimum, maximum, effects = _correction(content, n_regions)
-    options = _options(content)
-    model = OfficialModel(
+    models = _models(state, len(scaler.mean))
+    minimum, maximum, effects = _correction(content, len(scaler.mean))
+    n_patterns = models.transformation["severity"]["weight"].shape[1]
+    return OfficialModel(
         entry=chosen,
-        entries=tuple(sorted(entries)),
-        options=options,
         models=models,
         scaler=scaler,
         covariate_minimum=minimum,
         covariate_maximum=maximum,
         effects=effects,
-        phi=_phi(state.get("phi", content.get("phi")), models.transformation["severity"]["weight"].shape[1]),
+        correlation=_correlation(state.get("phi", content.get("phi")), n_patterns),
         n_updates=_updates(state.get("optimizer_M")),
     )
-    for name, found in (("npattern", model.n_patterns), ("nROI", n_regions)):
-        if options.get(name, found) != found:
-            raise ArchiveError(f"its option {name} says {shown(options[name])}, but its arrays say {found}")
-    return model
 
 
-def _options(content: dict) -> dict[str, int | float | str | bool]:
-    options = {}
-    for name, value in content.items():
-        if type(name) is not str:
-            continue
-        if type(value) is int and abs(value) >= _LARGEST_OPTION:
-            raise ArchiveError(f"its option {plain(name)} is a number of {value.bit_length()} bits")
-        if type(value) in (int, float, bool) or (type(value) is str and len(value) < 1000):
-            options[plain(name)] = value
-    return options
-
-
-def _choose(entries: Mapping[int, Any], wanted: int | None) -> int:
+def _choose(entries: list[int], wanted: int | None) -> int:
     if not entries:
         raise ArchiveError("it has no numbered entry with networks")
     known = listed(sorted(entries), limit=20)
     if wanted is None and len(entries) > 1:
-        raise InputError(f"The checkpoint has {len(entries)} entries: {known}.\nChoose one with --entry.")
-    chosen = next(iter(entries)) if wanted is None else wanted
+        raise InputError(f"The checkpoint has {len(entries)} entries: {known}.\nChoose one with {setting('entry')}.")
+    chosen = entries[0] if wanted is None else wanted
     if chosen not in entries:
         raise InputError(f"The checkpoint has no entry {chosen}.\nIt has: {known}.")
     return chosen
@@ -209,19 +276,17 @@ def _array(of: Any, name: str, shape: tuple[int | None, ...], where: str) -> np.
     if not fits:
         expected = " × ".join("any" if length is None else str(length) for length in shape)
         raise ArchiveError(f"its {where} has {name!r} with shape {array.shape}, expected {expected}")
-    if not np.isfinite(array).all():
-        raise ArchiveError(f"its {where} has numbers in {name!r} that are not finite")
-    if array.size and float(np.abs(array).max()) > _LARGEST_NUMBER:
-        raise ArchiveError(f"its {where} has numbers in {name!r} beyond {_LARGEST_NUMBER:g}")
-    return array
+    if not (np.abs(array.astype(np.float64)) <= _LARGEST_NUMBER).all():
+        raise ArchiveError(f"its {where} has numbers in {name!r} that are not finite, or beyond {_LARGEST_NUMBER:g}")
+    return array.astype(np.float64)
 
 
 def _scaler(content: dict) -> ControlScaler:
     where = "normalization_variables"
-    mean = _array(content.get(where), "cn_mean", (None,), where).astype(np.float64)
+    mean = _array(content.get(where), "cn_mean", (None,), where)
     if not 1 <= len(mean) <= _MOST_REGIONS:
         raise ArchiveError(f"it has {len(mean)} regions")
-    sd = _array(content.get(where), "cn_std", mean.shape, where).astype(np.float64)
+    sd = _array(content.get(where), "cn_std", mean.shape, where)
     if not (sd > 0).all():
         raise ArchiveError("its standard deviations of controls should be above 0")
     return ControlScaler(mean, sd)
@@ -233,9 +298,9 @@ def _correction(content: dict, n_regions: int) -> tuple[np.ndarray, np.ndarray, 
     variables = content.get(where)
     if variables is None or variables == {}:
         return np.zeros(0), np.zeros(0), np.zeros((0, n_regions))
-    least = _array(variables, "min_cov", (None,), where).astype(np.float64)
-    greatest = _array(variables, "max_cov", least.shape, where).astype(np.float64)
-    effects = _array(variables, "beta", (len(least), n_regions), where).astype(np.float64)
+    least = _array(variables, "min_cov", (None,), where)
+    greatest = _array(variables, "max_cov", least.shape, where)
+    effects = _array(variables, "beta", (len(least), n_regions), where)
     if not (greatest > least).all():
         raise ArchiveError("a covariate of its correction has no range")
     return least, greatest, effects
@@ -269,14 +334,16 @@ def _layer(stored: dict, source: str, place: str, shapes: dict[str, tuple[int, .
     return {kind: np.ascontiguousarray(array, np.float32) for kind, array in layer.items()}
 
 
-def _phi(phi: Any, n_patterns: int) -> np.ndarray | None:
+def _correlation(phi: Any, n_patterns: int) -> np.ndarray | None:
+    """Return the correlation whose Cholesky factor `phi` is, row by row."""
     if phi is None:
         return None
-    values = _array({"phi": phi}, "phi", (n_patterns * (n_patterns + 1) // 2,), "entry").astype(np.float64)
-    rows = np.tril_indices(n_patterns)[0]
-    if not (np.bincount(rows, values**2, n_patterns) > 0).all():
+    factor = np.zeros((n_patterns, n_patterns))
+    factor[np.tril_indices(n_patterns)] = _array({"phi": phi}, "phi", (n_patterns * (n_patterns + 1) // 2,), "entry")
+    lengths = np.linalg.norm(factor, axis=1, keepdims=True)
+    if not (lengths > 0).all():
         raise ArchiveError("its phi has a row of zeros")
-    return values
+    return (factor / lengths) @ (factor / lengths).T
 
 
 def _updates(optimiser: Any) -> int | None:

@@ -32,11 +32,11 @@ class Name:
     text: str
 
 
+@dataclass(eq=False)
 class Unfinished:
     """An array of which a pickle has said that it will come, but not yet its shape and contents."""
 
-    def __init__(self) -> None:
-        self.finished: Any = None
+    finished: Any = None
 
 
 @dataclass(frozen=True)

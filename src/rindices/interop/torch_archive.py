@@ -2,26 +2,32 @@
 
 Torch stores the entries of an archive as they are, never compressed. So is it demanded here: what is read can then
 not be larger than the file, whatever sizes it claims.
+
+A torch tensor is a window (offset, size, strides) on a stored block of numbers; a NumPy array is a shape and bytes.
+Both become NumPy arrays. The few functions that a pickle may call for that are written anew and checked: every number
+is compared with the bytes that are there before any memory is touched.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 import zipfile
 import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rindices.interop.pickle_machine import ArchiveError, plain, run_pickle
-from rindices.interop.rebuild import rules
+import numpy as np
+
+from rindices.interop.pickle_machine import ArchiveError, Name, Rules, Unfinished, plain, run_pickle
 
 __all__ = ["ArchiveError", "read_archive"]
 
 MOST_BYTES = 1 << 28  # a published checkpoint has about 300 kB
-MOST_ENTRIES = 20_000
 MOST_PICKLE_BYTES = 1 << 23
 _ENCRYPTED = 0x1
-_ZIP_START = b"PK\x03\x04"
 _ZIP_TROUBLE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -33,6 +39,20 @@ _ZIP_TROUBLE = (
     RuntimeError,
     ValueError,
 )
+_MOST_AXES = 8
+_MOST_TEXT_BYTES = 1 << 26  # arrays written as text, all together
+_NUMPY_TYPES = frozenset({"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"})
+_STORAGES = {
+    "torch.DoubleStorage": "<f8",
+    "torch.FloatStorage": "<f4",
+    "torch.HalfStorage": "<f2",
+    "torch.LongStorage": "<i8",
+    "torch.IntStorage": "<i4",
+    "torch.ShortStorage": "<i2",
+    "torch.CharStorage": "|i1",
+    "torch.ByteStorage": "|u1",
+    "torch.BoolStorage": "|b1",
+}
 
 
 def read_archive(path: str | Path) -> Any:
@@ -50,96 +70,213 @@ def read_archive(path: str | Path) -> Any:
         Nothing in it has been run then.
     """
     path = Path(path)
-    _check_file(path)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return _Archive(archive, path.stat().st_size).load()
-    except ArchiveError as error:
-        raise ArchiveError(f"{path} was not read: {error}.\nNothing in it was run.") from error
-    except _ZIP_TROUBLE as error:
-        raise ArchiveError(
-            f"{path} was not read: the archive is truncated or damaged ({plain(error)}).\nCopy it again."
-        ) from error
-
-
-def _check_file(path: Path) -> None:
     if not path.is_file():
         raise ArchiveError(f"There is no checkpoint {path}.\nGive a file that torch.save wrote.")
     size = path.stat().st_size
     if size > MOST_BYTES:
         raise ArchiveError(f"{path} was not read: it has {size} bytes, more than {MOST_BYTES}.")
-    with path.open("rb") as file:
-        start = file.read(len(_ZIP_START))
-    if start != _ZIP_START:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _Archive(archive, size).load()
+    except ArchiveError as error:
+        raise ArchiveError(f"{path} was not read: {error}.\nNothing in it was run.") from error
+    except _ZIP_TROUBLE as error:
         raise ArchiveError(
-            f"{path} is not a zip archive, as torch has written them since version 1.6.\n"
-            "If it is an older checkpoint that you trust, load it in torch and save it again."
-        )
+            f"{path} was not read: it is not a zip archive, as torch has written them since version 1.6, or it is "
+            f"truncated or damaged ({plain(error)}).\nCopy it again. If it is an older checkpoint that you trust, load "
+            "it in torch and save it again."
+        ) from error
 
 
 class _Archive:
-    """An open archive whose table of contents has been checked."""
+    """An open archive; nothing of it is ever written to the disk, so that names of entries can do no harm."""
 
     def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
         self.archive = archive
-        entries = archive.infolist()
-        if len(entries) > MOST_ENTRIES:
-            raise ArchiveError(f"it has {len(entries)} entries, more than {MOST_ENTRIES}")
-        for entry in entries:
-            _check_entry(entry)
-        self.entries = {entry.filename: entry for entry in entries}
-        if len(self.entries) != len(entries):
+        self.entries = {entry.filename: entry for entry in archive.infolist()}
+        if len(self.entries) != len(archive.infolist()):
             raise ArchiveError("two of its entries have the same name")
-        if sum(entry.file_size for entry in entries) > size:
+        for name, entry in self.entries.items():
+            is_stored = entry.compress_type == zipfile.ZIP_STORED and entry.compress_size == entry.file_size
+            if entry.flag_bits & _ENCRYPTED or not is_stored:
+                raise ArchiveError(f"its entry {plain(name)} is encrypted or compressed, which torch never does")
+        if sum(entry.file_size for entry in self.entries.values()) > size:
             raise ArchiveError("its entries claim to be larger than the file")
-        folders = {name.split("/", 1)[0] for name in self.entries}
-        if len(folders) != 1:
-            raise ArchiveError(f"it should hold one folder, found {len(folders)}")
-        self.folder = folders.pop()
+        pickles = [name for name in self.entries if name.endswith("/data.pkl")]
+        if len(pickles) != 1:
+            raise ArchiveError(f"it should hold one folder with a data.pkl, found {len(pickles)}")
+        self.folder = pickles[0].removesuffix("/data.pkl")
 
     def load(self) -> Any:
         """Read the pickle, and through it the stored tensors."""
-        if f"{self.folder}/data.pkl" not in self.entries:
-            raise ArchiveError("it is no torch checkpoint: it holds no data.pkl")
-        if f"{self.folder}/constants.pkl" in self.entries:
-            raise ArchiveError("it is a program (TorchScript), not a checkpoint")
-        if f"{self.folder}/byteorder" in self.entries:
-            order = self.read("byteorder", 16)
-            if order != b"little":
-                raise ArchiveError(
-                    f"its numbers are in the byte order {plain(order.decode('latin1'))}, but only little is read"
-                )
-        return run_pickle(self.read("data.pkl", MOST_PICKLE_BYTES), rules(self.read_block))
+        order = self.read("byteorder") if f"{self.folder}/byteorder" in self.entries else b"little"
+        if order != b"little":
+            raise ArchiveError(
+                f"its numbers are in the byte order {plain(order.decode('latin1'))}, but only little is read"
+            )
+        data = self.read("data.pkl")
+        if len(data) > MOST_PICKLE_BYTES:
+            raise ArchiveError(f"its entry data.pkl has {len(data)} bytes, more than {MOST_PICKLE_BYTES}")
+        return run_pickle(data, _rules(lambda key: self.read(f"data/{key}")))
 
-    def read_block(self, key: str) -> bytes:
-        """Return the bytes of a stored tensor."""
-        if not (key.isascii() and key.isdigit()):
-            raise ArchiveError(f"it looks for tensor data under the name {plain(key)}")
-        return self.read(f"data/{key}", MOST_BYTES)
-
-    def read(self, name: str, most: int) -> bytes:
+    def read(self, name: str) -> bytes:
         """Return the bytes of one entry; its checksum is compared by `zipfile`."""
         entry = self.entries.get(f"{self.folder}/{name}")
         if entry is None:
-            raise ArchiveError(f"its entry {name} is missing")
-        if entry.file_size > most:
-            raise ArchiveError(f"its entry {name} has {entry.file_size} bytes, more than {most}")
-        with self.archive.open(entry) as file:
-            data = file.read(entry.file_size + 1)
-        if len(data) != entry.file_size:
-            raise ArchiveError(f"its entry {name} has {len(data)} bytes instead of {entry.file_size}")
-        return data
+            raise ArchiveError(f"its entry {plain(name)} is missing")
+        return self.archive.read(entry)
 
 
-def _check_entry(entry: zipfile.ZipInfo) -> None:
-    name = plain(entry.filename)
-    # The name as written: `zipfile` cuts it at a zero byte and turns separators.
-    parts = entry.orig_filename.split("/")
-    if "\\" in entry.orig_filename or "\0" in entry.orig_filename or ":" in entry.orig_filename:
-        raise ArchiveError(f"its entry {name} has a name that no checkpoint has")
-    if len(parts) < 2 or any(part in ("", ".", "..") for part in parts):
-        raise ArchiveError(f"its entry {name} is not a file in a folder")
-    if entry.flag_bits & _ENCRYPTED:
-        raise ArchiveError(f"its entry {name} is encrypted")
-    if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size:
-        raise ArchiveError(f"its entry {name} is compressed, which torch never does")
+@dataclass(frozen=True, eq=False)
+class _Stored:
+    """A stored block of numbers, before a tensor has given it a shape."""
+
+    numbers: np.ndarray
+
+
+def _rules(read_block: Callable[[str], bytes]) -> Rules:
+    """Return the rules for torch checkpoints.
+
+    Parameters
+    ----------
+    read_block
+        Returns the bytes that are stored under a key.
+    """
+    builder = _Builder(read_block)
+    calls: dict[str, Callable[..., Any]] = {
+        "collections.OrderedDict": _new_dictionary,
+        "_codecs.encode": builder.encode,
+        "numpy.dtype": _number_type,
+        "torch._utils._rebuild_tensor_v2": _tensor,
+        "torch._utils._rebuild_parameter": _parameter,
+    }
+    for core in ("core", "_core"):  # before and since NumPy 2
+        calls[f"numpy.{core}.multiarray._reconstruct"] = _new_array
+        calls[f"numpy.{core}.multiarray.scalar"] = _scalar
+    names = frozenset({*calls, "numpy.ndarray", *_STORAGES})
+    return Rules(names, calls, _finish, builder.load)
+
+
+class _Builder:
+    """What has to be remembered while one file is read: blocks, and how many bytes were made of text."""
+
+    def __init__(self, read_block: Callable[[str], bytes]) -> None:
+        self.read_block = read_block
+        self.blocks: dict[str, np.ndarray] = {}
+        self.text_bytes = 0
+
+    def load(self, description: Any) -> _Stored:
+        """Return a stored block, described as (``storage``, type, key, device, number of items)."""
+        match description:
+            case tuple((str("storage"), Name(kind), str(key), _, n_items, *more)) if more in ([], [None]):
+                dtype = np.dtype(_STORAGES.get(kind, object))
+            case _:
+                raise ArchiveError("it describes a stored tensor in an unknown way")
+        if dtype.hasobject or not _is_count(n_items):
+            raise ArchiveError("it holds a tensor of an unknown type or number of numbers")
+        if key not in self.blocks:
+            data = self.read_block(key)
+            if len(data) != n_items * dtype.itemsize:
+                raise ArchiveError(
+                    f"tensor data {plain(key)} should have {n_items} numbers of {dtype.itemsize} bytes, "
+                    f"but {len(data)} bytes are stored"
+                )
+            self.blocks[key] = np.frombuffer(data, dtype)
+        block = self.blocks[key]
+        if block.dtype != dtype or len(block) != n_items:
+            raise ArchiveError(f"tensor data {plain(key)} is described in two ways")
+        return _Stored(block)
+
+    def encode(self, text: Any, encoding: Any = None) -> bytes:
+        """Return bytes that an old pickle had to write as text."""
+        if type(text) is not str or encoding != "latin1":
+            raise ArchiveError("it wants to use _codecs.encode for something else than bytes")
+        self.text_bytes += len(text)
+        if self.text_bytes > _MOST_TEXT_BYTES:
+            raise ArchiveError(f"it makes more than {_MOST_TEXT_BYTES} bytes of text")
+        return text.encode("latin1")
+
+
+def _new_dictionary(*arguments: Any) -> dict:
+    if arguments:
+        raise ArchiveError("it makes a collections.OrderedDict in an unknown way")
+    return {}
+
+
+def _new_array(*arguments: Any) -> Unfinished:
+    if arguments != (Name("numpy.ndarray"), (0,), b"b"):
+        raise ArchiveError("it makes a numpy.ndarray in an unknown way")
+    return Unfinished()
+
+
+def _number_type(text: Any = None, *_: Any) -> np.dtype:
+    if type(text) is not str or text not in _NUMPY_TYPES:
+        found = plain(text) if type(text) is str else f"a {type(text).__name__}"
+        raise ArchiveError(f"it holds an array of numpy type {found}, but only plain numbers are read")
+    return np.dtype(text).newbyteorder("<")
+
+
+def _scalar(dtype: Any = None, data: Any = None) -> Any:
+    return _from_bytes(dtype, data, ())[()]
+
+
+def _finish(thing: Any, state: Any) -> Any:
+    if isinstance(thing, Unfinished) and thing.finished is None:
+        if type(state) is not tuple or len(state) != 5 or type(state[1]) is not tuple or type(state[3]) is not bool:
+            raise ArchiveError("it describes a numpy.ndarray in an unknown way")
+        _, shape, dtype, by_columns, data = state
+        return _from_bytes(dtype, data, shape, "F" if by_columns else "C")
+    if isinstance(thing, np.dtype):
+        order = state[1] if type(state) is tuple and len(state) > 4 else None
+        if order not in ("<", "|") or any(part is not None for part in state[2:5]):
+            raise ArchiveError("it holds numpy numbers in another byte order, or with parts")
+        return thing
+    if type(thing) is dict and type(state) is dict:
+        return thing  # what torch notes about the versions of layers
+    raise ArchiveError(f"it wants to set the state of a {type(thing).__name__}")
+
+
+def _from_bytes(dtype: Any, data: Any, shape: tuple, order: Any = "C") -> np.ndarray:
+    if not isinstance(dtype, np.dtype) or type(data) is not bytes:
+        raise ArchiveError("it holds a numpy array of something else than plain numbers")
+    _check_counts(shape)
+    if math.prod(shape) * dtype.itemsize != len(data):
+        raise ArchiveError(f"a numpy array of shape {plain(shape)} comes with {len(data)} bytes")
+    return np.frombuffer(data, dtype).reshape(shape, order=order)
+
+
+def _parameter(tensor: Any = None, *_: Any) -> np.ndarray:
+    if not isinstance(tensor, np.ndarray):
+        raise ArchiveError("it makes a torch parameter of something that is no tensor")
+    return tensor
+
+
+def _tensor(stored: Any = None, offset: Any = None, size: Any = None, strides: Any = None, *_: Any) -> np.ndarray:
+    if not isinstance(stored, _Stored) or not _is_count(offset):
+        raise ArchiveError("it describes a tensor in an unknown way")
+    _check_counts(size)
+    _check_counts(strides)
+    if len(size) != len(strides):
+        raise ArchiveError(f"a tensor has size {plain(size)}, but strides {plain(strides)}")
+    numbers = stored.numbers
+    n_numbers = math.prod(size)
+    last = offset + sum((length - 1) * stride for length, stride in zip(size, strides, strict=True))
+    # More numbers than are stored would come of strides of 0: a small file could fill the memory.
+    if n_numbers and (last >= len(numbers) or n_numbers > len(numbers)):
+        raise ArchiveError(
+            f"a tensor of size {plain(size)}, strides {plain(strides)} and offset {offset} "
+            f"does not fit in {len(numbers)} stored numbers"
+        )
+    if not n_numbers:
+        return np.zeros(size, numbers.dtype)
+    steps = [stride * numbers.itemsize for stride in strides]
+    return np.lib.stride_tricks.as_strided(numbers[offset:], size, steps, writeable=False)
+
+
+def _check_counts(numbers: Any) -> None:
+    if type(numbers) is not tuple or len(numbers) > _MOST_AXES or not all(map(_is_count, numbers)):
+        raise ArchiveError("the size of an array should be a few whole numbers from 0 on, found something else")
+
+
+def _is_count(number: Any) -> bool:
+    return type(number) is int and 0 <= number < 2**48

@@ -8,16 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 import rindices
 from rindices.errors import InputError
 from rindices.files import atomic_file
-from rindices.model.header import check_header
+from rindices.model.header import Header
+from rindices.schema.contract import first_problem
 
 if TYPE_CHECKING:
     from rindices.core.networks import Parameters
@@ -31,16 +33,13 @@ class ModelFileError(InputError):
     """A model file that cannot be used; the message says why and what to do."""
 
 
-def write_model(path: str | Path, header: dict[str, Any], models: Parameters, preprocessing: Preprocessing) -> Path:
+def write_model(path: str | Path, header: Header, models: Parameters, preprocessing: Preprocessing) -> Path:
     """Write a model beside `path`, then rename, so that no half-written file is ever seen there."""
-    from rindices.preprocessing.storage import arrays_of, describe
+    from rindices.preprocessing.storage import arrays_of
 
-    path = Path(path)
-    header = header | {"package_version": rindices.__version__, "preprocessing": describe(preprocessing)}
+    path, text = Path(path), header.to_text()
     flat = _flatten(models) | arrays_of(preprocessing)
     arrays = {name: np.ascontiguousarray(array) for name, array in flat.items()}
-    # NumPy's numbers may come in settings.
-    text = json.dumps(header, ensure_ascii=False, allow_nan=False, default=lambda number: number.item())
     metadata = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
     content = _ordered(save(arrays, metadata | {"sha256": _digest(text, arrays)}))
     with atomic_file(path) as beside:
@@ -56,14 +55,14 @@ def _ordered(content: bytes) -> bytes:
     return len(head).to_bytes(8, "little") + head + content[start:]
 
 
-def read_model(path: str | Path) -> tuple[dict[str, Any], Parameters, Preprocessing]:
+def read_model(path: str | Path) -> tuple[Header, Parameters, Preprocessing]:
     """Read and check a model file."""
     header, arrays = _read(Path(path))
     with complete(path):
         return header, *_unflatten(arrays, header)
 
 
-def read_header(path: str | Path) -> dict[str, Any]:
+def read_header(path: str | Path) -> Header:
     """Read and check a model file, but return only what it says about itself; this does not load JAX."""
     return _read(Path(path))[0]
 
@@ -74,11 +73,12 @@ def complete(path: str | Path) -> Iterator[None]:
     try:
         yield
     except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        reason = first_problem(error) if isinstance(error, ValidationError) else str(error)
         # A forged file may bring texts of any length.
-        raise ModelFileError(f"{path} is not a complete model: {error!s:.400}.\nFit the model again.") from error
+        raise ModelFileError(f"{path} is not a complete model: {reason:.400}.\nFit the model again.") from error
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
     if not path.is_file():
         inside = f", for example {path / 'model.safetensors'}" if (path / "model.safetensors").is_file() else ""
         raise ModelFileError(f"There is no model file {path}.\nGive the model.safetensors of a finished run{inside}.")
@@ -87,15 +87,15 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             metadata = file.metadata() or {}
             _check_format(path, metadata)
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
+    except ModelFileError:
+        raise
+    except PermissionError as error:
+        raise ModelFileError(f"{path} cannot be read: you are not allowed to.\nAsk whoever owns the file.") from error
     except (SafetensorError, OSError, ValueError, TypeError) as error:
-        if isinstance(error, ModelFileError):
-            raise
-        if isinstance(error, PermissionError):
-            raise ModelFileError(
-                f"{path} cannot be read: you are not allowed to.\nAsk whoever owns the file."
-            ) from error
         raise ModelFileError(
-            f"{path} cannot be read as a model: it is truncated, damaged or of another kind.\n{_remedy(path)}"
+            f"{path} cannot be read as a model: it is truncated, damaged or of another kind.\n"
+            "Copy it again, or give the model.safetensors of a finished run. A checkpoint of the authors' package "
+            "becomes a model with: rindices import-official."
         ) from error
     if metadata.get("sha256") != _digest(metadata["header"], arrays):
         raise ModelFileError(
@@ -103,17 +103,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             "Copy it again from where it was made, or fit the model again."
         )
     with complete(path):
-        header = dict(json.loads(metadata["header"]))
-        check_header(header)
-    return header, arrays
-
-
-def _remedy(path: Path) -> str:
-    if path.suffix.lower() in (".pt", ".pth"):
-        return "A checkpoint of the authors' package becomes a model with: rindices import-official."
-    if path.suffix.lower() == ".safetensors":
-        return "Copy it again, or fit the model again."
-    return "Give the model.safetensors of a finished run."
+        return Header.from_text(metadata["header"]), arrays
 
 
 def _check_format(path: Path, metadata: dict[str, str]) -> None:
@@ -122,7 +112,7 @@ def _check_format(path: Path, metadata: dict[str, str]) -> None:
             f"{path} is a safetensors file, but not a model of rindices.\nGive the model.safetensors of a finished run."
         )
     version = metadata.get("format_version", "")
-    if not version.isdigit() or not 1 <= int(version) <= FORMAT_VERSION:
+    if not version.isdecimal() or not 1 <= int(version) <= FORMAT_VERSION:
         raise ModelFileError(
             f"{path} has format version {version or 'unknown'}; this rindices {rindices.__version__} "
             f"reads versions up to {FORMAT_VERSION}.\nInstall a newer rindices."
@@ -147,49 +137,33 @@ def _flatten(models: Parameters) -> dict[str, np.ndarray]:
     }
 
 
-def _unflatten(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> tuple[Parameters, Preprocessing]:
+def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> tuple[Parameters, Preprocessing]:
+    """Return the networks and the preprocessing, whose arrays have to have the shapes that the header speaks of."""
     # Here and not above, so that what a model says about itself can be read without loading JAX.
     from rindices.core import networks
-    from rindices.preprocessing.storage import describe_version_1, restore
+    from rindices.preprocessing.storage import restore
 
-    n_models, n_patterns, _ = arrays["transformation.severity.weight"].shape
-    sizes = networks.sizes(len(arrays["scaler.mean"]), n_patterns)
-    if not n_models or not n_patterns:
-        raise ValueError(f"it holds {n_models} models of {n_patterns} patterns")
-    read = {
-        network: {layer: _read_layer(arrays, f"{network}.{layer}", n_models, of) for layer, of in layers.items()}
+    read, n_models = partial(_checked, arrays), len(header.members)
+    sizes = networks.sizes(len(header.contract.features), header.parameters.n_patterns)
+    models = {
+        network: {
+            layer: {kind: read(f"{network}.{layer}.{kind}", (n_models, *shape)) for kind, shape in shapes.items()}
+            for layer, shapes in layers.items()
+        }
         for network, layers in networks.shapes(sizes)._asdict().items()
     }
-    described = describe_version_1(header) if "residualized" in header else header["preprocessing"]
-    preprocessing = restore(described, partial(_checked, arrays), sizes.regions)
-    _check_agrees(header, n_models, n_patterns, preprocessing)
-    return networks.Parameters(**read), preprocessing
-
-
-def _check_agrees(header: dict[str, Any], n_models: int, n_patterns: int, preprocessing: Preprocessing) -> None:
-    """Refuse a header that speaks of another model than the arrays do."""
-    members, patterns = len(header["members"]), header["parameters"]["n_patterns"]
-    if (members, patterns) != (n_models, n_patterns):
-        raise ValueError(
-            f"{members} models of {patterns!r:.20} patterns are named, but {n_models} of {n_patterns} stored"
-        )
-    named = {spec["name"] for spec in header["contract"]["covariates"]}
+    preprocessing = restore(header.preprocessing, read, sizes.regions)
+    named = {spec.name for spec in header.contract.covariates}
     if missing := [name for name in preprocessing.covariates if name not in named]:
         raise ValueError(f"the correction needs {missing[0]!r:.80}, which is none of the covariates")
-
-
-def _read_layer(
-    arrays: dict[str, np.ndarray], name: str, n_models: int, shapes: dict[str, tuple[int, ...]]
-) -> dict[str, np.ndarray]:
-    return {kind: _checked(arrays, f"{name}.{kind}", (n_models, *shape)) for kind, shape in shapes.items()}
+    return networks.Parameters(**models), preprocessing
 
 
 def _checked(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
     array = arrays[name]
-    if array.shape != shape:
-        raise ValueError(f"array {name} should have shape {shape}, found {array.shape}")
-    if array.dtype.kind != "f":
-        raise ValueError(f"array {name} should hold floating-point numbers, found {array.dtype}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"array {name} holds values that are not finite")
+    if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
+        raise ValueError(
+            f"array {name} should hold finite floating-point numbers in the shape {shape}, "
+            f"found {array.dtype} in the shape {array.shape}"
+        )
     return array

@@ -1,131 +1,100 @@
-"""What a fitted estimator says about itself in a model file: settings and fitted attributes, in plain JSON types."""
+"""What a model file says about itself: settings and fitted attributes; read without JAX and scikit-learn."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
-from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+import json
+from dataclasses import fields, is_dataclass
+from typing import Any, Literal
 
-import numpy as np
+from pydantic import Field, JsonValue, PositiveInt, TypeAdapter
+from pydantic.dataclasses import dataclass
 
-from rindices.cohort.json_checks import known_numbers_from, numbers_from, texts_from
-from rindices.judging.agreement import Agreement
-from rindices.schema.contract import Contract
-from rindices.settings import Correction, Preset, get_preset, preset_from_json, preset_to_json
-
-# Fitted attributes that are stored as they are, and their kinds.
-_AS_THEY_ARE: dict[str, Any] = {"members": list[int], "step": int, "seed": int | None}
-_NOT_STORED = ("n_jobs", "models_per_chunk")  # where a model was trained is not part of it
+from rindices.schema.contract import STRICT, Contract
+from rindices.settings import Correction, Preset
 
 
-def header_of(model: Any) -> dict[str, Any]:
-    """Describe a fitted `SurrealGAN`."""
-    parameters = model.get_params() | {"preset": preset_to_json(get_preset(model.preset)), "random_state": model.seed_}
-    parameters["correction"] = None if model.correction is None else model.correction.to_json()
-    agreement = model.agreement_._asdict()
-    return {name: getattr(model, f"{name}_") for name in _AS_THEY_ARE} | {
-        "parameters": {name: value for name, value in parameters.items() if name not in _NOT_STORED},
-        "contract": model.contract_.to_json(),
-        "agreement": {name: None if np.isnan(value) else value for name, value in agreement.items()},
-        "reliability": list(getattr(model, "reliability_", (None, ""))),
-        "left_out": [[member, why] for member, why in model.left_out_.items()],
-        "correlation": None if model.correlation_ is None else model.correlation_.tolist(),
-        "named": hasattr(model, "feature_names_in_"),
-    }
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Parameters:
+    """Settings of the estimator, but for those that say where it was trained."""
+
+    correction: Correction | None = None  # format 1 had none
+    inference: Literal["consensus", "medoid"]
+    latent: Literal["independent", "correlated"] | None = None
+    max_steps: int | None
+    n_patterns: PositiveInt
+    n_repetitions: int
+    orthogonality: float | None
+    preset: Preset
+    random_state: int | None
 
 
-def check_header(header: Mapping[str, Any]) -> None:
-    """Refuse a header that does not describe a model; it is a ValueError, TypeError, KeyError or AttributeError."""
-    texts_from([header["package_version"]], "package_version")
-    parameters_of(header)
-    fitted_of(header)
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class StoredAgreement:
+    """An `Agreement` with None for what is unknown, as JSON has no NaN."""
+
+    pattern_agreement: float | None
+    dimension_correlation: float | None
+    difference_correlation: float | None
 
 
-def parameters_of(header: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of the estimator."""
-    parameters = header["parameters"] | {"preset": _preset(header["parameters"]["preset"])}
-    for name, kind in {"n_patterns": int, "n_repetitions": int, "random_state": int | None}.items():
-        _check_kind(name, parameters[name], kind)
-    if parameters.get("correction") is not None:  # the first format had none
-        parameters["correction"] = Correction.from_json(parameters["correction"])
-        correction = parameters["correction"]
-        pairs = [name for pair in correction.interactions for name in pair]
-        one = [name for name in (correction.proportion, correction.site) if name is not None]
-        texts_from([*correction.smooth, *pairs, *one], "correction")
-    return parameters
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Header:
+    """What a model file says about itself, in the order in which it is written.
+
+    Most attributes are those of `rindices.SurrealGAN`, without the underscore at the end.
+
+    Attributes
+    ----------
+    named
+        Whether the regions had names in training.
+    package_version
+        The version of rindices that wrote the file.
+    preprocessing
+        What `rindices.preprocessing.storage` says about what was estimated in controls, and checks when it is restored.
+    """
+
+    members: tuple[int, ...] = Field(min_length=1)
+    step: int
+    seed: int | None
+    parameters: Parameters
+    contract: Contract
+    agreement: StoredAgreement
+    reliability: tuple[bool | None, str] = (None, "")  # was not judged in the first versions
+    left_out: tuple[tuple[int, str], ...]
+    correlation: tuple[tuple[float, ...], ...] | None = None
+    named: bool
+    package_version: str
+    preprocessing: dict[str, JsonValue]
+
+    def __post_init__(self) -> None:
+        n_patterns = self.parameters.n_patterns
+        if self.correlation is not None and [len(row) for row in self.correlation] != [n_patterns] * n_patterns:
+            raise ValueError(f"the correlation should be one of {n_patterns} patterns")
+
+    def to_text(self) -> str:
+        """Return the header as JSON."""
+        return json.dumps(self, ensure_ascii=False, allow_nan=False, default=plain)
+
+    @classmethod
+    def from_text(cls, text: str) -> Header:
+        """Return the header of a file of any version; what is none raises one of the errors that `complete` knows."""
+        data = dict(json.loads(text))
+        if "residualized" in data:  # format 1: lines for each covariate, and no other correction
+            covariates = [[name, categories, None] for name, categories in data.pop("residualized")]
+            data["preprocessing"] = {"covariates": covariates, "interactions": [], "head_size": None, "site": None}
+        data["parameters"]["preset"]["schedule"].pop("patience", None)  # training once ended early
+        return TypeAdapter(cls).validate_json(json.dumps(data))
 
 
-def fitted_of(header: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fitted attributes that are no arrays of the networks or the preprocessing."""
-    for name, kind in (_AS_THEY_ARE | {"named": bool}).items():
-        _check_kind(name, header[name], kind)
-    contract = Contract.from_json(header["contract"])
-    agreement = dict(
-        zip(header["agreement"], known_numbers_from([*header["agreement"].values()], "agreement"), strict=True)
-    )
-    named = {"feature_names_in_": np.array(contract.features, dtype=object)} if header["named"] else {}
-    return {f"{name}_": header[name] for name in _AS_THEY_ARE} | {
-        "contract_": contract,
-        "agreement_": Agreement(**{name: np.nan if value is None else value for name, value in agreement.items()}),
-        "reliability_": _reliability(header.get("reliability")),
-        "left_out_": dict(_left_out(*one) for one in header["left_out"]),
-        "correlation_": _correlation(header.get("correlation"), header["parameters"]["n_patterns"]),
-        "n_features_in_": len(contract.features),
-        **named,
-    }
+def plain(value: Any) -> JsonValue:
+    """Return what JSON has no word for: settings by the names of their fields, and NumPy's numbers as Python's.
 
-
-def _preset(data: Any) -> Preset:
-    preset = preset_from_json(data)
-    texts_from([preset.name], "preset")
-    numbers_from([*preset.weights, *preset.rates], "preset")
-    for part in (preset.training, preset.schedule):
-        kinds = get_type_hints(type(part))
-        for field in fields(part):
-            _check_kind(f"preset: {field.name}", getattr(part, field.name), kinds[field.name])
-    return preset
-
-
-def _check_kind(name: str, value: Any, kind: Any) -> None:
-    if not _is_of_kind(value, kind):
-        raise ValueError(f"{name} should be {getattr(kind, '__name__', kind)}, found {value!r:.80}")
-
-
-def _is_of_kind(value: Any, kind: Any) -> bool:
-    """Tell whether a value of a JSON file is what an annotation says; truth values are no numbers."""
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        return type(value) is str and value in inner
-    if origin is UnionType:
-        return any(_is_of_kind(value, one) for one in inner)
-    if origin is list:
-        return type(value) is list and all(_is_of_kind(one, inner[0]) for one in value)
-    if origin is tuple:
-        return type(value) is tuple and len(value) == len(inner) and all(map(_is_of_kind, value, inner))
-    if kind is float:
-        return type(value) in (int, float) and np.isfinite(value)
-    return type(value) is (NoneType if kind is None else kind)
-
-
-def _left_out(member: Any, why: Any) -> tuple[int, str]:
-    _check_kind("left_out", member, int)
-    return member, texts_from([why], "left_out")[0]
-
-
-def _correlation(rows: Any, n_patterns: int) -> np.ndarray | None:
-    if rows is None:
-        return None
-    matrix = np.array([numbers_from(row, "correlation") for row in rows])
-    if matrix.shape != (n_patterns, n_patterns):
-        raise ValueError(f"the correlation of {n_patterns} patterns should not have shape {matrix.shape}")
-    return matrix
-
-
-def _reliability(found: Any) -> tuple[bool | None, str]:
-    """Return whether the patterns were found reliable, and why; files of earlier versions do not say."""
-    if found is None:
-        return None, ""
-    reliable, reason = found
-    _check_kind("reliability", reliable, bool | None)
-    return reliable, texts_from([reason], "reliability")[0]
+    Examples
+    --------
+    >>> json.dumps(Correction(smooth=("age",)), default=plain)
+    '{"smooth": ["age"], "interactions": [], "proportion": null, "site": null}'
+    """
+    if not is_dataclass(value):
+        return value.item()
+    parts = {field.name: getattr(value, field.name) for field in fields(value)}
+    return {name: part._asdict() if hasattr(part, "_asdict") else part for name, part in parts.items()}

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from pydantic import JsonValue, TypeAdapter
+from pydantic.dataclasses import dataclass
 
-from rindices.cohort.json_checks import numbers_from, texts_from
 from rindices.preprocessing.covariates import Covariate, CovariateResidualizer, count_columns
 from rindices.preprocessing.pipeline import Preprocessing
 from rindices.preprocessing.scaling import ControlScaler, HeadSize
 from rindices.preprocessing.sites import UNCORRECTED, SiteHarmonizer
+from rindices.schema.contract import STRICT
 
 Read = Callable[[str, tuple[int, ...]], np.ndarray]  # an array by its name, which has to have this shape
 
 
-def describe(preprocessing: Preprocessing) -> dict[str, Any]:
+@dataclass(frozen=True, config=STRICT)
+class _Described:
+    """What `describe` says; an effect is a name with its categories or knots."""
+
+    covariates: tuple[tuple[str, tuple[str, ...] | None, tuple[float, ...] | None], ...]
+    interactions: tuple[tuple[str, str], ...]
+    head_size: tuple[str, float] | None
+    site: tuple[str, tuple[str, ...]] | None
+
+
+def describe(preprocessing: Preprocessing) -> dict[str, JsonValue]:
     """Return names, categories and knots in plain JSON types."""
     residualizer, site = preprocessing.residualizer, preprocessing.harmonizer
     head = preprocessing.head_size
@@ -34,12 +47,6 @@ def _list(values: tuple | None) -> list | None:
     return None if values is None else list(values)
 
 
-def describe_version_1(header: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same for a file of the first format."""
-    covariates = [[name, categories, None] for name, categories in header["residualized"]]
-    return {"covariates": covariates, "interactions": [], "head_size": None, "site": None}
-
-
 def arrays_of(preprocessing: Preprocessing) -> dict[str, np.ndarray]:
     """Return all arrays by name."""
     arrays = {"scaler.mean": preprocessing.scaler.mean, "scaler.sd": preprocessing.scaler.sd}
@@ -53,10 +60,10 @@ def arrays_of(preprocessing: Preprocessing) -> dict[str, np.ndarray]:
     return arrays
 
 
-def restore(described: Mapping[str, Any], read: Read, n_regions: int) -> Preprocessing:
-    """Return what `describe` and `arrays_of` made; anything else is a ValueError, TypeError or KeyError."""
-    covariates = tuple(_covariate(*one) for one in described["covariates"])
-    pairs = tuple((_text(first), _text(second)) for first, second in described["interactions"])
+def restore(described: Mapping[str, JsonValue], read: Read, n_regions: int) -> Preprocessing:
+    """Return what `describe` and `arrays_of` made; anything else is a ValueError or KeyError."""
+    known = TypeAdapter(_Described).validate_json(json.dumps(described))
+    covariates, pairs = tuple(_covariate(*one) for one in known.covariates), known.interactions
     _different([covariate.name for covariate in covariates], "covariate")
     n_columns = count_columns(covariates, pairs)
 
@@ -67,40 +74,33 @@ def restore(described: Mapping[str, Any], read: Read, n_regions: int) -> Preproc
         return CovariateResidualizer(covariates, centre, effects, pairs)
 
     head_size = harmonizer = None
-    if described["head_size"] is not None:
-        name, mean = described["head_size"]
-        head_size = HeadSize(_text(name), _positive("head size", *numbers_from([mean], "head size")))
-    if described["site"] is not None:
-        harmonizer = _harmonizer(described["site"], read, n_regions, residualizer("site.kept"))
+    if known.head_size is not None:
+        name, mean = known.head_size
+        head_size = HeadSize(name, _positive("head size", mean))
+    if known.site is not None:
+        harmonizer = _harmonizer(*known.site, read, n_regions, residualizer("site.kept"))
     scaler = ControlScaler(read("scaler.mean", (n_regions,)), _positive("scaler.sd", read("scaler.sd", (n_regions,))))
     return Preprocessing(residualizer("residualizer"), scaler, head_size, harmonizer)
 
 
-def _harmonizer(site: Any, read: Read, n_regions: int, kept: CovariateResidualizer | None) -> SiteHarmonizer:
-    name, sites = site
-    sites = _different(texts_from(sites, "sites"), "site")
+def _harmonizer(
+    name: str, sites: tuple[str, ...], read: Read, n_regions: int, kept: CovariateResidualizer | None
+) -> SiteHarmonizer:
+    _different(sites, "site")
     if UNCORRECTED in sites:
         raise ValueError("a site has no name")
     shape = (len(sites), n_regions)
     mean, sd = read("site.mean", (n_regions,)), _positive("site.sd", read("site.sd", (n_regions,)))
     offsets, scales = read("site.offsets", shape), _positive("site.scales", read("site.scales", shape))
-    return SiteHarmonizer(_text(name), sites, kept, mean, sd, offsets, scales)
+    return SiteHarmonizer(name, sites, kept, mean, sd, offsets, scales)
 
 
-def _covariate(name: str, categories: list[str] | None, knots: list[float] | None) -> Covariate:
-    texts = None if categories is None else _different(texts_from(categories, _text(name)), "category")
-    if texts == ():
+def _covariate(name: str, categories: tuple[str, ...] | None, knots: tuple[float, ...] | None) -> Covariate:
+    if categories is not None and not _different(categories, "category"):
         raise ValueError(f"{name!r} should have at least one category")
-    if knots is None:
-        return Covariate(_text(name), texts)
-    values = numbers_from(knots, _text(name))
-    if texts is not None or len(values) < 3 or not (np.diff(values) > 0).all():
+    if knots is not None and (categories is not None or len(knots) < 3 or not (np.diff(knots) > 0).all()):
         raise ValueError(f"the knots of {name!r} should be at least three increasing numbers, found {knots!r:.80}")
-    return Covariate(_text(name), knots=values)
-
-
-def _text(value: Any) -> str:
-    return texts_from([value], "a name")[0]
+    return Covariate(name, categories, knots)
 
 
 def _different(names: Sequence[str], kind: str) -> tuple[str, ...]:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import ConfigDict, TypeAdapter, model_validator
+from pydantic import ConfigDict, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
-__all__ = ["STATISTICS", "STRICT", "Contract", "CovariateSpec"]
+__all__ = ["STATISTICS", "STRICT", "Contract", "CovariateSpec", "first_problem"]
 
 # For all that is read from a file: kinds are as annotated, truth values are no numbers, nothing is unknown or infinite.
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 STATISTICS = ("feature_minimum", "feature_median", "feature_maximum")
+
+
+def first_problem(error: ValidationError) -> str:
+    """Say in one line what is wrong first: the way to the entry, and why it is refused."""
+    first = error.errors(include_url=False)[0]
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -92,8 +96,8 @@ class Contract:
     Examples
     --------
     >>> contract = Contract(("a", "b"), (1.0, 2.0), (2.0, 3.0), (3.0, 4.0), unit="mL")
-    >>> Contract.from_json(contract.to_json()) == contract
-    True
+    >>> contract.features, contract.id_column
+    (('a', 'b'), 'participant_id')
     """
 
     features: tuple[str, ...]
@@ -161,12 +165,3 @@ class Contract:
         if len(set(roles)) != len(roles):
             raise ValueError("a column has more than one role")
         return self
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the contract in plain JSON types."""
-        return TypeAdapter(Contract).dump_python(self, mode="json")
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Contract:
-        """Return the contract that `to_json` wrote; anything else is a ValueError."""
-        return TypeAdapter(cls).validate_json(json.dumps(data))
