@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from rindices.cohort.covariates import MIN_SITE_CONTROLS
 from rindices.errors import InputError, counted, listed
 from rindices.preprocessing.covariates import CovariateResidualizer, Pairs, covariate_of, group_means
+from rindices.schema.fields import MIN_SITE_CONTROLS
 
 UNCORRECTED = ""  # as a person's site: leave the regions as they are, for scanners that training did not have
 _CONVERGED = 1e-10
