@@ -29,7 +29,7 @@ from rindices.judging.null import LEVEL, threshold
 from rindices.judging.selection import FIRST_LOOK
 from rindices.judging.study import Study
 from rindices.preprocessing import Preprocessing
-from rindices.preprocessing.design import design_of
+from rindices.preprocessing.covariates import design_of
 from rindices.settings import Correction, Preset, adjusted, fast
 from rindices.training.chunks import Settings
 

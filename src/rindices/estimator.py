@@ -25,7 +25,7 @@ from rindices.model.file import complete, read_model, write_model
 from rindices.model.header import Header, Parameters, StoredAgreement
 from rindices.model.inputs import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
 from rindices.preprocessing import SCALED_SD, Preprocessing
-from rindices.preprocessing.design import TOO_UNCERTAIN, design_of, uncertainty_in_words
+from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertainty_in_words
 from rindices.preprocessing.storage import describe
 from rindices.schema.contract import Contract
 from rindices.settings import Correction, Preset, SearchSettings, adjusted, get_preset

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from rindices.preprocessing import CovariateResidualizer, Preprocessing
-from rindices.preprocessing.spline import spline_basis, spline_knots
+from rindices.preprocessing.covariates import spline_basis, spline_knots
 
 
 def least_squares(volumes, covariates):
@@ -208,7 +208,7 @@ def test_what_is_constant_within_groups_has_no_effect_there():
 @pytest.mark.parametrize("n_values", [2, 4])
 def test_a_curve_needs_five_values(n_values):
     table = pd.DataFrame({"age": np.arange(60.0) % n_values})
-    with pytest.raises(ValueError, match=rf"'age' has {n_values} different values in controls.*\n.*--smooth"):
+    with pytest.raises(ValueError, match=rf"'age' has {n_values} different values in controls.*\n.*`smooth`"):
         CovariateResidualizer.fit(np.ones((60, 1)), table, smooth=["age"])
 
 

@@ -104,14 +104,14 @@ def test_an_uncorrected_site_keeps_its_shift(regions, table):
 @pytest.mark.parametrize(
     ("correction", "message"),
     [
-        (Correction(smooth=["Age"]), r"--smooth names 'Age', which is no covariate. Did you mean 'age'\?\n.*age, site"),
-        (Correction(interactions=[("age", "icv")]), "--interactions names 'icv', which is no covariate"),
-        (Correction(proportion="icv"), "--proportion names 'icv'"),
-        (Correction(site="scanner"), "--site names 'scanner'"),
-        (Correction(smooth=["head"], proportion="head"), "'head' cannot be in both --smooth and --proportion"),
-        (Correction(interactions=[("age", "site")], site="site"), "'site' cannot be in both --interactions and --site"),
-        (Correction(smooth=["sex"]), "--smooth names 'sex', which holds text"),
-        (Correction(proportion="sex"), "--proportion names 'sex', which holds text"),
+        (Correction(smooth=["Age"]), r"`smooth` names 'Age', which is no covariate. Did you mean 'age'\?\n.*age, site"),
+        (Correction(interactions=[("age", "icv")]), "`interactions` names 'icv', which is no covariate"),
+        (Correction(proportion="icv"), "`proportion` names 'icv'"),
+        (Correction(site="scanner"), "`site` names 'scanner'"),
+        (Correction(smooth=["head"], proportion="head"), "'head' cannot be in both `smooth` and `proportion`"),
+        (Correction(interactions=[("age", "site")], site="site"), "'site' cannot be in both `interactions` and `site`"),
+        (Correction(smooth=["sex"]), "`smooth` names 'sex', which holds text"),
+        (Correction(proportion="sex"), "`proportion` names 'sex', which holds text"),
     ],
 )
 def test_corrections_that_do_not_fit_the_table_are_refused(regions, table, correction, message):
@@ -120,7 +120,7 @@ def test_corrections_that_do_not_fit_the_table_are_refused(regions, table, corre
 
 
 def test_a_correction_without_covariates_is_refused(regions):
-    with pytest.raises(ValueError, match=r"--site names 'site', which is no covariate.\nThe covariates are: none"):
+    with pytest.raises(ValueError, match=r"`site` names 'site', which is no covariate.\nThe covariates are: none"):
         Preprocessing.fit(regions, None, Correction(site="site"))
 
 

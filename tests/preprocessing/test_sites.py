@@ -245,7 +245,7 @@ def test_a_site_without_variation_is_harmonised(volumes, table):
     ("sites", "message"),
     [
         (["A"] * 20, r"same 'site' \(A\): there is nothing"),
-        (["A"] * 16 + ["B"] * 4, r"1 site of 'site' has fewer than 5 controls: B \(4\).*\n.*--small-sites drop"),
+        (["A"] * 16 + ["B"] * 4, r"1 site of 'site' has fewer than 5 controls: B \(4\).*\n.*small_sites='drop'"),
         (["A"] * 10 + ["B"] * 3 + ["C"] * 7 + ["D"], r"2 sites of 'site' have fewer than 5 controls: B \(3\), D \(1\)"),
         (["A"] * 10 + [UNCORRECTED] * 10, "Some controls have no site in 'site'"),
     ],

@@ -18,7 +18,7 @@ import pandas as pd
 
 from rindices.judging.selection import FIRST_LOOK, Swept, judge, members_of, train_members
 from rindices.judging.study import Study
-from rindices.preprocessing.design import TOO_UNCERTAIN
+from rindices.preprocessing.covariates import TOO_UNCERTAIN
 from rindices.settings import fast
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution

@@ -9,7 +9,7 @@ import numpy as np
 
 from rindices.core.train import People
 from rindices.preprocessing import ControlScaler, whitening_matrix
-from rindices.preprocessing.design import uncertainty_of_patients, without_effects
+from rindices.preprocessing.covariates import uncertainty_of_patients, without_effects
 from rindices.training.chunks import Settings
 
 
