@@ -19,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 import rindices
 from rindices.core import devices, inference
 from rindices.judging.agreement import Agreement
-from rindices.judging.selection import Judged, Selected, consensus, sweep
-from rindices.judging.study import Study
+from rindices.judging.selection import Judged, Selected, Study, consensus, sweep
 from rindices.model.file import complete, read_model, write_model
 from rindices.model.header import Header, Parameters, StoredAgreement
 from rindices.model.inputs import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from

@@ -11,7 +11,7 @@ from rindices.analysis import balance_warnings, group_balance
 from rindices.cohort import Cohort
 from rindices.core import devices
 from rindices.judging.agreement import match_patterns
-from rindices.judging.null import to_json
+from rindices.judging.verdict import to_json
 from rindices.run.folder import DONE
 from rindices.search import SurrealGANSearch
 from rindices.settings import Correction

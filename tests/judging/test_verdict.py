@@ -5,10 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.judging import null
-from rindices.judging.null import FEWEST_REFITS, calibrated, calibration, refits, threshold, to_json
-from rindices.judging.selection import Swept, sweep
-from rindices.judging.study import Study
+from rindices.judging import verdict as verdicts
+from rindices.judging.selection import Study, Swept, sweep
+from rindices.judging.verdict import FEWEST_REFITS, calibrated, calibration, refits, threshold, to_json
 from rindices.settings import fast, paper
 from rindices.training.chunks import Member, Point, Settings
 from rindices.training.execution import Execution
@@ -44,7 +43,7 @@ def simple(monkeypatch):
     names = ["n_patterns", "n_people", "n_regions", "n_repetitions", "mean", "sd"]
     table = pd.DataFrame([(*case, *mean_and_sd(*case)) for case in cases], columns=names).assign(n_cohorts=20)
     table = table.sample(frac=1, random_state=0)
-    monkeypatch.setattr(null, "calibration", lambda: table)
+    monkeypatch.setattr(verdicts, "calibration", lambda: table)
 
 
 def expected(*case):
@@ -64,7 +63,7 @@ def test_sd_is_never_taken_to_be_tiny(monkeypatch):
     limits = []
     for sd in (0.0, 0.001, 0.02):
         table = pd.DataFrame([case | {"sd": sd}])
-        monkeypatch.setattr(null, "calibration", lambda table=table: table)
+        monkeypatch.setattr(verdicts, "calibration", lambda table=table: table)
         limits.append(limit())
     assert limits == pytest.approx([0.62, 0.62, 0.68])
 
@@ -214,7 +213,7 @@ def test_cases_that_the_table_was_not_made_for_are_told():
         "groups with covariates alike, here few controls are like the patients": (judged(0.9), older_patients()),
     }
     for words, (one, study) in cases.items():
-        assert f"({words}): test with refits (--null 19)" in calibrated(swept_of(one), study).reason
+        assert f"({words}): test with {FEWEST_REFITS} refits" in calibrated(swept_of(one), study).reason
 
 
 POINTS = [Point(2, 0.8), Point(3, 0.8)]
@@ -235,8 +234,8 @@ def refitted(monkeypatch):
             trained.extend(members)
             return "chunks of the refits"
 
-        monkeypatch.setattr(null, "judge", judge)
-        monkeypatch.setattr(null, "train_members", train_members)
+        monkeypatch.setattr(verdicts, "judge", judge)
+        monkeypatch.setattr(verdicts, "train_members", train_members)
         return refits(swept, study_of(), n_refits, Execution()), asked, trained
 
     return run
