@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -72,7 +71,7 @@ def reorder_patterns(parameters: Parameters, order: np.ndarray) -> Parameters:
     """Make pattern ``order[i]`` of one model pattern i: in f's severities, g₁'s changes and g₂'s outputs."""
     f, g1, g2, d = parameters
 
-    def layer(weights: dict[str, Any], axis: int) -> dict[str, Any]:
+    def layer(weights: dict[str, np.ndarray], axis: int) -> dict[str, np.ndarray]:
         bias = {"bias": np.take(weights["bias"], order, axis - 1)} if "bias" in weights and axis else {}
         return weights | {"weight": np.take(weights["weight"], order, axis)} | bias
 

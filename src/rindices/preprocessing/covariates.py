@@ -112,8 +112,7 @@ class CovariateResidualizer:
         known = tuple(Covariate.of(covariates[name], name in smooth) for name in covariates)
         n_groups = 0 if within is None else int(within.max()) + 1
         _check_enough(len(controls), count_columns(known, interactions), n_groups)
-        main = _main_effects(covariates, known)
-        design = _with_products(main, known, interactions, main.mean(axis=0))
+        design = _design(covariates, known, interactions)
         centre = design.mean(axis=0)
         columns, measures = (
             values - values.mean(axis=0) if within is None else values - group_means(values, within)[within]
@@ -139,8 +138,7 @@ class CovariateResidualizer:
 
     def design(self, covariates: pd.DataFrame) -> np.ndarray:
         """Return the columns whose effects were estimated, centred as in controls."""
-        main = _main_effects(covariates, self.covariates)
-        return _with_products(main, self.covariates, self.interactions, self.centre) - self.centre
+        return _design(covariates, self.covariates, self.interactions, self.centre) - self.centre
 
 
 def count_columns(known: Sequence[Covariate], interactions: Pairs) -> int:
@@ -186,15 +184,17 @@ def _check_enough(n_controls: int, n_columns: int, n_groups: int) -> None:
         )
 
 
-def _main_effects(covariates: pd.DataFrame, known: Sequence[Covariate]) -> np.ndarray:
-    return np.hstack([np.empty((len(covariates), 0)), *(one.columns(covariates) for one in known)])
+def _design(
+    covariates: pd.DataFrame, known: Sequence[Covariate], pairs: Pairs, centre: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the columns of all covariates, and the products of the pairs' columns.
 
-
-def _with_products(main: np.ndarray, known: Sequence[Covariate], pairs: Pairs, centre: np.ndarray) -> np.ndarray:
-    """Add the products of the pairs' columns, taken after centring: else they would repeat the main effects."""
-    ends = np.cumsum([covariate.n_columns for covariate in known])
+    Products are taken after centring, at the means of `centre` or of these people: else they would repeat the columns.
+    """
+    main = np.hstack([np.empty((len(covariates), 0)), *(one.columns(covariates) for one in known)])
+    centred = main - (main.mean(axis=0) if centre is None else centre[: main.shape[1]])
+    ends = np.cumsum([one.n_columns for one in known])
     place = {one.name: slice(end - one.n_columns, end) for one, end in zip(known, ends, strict=True)}
-    centred = main - centre[: main.shape[1]]
     products = [
         (centred[:, place[first], None] * centred[:, None, place[second]]).reshape(len(main), -1)
         for first, second in pairs

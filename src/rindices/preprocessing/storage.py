@@ -79,8 +79,12 @@ def restore(described: Mapping[str, JsonValue], read: Read, n_regions: int) -> P
     def residualizer(prefix: str) -> CovariateResidualizer | None:
         if not known.covariates:
             return None
-        centre, effects = read(f"{prefix}.centre", columns), read(f"{prefix}.effects", columns + regions)
-        return CovariateResidualizer(known.covariates, centre, effects, known.interactions)
+        return CovariateResidualizer(
+            known.covariates,
+            read(f"{prefix}.centre", columns),
+            read(f"{prefix}.effects", columns + regions),
+            known.interactions,
+        )
 
     def positive(name: str, shape: tuple[int, ...]) -> np.ndarray:
         values = read(name, shape)
@@ -92,9 +96,14 @@ def restore(described: Mapping[str, JsonValue], read: Read, n_regions: int) -> P
     if known.site is not None:
         name, sites = known.site
         shape = (len(sites), n_regions)
-        levels, offsets = (read("site.mean", regions), positive("site.sd", regions)), read("site.offsets", shape)
         harmonizer = SiteHarmonizer(
-            name, sites, residualizer("site.kept"), *levels, offsets, positive("site.scales", shape)
+            name,
+            sites,
+            residualizer("site.kept"),
+            read("site.mean", regions),
+            positive("site.sd", regions),
+            read("site.offsets", shape),
+            positive("site.scales", shape),
         )
     scaler = ControlScaler(read("scaler.mean", regions), positive("scaler.sd", regions))
     return Preprocessing(residualizer("residualizer"), scaler, known.head_size, harmonizer)
