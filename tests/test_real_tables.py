@@ -116,15 +116,6 @@ def test_associations_count_each_person_once_and_gaps_per_variable(fitted):
     assert rows.loc["memory", "coefficient"] == pytest.approx(expected, abs=1e-4)
 
 
-def test_change_is_per_year_of_age(fitted):
-    _, out, _ = fitted
-    change = pd.read_csv(out / "analysis" / "change.csv").set_index("participant_id")
-    scores = pd.read_csv(out / "r_indices.csv")
-    person = change.index[0]
-    own = scores[scores["participant_id"] == person].sort_values("visit")
-    assert change.loc[person, "r1_per_year"] == pytest.approx(own["r1"].iloc[1] - own["r1"].iloc[0], abs=1e-5)
-
-
 def test_z_scores_of_training_controls_have_mean_0_and_sd_1(fitted):
     _, out, _ = fitted
     scores, z = pd.read_csv(out / "r_indices.csv"), pd.read_csv(out / "z_scores.csv")
@@ -150,12 +141,6 @@ def test_the_model_keeps_the_correction_and_scores_new_people_the_same(fitted, t
     page = (tmp_path / "s.html").read_text()
     assert "model.safetensors" in page
     assert "sub-0001" not in page
-
-
-def test_describe_tells_the_correction(fitted):
-    result = run("describe", fitted[1] / "model.safetensors")
-    for words in ("curve of age", "interaction of age and sex", "divided by icv", "removed by site"):
-        assert words in result.output
 
 
 def test_new_sites_are_refused_or_flagged(fitted, tmp_path):
@@ -196,21 +181,28 @@ def test_scores_that_came_later_are_joined_by_id(fitted, tmp_path):
     pd.testing.assert_frame_equal(before, after)
 
 
-def test_scores_that_came_later_change_neither_covariates_nor_what_they_do_not_know(fitted, tmp_path):
+def test_a_later_table_replaces_its_columns_whole_and_scores_can_be_removed(fitted, tmp_path):
     _, out, table = fitted
     copy = shutil.copytree(out, tmp_path / "run")
-    some = table[table["session"] == "bl"].head(3)
-    later = some[["participant_id"]].assign(age=1.0, diagnosis="?", memory=9.0)
+    some = table.loc[table["session"] == "bl", ["participant_id"]].head(30)
+    later = some.assign(age=1.0, diagnosis="?", memory=[*np.linspace(1, 9, 20), *[-9999] * 10])
     later.to_csv(tmp_path / "later.csv", index=False)
-    result = run("report", copy, "--clinical", tmp_path / "later.csv")
+    result = run("report", copy, "--clinical", tmp_path / "later.csv", "--missing", "-9999")
     assert result.exit_code == 0, result.output
-    assert "age" in result.output
+    assert "Left as they are, because the run has them already: age, diagnosis." in " ".join(result.output.split())
+    assert "Replaced the column 'memory'" in result.output
     before, after = (pd.read_csv(folder / "variables.csv") for folder in (out, copy))
     pd.testing.assert_series_equal(before["age"], after["age"])
-    known = after["participant_id"].isin(some["participant_id"])
-    assert (after.loc[known, "memory"] == 9).all()
-    pd.testing.assert_series_equal(before.loc[~known, "memory"], after.loc[~known, "memory"])
-    assert json.loads((copy / "summary.json").read_text())["clinical"] == ["memory", "gene", "education_level"]
+    known = after["participant_id"].isin(some["participant_id"].head(20))
+    assert after.loc[known, "memory"].between(1, 9).all()
+    assert after.loc[~known, "memory"].isna().all()  # neither what was known before nor the code
+    removed = run("report", copy, "--remove-scores", "gene,memory")
+    assert removed.exit_code == 0, removed.output
+    assert json.loads((copy / "summary.json").read_text())["clinical"] == ["education_level"]
+    assert set(pd.read_csv(copy / "analysis" / "associations.csv")["variable"]) == {"education_level"}
+    assert "memory" not in pd.read_csv(copy / "variables.csv")
+    refused = run("report", copy, "--remove-scores", "age")
+    assert (refused.exit_code, "'age'" in refused.output) == (2, True)
 
 
 def test_new_people_with_visits_count_once(fitted, tmp_path):
@@ -258,26 +250,6 @@ def test_figures_are_written_where_they_can_be_found_again(fitted, tmp_path):
     assert result.exit_code == 0, result.output
     made = {path.suffix for path in (tmp_path / "figures").iterdir()}
     assert made == {".svg", ".png"}
-    (tmp_path / "file").write_text("")
-    for command in (
-        ("report", out, "--out", tmp_path / "r.html", "--figures", tmp_path / "file"),
-        ("fit", out.parent / "study.csv", "--out", tmp_path / "run", "--figures", tmp_path / "file", *OPTIONS, *TINY),
-        (
-            "fit",
-            out.parent / "study.csv",
-            "--out",
-            tmp_path / "run",
-            "--figures",
-            tmp_path / "run" / "x",
-            *OPTIONS,
-            *TINY,
-        ),
-        ("apply", out / "model.safetensors", out.parent / "study.csv", "--out", tmp_path / "s.csv", "--show-ids"),
-    ):
-        refused = run(*command)
-        assert refused.exit_code == 2, refused.output
-    assert not (tmp_path / "run").exists()
-    assert not (tmp_path / "s.csv").exists()
 
 
 def test_the_same_run_again_from_its_settings(fitted, tmp_path):

@@ -47,11 +47,15 @@ def basic():
     return trained("basic", QUICK, n_repetitions=2)
 
 
+def truth_and_scores(cohort, people, selected):
+    """Return true severities of the patients, and their R-indices."""
+    return cohort.truth[["s1", "s2", "s3"]].to_numpy(), r_indices(selected.models, people.patients).mean(axis=0)
+
+
 def test_severities_are_found_again(basic):
     """Six trainings reached 0.877 to 0.906; non-negative matrix factorisation reaches 0.78 and chance 0.5."""
     cohort, _, people, swept, selected = basic
-    truth = cohort.truth[["s1", "s2", "s3"]].to_numpy()
-    scores = r_indices(selected.models, people.patients).mean(axis=0)
+    truth, scores = truth_and_scores(cohort, people, selected)
     assert pattern_concordance(truth, scores) > 0.85
     assert pattern_concordance(truth, people.patients[:, :3]) < 0.75
     assert swept.chosen.value > 0.75
@@ -59,20 +63,17 @@ def test_severities_are_found_again(basic):
 
 def test_r_indices_are_on_the_scale_of_severity(basic):
     cohort, _, people, _, selected = basic
-    truth = cohort.truth[["s1", "s2", "s3"]].to_numpy()
-    scores = r_indices(selected.models, people.patients).mean(axis=0)
+    truth, scores = truth_and_scores(cohort, people, selected)
     order = best_order(truth, scores)
     assert sorted(order) == [0, 1, 2]
     slopes = [np.polyfit(truth[:, i], scores[:, k], 1)[0] for i, k in enumerate(order)]
-    assert min(slopes) > 0.5
-    assert max(slopes) < 1.3
+    assert 0.5 < min(slopes) <= max(slopes) < 1.3
     assert np.sqrt(np.mean((scores[:, order] - truth) ** 2)) < 0.2
 
 
 def test_patterns_shrink_the_regions_that_were_diseased(basic):
     cohort, regions, people, _, selected = basic
-    truth = cohort.truth[["s1", "s2", "s3"]].to_numpy()
-    order = best_order(truth, r_indices(selected.models, people.patients).mean(axis=0))
+    order = best_order(*truth_and_scores(cohort, people, selected))
     changes = pattern_changes(selected.models, people.controls, "additive").mean(axis=0)
     for change, diseased in zip(changes[order], cohort.patterns.values(), strict=True):
         most = {regions[j] for j in np.argsort(change)[: len(diseased)]}
@@ -88,8 +89,7 @@ def test_without_disease_trainings_do_not_agree():
 @pytest.mark.slow
 def test_default_preset_finds_severities_again():
     cohort, _, people, _, selected = trained("basic", fast(), n_repetitions=4)
-    scores = r_indices(selected.models, people.patients).mean(axis=0)
-    assert pattern_concordance(cohort.truth[["s1", "s2", "s3"]].to_numpy(), scores) > 0.88
+    assert pattern_concordance(*truth_and_scores(cohort, people, selected)) > 0.88
 
 
 @pytest.mark.slow
@@ -113,5 +113,4 @@ def test_correlation_of_severities_is_learned(correlation, low, high):
     preset = adjusted(QUICK, latent="correlated")
     cohort, _, people, _, selected = trained("basic", preset, n_repetitions=2, correlation=correlation)
     assert low < selected.correlation[np.triu_indices(3, k=1)].mean() < high
-    scores = r_indices(selected.models, people.patients).mean(axis=0)
-    assert pattern_concordance(cohort.truth[["s1", "s2", "s3"]].to_numpy(), scores) > 0.85
+    assert pattern_concordance(*truth_and_scores(cohort, people, selected)) > 0.85

@@ -1,6 +1,7 @@
 import sys
 
 import pytest
+import typer
 
 from rindices.cli import stopping
 from rindices.errors import LostWorkers
@@ -26,8 +27,15 @@ def test_only_a_stop_is_silent_where_python_drops_exceptions(monkeypatch, error,
     seen.clear()
 
 
-def test_lost_workers_are_not_called_a_fault_of_the_program():
-    error = LostWorkers("workers were lost 5 times in a row (KilledWorker).")
-    assert stopping._in_words(error) == str(error)
-    assert "--workers" in stopping._remedy(error)
-    assert "report it" not in stopping._remedy(error)
+def test_lost_workers_are_not_called_a_fault_of_the_program(capsys):
+    @stopping.guarded
+    def command():
+        raise LostWorkers("workers were lost 5 times in a row (KilledWorker).")
+
+    with pytest.raises(typer.Exit) as ended:
+        command()
+    said = " ".join(capsys.readouterr().err.split())
+    assert ended.value.exit_code == 3
+    assert "workers were lost 5 times in a row" in said
+    assert "--workers" in said
+    assert "report it" not in said

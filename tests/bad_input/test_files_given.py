@@ -69,7 +69,7 @@ def commas(people):
     fit("row too long", lines(longer), "Row 3 of people.csv has 19 cells, but the header has 18", "separator"),
     fit("rows too short", lines(shorter), ("Row 3 of people.csv has 17 cells", "1 more row"), "separator"),
     fit("decimal commas among commas", commas, ("Row 2", "header has 18"), "decimal commas need semicolons"),
-    fit("header once more", lines(lambda rows: rows.append(rows[0])), ("its own name", "row 82"), "Remove what is no"),
+    fit("header once more", lines(lambda rows: rows.append(rows[0])), ("row 82", "'region0'"), "Correct the cells"),
     fit("comment above", above("# made by hand"), ("no header: it has 1 cell", "have 18"), "Remove row 1,"),
     fit("title above", above("Volumes, in mm3", "", "of 2021"), ("no header", "in row 4"), "Remove rows 1 to 3,"),
     fit(

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rindices.cohort import MIN_PEOPLE, make_cohort, read_cohort
-from rindices.cohort.overlap import group_separation
+from rindices.cohort.groups import group_separation
 from rindices.errors import InputError, counted, did_you_mean, listed
 from rindices.schema.fields import MIN_REGIONS
 
@@ -149,7 +149,7 @@ def test_site_is_kept_as_text():
 
 
 ERRORS = [
-    (table().drop(columns="participant_id"), {}, r"no column 'participant_id'.*people's ids[\s\S]*`id`"),
+    (table().drop(columns="participant_id"), {}, r"no column 'participant_id'.*people's ids[\s\S]*id='COLUMN'"),
     (table().rename(columns={"diagnosis": "Diagnosis"}), {}, r"no column 'diagnosis'.*Did you mean 'Diagnosis'\?"),
     (table(), {"covariates": "agee"}, r"no column 'agee'.*a covariate\. Did you mean 'age'\?"),
     (table(), {"site": "hospital"}, r"no column 'hospital'.*the site"),

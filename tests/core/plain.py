@@ -1,5 +1,6 @@
 """The paper's networks, losses and optimiser in plain NumPy, double precision, one obvious line each."""
 
+import jax
 import numpy as np
 from scipy.special import expit, log_softmax
 
@@ -19,13 +20,7 @@ def _fill(tree, draw):
 
 def stacked(models):
     """Put models behind each other along a new first axis."""
-    return networks.Parameters(*(_stack(list(parts)) for parts in zip(*models, strict=True)))
-
-
-def _stack(parts):
-    if isinstance(parts[0], dict):
-        return {name: _stack([part[name] for part in parts]) for name in parts[0]}
-    return np.stack(parts)
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *models)
 
 
 def leaky(a):
@@ -125,7 +120,7 @@ def generator_losses(parameters, x, draws, d, whiten, training):
 
 def numerical_gradient(function, network, step=1e-6):
     """Differentiate `function()` by central differences with respect to every number in `network`, in place."""
-    gradient = _fill(_shapes(network), np.zeros)
+    gradient = jax.tree.map(np.zeros_like, network)
     for name, layer in network.items():
         for kind, array in layer.items():
             for place in np.ndindex(array.shape):
@@ -136,10 +131,6 @@ def numerical_gradient(function, network, step=1e-6):
                 gradient[name][kind][place] = (above - function()) / (2 * step)
                 array[place] = before
     return gradient
-
-
-def _shapes(network):
-    return {name: {kind: array.shape for kind, array in layer.items()} for name, layer in network.items()}
 
 
 def norm(gradient):

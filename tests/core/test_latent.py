@@ -25,16 +25,14 @@ def test_severities_are_uniform_and_independent(many):
 
 
 def test_later_is_uniform_between_earlier_and_one(many):
-    assert (many.later >= many.earlier).all()
-    assert many.later.max() <= 1
+    assert ((many.earlier <= many.later) & (many.later <= 1)).all()
     share = ((many.later - many.earlier) / (1 - many.earlier)).ravel()
     assert kstest(share, "uniform").pvalue > 1e-3
     assert abs(np.corrcoef(share, many.earlier.ravel())[0, 1]) < 0.03
 
 
 def test_near_control_is_uniform_below_a_twentieth(many):
-    assert many.near_control.min() >= 0
-    assert many.near_control.max() < 0.05
+    assert 0 <= many.near_control.min() <= many.near_control.max() < 0.05
     assert kstest(many.near_control.ravel() / 0.05, "uniform").pvalue > 1e-3
     assert abs(np.corrcoef(many.near_control.ravel(), many.earlier.ravel())[0, 1]) < 0.03
 
@@ -57,8 +55,7 @@ def test_rows_stay_within_a_tiny_group(n_people):
 def test_draw_that_rounds_to_one_is_the_last_row(monkeypatch):
     monkeypatch.setattr(jax.random, "uniform", lambda key, shape: jax.numpy.ones(shape))
     drawn = draw(jax.random.key(0), 4, 2, 37, 1)
-    assert (np.asarray(drawn.controls) == 36).all()
-    assert (np.asarray(drawn.patients) == 0).all()
+    assert ({*drawn.controls.tolist()}, {*drawn.patients.tolist()}) == ({36}, {0})
 
 
 def test_different_keys_give_different_draws():
@@ -86,8 +83,8 @@ def test_very_large_numbers_still_give_a_factor(size):
         factor = np.asarray(unit_rows(jnp.asarray(size * signs, jnp.float32)))
         np.testing.assert_allclose(np.linalg.norm(factor, axis=1), 1, rtol=1e-5)
         assert (np.diag(factor) > 0).all()
-        assert np.isfinite(divergence_from_independence(factor))
-        assert np.isfinite(copula_density(jnp.array([[0.0, 1.0, 0.5]]), factor)).all()
+        density = copula_density(jnp.array([[0.0, 1.0, 0.5]]), factor)
+        assert np.isfinite([divergence_from_independence(factor), *density]).all()
 
 
 def test_correlated_severities_are_uniform_with_correlated_normal_scores(many):
@@ -132,6 +129,5 @@ def test_everything_is_finite_at_the_edges():
     for raw in (RAW, np.zeros((3, 3), np.float32), 5 * RAW):
         gradients, (severities, density) = jax.grad(total, argnums=(0, 1), has_aux=True)(edges, jnp.asarray(raw))
         assert all(np.isfinite(array).all() for array in (*gradients, severities, density))
-        assert np.min(severities) >= 0
-        assert np.max(severities) <= 1
+        assert 0 <= np.min(severities) <= np.max(severities) <= 1
         assert np.min(density) >= 0

@@ -22,9 +22,7 @@ def brains():
 
 @pytest.fixture(scope="module")
 def draws():
-    rng = np.random.default_rng(2)
-    z = rng.uniform(size=(3, N_PEOPLE, N_PATTERNS)).astype(np.float32)
-    return Draw(None, None, *z)
+    return Draw(None, None, *np.random.default_rng(2).uniform(size=(3, N_PEOPLE, N_PATTERNS)).astype(np.float32))
 
 
 def close(actual, desired):
@@ -42,8 +40,8 @@ def test_layers_have_the_sizes_and_biases_of_tables_3_and_4():
     }
     assert g1 == {"patterns": {"weight": (139, 3, 139), "bias": (3, 139)}}
     hidden = {"layer1": {"weight": (139, 69), "bias": (69,)}, "layer2": {"weight": (69, 34), "bias": (34,)}}
-    assert g2 == hidden | {"output": {"weight": (34, 3), "bias": (3,)}}
-    assert d == hidden | {"output": {"weight": (34, 2), "bias": (2,)}}
+    ends = [{"output": {"weight": (34, n_outputs), "bias": (n_outputs,)}} for n_outputs in (3, 2)]
+    assert [g2, d] == [hidden | end for end in ends]
 
 
 @pytest.mark.parametrize(("n_regions", "wide", "narrow"), [(2, 1, 1), (3, 1, 1), (5, 2, 1), (12, 6, 3), (139, 69, 34)])
@@ -73,16 +71,19 @@ def test_synthesis_composes_patterns(model, brains, draws, composition):
     close(made.later_patients, plain.transformed(f, brains, draws.later, composition))
     near = plain.f_pass(f, brains, draws.near_control)
     close(made.near_controls, near if composition == "joint" else brains + near)
-    for i in range(N_PATTERNS):
-        close(made.changes[:, i], plain.change_of(f, brains, draws.earlier, i, composition))
-        if composition == "additive":
-            close(made.later_changes[:, i], plain.change_of(f, brains, draws.later, i, composition))
-    assert composition == "additive" or made.later_changes is None
+    earlier, later = (
+        np.stack([plain.change_of(f, brains, z, i, composition) for i in range(N_PATTERNS)], axis=1)
+        for z in (draws.earlier, draws.later)
+    )
+    close(made.changes, earlier)
+    if composition == "additive":
+        close(made.later_changes, later)
+    else:
+        assert made.later_changes is None
 
 
 def test_decomposer_reconstructor_and_discriminator_follow_table_4(model, brains):
-    changes = networks.decompose(model.decomposer, brains)
-    close(changes, plain.g1(model.decomposer, brains))
+    close(networks.decompose(model.decomposer, brains), plain.g1(model.decomposer, brains))
     close(networks.reconstruct(model.reconstructor, brains), plain.three_layers(model.reconstructor, brains))
     close(networks.discriminate(model.discriminator, brains), plain.three_layers(model.discriminator, brains))
 
@@ -93,25 +94,22 @@ def test_r_indices_add_what_is_told_from_every_pattern(model, brains):
 
 def test_padded_sizes_are_multiples():
     real = networks.sizes(139, 3)
-    assert networks.padded(real, 8) == (144, 72, 40, 3, 2)
-    assert networks.padded(real, 1) == real
+    assert (networks.padded(real, 8), networks.padded(real, 1)) == ((144, 72, 40, 3, 2), real)
 
 
-def test_unpadding_takes_away_what_padding_added(model):
+@pytest.fixture(scope="module")
+def padded(model):
+    return networks.pad(model, networks.padded(networks.sizes(N_REGIONS, N_PATTERNS), 8))
+
+
+def test_unpadding_takes_away_what_padding_added_and_keeps_leading_axes(model, padded):
     real = networks.sizes(N_REGIONS, N_PATTERNS)
-    back = networks.unpad(networks.pad(model, networks.padded(real, 8)), real)
-    jax.tree.map(close, back, model)
-
-
-def test_unpadding_keeps_leading_axes(model):
-    real = networks.sizes(N_REGIONS, N_PATTERNS)
-    padded = networks.pad(model, networks.padded(real, 8))
+    jax.tree.map(close, networks.unpad(padded, real), model)
     two = jax.tree.map(lambda leaf: np.stack([leaf, 2 * leaf]), padded)
     jax.tree.map(lambda cut, leaf: close(cut[1], 2 * leaf), networks.unpad(two, real), model)
 
 
-def test_padding_changes_no_output(model, brains, draws):
-    padded = networks.pad(model, networks.padded(networks.sizes(N_REGIONS, N_PATTERNS), 8))
+def test_padding_changes_no_output(model, padded, brains, draws):
     wider = np.pad(brains, [(0, 0), (0, 4)])
     close(networks.predict_r_indices(padded, wider), plain.r_indices(model, brains))
     close(networks.discriminate(padded.discriminator, wider), plain.three_layers(model.discriminator, brains))

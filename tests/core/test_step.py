@@ -70,19 +70,12 @@ def run(training, whitening, **changes):
     return Case(training, data, before, after, losses._asdict(), jax.tree.map(np.asarray, draws))
 
 
-@pytest.fixture(scope="module")
-def additive():
-    return run(ADDITIVE, np.random.default_rng(6).normal(0, 0.5, (N_REGIONS, N_REGIONS)))
+WHITENING = np.random.default_rng(6).normal(0, 0.5, (N_REGIONS, N_REGIONS))
 
 
-@pytest.fixture(scope="module")
-def joint():
-    return run(JOINT, None)
-
-
-@pytest.fixture(params=["additive", "joint"])
+@pytest.fixture(scope="module", params=[(ADDITIVE, WHITENING), (JOINT, None)], ids=["additive", "joint"])
 def case(request):
-    return request.getfixturevalue(request.param)
+    return run(*request.param)
 
 
 def whiten(case):
@@ -120,10 +113,8 @@ def updated_discriminator(case):
 
 
 def generator_losses(case):
-    _, d = updated_discriminator(case)
-    x, _ = batch(case)
-    parameters = case.before.parameters
-    return lambda: plain.generator_losses(parameters, x, case.draws, d, whiten(case), case.training)
+    (_, d), (x, _) = updated_discriminator(case), batch(case)
+    return lambda: plain.generator_losses(case.before.parameters, x, case.draws, d, whiten(case), case.training)
 
 
 def weighted(losses):
@@ -149,8 +140,7 @@ def test_transformation_follows_the_whole_objective(case):
     losses = generator_losses(case)
     gradient = plain.numerical_gradient(lambda: weighted(losses()), case.before.parameters.transformation)
     expected = moved(case, "transformation", clipped(gradient, 0.05), RATES.generator, decay=0.1)
-    expected = jax.tree.map(lambda w: np.clip(w, -0.6, 0.6), expected)
-    same(case.after.parameters.transformation, expected)
+    same(case.after.parameters.transformation, jax.tree.map(lambda w: np.clip(w, -0.6, 0.6), expected))
 
 
 @pytest.mark.parametrize(("name", "own"), [("decomposer", "decomposition"), ("reconstructor", "reconstruction")])
@@ -173,9 +163,7 @@ def test_weights_stay_within_the_clip_but_for_the_discriminator(case):
 
 
 def test_state_counts_its_steps_and_keeps_its_key(case):
-    assert case.after.step == N_BEFORE + 1
-    assert case.after.key == case.before.key
-    assert not case.after.frozen
+    assert (case.after.step, case.after.key, case.after.frozen) == (N_BEFORE + 1, case.before.key, False)
 
 
 def test_discriminator_sees_regions_as_they_are_or_whitened_about_one():
@@ -192,12 +180,9 @@ def test_default_optimisers_neither_clip_g_nor_decay_the_discriminator():
     states = [
         optimiser.update(gradient, optimiser.init(weights), weights)[1] for optimiser in step.optimisers(Training())
     ]
-    f, g1, g2, d = (state[-1].nu["w"] / 1e-3 for state in states)  # squares of what Adam was given
-    decay = 2.5e-3 * 2
-    np.testing.assert_allclose(f, np.square([60 + decay, decay, 80 + decay]), rtol=1e-4)
-    for g in (g1, g2):
-        np.testing.assert_allclose(g, np.square([300 + decay, decay, 400 + decay]), rtol=1e-4)
-    np.testing.assert_allclose(d, np.square([60.0, 0.0, 80.0]), rtol=1e-4)
+    given = [np.sqrt(state[-1].nu["w"] / 1e-3) for state in states]  # Adam's gradients of f, g1, g2 and D
+    expected = [[60, 0, 80], [300, 0, 400], [300, 0, 400], [60, 0, 80]]
+    np.testing.assert_allclose(given, np.array(expected) + 2.5e-3 * 2 * np.array([[1], [1], [1], [0]]), rtol=5e-5)
 
 
 @pytest.mark.parametrize("training", [ADDITIVE, JOINT], ids=["additive", "joint"])

@@ -3,6 +3,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -44,21 +45,9 @@ def close(first, second):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5), first, second)
 
 
-class Compilations:
-    """Counts the compilations of the training program, whether or not a cache on disk has it."""
-
-    def __init__(self, caplog):
-        self.caplog = caplog
-
-    def __enter__(self):
-        self.caplog.clear()
-        self.context = jax.log_compiles()
-        self.context.__enter__()
-        return self
-
-    def __exit__(self, *error):
-        self.context.__exit__(*error)
-        self.n = sum(message.startswith("Compiling jit(_advance)") for message in self.caplog.messages)
+def compilations(caplog):
+    """Count the compilations of the training program, whether or not a cache on disk has it."""
+    return sum(message.startswith("Compiling jit(_advance)") for message in caplog.messages)
 
 
 @pytest.fixture(scope="module")
@@ -75,32 +64,28 @@ def test_grids_schedules_and_cohorts_share_one_program(small_people, caplog):
     """Comes first in this file, so that the program is not there yet."""
     rng = np.random.default_rng(0)
     smaller = People(*(1 + 0.1 * rng.standard_normal((2, 23, small_people.controls.shape[1]))))
-    with Compilations(caplog) as first:
+    with jax.log_compiles():
         run(small_people, make_members(0, [LossWeights()] * N_MEMBERS, RATES), max_steps=1)
-    assert first.n == 1
-    with Compilations(caplog) as later:
+        assert compilations(caplog) == 1
         for seed in (1, 2):
             run(small_people, make_members(seed, GRID, [LearningRates(1e-4, seed * 1e-3)] * N_MEMBERS))
         run(small_people, make_members(0, GRID, RATES), checkpoint_every=3, max_steps=7, min_steps=5)
         run(smaller, make_members(0, GRID, RATES), max_steps=2)
-    assert later.n == 0
+    assert compilations(caplog) == 1
 
 
 def test_checkpoints_come_at_regular_steps_and_at_the_end(small_people, members):
-    checkpoints = run(small_people, members, checkpoint_every=8, max_steps=20)
-    assert [checkpoint.step for checkpoint in checkpoints] == [8, 16, 20]
+    assert [look.step for look in run(small_people, members, checkpoint_every=8, max_steps=20)] == [8, 16, 20]
 
 
 def test_checkpoint_describes_all_models_and_people(small_people, together):
     last = together[-1]
-    assert last.r_indices.shape == (N_MEMBERS, 40, N_PATTERNS)
+    assert (last.r_indices.shape, last.frozen.tolist()) == ((N_MEMBERS, 40, N_PATTERNS), [False] * N_MEMBERS)
     assert {values.shape for values in last.losses.values()} == {(N_MEMBERS,)}
-    assert last.frozen.tolist() == [False] * N_MEMBERS
     shapes = jax.tree.map(lambda leaf: leaf.shape[1:], last.parameters())
     assert shapes == networks.shapes(networks.sizes(12, N_PATTERNS))
-    for model in range(N_MEMBERS):
-        expected = plain.r_indices(take(last.parameters(), model), small_people.patients)
-        np.testing.assert_allclose(last.r_indices[model], expected, atol=1e-5)
+    expected = [plain.r_indices(take(last.parameters(), k), small_people.patients) for k in range(N_MEMBERS)]
+    np.testing.assert_allclose(last.r_indices, expected, atol=1e-5)
 
 
 def test_checkpoints_stay_as_they_were(small_people, members, together):
@@ -127,9 +112,7 @@ def test_initial_weights_are_normal_and_biases_zero(small_people):
 
 def test_same_seed_gives_the_same_bits(small_people, together):
     for again, before in zip(run(small_people, make_members(5, GRID, RATES)), together, strict=True):
-        same_bits(again.r_indices, before.r_indices)
-        same_bits(again.losses, before.losses)
-        same_bits(again.parameters(), before.parameters())
+        same_bits(*((look.r_indices, look.losses, look.parameters()) for look in (again, before)))
 
 
 def test_other_seed_gives_other_models(small_people, together):
@@ -180,8 +163,7 @@ def test_only_rows_within_a_group_are_used(small_people, members, monkeypatch):
         train, "_pad", lambda rows, n: np.where(np.arange(128)[:, None] < len(rows), pad(rows, n), np.nan)
     )
     last = run(small_people, members)[-1]
-    assert all(np.isfinite(values).all() for values in last.losses.values())
-    assert np.isfinite(last.r_indices).all()
+    assert all(np.isfinite(values).all() for values in (last.r_indices, *last.losses.values()))
 
 
 def test_weights_but_for_the_discriminator_stay_within_the_clip(small_people):
@@ -211,11 +193,10 @@ def test_padding_of_regions_changes_nothing_and_stays_zero(small_people, members
 def test_discriminator_sees_padded_people_whitened_and_padded(small_people):
     whitening = np.eye(12) + 0.3 * np.random.default_rng(0).normal(size=(12, 12))
     data, patients = train._data(small_people._replace(whitening=whitening), 16, min_steps=3)
-    expected = np.zeros((128, 16))
-    expected[:40, :12] = 1 + (small_people.patients - 1) @ whitening
-    np.testing.assert_allclose(data.seen_patients[:40], expected[:40], atol=1e-6)
+    expected = np.pad(1 + (small_people.patients - 1) @ whitening, [(0, 0), (0, 4)])
+    np.testing.assert_allclose(data.seen_patients[:40], expected, atol=1e-6)
     seen = seen_by_discriminator(patients[:40], data.whitening)
-    np.testing.assert_allclose(seen, expected[:40], atol=1e-5)
+    np.testing.assert_allclose(seen, expected, atol=1e-5)
     assert not np.asarray(seen)[:, 12:].any()
     assert (data.n_controls, data.n_patients, data.min_steps, data.region_share) == (40, 40, 3, 0.75)
 
@@ -260,10 +241,10 @@ def test_checkpoint_tells_the_correlation_of_each_model(correlated):
     raw = np.asarray(checkpoint.states.copula.raw, float)
     found = checkpoint.correlations()
     assert found.shape == (N_MEMBERS, N_PATTERNS, N_PATTERNS)
-    for model in range(N_MEMBERS):
-        rows = np.tril(raw[model], -1) + np.diag(np.exp(np.diag(raw[model])))
+    for one, free in zip(found, raw, strict=True):
+        rows = np.tril(free, -1) + np.diag(np.exp(np.diag(free)))
         factor = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-        np.testing.assert_allclose(found[model], factor @ factor.T, atol=1e-6)
+        np.testing.assert_allclose(one, factor @ factor.T, atol=1e-6)
     off = found[:, *np.triu_indices(N_PATTERNS, k=1)]
     assert np.abs(off).max() > 0.05
     assert len(np.unique(off[:, 0])) == N_MEMBERS
@@ -277,10 +258,11 @@ def test_saved_states_hold_the_correlation(small_people, correlated):
     restored = train.restored_states(arrays, looks[0].states)
     same_bits(train.saved_states(restored), arrays)
     [last] = run(small_people, members, CORRELATED, after=(10, arrays))
+    ends = [
+        (look.step, look.correlations(), look.parameters(), look.states.copula.moments.nu) for look in (last, looks[-1])
+    ]
+    same_bits(*ends)
     assert last.step == 20
-    same_bits(last.correlations(), looks[-1].correlations())
-    same_bits(last.parameters(), looks[-1].parameters())
-    same_bits(last.states.copula.moments.nu, looks[-1].states.copula.moments.nu)
 
 
 FOUR_DEVICES = """
@@ -308,20 +290,12 @@ def test_four_devices_give_the_same_r_indices(small_people, together, tmp_path):
 
 
 def test_plan_uses_as_many_devices_as_finish_soonest(monkeypatch):
-    class Device:
-        def __init__(self, platform):
-            self.platform = platform
-
     def planned(platform, n_devices, n_members):
-        devices = [Device(platform) for _ in range(n_devices)]
-        monkeypatch.setattr(train.jax, "devices", lambda: devices)
+        monkeypatch.setattr(train.jax, "devices", lambda: [SimpleNamespace(platform=platform)] * n_devices)
         monkeypatch.setattr(train, "Mesh", lambda used, names: used)
         used, width = train.plan(n_members)
         return len(used), width
 
-    assert planned("cpu", 4, 1) == (1, 1)
-    assert planned("cpu", 4, 5) == (3, 1)
-    assert planned("cpu", 4, 8) == (4, 1)
-    assert planned("gpu", 1, 10) == (1, 10)
-    assert planned("gpu", 4, 10) == (4, 3)
+    given = [("cpu", 4, 1), ("cpu", 4, 5), ("cpu", 4, 8), ("gpu", 1, 10), ("gpu", 4, 10)]
+    assert [planned(*case) for case in given] == [(1, 1), (3, 1), (4, 1), (1, 10), (4, 3)]
     assert isinstance(make_members(0, GRID, RATES), Members)

@@ -5,7 +5,6 @@ import gc
 import io
 import pickletools
 import struct
-import sys
 import tempfile
 import threading
 import time
@@ -22,8 +21,9 @@ from rindices import InputError, SurrealGAN, load_model
 from rindices.interop.official import import_official
 from tests.fuzz.engine import Case, Failure
 from tests.fuzz.hostile import CANARY, SHORT, hostile_snippets, other_entry
-from tests.fuzz.mutations import chance, damaged, pick
+from tests.fuzz.mutations import damaged, pick
 from tests.interop.archives import checkpoint, dump, write_archive
+from tests.trust.watch import reported_to
 
 ENTRY, N_REGIONS, N_PEOPLE = 15000, 12, 20
 _CENTRAL, _LOCAL, _END = b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06"
@@ -33,39 +33,25 @@ _FIELDS = {
     _LOCAL: ((4, "H"), (6, "H"), (8, "H"), (14, "I"), (18, "I"), (22, "I"), (26, "H"), (28, "H")),
     _END: ((4, "H"), (6, "H"), (8, "H"), (10, "H"), (12, "I"), (16, "I"), (20, "H")),
 }
-
-
-# Python calls this before it imports, opens, runs or connects; a reader of data has no reason to.
-
-
-_seen: list[str] | None = None  # None: nobody watches
-_watched = 0  # the thread that is watched; others may have been left by an earlier test
 _HARMLESS = frozenset({"object.__getattr__", "sys._getframe"})
-
-
-def _watch(event: str, arguments: tuple) -> None:
-    if _seen is None or event in _HARMLESS or threading.get_ident() != _watched:
-        return
-    if event == "open" and not set(arguments[1] or "r") & set("wax+"):
-        return
-    _seen.append(f"{event} {arguments!r:.200}")
-    raise Failure(f"a checkpoint led to {_seen[-1]}")
-
-
-sys.addaudithook(_watch)  # such hooks stay for good
 
 
 @contextlib.contextmanager
 def watched() -> Iterator[None]:
     """Fail if anything is imported, run or written in the meantime, also where the reader swallowed the exception."""
-    global _seen, _watched
+    seen, here = [], threading.get_ident()  # other threads may have been left by an earlier test
+
+    def note(event: str, arguments: tuple) -> None:
+        reading = event == "open" and not set(arguments[1] or "r") & set("wax+")
+        if threading.get_ident() == here and event not in _HARMLESS and not reading:
+            seen.append(f"{event} {arguments!r:.200}")
+            raise Failure(f"a checkpoint led to {seen[-1]}")
+
     gc.disable()  # what an earlier test left would be cleared away just now
-    _seen, _watched = [], threading.get_ident()
     try:
-        yield
-        seen = _seen
+        with reported_to(note):
+            yield
     finally:
-        _seen = None
         gc.enable()
     if seen or CANARY.exists():
         raise Failure(f"a checkpoint led to {seen or 'the canary'}")
@@ -81,7 +67,8 @@ class Checkpoints:
         str(b"a", "raw-unicode-escape")  # Python imports this codec when old pickles first need it
         self.pickle, self.blocks = dump(_valid())
         self.content = _archive(self.pickle, self.blocks)
-        self.pieces = _instructions(self.pickle)
+        places = [place for _, _, place in pickletools.genops(self.pickle)] + [len(self.pickle)]
+        self.instructions = [self.pickle[begin:end] for begin, end in pairwise(places)]
         rng = np.random.default_rng(0)
         self.names = [f"region{number}" for number in range(N_REGIONS)]
         self.regions = pd.DataFrame(rng.uniform(2000, 9000, (N_PEOPLE, N_REGIONS)), columns=self.names)
@@ -98,49 +85,34 @@ class Checkpoints:
         return pick(rng, kinds)(rng)
 
     def _damaged(self, rng: np.random.Generator) -> Case:
-        if chance(rng, 0.5):
-            content, place = bytearray(self.content), int(rng.integers(len(self.content)))
-            content[place] ^= 1 << int(rng.integers(8))
-            return _case(bytes(content), f"bit flipped at {place}")
-        low = pick(rng, [0, self.content.index(_CENTRAL)])
-        return _case(*damaged(self.content, rng, low))
+        return _case(*damaged(self.content, rng, pick(rng, [0, self.content.index(_CENTRAL)])))
 
     def _structures(self, rng: np.random.Generator) -> Case:
-        """Overwrite fields of the zip structures."""
-        content, words = bytearray(self.content), []
-        for _ in range(int(rng.integers(1, 3))):
-            sign = pick(rng, list(_FIELDS))
-            places = [place for place in range(len(content)) if content.startswith(sign, place)]
-            field, kind = pick(rng, _FIELDS[sign])
-            most = 2 ** (8 * struct.calcsize(kind)) - 1
-            value = pick(rng, [0, 1, 8, 12, 255, most, most - 1, most // 2, int(rng.integers(most))])
-            struct.pack_into(f"<{kind}", content, pick(rng, places) + field, value)
-            words.append(f"{sign[2:].hex()} field {field} = {value}")
-        return _case(bytes(content), *words)
+        """Overwrite a field of the zip structures."""
+        content, sign = bytearray(self.content), pick(rng, list(_FIELDS))
+        places = [place for place in range(len(content)) if content.startswith(sign, place)]
+        field, kind = pick(rng, _FIELDS[sign])
+        most = 2 ** (8 * struct.calcsize(kind)) - 1
+        value = pick(rng, [0, 1, 8, 12, 255, most, most - 1, most // 2, int(rng.integers(most))])
+        struct.pack_into(f"<{kind}", content, pick(rng, places) + field, value)
+        return _case(bytes(content), f"{sign[2:].hex()} field {field} = {value}")
 
     def _zipped(self, rng: np.random.Generator) -> Case:
         """Pack the same, or more than the same, in another way."""
-        what = pick(rng, ["deflated", "bomb", "many", "names", "prefix", "comment", "nested", "folder"])
-        extra, options = {}, {}
-        if what == "many":
-            extra = {f"archive/data/x{number}": b"" for number in range(int(10 ** rng.uniform(0, 3)))}
-        elif what == "names":
-            extra = {
-                pick(rng, ["archive/../x", "/etc/passwd", "archive/\ud7ff", "a" * 60000, "archive/data.pkl "]): b"x"
-            }
-        elif what in ("bomb", "nested"):
-            extra = {"archive/data/99": bytes(20_000_000) if what == "bomb" else self.content}
-            options = {"compression": zipfile.ZIP_DEFLATED} if what == "bomb" else {}
-        elif what == "deflated":
-            options = {"compression": pick(rng, [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])}
-        elif what == "folder":
-            options = {"folder": pick(rng, ["other", "..", "", "a/b", "é"])}
-        content = _archive(self.pickle, self.blocks, **options, **extra)
-        if what == "prefix":
-            content = pick(rng, [b"#!/bin/sh\n", _LOCAL + bytes(26), b"\x80\x02."]) + content
-        elif what == "comment":
-            content = content[:-2] + struct.pack("<H", 100) + bytes(100)
-        return _case(content, what)
+        many = {f"archive/data/x{number}": b"" for number in range(int(10 ** rng.uniform(0, 3)))}
+        names = ["archive/../x", "/etc/passwd", "archive/\ud7ff", "a" * 60000, "archive/data.pkl "]
+        ways = {
+            "deflated": {"compression": pick(rng, [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])},
+            "bomb": {"compression": zipfile.ZIP_DEFLATED, "archive/data/99": bytes(20_000_000)},
+            "many": many,
+            "names": {pick(rng, names): b"x"},
+            "nested": {"archive/data/99": self.content},
+            "folder": {"folder": pick(rng, ["other", "..", "", "a/b", "é"])},
+            "prefix": {},
+        }
+        what = pick(rng, list(ways))
+        before = pick(rng, [b"#!/bin/sh\n", _LOCAL + bytes(26), b"\x80\x02."]) if what == "prefix" else b""
+        return _case(before + _archive(self.pickle, self.blocks, **ways[what]), what)
 
     def _pickle_bytes(self, rng: np.random.Generator) -> Case:
         data, words = damaged(self.pickle, rng)
@@ -148,48 +120,44 @@ class Checkpoints:
 
     def _altered(self, rng: np.random.Generator) -> Case:
         """Remove, repeat, exchange and insert whole instructions."""
-        pieces, words = list(self.pieces), []
+        made, words = list(self.instructions), []
         for _ in range(int(rng.integers(1, 4))):
-            place, other = (int(number) for number in rng.integers(len(pieces), size=2))
-            what = pick(rng, ["removed", "repeated", "exchanged", "inserted", "many times"])
+            place, other = (int(number) for number in rng.integers(len(made), size=2))
+            ways = {
+                "removed": [],
+                "repeated": [made[place]] * int(10 ** rng.uniform(0.4, 4)),
+                "exchanged": [made[other]],
+                "inserted": [pick(rng, [made[other], *SHORT]), made[place]],
+            }
+            what = pick(rng, list(ways))
+            made[place : place + 1] = ways[what]
             words.append(f"instruction {place} {what}")
-            if what == "removed":
-                del pieces[place]
-            elif what == "repeated":
-                pieces.insert(place, pieces[place])
-            elif what == "exchanged":
-                pieces[place], pieces[other] = pieces[other], pieces[place]
-            elif what == "inserted":
-                pieces.insert(place, pick(rng, [pieces[other], *SHORT]))
-            else:
-                pieces[place:place] = [pieces[place]] * int(10 ** rng.uniform(1, 4))
-        return _case(_archive(b"".join(pieces), self.blocks), *words, same=False)
+        return _case(_archive(b"".join(made), self.blocks), *words, same=False)
 
     def _hostile(self, rng: np.random.Generator) -> Case:
         """Put something that would run, or grow without end, in the place of a number or text."""
-        places = [place for place, piece in enumerate(self.pieces) if piece[:1] in b"XGKMJ\x8c" and len(piece) > 1]
-        place, pieces, snippets = pick(rng, places), list(self.pieces), hostile_snippets(rng)
+        made, snippets = list(self.instructions), hostile_snippets(rng)
+        place = pick(rng, [place for place, one in enumerate(made) if one[:1] in b"XGKMJ\x8c" and len(one) > 1])
         name = pick(rng, list(snippets))
-        pieces[place] = snippets[name]
-        return _case(_archive(b"".join(pieces), self.blocks), f"{name} at instruction {place}", same=False)
+        made[place] = snippets[name]
+        return _case(_archive(b"".join(made), self.blocks), f"{name} at instruction {place}", same=False)
 
     def _stored(self, rng: np.random.Generator) -> Case:
         """Store more, fewer or other numbers than the pickle tells."""
-        blocks = dict(self.blocks)
-        key = pick(rng, list(blocks))
-        numbers = np.frombuffer(blocks[key], "<f4").copy()
+        key = pick(rng, list(self.blocks))
+        before = self.blocks[key]
+        numbers = np.frombuffer(before, "<f4").copy()
         numbers[int(rng.integers(len(numbers)))] = pick(rng, [np.nan, np.inf, 3e38, -3e38, 1e-40, 0.0])
         changes = {
-            "shorter": blocks[key][: int(rng.integers(len(blocks[key])))],
-            "longer": blocks[key] + bytes(int(rng.integers(1, 100))),
-            "another's": blocks[pick(rng, list(blocks))],
-            "one number": numbers.tobytes(),
-            "missing": None,
+            "shorter": {key: before[: int(rng.integers(len(before)))]},
+            "longer": {key: before + bytes(int(rng.integers(1, 100)))},
+            "another's": {key: self.blocks[pick(rng, list(self.blocks))]},
+            "one number": {key: numbers.tobytes()},
+            "under another name": {f"{key}0": before},
         }
         what = pick(rng, list(changes))
-        blocks[key] = changes[what]
-        blocks = {name: block for name, block in blocks.items() if block is not None}
-        return _case(_archive(self.pickle, blocks), f"block {key}: {what}", same=False)
+        others = {name: block for name, block in self.blocks.items() if name != key}
+        return _case(_archive(self.pickle, others | changes[what]), f"block {key}: {what}", same=False)
 
     def _contents(self, rng: np.random.Generator) -> Case:
         """Write a sound checkpoint of other contents."""
@@ -203,10 +171,10 @@ class Checkpoints:
 
     def _neutral(self, rng: np.random.Generator) -> Case:
         """Insert instructions that change nothing."""
-        pieces = list(self.pieces)
+        made = list(self.instructions)
         for _ in range(int(rng.integers(1, 50))):
-            pieces.insert(int(rng.integers(len(pieces))), pick(rng, [b"N0", b"(1", b"\x80\x02", b")0"]))
-        return Case("model.pt", _archive(b"".join(pieces), self.blocks), ("neutral instructions",), "read")
+            made.insert(int(rng.integers(len(made))), pick(rng, [b"N0", b"(1", b"\x80\x02", b")0"]))
+        return Case("model.pt", _archive(b"".join(made), self.blocks), ("neutral instructions",), "read")
 
     def judge(self, case: Case, path: Path) -> str:
         """Import the checkpoint and score people with it."""
@@ -220,11 +188,10 @@ class Checkpoints:
         scores = self._score(model)
         if case.expected and not np.array_equal(scores, self.scores):
             raise Failure("the scores changed")
-        if not case.expected:
-            again = load_model(model.save(path.with_suffix(".safetensors")))
-            path.with_suffix(".safetensors").unlink()
-            if not np.array_equal(self._score(again), scores, equal_nan=True):
-                raise Failure("the imported model gives other scores when it was saved")
+        with tempfile.TemporaryDirectory() as folder:
+            again = load_model(model.save(Path(folder, "model.safetensors")))
+        if not np.array_equal(self._score(again), scores, equal_nan=True):
+            raise Failure("the imported model gives other scores when it was saved")
         return "read"
 
     def _score(self, model: SurrealGAN) -> np.ndarray:
@@ -245,8 +212,3 @@ def _archive(data: bytes, blocks: dict[str, bytes], **options) -> bytes:
     with mock.patch.object(time, "localtime", return_value=time.gmtime(2**30)):  # which is written into archives
         write_archive(file, data, blocks, **options)
     return file.getvalue()
-
-
-def _instructions(data: bytes) -> list[bytes]:
-    places = [place for _, _, place in pickletools.genops(data)] + [len(data)]
-    return [data[begin:end] for begin, end in pairwise(places)]

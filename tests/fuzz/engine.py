@@ -3,9 +3,7 @@
 import contextlib
 import multiprocessing
 import resource
-import shutil
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -53,10 +51,8 @@ class Outcome:
 
     number: int
     verdict: str
-    mutations: tuple[str, ...] = ()
     trouble: str = ""
     seconds: float = 0.0
-    file: str = ""
 
 
 class Target(Protocol):
@@ -77,7 +73,7 @@ def attempt(target: Target, seed: int, number: int, folder: Path, *, bounded: bo
     Time and memory count where they are `bounded`: in a process that does nothing else.
     """
     case = target.make(number, np.random.default_rng([seed, number]))
-    path = folder / f"{number}-{case.name}"  # the next case must not write over it before it is kept
+    path = folder / f"{seed}-{number}-{case.name}"
     path.write_bytes(case.content)
     begun, trouble, verdict = time.process_time(), "", "failed"
     try:
@@ -89,19 +85,15 @@ def attempt(target: Target, seed: int, number: int, folder: Path, *, bounded: bo
     if bounded and not trouble and seconds > CPU_SECONDS:
         trouble = f"took {seconds:.1f} s"
     if trouble:
-        return Outcome(number, "failed", case.mutations, trouble, seconds, path.name)
+        return Outcome(number, "failed", f"{', '.join(case.mutations)}\n{trouble}", seconds)
     path.unlink()
-    return Outcome(number, verdict, case.mutations, seconds=seconds)
+    return Outcome(number, verdict, seconds=seconds)
 
 
 @contextlib.contextmanager
 def _spare_memory() -> Iterator[None]:
-    """Let the process take so much more address space and no more, where the system can tell how much it has."""
-    usage = Path("/proc/self/statm")
-    if not usage.exists():
-        yield
-        return
-    pages = int(usage.read_text().split()[0])
+    """Let the process take so much more address space and no more; Linux tells how much it has."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + SPARE_BYTES, hard))
     try:
@@ -110,15 +102,10 @@ def _spare_memory() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
-def _work(make_target: Callable[[], Target], seed: int, numbers: Sequence[int], folder: str, pipe: Connection) -> None:
-    try:
-        target = make_target()
-    except Exception:  # noqa: BLE001 (told to the parent, who ends)
-        pipe.send(traceback.format_exc())
-        return
-    pipe.send("")
+def _work(make_target: Callable[[], Target], seed: int, numbers: Sequence[int], keep: Path, pipe: Connection) -> None:
+    target = make_target()
     for number in numbers:
-        pipe.send(attempt(target, seed, number, Path(folder), bounded=True))
+        pipe.send(attempt(target, seed, number, keep, bounded=True))
 
 
 def outcomes(make_target: Callable[[], Target], seed: int, numbers: Sequence[int], keep: Path) -> Iterator[Outcome]:
@@ -126,29 +113,30 @@ def outcomes(make_target: Callable[[], Target], seed: int, numbers: Sequence[int
 
     Files of failed cases are kept in `keep`, each beside a text that tells what happened.
     """
+    make_target()  # or a target that cannot be made would look like a case that ends its process
+    keep.mkdir(parents=True, exist_ok=True)
     left = list(numbers)
     while left:
-        with tempfile.TemporaryDirectory() as folder, _worker(make_target, seed, left, folder) as pipe:
-            while left:
-                outcome = _receive(pipe, left[0], Path(folder))
+        with _worker(make_target, seed, left, keep) as pipe:
+            died = False
+            while left and not died:
+                outcome = _received(pipe, left[0])
+                died = outcome.trouble.startswith("the worker")
+                if outcome.trouble:
+                    text = f"seed {seed}, case {left[0]}: {outcome.trouble}\n"
+                    (keep / f"{seed}-{left[0]}.txt").write_text(text, encoding="utf-8", errors="backslashreplace")
                 left.pop(0)
-                if outcome.verdict == "failed":
-                    _keep(outcome, seed, Path(folder), keep)
                 yield outcome
-                if outcome.trouble.startswith("the worker"):
-                    break
 
 
 @contextlib.contextmanager
-def _worker(make_target: Callable[[], Target], seed: int, numbers: list[int], folder: str) -> Iterator[Connection]:
+def _worker(make_target: Callable[[], Target], seed: int, numbers: list[int], keep: Path) -> Iterator[Connection]:
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(make_target, seed, tuple(numbers), folder, there), daemon=True)
+    process = context.Process(target=_work, args=(make_target, seed, tuple(numbers), keep, there), daemon=True)
     process.start()
     there.close()
     try:
-        if trouble := here.recv():
-            raise RuntimeError(f"The valid files could not be made:\n{trouble}")
         yield here
     finally:
         process.kill()
@@ -156,23 +144,13 @@ def _worker(make_target: Callable[[], Target], seed: int, numbers: list[int], fo
         here.close()
 
 
-def _receive(pipe: Connection, number: int, folder: Path) -> Outcome:
-    trouble = f"the worker was ended after {WALL_SECONDS:.0f} s"
-    if pipe.poll(WALL_SECONDS):
-        try:
+def _received(pipe: Connection, number: int) -> Outcome:
+    try:
+        if pipe.poll(WALL_SECONDS):
             return pipe.recv()
-        except EOFError:
-            trouble = "the worker died"
-    file = next((path.name for path in folder.glob(f"{number}-*")), "")
-    return Outcome(number, "failed", (), trouble, WALL_SECONDS, file)
-
-
-def _keep(outcome: Outcome, seed: int, folder: Path, keep: Path) -> None:
-    keep.mkdir(parents=True, exist_ok=True)
-    if outcome.file:
-        shutil.move(folder / outcome.file, keep / f"{seed}-{outcome.file}")
-    text = f"seed {seed}, case {outcome.number}: {', '.join(outcome.mutations)}\n{outcome.trouble}\n"
-    (keep / f"{seed}-{outcome.number}.txt").write_text(text, encoding="utf-8", errors="backslashreplace")
+    except EOFError:
+        return Outcome(number, "failed", "the worker died")
+    return Outcome(number, "failed", "the worker took too long", WALL_SECONDS)
 
 
 def deep_stack() -> int:

@@ -27,6 +27,19 @@ def damaged(content: bytes, rng: np.random.Generator, low: int = 0, high: int | 
     return content, ", ".join(words)
 
 
+def altered(array: np.ndarray, rng: np.random.Generator, kinds: tuple[str, ...]) -> np.ndarray:
+    """Return an array of another type among `kinds`, of another shape, or with other numbers."""
+    place = np.arange(array.size).reshape(array.shape) == rng.integers(array.size)
+    with np.errstate(all="ignore"):
+        ways = [
+            array.astype(pick(rng, kinds)),
+            pick(rng, [array[..., :-1], array[None], array.T, array.ravel(), array[:0]]),
+            np.where(place, pick(rng, [np.nan, np.inf, 0.0, -1.0, 1e39, 1e38, 1e-38, 1e300, -1e300]), array),
+            array * pick(rng, [0.0, -1.0, np.nan, 1e30, 1e150, 1e300, 1e-300]),
+        ]
+    return pick(rng, ways)
+
+
 def _flip(content: bytes, place: int, rng: np.random.Generator) -> bytes:
     return _replaced(content, place, bytes([content[place] ^ (1 << int(rng.integers(8)))])) if content[place:] else b""
 

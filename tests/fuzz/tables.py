@@ -8,9 +8,10 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 
-from rindices.cohort import check_people, make_cohort, read_table, text_files
-from rindices.cohort.tables import Table
+from rindices.cohort import check_people, make_cohort
 from rindices.errors import InputError
+from rindices.tables import text
+from rindices.tables.table import read_table
 from tests.fuzz.binary_tables import write_parquet, write_workbook
 from tests.fuzz.engine import Case, Failure
 from tests.fuzz.grids import REGIONS, TEXT_COLUMNS, Grid, change_cells, change_structure, compare, draw_grid, written
@@ -63,7 +64,7 @@ class Tables:
         if grid is not None and grid.exact:
             compare(grid, frame)
         if path.suffix in (".csv", ".tsv", ".txt") and len(case.content) % 4 == 0 and len(frame.columns) < 20:
-            self._compare_blocks(frame, path)
+            self._compare_batches(frame, path)
         use = (self._cohort, self._people)[len(case.content) % 2]
         try:
             use(frame)
@@ -74,14 +75,14 @@ class Tables:
         return "read"
 
     @staticmethod
-    def _compare_blocks(frame: pd.DataFrame, path: Path) -> None:
+    def _compare_batches(frame: pd.DataFrame, path: Path) -> None:
         """Read the table a few rows at a time: this must not change a value or a kind."""
-        with mock.patch.object(text_files, "BLOCK", 1000):
-            pieces = pd.concat(list(Table(path).blocks()))
+        with mock.patch.object(text, "CELLS", 100):
+            pieces = read_table(path)
         if np.isinf(frame.select_dtypes(float)).to_numpy().any():
             return  # numbers of hundreds of digits: infinite or text, they are refused as regions either way
         if not (pieces.equals(frame) and pieces.dtypes.equals(frame.dtypes)):
-            raise Failure("read in blocks, the table has other values")
+            raise Failure("read in batches, the table has other values")
 
     def _cohort(self, frame: pd.DataFrame) -> None:
         cohort = make_cohort(frame, **OPTIONS)

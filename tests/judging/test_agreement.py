@@ -9,12 +9,9 @@ from rindices.judging import agreement
 
 def brute_concordance(truth, score):
     """Count the pairs, one by one."""
-    points = []
-    for i, j in combinations(range(len(truth)), 2):
-        if truth[i] != truth[j]:
-            same_order = (truth[i] - truth[j]) * (score[i] - score[j])
-            points.append(0.5 if same_order == 0 else float(same_order > 0))
-    return np.mean(points)
+    pairs = [(i, j) for i, j in combinations(range(len(truth)), 2) if truth[i] != truth[j]]
+    same_order = [(truth[i] - truth[j]) * (score[i] - score[j]) for i, j in pairs]
+    return np.mean([0.5 if order == 0 else float(order > 0) for order in same_order])
 
 
 def severities(n_people=60, n_patterns=3, seed=0):
@@ -36,9 +33,8 @@ def test_concordance_counts_pairs_also_with_ties(levels):
 
 def test_concordance_of_order_reverse_and_constants():
     truth = np.arange(10)
-    assert agreement.concordance(truth, np.exp(truth)) == pytest.approx(1)
-    assert agreement.concordance(truth, -truth) == pytest.approx(0)
-    assert agreement.concordance(truth, np.ones(10)) == 0.5
+    found = [agreement.concordance(truth, score) for score in (np.exp(truth), -truth, np.ones(10))]
+    assert found == pytest.approx([1, 0, 0.5])
     with pytest.raises(ValueError, match="all values to compare with are equal"):
         agreement.concordance(np.ones(10), truth)
 
@@ -119,8 +115,7 @@ def test_pairwise_is_symmetric_within_range_and_empty_on_the_diagonal():
     off = ~np.eye(4, dtype=bool)
     np.testing.assert_array_equal(pairs, pairs.transpose(1, 0, 2))
     assert np.isnan(pairs[~off]).all()
-    assert ((pairs[off][:, 0] >= 0) & (pairs[off][:, 0] <= 1)).all()
-    assert (np.abs(pairs[off]) <= 1).all()
+    assert ((pairs[off] >= [0, -1, -1]) & (pairs[off] <= 1)).all()
     swapped = [agreement.compare(members[j], members[i]) for i, j in combinations(range(4), 2)]
     np.testing.assert_allclose(pairs[np.triu_indices(4, 1)], swapped)
 
@@ -145,25 +140,22 @@ def test_pairwise_is_compare_for_all_models_at_once(levels, n_patterns, n_people
     np.testing.assert_allclose(upper(agreement.pairwise(members)), one_by_one(members), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("limit", [0, 10**9])
-def test_pairwise_of_many_people_does_not_count_pairs(monkeypatch, limit):
-    members = np.floor(20 * np.stack([noisy(severities(80), 0.2, seed)[:, [2, 0, 1]] for seed in range(4)]))
-    counted = []
-    count = agreement._concordant_minus_discordant
-    monkeypatch.setattr(agreement, "_SIGNS_PAY", limit)
-    monkeypatch.setattr(agreement, "_concordant_minus_discordant", lambda x: counted.append(1) or count(x))
+@pytest.mark.parametrize("n_people", [80, 1800])  # all pairs of people are counted where they are few
+def test_pairwise_of_many_people_is_compare_too(n_people):
+    members = np.floor(20 * np.stack([noisy(severities(n_people), 0.2, seed)[:, [2, 0, 1]] for seed in range(4)]))
     np.testing.assert_allclose(upper(agreement.pairwise(members)), one_by_one(members), rtol=0, atol=1e-12)
-    assert len(counted) == (limit > 0)
 
 
-@pytest.mark.parametrize("block", [1, 4000, 10**6])
-@pytest.mark.parametrize("n_people", [1, 2, 3, 40, 41])
-def test_each_pair_of_people_counts_once(monkeypatch, block, n_people):
-    monkeypatch.setattr(agreement, "_BLOCK_BYTES", block)
+@pytest.mark.parametrize("n_people", [2, 3, 40, 41, 900, 901])  # the last in several blocks
+def test_each_pair_of_people_counts_once(n_people):
     columns = np.random.default_rng(0).integers(9, size=(4, n_people)).astype(float)
+    columns[:, :2] = [0, 1]  # so that something can be compared
     columns[0] = 1e9 + 1e-6 * columns[0]  # equal in single precision
-    signs = np.sign([columns[:, i] - columns[:, j] for i, j in combinations(range(n_people), 2)]).reshape(-1, 4)
-    np.testing.assert_array_equal(agreement._concordant_minus_discordant(columns), signs.T @ signs)
+    rows = np.triu_indices(n_people, 1)
+    signs = np.sign(columns[:, rows[0]] - columns[:, rows[1]])
+    expected = (1 + signs @ signs.T / (signs**2).sum(axis=1)[:, None]) / 2
+    found = agreement.pairwise(columns[:, :, None])[..., 0]
+    np.testing.assert_allclose(upper(found), upper(expected), rtol=0, atol=1e-12)
 
 
 def test_pairwise_of_single_precision_is_as_exact_as_of_double():
@@ -171,24 +163,21 @@ def test_pairwise_of_single_precision_is_as_exact_as_of_double():
     np.testing.assert_allclose(upper(agreement.pairwise(members)), one_by_one(members.astype(float)), atol=1e-12)
 
 
-@pytest.mark.parametrize("limit", [0, 10**9])
-def test_pairwise_with_a_flat_model_scores_chance_as_the_last_and_is_an_error_as_the_reference(monkeypatch, limit):
-    monkeypatch.setattr(agreement, "_SIGNS_PAY", limit)
-    members = np.stack([severities(), severities(seed=1), np.full((60, 3), 0.3)])
+@pytest.mark.parametrize("n_people", [60, 1600])
+def test_pairwise_with_a_flat_model_scores_chance_as_the_last_and_is_an_error_as_the_reference(n_people):
+    members = np.stack([severities(n_people), severities(n_people, seed=1), np.full((n_people, 3), 0.3)])
     pairs = agreement.pairwise(members)
     np.testing.assert_allclose(pairs[:2, 2], np.broadcast_to([0.5, 0, 0], (2, 3)), atol=1e-12)
-    with pytest.raises(ValueError, match="all values to compare with are equal"):
-        agreement.pairwise(members[[0, 2, 1]])
-    with pytest.raises(ValueError, match="all values to compare with are equal"):
-        agreement.pairwise(members[:2, :0])
+    for wrong in (members[[0, 2, 1]], members[:2, :0]):
+        with pytest.raises(ValueError, match="all values to compare with are equal"):
+            agreement.pairwise(wrong)
 
 
 def test_mean_agreement_is_over_pairs_and_undefined_for_one_model():
     members = np.stack([noisy(severities(), 0.2, seed) for seed in range(3)])
-    pairs = [agreement.compare(members[i], members[j]) for i, j in [(0, 1), (0, 2), (1, 2)]]
-    assert agreement.mean_agreement(agreement.pairwise(members)) == pytest.approx(tuple(np.mean(pairs, axis=0)))
-    assert np.isnan(agreement.mean_agreement(agreement.pairwise(members[:1]))).all()
-    assert np.isnan(agreement.mean_agreement(agreement.pairwise(members[:0]))).all()
+    three, one, none = (agreement.mean_agreement(agreement.pairwise(members[:n])) for n in (3, 1, 0))
+    assert three == pytest.approx(tuple(np.mean(one_by_one(members), axis=0)))
+    assert np.isnan([one, none]).all()
 
 
 def leave_one_out_errors(members):
@@ -208,8 +197,8 @@ def test_standard_errors_come_from_leaving_out_one_model(n_models, n_patterns):
     assert np.isnan(expected).tolist() == [False, False, n_patterns == 1]
     mean = one_by_one(members).mean(axis=0)
     half = student_t(n_models - 1).interval(0.95)[1] * expected
-    np.testing.assert_allclose(agreement.interval(pairs)[:, 0], mean - half, atol=1e-12)
-    np.testing.assert_allclose(agreement.interval(pairs)[:, 1], np.minimum(mean + half, 1), atol=1e-12)
+    limits = np.stack([mean - half, np.minimum(mean + half, 1)], axis=1)
+    np.testing.assert_allclose(agreement.interval(pairs), limits, atol=1e-12)
 
 
 def test_interval_holds_the_mean_and_does_not_pass_one():
@@ -217,8 +206,7 @@ def test_interval_holds_the_mean_and_does_not_pass_one():
     pairs = agreement.pairwise(members)
     limits, mean = agreement.interval(pairs), np.array(agreement.mean_agreement(pairs))
     assert limits.shape == (3, 2)
-    assert (limits[:, 0] < mean).all()
-    assert (limits[:, 1] == 1).all()
+    assert ((limits[:, 0] < mean) & (limits[:, 1] == 1)).all()
 
 
 @pytest.mark.parametrize("n_models", [0, 1, 2])
@@ -253,8 +241,7 @@ def test_outlier_is_left_out_and_the_rest_is_brought_to_one_order():
     assert found.agreement_with_medoid[1] < 0.7
     aligned = agreement.aligned(members, found)
     assert aligned.shape == (3, 60, 3)
-    for member in aligned:
-        assert np.abs(member - members[found.medoid]).max() < 0.2
+    assert np.abs(aligned - members[found.medoid]).max() < 0.2
 
 
 def test_members_that_all_agree_a_little_are_all_kept():
@@ -266,8 +253,7 @@ def test_consensus_of_one_and_of_two_members():
     one = agreement.find_consensus(severities()[None])
     assert (one.medoid, one.kept.tolist(), one.orders.tolist()) == (0, [0], [[0, 1, 2]])
     two = agreement.find_consensus(np.stack([severities(), severities()[:, [1, 2, 0]]]))
-    assert (two.medoid, two.kept.tolist()) == (0, [0, 1])
-    assert two.orders.tolist() == [[0, 1, 2], [2, 0, 1]]
+    assert (two.medoid, two.kept.tolist(), two.orders.tolist()) == (0, [0, 1], [[0, 1, 2], [2, 0, 1]])
     unrelated = agreement.find_consensus(np.stack([severities(), severities(seed=1)]))
     assert unrelated.kept.tolist() == [0, 1]
 

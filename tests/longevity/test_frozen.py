@@ -1,18 +1,22 @@
-"""Models of every version of the file format still say what they said: see README.md here."""
+"""Models of every version of the file format still say what they said, and runs are still read: see README.md here."""
+
+import re
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from safetensors import safe_open
-from safetensors.numpy import save_file
 from typer.testing import CliRunner
 
 from rindices import load_model
 from rindices.cli import app
-from rindices.model.file import FORMAT_VERSION, ModelFileError
 from tests.longevity.freeze import FROZEN, PEOPLE, description_of, maps_of, scores_of
 
 NAMES = sorted(folder.name for folder in FROZEN.iterdir())
+RUNS_FOLDER = FROZEN.parent / "runs"
+RUNS = sorted(folder.name for folder in RUNS_FOLDER.iterdir())
 # Inference is in double precision, so that other processors and libraries change the last digits only: 3e-14 was the
 # most between the oldest and the newest dependencies. Single precision is off by 5e-7 to 1e-5, a change of the method
 # by more.
@@ -29,42 +33,40 @@ def people():
     return pd.read_csv(PEOPLE)
 
 
-def kept(path):
-    return pd.read_csv(path)
+def run(*words):
+    """Run a command of `rindices` in this process."""
+    return CliRunner().invoke(app, [str(word) for word in words])
 
 
-def contents(path):
+def version_of(path):
     with safe_open(path, framework="numpy") as file:
-        return file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return file.metadata()["format_version"]
 
 
-def test_every_version_of_the_format_has_a_frozen_model():
-    versions = {int(contents(FROZEN / name / "model.safetensors")[0]["format_version"]) for name in NAMES}
-    missing = set(range(1, FORMAT_VERSION + 1)) - versions
+def test_every_version_of_the_format_has_a_frozen_model_whose_name_says_it(tmp_path):
+    versions = [version_of(FROZEN / name / "model.safetensors") for name in NAMES]
+    assert versions == [name.partition("-")[0] for name in NAMES]
+    now = int(version_of(load_model(FROZEN / NAMES[-1] / "model.safetensors").save(tmp_path / "model.safetensors")))
+    missing = {str(number) for number in range(1, now + 1)} - {*versions}
     assert not missing, f"keep a model of format {missing} with tests/longevity/freeze.py"
-
-
-def test_names_say_the_version(folder):
-    assert contents(folder / "model.safetensors")[0]["format_version"] == folder.name.partition("-")[0]
 
 
 def test_scores_and_spread_are_those_of_then(folder, people):
     scores = scores_of(load_model(folder / "model.safetensors"), people)
-    pd.testing.assert_frame_equal(scores, kept(folder / "scores.csv"), rtol=SAME, atol=0)
+    pd.testing.assert_frame_equal(scores, pd.read_csv(folder / "scores.csv"), rtol=SAME, atol=0)
 
 
 def test_maps_are_those_of_then(folder, people):
     maps = maps_of(load_model(folder / "model.safetensors"), people)
     # A change near 0 is the difference of two brains near 1.
-    pd.testing.assert_frame_equal(maps, kept(folder / "maps.csv"), rtol=SAME, atol=1e-12, check_dtype=False)
+    pd.testing.assert_frame_equal(maps, pd.read_csv(folder / "maps.csv"), rtol=SAME, atol=1e-12, check_dtype=False)
 
 
 def test_apply_writes_the_scores_of_then(folder, people, tmp_path):
     out = tmp_path / "scores.csv"
-    done = CliRunner().invoke(app, ["apply", str(folder / "model.safetensors"), str(PEOPLE), "--out", str(out)])
+    done = run("apply", folder / "model.safetensors", PEOPLE, "--out", out)
     assert done.exit_code == 0, done.output
-    scores = kept(folder / "scores.csv")
-    written = pd.read_csv(out)
+    scores, written = pd.read_csv(folder / "scores.csv"), pd.read_csv(out)
     np.testing.assert_allclose(written[scores.columns[1:]], scores.iloc[:, 1:], rtol=5.1e-6)  # six digits are written
     assert written["participant_id"].tolist() == people["participant_id"].tolist()
     flagged = written["flags"].notna()
@@ -81,15 +83,34 @@ def test_describe_tells_what_it_told_then(folder):
 def test_the_contract_still_holds(folder, people, tmp_path):
     table, out = tmp_path / "people.csv", tmp_path / "scores.csv"
     people.drop(columns=people.columns[-1]).to_csv(table, index=False)
-    done = CliRunner().invoke(app, ["apply", str(folder / "model.safetensors"), str(table), "--out", str(out)])
-    assert done.exit_code == 2
+    assert run("apply", folder / "model.safetensors", table, "--out", out).exit_code == 2
     assert not out.exists()
 
 
 def test_a_file_of_the_future_is_refused_with_advice(tmp_path):
-    metadata, arrays = contents(FROZEN / NAMES[-1] / "model.safetensors")
+    content = (FROZEN / NAMES[-1] / "model.safetensors").read_bytes()
     path = tmp_path / "model.safetensors"
-    save_file(arrays, path, metadata | {"format_version": str(FORMAT_VERSION + 1)})
-    with pytest.raises(ModelFileError, match=f"format version {FORMAT_VERSION + 1}") as caught:
-        load_model(path)
-    assert "Install a newer rindices." in str(caught.value)
+    path.write_bytes(re.sub(rb'("format_version": ?)"\d"', rb'\1"9"', content, count=1))
+    done = run("describe", path)
+    assert done.exit_code == 2
+    assert "format version 9" in done.output
+    assert "Install a newer rindices." in done.output
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_frozen_run_is_reported_on(name, tmp_path):
+    """All that a report of a finished run needs is in its folder; of an interrupted one it has no results to show."""
+    folder = Path(shutil.copytree(RUNS_FOLDER / name, tmp_path / "run"))
+    done = run("report", folder)
+    assert done.exit_code == 0 or "interrupted" in name, done.output
+    assert "Traceback" not in done.output
+    assert (folder / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_an_interrupted_frozen_run_goes_on_or_is_refused_with_its_version_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(FROZEN.parent)
+    folder = Path(shutil.copytree(RUNS_FOLDER / "1-interrupted", tmp_path / "run"))
+    options = ("--control", "CN", "--patients", "PT", "--covariates", "age,sex", "--patterns", 2, "--repetitions", 3)
+    done = run("fit", "cohort.csv", "--out", folder, *options, "--steps", 9000)
+    assert done.exit_code == 0 or (done.exit_code == 2 and "0.1.0" in done.output), done.output

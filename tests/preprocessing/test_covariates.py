@@ -9,10 +9,9 @@ from rindices.preprocessing.covariates import spline_basis, spline_knots
 def least_squares(volumes, covariates):
     """Residuals of ordinary least squares with an intercept, plus the means."""
     indicators = [covariates["site"] == site for site in ("A", "B", "C")]
-    design = np.column_stack([covariates["age"], covariates["head"], *indicators]).astype(float)
-    with_one = np.column_stack([np.ones(len(design)), design])
-    fit = with_one @ np.linalg.pinv(with_one) @ volumes
-    return volumes - fit + volumes.mean(axis=0)
+    ones = np.ones(len(volumes))
+    design = np.column_stack([ones, covariates["age"], covariates["head"], *indicators]).astype(float)
+    return volumes - design @ np.linalg.pinv(design) @ volumes + volumes.mean(axis=0)
 
 
 def scaled(volumes, covariates):
@@ -69,11 +68,10 @@ def test_collinear_covariates_do_not_blow_up(volumes, covariates):
 
 
 def test_the_way_back_is_exact(volumes, covariates):
-    fitted = Preprocessing.fit(volumes[:40], covariates[:40])
-    there = fitted.transform(volumes, covariates)
-    np.testing.assert_allclose(fitted.inverse_transform(there, covariates), volumes, rtol=1e-13)
-    plain = Preprocessing.fit(volumes[:40], None)
-    np.testing.assert_allclose(plain.inverse_transform(plain.transform(volumes, None), None), volumes, rtol=1e-13)
+    for table, controls in ((covariates, covariates[:40]), (None, None)):
+        fitted = Preprocessing.fit(volumes[:40], controls)
+        back = fitted.inverse_transform(fitted.transform(volumes, table), table)
+        np.testing.assert_allclose(back, volumes, rtol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -122,9 +120,8 @@ def test_a_natural_spline_is_that_of_patsy(people):
 
 
 def test_a_spline_is_straight_beyond_its_knots():
-    knots = (20.0, 40.0, 50.0, 60.0, 80.0)
     for end, side in ((20.0, -1), (80.0, 1)):
-        at = spline_basis(end + side * np.array([-1e-6, 0.0, 10.0, 1000.0]), knots)
+        at = spline_basis(end + side * np.array([-1e-6, 0.0, 10.0, 1000.0]), (20.0, 40.0, 50.0, 60.0, 80.0))
         slope = (at[1] - at[0]) / 1e-6
         np.testing.assert_allclose(at[2], at[1] + 10 * slope, atol=1e-4)
         np.testing.assert_allclose(at[3] - at[1], 100 * (at[2] - at[1]), rtol=1e-9)
@@ -143,14 +140,11 @@ def curved(people, rng=None):
 
 
 def test_a_curve_is_removed_where_a_line_leaves_it(people):
-    truth = curved(people)
     volumes = curved(people, np.random.default_rng(3))
-    left = {}
-    for smooth in ((), ("age",)):
-        fitted = CovariateResidualizer.fit(volumes, people[["age"]], smooth=smooth)
-        left[smooth] = np.std(truth - fitted.effect(people), axis=0)
-    assert (left[()] > 10).all()
-    assert (left["age",] < 2).all()
+    line, curve = (CovariateResidualizer.fit(volumes, people[["age"]], smooth=smooth) for smooth in ((), ("age",)))
+    left = [np.std(curved(people) - fitted.effect(people), axis=0) for fitted in (line, curve)]
+    assert (left[0] > 10).all()
+    assert (left[1] < 2).all()
 
 
 def test_extrapolated_curves_do_not_run_away(people):
@@ -179,10 +173,10 @@ def test_interactions_are_those_of_least_squares(people, smooth):
 
 def test_interactions_of_large_numbers_are_well_conditioned(people):
     volumes = np.random.default_rng(5).normal(size=(302, 2)) + np.outer(people["age"] * people["head"], [1e-4, 2e-4])
-    large = people.assign(head=1e6 * people["head"])
-    pairs = [("age", "head")]
-    small, big = (CovariateResidualizer.fit(volumes, table, interactions=pairs) for table in (people, large))
-    np.testing.assert_allclose(big.effect(large), small.effect(people), rtol=1e-9, atol=1e-9)
+    tables = (people, people.assign(head=1e6 * people["head"]))
+    fitted = [CovariateResidualizer.fit(volumes, table, interactions=[("age", "head")]) for table in tables]
+    small, big = (one.effect(table) for one, table in zip(fitted, tables, strict=True))
+    np.testing.assert_allclose(big, small, rtol=1e-9, atol=1e-9)
 
 
 def test_effects_within_groups_ignore_what_groups_differ_in(people):
@@ -190,8 +184,7 @@ def test_effects_within_groups_ignore_what_groups_differ_in(people):
     group = rng.permutation(np.repeat([0, 1, 2], [100, 100, 102]))
     table = people[["age"]] + 10 * group[:, None]
     volumes = -2 * table[["age"]].to_numpy() + 500 * group[:, None] + rng.normal(0, 1, (302, 4))
-    indicators = group[:, None] == np.arange(3)
-    design = np.column_stack([table["age"], indicators]).astype(float)
+    design = np.column_stack([table["age"], group[:, None] == np.arange(3)]).astype(float)
     expected = np.linalg.lstsq(design, volumes, rcond=None)[0][0]
     found = CovariateResidualizer.fit(volumes, table, within=group).effects[0]
     np.testing.assert_allclose(found, expected, rtol=1e-9)
@@ -199,16 +192,15 @@ def test_effects_within_groups_ignore_what_groups_differ_in(people):
 
 def test_what_is_constant_within_groups_has_no_effect_there():
     rng = np.random.default_rng(7)
-    group = np.repeat([0, 1, 2], 20)
-    table = pd.DataFrame({"field": np.array([0.1, 1.5, 3.0])[group]})
-    fitted = CovariateResidualizer.fit(rng.normal(size=(60, 2)), table, within=group)
+    table = pd.DataFrame({"field": np.repeat([0.1, 1.5, 3.0], 20)})
+    fitted = CovariateResidualizer.fit(rng.normal(size=(60, 2)), table, within=np.repeat([0, 1, 2], 20))
     np.testing.assert_array_equal(fitted.effects, 0)
 
 
 @pytest.mark.parametrize("n_values", [2, 4])
 def test_a_curve_needs_five_values(n_values):
     table = pd.DataFrame({"age": np.arange(60.0) % n_values})
-    with pytest.raises(ValueError, match=rf"'age' has {n_values} different values in controls.*\n.*`smooth`"):
+    with pytest.raises(ValueError, match=rf"'age' has {n_values} different values in controls.*\n.*smooth"):
         CovariateResidualizer.fit(np.ones((60, 1)), table, smooth=["age"])
 
 
@@ -218,8 +210,7 @@ def test_ages_that_are_nearly_all_the_same_still_get_a_curve():
 
 
 def test_too_few_controls_for_the_columns_are_refused(people):
-    pairs = [("age", "sex")]
-    enough = people[:18]
-    CovariateResidualizer.fit(np.ones((18, 1)), enough[["age", "sex"]], smooth=["age"], interactions=pairs)
+    table, curves = people[["age", "sex"]], {"smooth": ["age"], "interactions": [("age", "sex")]}
+    CovariateResidualizer.fit(np.ones((18, 1)), table[:18], **curves)
     with pytest.raises(ValueError, match="9 columns: their effects need 18 controls or more, found 17"):
-        CovariateResidualizer.fit(np.ones((17, 1)), enough[["age", "sex"]][:17], smooth=["age"], interactions=pairs)
+        CovariateResidualizer.fit(np.ones((17, 1)), table[:17], **curves)

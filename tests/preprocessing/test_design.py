@@ -35,9 +35,8 @@ def uncertainty(table, correction=None):
 def by_hand(design):
     """Leverage by statsmodels: the hat matrix of the controls, the variance of predictions for the patients."""
     fitted = sm.OLS(np.arange(N_CONTROLS) % 7.0, design[~PATIENT]).fit()
-    controls = OLSInfluence(fitted).hat_matrix_diag
     patients = fitted.get_prediction(design[PATIENT]).var_pred_mean / fitted.scale
-    return patients.mean() / controls.mean()
+    return patients.mean() / OLSInfluence(fitted).hat_matrix_diag.mean()
 
 
 def test_lines_are_those_of_least_squares():

@@ -35,20 +35,12 @@ def test_whitening_decorrelates_many_controls():
     np.testing.assert_allclose(np.cov(white.T) / 0.01, np.eye(6), atol=0.05)
 
 
-def test_whitening_is_symmetric_and_positive():
-    matrix = whitening_matrix(correlated(100), 1.0)
-    np.testing.assert_allclose(matrix, matrix.T)
-    assert np.linalg.eigvalsh(matrix).min() > 0
-
-
-def test_no_strength_is_no_whitening():
-    assert whitening_matrix(correlated(100), 0.0) is None
-
-
-def test_a_weaker_whitening_is_a_mixture():
-    controls = correlated(100)
-    full = whitening_matrix(controls, 1.0)
-    np.testing.assert_allclose(whitening_matrix(controls, 0.3), 0.3 * full + 0.7 * np.eye(6))
+def test_whitening_is_symmetric_and_positive_and_a_weaker_one_a_mixture():
+    full, weaker, none = (whitening_matrix(correlated(100), strength) for strength in (1.0, 0.3, 0.0))
+    np.testing.assert_allclose(full, full.T)
+    assert np.linalg.eigvalsh(full).min() > 0
+    np.testing.assert_allclose(weaker, 0.3 * full + 0.7 * np.eye(6))
+    assert none is None
 
 
 def test_fewer_controls_than_regions_can_be_whitened():
@@ -80,8 +72,8 @@ def test_the_average_is_that_of_controls(heads):
 
 @pytest.mark.parametrize("size", [0.0, -3.0])
 def test_heads_without_size_are_refused(heads, size):
-    fitted = HeadSize.fit(heads, "icv")
     bad = heads.assign(icv=[1200.0, size, 1800.0])
+    fitted = HeadSize.fit(heads, "icv")
     for attempt in (lambda: HeadSize.fit(bad, "icv"), lambda: fitted.transform(np.ones((3, 1)), bad)):
         with pytest.raises(ValueError, match=rf"divided by 'icv', but it is {size:.0f} for person 1 \(1 person in all"):
             attempt()

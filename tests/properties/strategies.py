@@ -90,7 +90,7 @@ def studies(draw, n_regions=None, controls=(64, 90)):
     Means of regions are up to 1000 sd, as whole brains are; covariates may have ties; categories have odd names.
     """
     rng = np.random.default_rng(draw(SEEDS))
-    n_controls, n_patients = draw(st.integers(*controls)), draw(st.integers(1, 12))
+    n_controls, n_patients = draw(st.integers(*controls)), draw(st.integers(3, 12))
     n_regions = draw(st.integers(1, 6)) if n_regions is None else n_regions
     n_people = n_controls + n_patients
     age = rng.uniform(50, 90, n_people)

@@ -8,6 +8,17 @@ import pandas as pd
 
 CALIBRATED = {"method": "calibrated", "statistic": 0.93, "threshold": 0.612, "repetitions": 3}
 REFITS = {"method": "refits", "statistic": 0.93, "p": 0.1, "n": 19, "repetitions": 3, "values": [0.94] + [0.52] * 18}
+RUN_TOML = """[command]
+line = "rindices fit volumes.csv"
+
+[table]
+path = "volumes.csv"
+
+[training]
+n_patterns = [{n_patterns}]
+n_repetitions = 10
+random_state = 0
+"""
 AGREEMENT = ("pattern_agreement", "dimension_correlation", "difference_correlation")
 
 
@@ -40,6 +51,8 @@ def summary_of(n_patterns, n_controls, n_patients, n_regions):
         "patient_labels": ["AD", "MCI"],
         "covariates": ["age", "sex"],
         "unit": "mL",
+        "n_read": n_controls + n_patients + 12,
+        "variables": {"age": "number", "sex": "category"},
     }
 
 
@@ -57,6 +70,7 @@ def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions
         people[f"r{place + 1}"] = truth[:, place] * 0.9 + 0.03 + rng.normal(0, 0.07, len(groups))
     for place in range(n_patterns):
         people[f"r{place + 1}_sd"] = rng.uniform(0.01, 0.05, len(groups))
+    people["flags"] = ""
     people.to_csv(folder / "r_indices.csv", index=False)
     regions = (names or []) + [f"region {place}" for place in range(n_regions - len(names or []))]
     rows = []
@@ -77,7 +91,13 @@ def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions
         folder / "selection.csv", index=False
     )
     save_summary(folder, summary_of(n_patterns, n_controls, n_patients, n_regions))
-    (folder / "run.toml").write_text('[run]\ncommand = "rindices fit volumes.csv"\nrepetitions = 10\n')
+    (folder / "run.toml").write_text(RUN_TOML.format(n_patterns=n_patterns))
+    ids = people[["participant_id"]]
+    z_scores = pd.DataFrame(rng.normal(size=(len(ids), n_regions)).round(3), columns=regions)
+    pd.concat([ids, z_scores], axis=1).to_csv(folder / "z_scores.csv", index=False)
+    ids.assign(age=70.5, sex="F").to_csv(folder / "variables.csv", index=False)
+    record = people[["participant_id", "diagnosis", "group"]].assign(site="", used=True, reason="", distance=np.nan)
+    record.assign(flags="").to_csv(folder / "people.csv", index=False)
     return truth
 
 
@@ -249,8 +269,11 @@ def add_visits(folder):
     names = [name for name in people.columns if name[0] == "r" and name[1:].isdigit()]
     later = people.copy()
     later[names] += 0.05
-    both = pd.concat([later.assign(visit="m12"), people.assign(visit="bl")], ignore_index=True)
+    both = pd.concat([later.assign(visit="m12", first_visit=False), people.assign(visit="bl", first_visit=True)])
     both.to_csv(folder / "r_indices.csv", index=False)
+    for name in ("z_scores.csv", "variables.csv"):
+        rows = pd.read_csv(folder / name, dtype={"participant_id": str}, keep_default_na=False)
+        pd.concat([rows.assign(visit="m12"), rows.assign(visit="bl")]).to_csv(folder / name, index=False)
     change = people[["participant_id", "group"]].assign(n_visits=2, years=1.0)
     rows = []
     for place, name in enumerate(names, start=1):
@@ -269,13 +292,10 @@ def add_visits(folder):
         pd.read_csv(drivers, dtype={"participant_id": str}, keep_default_na=False).assign(visit="bl").to_csv(
             drivers, index=False
         )
-    change_summary(folder, visits=True)
-    record = folder / "people.csv"
-    if record.is_file():
-        rows = pd.read_csv(record, dtype={"participant_id": str}, keep_default_na=False)
-        rows = pd.concat([rows.assign(visit="bl"), rows[rows["used"]].assign(visit="m12")], ignore_index=True)
-        rows.to_csv(record, index=False)
-        change_summary(folder, n_read=len(rows))
+    rows = pd.read_csv(folder / "people.csv", dtype={"participant_id": str}, keep_default_na=False)
+    rows = pd.concat([rows[rows["used"]].assign(visit="m12"), rows.assign(visit="bl")])
+    rows.to_csv(folder / "people.csv", index=False)
+    change_summary(folder, visits=True, n_read=len(rows))
 
 
 def balance_row(variable, kind, difference, p, imbalanced):

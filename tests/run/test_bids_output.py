@@ -4,18 +4,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.cohort.bids import read_source
-from rindices.cohort.dictionary import apply_dictionary, read_dictionary
 from rindices.errors import InputError
+from rindices.record import Summary
 from rindices.run.bids_output import write_bids
 
-SUMMARY = {
-    "source": "volumes.csv",
-    "versions": {"rindices": "1.2.3", "jax": "0.8"},
-    "control_labels": ["CN"],
-    "patient_labels": ["AD"],
-    "reliable": True,
-}
+SUMMARY = Summary(
+    status="unfinished",
+    source="volumes.csv",
+    versions={"rindices": "1.2.3", "jax": "0.8"},
+    control_labels=("CN",),
+    patient_labels=("AD",),
+    reliable=True,
+)
+VISITS = SUMMARY.model_copy(update={"visits": True})
 
 
 def table(**more):
@@ -35,7 +36,7 @@ def read(path):
 
 
 def test_the_table_its_dictionary_and_the_description(tmp_path):
-    paths = write_bids(tmp_path, table(), SUMMARY, visit=False)
+    paths = write_bids(tmp_path, table(), SUMMARY)
     assert [path.relative_to(tmp_path).as_posix() for path in paths] == [
         "dataset_description.json",
         "phenotype/r_indices.tsv",
@@ -67,11 +68,10 @@ def test_the_table_its_dictionary_and_the_description(tmp_path):
 
 
 def test_what_is_known_of_the_source_and_of_the_reliability(tmp_path):
-    summary = SUMMARY | {"source_doi": "doi:10.1/x", "reliable": False, "reliable_reason": "the runs disagree."}
-    paths = write_bids(tmp_path, table().set_index("participant_id"), summary, visit=False)
+    known = {"source_doi": "doi:10.1/x", "reliable": False, "reliable_reason": "the runs disagree."}
+    paths = write_bids(tmp_path, table(), SUMMARY.model_copy(update=known))
     assert read(paths[0])["SourceDatasets"] == [{"DOI": "doi:10.1/x"}]
     assert "NOT reliable: the runs disagree." in read(paths[2])["MeasurementToolMetadata"]["Description"]
-    assert paths[1].read_text().splitlines()[1].startswith("sub-01\tCN")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_what_is_known_of_the_source_and_of_the_reliability(tmp_path):
 )
 def test_visits_are_sessions_where_they_are_called_so(tmp_path, visits, heading, cell):
     frame = table(visit=visits, years=[0.0, 1.5, 0.0], first_visit=[True, False, True])
-    paths = write_bids(tmp_path, frame, SUMMARY, visit=True)
+    paths = write_bids(tmp_path, frame, VISITS)
     header, _, second, _ = (line.split("\t") for line in paths[1].read_text().splitlines())
     assert header[:2] == ["participant_id", heading]
     assert second[1] == cell
@@ -92,24 +92,12 @@ def test_visits_are_sessions_where_they_are_called_so(tmp_path, visits, heading,
     assert all(read(paths[2])[name]["Description"] for name in header)
 
 
-def test_what_is_written_can_be_read_again_by_its_own_dictionary(tmp_path):
-    paths = write_bids(
-        tmp_path, table(visit=["ses-1", "ses-2", "ses-1"], first_visit=[True, False, True]), SUMMARY, visit=True
-    )
-    source = read_source(paths[1])
-    assert source.files == (paths[1], paths[2])
-    frame, notes = apply_dictionary(source.frame, read_dictionary(paths[2]))
-    assert notes == []
-    np.testing.assert_allclose(frame["r1"], table()["r1"], rtol=1e-5)
-    assert frame["group"].tolist() == ["control", "patient", "other"]
-
-
 def test_written_again_but_never_over_another_dataset(tmp_path):
-    write_bids(tmp_path, table(), SUMMARY, visit=False)
-    write_bids(tmp_path, table().iloc[:1], SUMMARY, visit=False)
+    write_bids(tmp_path, table(), SUMMARY)
+    write_bids(tmp_path, table().iloc[:1], SUMMARY)
     assert len((tmp_path / "phenotype" / "r_indices.tsv").read_text().splitlines()) == 2
     for content in ('{"Name": "study", "BIDSVersion": "1.8.0"}', '{"GeneratedBy": [{"Name": "fMRIPrep"}]}', "{"):
         (tmp_path / "dataset_description.json").write_text(content)
         with pytest.raises(InputError, match=r"holds another BIDS dataset.*\n.*derivatives"):
-            write_bids(tmp_path, table(), SUMMARY, visit=False)
+            write_bids(tmp_path, table(), SUMMARY)
         assert (tmp_path / "dataset_description.json").read_text() == content

@@ -9,8 +9,6 @@ import tomllib
 from contextlib import contextmanager
 
 import pytest
-
-from rindices.errors import InputError
 from rindices.run.folder import (
     DONE,
     FAILED,
@@ -27,6 +25,8 @@ from rindices.run.folder import (
     write_json,
     write_text,
 )
+
+from rindices.errors import InputError
 
 SETTINGS = {
     "command": {"line": "rindices fit table.csv"},

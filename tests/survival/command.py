@@ -11,19 +11,16 @@ if __name__ == "__main__":  # a shell's background jobs ignore it, and so would 
 from rindices import settings
 from rindices.training import chunks, journal
 
-STEPS = 1200
-SCHEDULE = settings.Schedule(batch_size=8, min_steps=800, max_steps=STEPS, checkpoint_every=100, whitening=0.0)
+SCHEDULE = settings.Schedule(batch_size=8, min_steps=800, max_steps=1200, checkpoint_every=100, whitening=0.0)
 
 
-def shorten():
+def shorten(_=None):
     """Make the default preset short, and save unfinished chunks at every checkpoint."""
     chunks._SAVE_SECONDS = 0.0
     settings.PRESETS["fast"] = lambda: replace(settings.fast(), schedule=SCHEDULE)
 
 
-def dask_setup(_):
-    """Do the same in a worker, which Dask tells by this name."""
-    shorten()
+dask_setup = shorten  # what Dask calls in a worker that loads this file
 
 
 def hold(kind, number):
@@ -40,7 +37,7 @@ def hold(kind, number):
 
 if __name__ == "__main__":
     shorten()
-    if "RINDICES_HOLD" in os.environ:
+    if os.environ.get("RINDICES_HOLD"):
         hold(*os.environ["RINDICES_HOLD"].split())
     from rindices.cli import app
 

@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 from rindices import settings
 from rindices.cli import app
-from rindices.cli.console import set_output
 from rindices.simulate import simulate_cohort
 from rindices.training import chunks, journal
 from tests.survival import command
@@ -41,22 +40,20 @@ def table(tmp_path_factory):
 @pytest.fixture(scope="session")
 def surroundings(tmp_path_factory):
     """Return variables that keep libraries from telling of a slow machine or a strange home on standard error."""
-    return {"TF_CPP_MIN_LOG_LEVEL": "3", "MPLCONFIGDIR": str(tmp_path_factory.mktemp("fonts"))}
+    return {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "MPLCONFIGDIR": str(tmp_path_factory.mktemp("fonts"))}
 
 
 @pytest.fixture
 def start(table, tmp_path, surroundings):
     """Return a function that starts `rindices fit` as a process; what still runs at the end is killed.
 
-    With `hold`, it stops by itself as soon as so many chunks are finished or on their way: see `held`.
+    With `hold`, it stops by itself as soon as so many chunks are finished or on their way; it is given back then.
     """
     processes = []
 
-    def begin(*options, out="run", alone=False, hold=None, **environment):
+    def begin(*options, out="run", alone=False, hold=(), **environment):
         line = [sys.executable, COMMAND, "fit", table, *OPTIONS, "--out", tmp_path / out, *options]
-        env = {**os.environ, **surroundings, **environment}
-        if hold is not None:
-            env["RINDICES_HOLD"] = " ".join(map(str, hold))
+        env = surroundings | environment | {"RINDICES_HOLD": " ".join(map(str, hold))}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         process = subprocess.Popen(line, **pipes, start_new_session=alone, env=env)
         processes.append(process)
@@ -64,9 +61,16 @@ def start(table, tmp_path, surroundings):
 
     yield begin
     for process in processes:
-        if process.poll() is None:
-            process.kill()
+        kill(process)
+
+
+def kill(process):
+    """Kill a process; return whether it was still there."""
+    was_there = process.poll() is None
+    process.kill()
+    with contextlib.suppress(ValueError):  # what it said was read already
         process.communicate()
+    return was_there
 
 
 def ended(process, timeout=PATIENCE):
@@ -90,15 +94,15 @@ def held(process):
 
 
 def send(process, number):
-    """Send a signal to a process, which goes on if it was held."""
+    """Send a signal to a process, which goes on if it was held; return how it ended."""
     process.send_signal(number)
     process.send_signal(signal.SIGCONT)
+    return ended(process)
 
 
 def results(folder):
     """Return the results of a run: texts of its tables and arrays of its model."""
-    texts = {name: (folder / name).read_bytes() for name in TABLES}
-    return texts, load_file(folder / "model.safetensors")
+    return {name: (folder / name).read_bytes() for name in TABLES}, load_file(folder / "model.safetensors")
 
 
 def assert_same(folder, expected):
@@ -110,10 +114,11 @@ def assert_same(folder, expected):
         np.testing.assert_array_equal(array, expected[1][name], err_msg=name)
 
 
-def is_done(folder):
-    """Whether a run folder says that its run is complete."""
+def status(folder):
+    """Return what a run folder says of its run: done, failed, unfinished; None where it says nothing."""
     path = folder / "summary.json"
-    return path.exists() and json.loads(path.read_text())["status"] == "done"
+    with contextlib.suppress(ValueError):  # it was damaged on purpose
+        return json.loads(path.read_text())["status"] if path.exists() else None
 
 
 def finished_chunks(folder):
@@ -121,14 +126,16 @@ def finished_chunks(folder):
     found = {}
     for path in (folder / "journal").glob(f"*{FINISHED}"):
         with contextlib.suppress(FileNotFoundError):  # the run has just become complete
-            status = os.stat(path)
-            found[path.name] = status.st_ino, status.st_mtime_ns
+            found[path.name] = path.stat().st_ino, path.stat().st_mtime_ns
     return found
 
 
-def assert_kept(before, after):
-    """Check that finished chunks are still the files that they were."""
-    assert {name: after.get(name) for name in before} == before
+def assert_kept(before, folder):
+    """Check that finished chunks are still the files that they were, unless the run is complete; return them all."""
+    after = finished_chunks(folder)
+    if status(folder) != "done":
+        assert {name: after.get(name) for name in before} == before
+    return after
 
 
 @pytest.fixture(scope="session")
@@ -136,26 +143,28 @@ def undisturbed(table, tmp_path_factory, surroundings):
     """Return the results of a run that nothing happened to."""
     out = tmp_path_factory.mktemp("undisturbed") / "run"
     line = [sys.executable, COMMAND, "fit", table, *OPTIONS, "--out", out, "--no-report"]
-    subprocess.run(line, check=True, capture_output=True, env=os.environ | surroundings)
+    subprocess.run(line, check=True, capture_output=True, env=surroundings)
     return results(out)
 
 
-def shorten(monkeypatch):
+@contextlib.contextmanager
+def shortened():
     """Make runs in this process as short as they can be."""
     schedule = settings.Schedule(batch_size=8, min_steps=20, max_steps=40, checkpoint_every=20, whitening=0.0)
-    monkeypatch.setattr(command, "SCHEDULE", schedule)
-    monkeypatch.setattr(chunks, "_SAVE_SECONDS", 0.0)
-    monkeypatch.setitem(settings.PRESETS, "fast", settings.PRESETS["fast"])
-    monkeypatch.setattr(journal, "_PAUSE", 0.0)
-    command.shorten()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(command, "SCHEDULE", schedule)
+        monkeypatch.setattr(chunks, "_SAVE_SECONDS", 0.0)
+        monkeypatch.setitem(settings.PRESETS, "fast", settings.PRESETS["fast"])
+        monkeypatch.setattr(journal, "_PAUSE", 0.0)
+        command.shorten()
+        yield
 
 
 @pytest.fixture
-def short(monkeypatch):
-    """Make runs in this process as short as they can be; what the last of them made quiet speaks again after it."""
-    shorten(monkeypatch)
-    yield
-    set_output()
+def short():
+    """Make runs in this process as short as they can be."""
+    with shortened():
+        yield
 
 
 def fit(*options):
@@ -168,7 +177,6 @@ def fit(*options):
 def faultless(table, tmp_path_factory):
     """Return the results of such a run that nothing happened to."""
     out = tmp_path_factory.mktemp("faultless") / "run"
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        shorten(monkeypatch)
+    with shortened():
         assert fit(table, "--out", out).exit_code == 0
     return results(out)

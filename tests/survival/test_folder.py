@@ -1,15 +1,133 @@
-"""One run a folder, one process a run; and a run can be made again from what it recorded."""
+"""One run a folder, which says no more than is there; writes that fail, and a run made again from its record."""
 
+import builtins
 import errno
+import io
 import json
 import os
 import signal
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from rindices.run import workflow
-from tests.survival.conftest import FINISHED, assert_same, ended, finished_chunks, fit, held
+from rindices import files
+from tests.survival.conftest import FINISHED, assert_same, ended, finished_chunks, fit, held, send, status
+
+RESULTS = ("model.safetensors", "r_indices.csv", "patterns.csv", "selection.csv", "r_indices.png", "report.html")
+KINDS = ("data-*.safetensors", "data-*.unfinished", "plan.json", "run.toml", "summary.json", "holder.json", *RESULTS)
+ERRORS = {"full": errno.ENOSPC, "broken": errno.EIO, "forbidden": errno.EACCES}
+ALWAYS = 1_000_000
+
+
+class Fault:
+    """Makes writes of files of one kind fail when they are opened, when they are flushed, or when they are renamed."""
+
+    def __init__(self, monkeypatch, kind, stage, number, times):
+        self.kind, self.stage, self.number, self.left = kind, stage, number, times
+        for module in (builtins, io):
+            monkeypatch.setattr(module, "open", self._before(module.open, "open", self._writes))
+        monkeypatch.setattr(files, "_flush", self._before(files._flush, "flush", self._half))
+        monkeypatch.setattr(Path, "replace", self._before(Path.replace, "rename", lambda *_: True))
+
+    def _before(self, function, stage, condition):
+        def faulty(path, *args, **kwargs):
+            if self.left and stage == self.stage and self._is_ours(path) and condition(path, *args, **kwargs):
+                self.left -= 1
+                raise OSError(self.number, os.strerror(self.number), str(path))
+            return function(path, *args, **kwargs)
+
+        return faulty
+
+    def _is_ours(self, path):
+        return isinstance(path, str | Path) and Path(Path(path).name.removeprefix(".")).match(f"{self.kind}*.partial")
+
+    @staticmethod
+    def _writes(path, mode="r", *_, **__):
+        return any(letter in mode for letter in "wax+")
+
+    @staticmethod
+    def _half(path):
+        os.truncate(path, path.stat().st_size // 2)
+        return True
+
+
+def check_agreement(outcome, out):
+    """Exit code, last line, status and report say the same."""
+    last = outcome.output.splitlines()[-1]
+    page = (out / "report.html").read_text(encoding="utf-8") if (out / "report.html").exists() else ""
+    assert "Traceback" not in outcome.output
+    assert isinstance(outcome.exception, SystemExit | None)
+    if outcome.exit_code == 0:
+        assert (status(out), last[:5]) == ("done", "Done ")
+        assert all((out / name).exists() for name in RESULTS)
+        assert "This run failed" not in page
+    else:
+        assert (outcome.exit_code, last[:14]) == (3, "Failed. Repeat")
+        assert status(out) in ("failed", "unfinished", None)
+        assert not page or "This run failed" in page
+        assert any(os.strerror(number) in outcome.output for number in ERRORS.values())
+
+
+FAULTS = [
+    pytest.param(
+        kind, stage, number, times, id=f"{kind}-{stage}-{name}-{times}", marks=() if quick else pytest.mark.slow
+    )
+    for kind in KINDS
+    for stage in (("open", "rename") if kind == "r_indices.png" else ("open", "rename", "flush"))  # it is not flushed
+    for name, number in ERRORS.items()
+    for times in (1, ALWAYS)
+    for quick in [number == errno.ENOSPC and times == ALWAYS and stage == ("rename" if ".png" in kind else "flush")]
+]
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize(("kind", "stage", "number", "times"), FAULTS)
+def test_any_fault_of_any_write(table, tmp_path, faultless, kind, stage, number, times):
+    out = tmp_path / "run"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        fault = Fault(monkeypatch, kind, stage, number, times)
+        outcome = fit(table, "--out", out)
+    assert fault.left < times, "nothing failed"
+    check_agreement(outcome, out)
+    if outcome.exit_code == 0:
+        assert_same(out, faultless)
+    again = fit(table, "--out", out)
+    check_agreement(again, out)
+    assert again.exit_code == 0
+    assert_same(out, faultless)
+    assert not list(out.rglob("*.partial"))
+
+
+@pytest.mark.usefixtures("short")
+def test_a_folder_that_can_no_longer_be_flushed_is_no_reason_to_fail(table, tmp_path, faultless, monkeypatch):
+    def flush(path, flush=files._flush):
+        if path.is_dir():
+            raise OSError(errno.EINVAL, "Invalid argument")
+        flush(path)
+
+    monkeypatch.setattr(files, "_flush", flush)
+    outcome = fit(table, "--out", tmp_path / "run")
+    assert outcome.exit_code == 0, outcome.output
+    assert_same(tmp_path / "run", faultless)
+
+
+@pytest.mark.usefixtures("short")
+def test_what_was_trained_is_kept_when_the_folder_becomes_read_only(table, tmp_path, faultless, monkeypatch):
+    out = tmp_path / "run"
+
+    def access(path, mode, access=os.access):
+        return not list(out.glob("journal/data-*.safetensors")) and access(path, mode)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "access", access)
+        outcome = fit(table, "--out", out)
+    assert outcome.exit_code == 2
+    assert "cannot be written to" in outcome.output
+    assert status(out) == "unfinished"
+    assert list(out.glob("journal/data-*.safetensors"))  # the other one may have been on its way
+    assert fit(table, "--out", out).exit_code == 0
+    assert_same(out, faultless)
 
 
 def contents(folder):
@@ -24,27 +142,19 @@ def test_a_second_process_is_refused_and_the_first_unharmed(start, tmp_path, und
         code, _, err = ended(start(*options))
         assert code == 2
         assert f"Another process ({first.pid} on {os.uname().nodename}, since 20" in err
-    first.send_signal(signal.SIGCONT)
-    assert ended(first)[0] == 0
+    assert send(first, signal.SIGCONT)[0] == 0
     assert_same(out, undisturbed)
 
 
 @pytest.fixture(params=["finished", "interrupted"])
-def run(request, table, tmp_path, short, monkeypatch):
+def run(request, table, tmp_path, short):
     """Return the folder of a run."""
-    out = tmp_path / "run"
-    if request.param == "interrupted":
-        with monkeypatch.context() as patch:
-            patch.setattr(workflow, "_write_results", _full_disk)
-            assert fit(table, "--out", out).exit_code == 3
-        assert finished_chunks(out)
-    else:
-        assert fit(table, "--out", out).exit_code == 0
-    return out
-
-
-def _full_disk(*_):
-    raise OSError(errno.ENOSPC, "No space left on device")
+    times = ALWAYS if request.param == "interrupted" else 0
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        Fault(monkeypatch, "r_indices.csv", "flush", errno.ENOSPC, times)
+        assert fit(table, "--out", tmp_path / "run").exit_code == (3 if times else 0)
+    assert bool(finished_chunks(tmp_path / "run")) == bool(times)
+    return tmp_path / "run"
 
 
 @pytest.fixture
@@ -58,42 +168,33 @@ def other_table(table, tmp_path):
 
 def test_another_run_in_the_same_folder_is_refused_with_the_differences(table, other_table, run, faultless):
     before = contents(run)
-    outcome = fit(table, "--out", run, "--seed", 7, "--steps", 30)
-    assert outcome.exit_code == 2
-    assert "max_steps: not given then, 30 now" in outcome.output
-    assert "random_state: 0 then, 7 now" in outcome.output
-    outcome = fit(other_table, "--out", run)
-    assert outcome.exit_code == 2
-    assert "  sha256: " in outcome.output
+    others = {(table, "--seed", 7): "random_state: 0 then, 7 now", (other_table,): "  sha256: "}
+    for options, told in others.items():
+        outcome = fit(*options, "--out", run)
+        assert outcome.exit_code == 2
+        assert told in outcome.output
     assert contents(run) == before
     assert fit(table, "--out", run).exit_code == 0
     assert_same(run, faultless)
 
 
 def test_a_run_can_be_made_again_from_its_record(other_table, run, tmp_path, faultless):
-    record, again = run / "run.toml", tmp_path / "again"
+    record, again, third = run / "run.toml", tmp_path / "again", tmp_path / "third"
     outcome = fit("--config", record, "--out", again, "--quiet")
     assert (outcome.exit_code, outcome.output) == (0, "")
     assert_same(again, faultless)
-
-    outcome = fit("--config", record, "--out", tmp_path / "third", "--seed", 4)
-    assert outcome.exit_code == 2
-    assert "--seed" in outcome.output
-    outcome = fit(other_table, "--config", record, "--out", tmp_path / "third")
-    assert outcome.exit_code == 2
-    assert "its contents differ" in outcome.output
-    assert not (tmp_path / "third").exists()
+    for options, told in ((("--seed", 4), "--seed"), ((other_table,), "its contents differ")):
+        outcome = fit(*options, "--config", record, "--out", third)
+        assert outcome.exit_code == 2
+        assert told in outcome.output
+    assert not third.exists()
 
 
 @pytest.mark.usefixtures("short")
 def test_lines_of_json(table, tmp_path):
-    outcome = fit(table, "--out", tmp_path / "run", "--log-json")
-    lines = [json.loads(line) for line in outcome.stdout.splitlines()]
-    assert (outcome.exit_code, outcome.stderr) == (0, "")
-    assert {"table", "progress", "done"} <= {line["event"] for line in lines}
-    assert (lines[-1]["status"], lines[-1]["exit_code"]) == ("done", 0)
-
-    outcome = fit(table, "--out", tmp_path / "run", "--log-json", "--patterns", 3)
-    lines = [json.loads(line) for line in outcome.stdout.splitlines()]
-    assert outcome.exit_code == 2
-    assert (lines[-1]["status"], lines[-1]["exit_code"]) == ("failed", 2)
+    for options, ends, code in (((), "done", 0), (("--patterns", 3), "failed", 2)):
+        outcome = fit(table, "--out", tmp_path / "run", "--log-json", *options)
+        lines = [json.loads(line) for line in outcome.stdout.splitlines()]
+        assert outcome.exit_code == code
+        assert (lines[-1]["status"], lines[-1]["exit_code"]) == (ends, code)
+        assert code or {"table", "progress", "done"} <= {line["event"] for line in lines}

@@ -45,7 +45,7 @@ def settings(quick_preset):
 
 @pytest.fixture(scope="module")
 def trained(settings, small_people):
-    return train_chunk(PAIR, settings, *small_people)
+    return train_chunk(PAIR, settings, small_people)
 
 
 def same_bits(found, expected):
@@ -59,7 +59,7 @@ def all_members(n_repetitions=5, cohorts=(0, 1)):
 
 @pytest.mark.parametrize("size", [1, 3, 4, 7, 100])
 def test_cut_puts_every_member_into_one_chunk_of_its_kind(size):
-    members = all_members()
+    members = [Member(point, k, cohort) for cohort in (0, 1, 11) for k in range(5) for point in POINTS]
     found = cut(members, size)
     assert sorted(member for chunk in found for member in chunk.members) == sorted(members)
     for chunk in found:
@@ -67,36 +67,19 @@ def test_cut_puts_every_member_into_one_chunk_of_its_kind(size):
         kinds = {(member.cohort, member.point.n_patterns) for member in chunk.members}
         assert kinds == {(chunk.cohort, chunk.n_patterns)}
     assert len({chunk.name for chunk in found}) == len(found)
+    assert all(set(chunk.name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-") for chunk in found)
 
 
-def test_chunks_of_a_kind_are_as_few_and_as_alike_as_can_be():
-    ten = [Member(POINTS[0], k) for k in range(10)]
-    assert [len(chunk.members) for chunk in cut(ten, 4)] == [3, 3, 4]
-    assert [len(chunk.members) for chunk in cut(ten, 5)] == [5, 5]
-    assert cut([], 4) == []
+@pytest.mark.parametrize(("number", "size", "sizes"), [(10, 4, [3, 3, 4]), (10, 5, [5, 5]), (0, 4, [])])
+def test_chunks_of_a_kind_are_as_few_and_as_alike_as_can_be(number, size, sizes):
+    assert [len(chunk.members) for chunk in cut([Member(POINTS[0], k) for k in range(number)], size)] == sizes
 
 
-def test_names_differ_wherever_chunks_do():
-    members = [
-        Member(Point(m, weight), repetition, cohort)
-        for m in (1, 2, 11)
-        for weight in (0.2, 0.25)
-        for repetition in (0, 1, 10)
-        for cohort in (0, 1, 11)
-    ]
-    different = {Chunk((member,)) for member in members} | {Chunk(tuple(members[:2])), Chunk((members[1], members[0]))}
-    assert len({chunk.name for chunk in different}) == len(members) + 2
-    assert all(set(chunk.name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-") for chunk in different)
-
-
-def fitting(n_regions=145, n_patients=900, n_patterns=3, batch_size=32, memory=16 * 2**30, number=1, at_a_time=4):
+def fitting(
+    n_regions=145, n_patients=900, n_patterns=3, batch_size=32, memory=16 * 2**30, number=1, at_a_time=4, platform="gpu"
+):
     people = People(np.empty((500, n_regions)), np.empty((n_patients, n_regions)))
-    device = Device("gpu", "made up", number, memory)
-    return models_per_chunk(people, n_patterns, batch_size, device, at_a_time)
-
-
-def test_a_core_trains_one_model_at_a_time(small_people):
-    assert models_per_chunk(small_people, 3, 8, Device("cpu", "made up", 1, None), 2) == 1
+    return models_per_chunk(people, n_patterns, batch_size, Device(platform, "made up", number, memory), at_a_time)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +100,7 @@ def test_fewer_models_fit_where_each_needs_more_or_there_is_less(larger):
 
 def test_more_devices_hold_more_models_and_one_is_always_tried():
     assert 3.9 < fitting(number=4) / fitting() < 4.1
-    assert fitting(memory=1000) == 1
+    assert fitting(memory=1000) == fitting(platform="cpu", memory=None) == 1
     # All copies of the weights alone must fit: f and D have 145 × 72 weights at least.
     assert fitting() * 10 * 4 * 2 * 145 * 72 < 16 * 2**30 / 4
 
@@ -132,84 +115,77 @@ def test_chunk_is_trained_as_the_engine_trains(trained, settings, small_people):
     np.testing.assert_array_equal(trained.r_indices, np.stack([look.r_indices for look in looks]))
     for name, values in trained.losses.items():
         np.testing.assert_array_equal(values, np.stack([look.losses[name] for look in looks]))
-    jax.tree.map(np.testing.assert_array_equal, trained.weights[30], looks[2].parameters())
+    assert list(trained.weights) == [20, 30, 40]  # from the least steps on
+    for asked, look in ((30, looks[2]), (70, looks[3])):
+        jax.tree.map(np.testing.assert_array_equal, trained.weights_at(asked), look.parameters())
     np.testing.assert_array_equal(trained.correlations, np.broadcast_to(np.eye(3), (4, 2, 3, 3)))
     assert not np.array_equal(trained.r_indices[:, 0], trained.r_indices[:, 1])
 
 
-def test_weights_are_kept_from_the_least_steps_on(trained):
-    assert list(trained.weights) == [20, 30, 40]
-    assert trained.weights_at(30) is trained.weights[30]
-    assert trained.weights_at(70) is trained.weights[40]
-
-
 def test_no_weights_are_kept_of_cohorts_without_disease(trained, settings, small_people):
     null = Chunk(tuple(member._replace(cohort=3) for member in PAIR.members))
-    found = train_chunk(null, settings, *small_people)
+    found = train_chunk(null, settings, small_people)
     assert found.weights == {}
     np.testing.assert_array_equal(found.r_indices, trained.r_indices)
 
 
+def with_schedule(settings, **changes):
+    return settings._replace(preset=replace(settings.preset, schedule=replace(settings.preset.schedule, **changes)))
+
+
 def test_last_weights_are_kept_where_the_least_steps_are_out_of_reach(settings, small_people):
-    schedule = replace(settings.preset.schedule, min_steps=1000)
-    found = train_chunk(PAIR, settings._replace(preset=replace(settings.preset, schedule=schedule)), *small_people)
-    assert list(found.weights) == [40]
+    assert list(train_chunk(PAIR, with_schedule(settings, min_steps=1000), small_people).weights) == [40]
 
 
 def test_no_steps_at_all_is_an_error(settings, small_people):
-    schedule = replace(settings.preset.schedule, max_steps=0)
-    with pytest.raises(ValueError, match="max_steps should be at least 1, found 0"):
-        train_chunk(PAIR, settings._replace(preset=replace(settings.preset, schedule=schedule)), *small_people)
+    with pytest.raises(ValueError, match="max_steps"):
+        train_chunk(PAIR, with_schedule(settings, max_steps=0), small_people)
 
 
-def test_chunk_goes_on_from_any_checkpoint_with_the_same_bits(trained, settings, small_people, monkeypatch):
+@pytest.fixture
+def keeper(settings, small_people, monkeypatch):
+    """What a chunk left on its way, at every checkpoint."""
     monkeypatch.setattr(chunks, "_SAVE_SECONDS", -1)
     keeper = Kept()
-    same_bits(train_chunk(PAIR, settings, *small_people, keeper=keeper), trained)
+    train_chunk(PAIR, settings, small_people, keeper)
+    return keeper
+
+
+def test_chunk_goes_on_from_any_checkpoint_with_the_same_bits(trained, settings, small_people, keeper):
     assert [int(left.trajectory.steps[-1]) for left in keeper.saved] == [10, 20, 30]  # the end needs no state
     for left in keeper.saved:
         seen = []
         found = train_chunk(
-            PAIR, settings, *small_people, keeper=Kept(left), progress=lambda _, step, seen=seen: not seen.append(step)
+            PAIR, settings, small_people, Kept(left), progress=lambda _, step, seen=seen: not seen.append(step)
         )
         same_bits(found, trained)
         assert seen == list(range(int(left.trajectory.steps[-1]), 41, 10))
 
 
-def test_what_goes_on_rests_on_the_state_that_was_left(trained, settings, small_people, monkeypatch):
+def test_what_goes_on_rests_on_the_state_that_was_left(trained, settings, small_people, keeper):
     """Otherwise the test before would pass for a chunk that begins anew."""
-    monkeypatch.setattr(chunks, "_SAVE_SECONDS", -1)
-    keeper = Kept()
-    train_chunk(PAIR, settings, *small_people, keeper=keeper)
     left = keeper.saved[1]
     altered = {n: 0 * array if "decomposer" in n and ".parameters" in n else array for n, array in left.states.items()}
-    assert any((altered[name] != array).any() for name, array in left.states.items())
-    found = train_chunk(PAIR, settings, *small_people, keeper=Kept(Unfinished(left.trajectory, altered)))
+    found = train_chunk(PAIR, settings, small_people, Kept(Unfinished(left.trajectory, altered)))
     np.testing.assert_array_equal(found.r_indices[:2], trained.r_indices[:2])
     assert not np.array_equal(found.r_indices[2:], trained.r_indices[2:])
 
 
 def test_states_are_left_only_from_time_to_time(settings, small_people, monkeypatch):
-    clock = iter(np.arange(0, 1000, 7.0))
+    clock, keeper = iter(np.arange(0, 1000, 7.0)), Kept()
     monkeypatch.setattr(chunks.time, "monotonic", lambda: next(clock))
-    keeper = Kept()
-    schedule = replace(settings.preset.schedule, checkpoint_every=4)
-    train_chunk(
-        PAIR, settings._replace(preset=replace(settings.preset, schedule=schedule)), *small_people, keeper=keeper
-    )
+    train_chunk(PAIR, with_schedule(settings, checkpoint_every=4), small_people, keeper)
     # The clock is read at the beginning, at each look, and after each save: 21 seconds after it at the third look.
-    assert [int(left.trajectory.steps[-1]) for left in keeper.saved] == [12, 24, 36]
-    assert [len(left.trajectory.steps) for left in keeper.saved] == [3, 6, 9]
+    assert [left.trajectory.steps.tolist()[-3:] for left in keeper.saved] == [[4, 8, 12], [16, 20, 24], [28, 32, 36]]
 
 
 def test_chunk_whose_models_are_all_frozen_ends_and_stays_ended(settings, small_people, monkeypatch):
     monkeypatch.setattr(chunks, "_SAVE_SECONDS", -1)
-    preset = replace(settings.preset, training=Training(freeze_below=(1e9, 1e9)))
+    frozen = settings._replace(preset=replace(settings.preset, training=Training(freeze_below=(1e9, 1e9))))
     keeper = Kept()
-    found = train_chunk(PAIR, settings._replace(preset=preset), *small_people, keeper=keeper)
+    found = train_chunk(PAIR, frozen, small_people, keeper)
     assert found.steps.tolist() == [10, 20]
-    again = train_chunk(PAIR, settings._replace(preset=preset), *small_people, keeper=Kept(keeper.saved[-1]))
-    same_bits(again, found)
+    same_bits(train_chunk(PAIR, frozen, small_people, Kept(keeper.saved[-1])), found)
 
 
 @pytest.mark.parametrize("last", [0, 20])
@@ -221,5 +197,5 @@ def test_training_stops_when_told_so(settings, small_people, last):
         return step < last
 
     with pytest.raises(Stopped):
-        train_chunk(PAIR, settings, *small_people, progress=progress)
+        train_chunk(PAIR, settings, small_people, progress=progress)
     assert seen == [(PAIR, step) for step in range(0, last + 1, 10)]

@@ -1,29 +1,29 @@
 """Tasks on a cluster whose workers are threads of this process; what they are sent travels as to other machines."""
 
-import os
-import pickle
 import threading
 import time
+from concurrent.futures import CancelledError
+from unittest.mock import Mock
 
 import joblib
 import numpy as np
 import pytest
 
-from rindices.errors import InputError
+from rindices.core.train import People
+from rindices.errors import InputError, LostWorkers
 from rindices.training.chunks import Stopped
-from rindices.training.clusters import DaskBackend, active_backend, parallel
-from rindices.training.dask_backend import _outcome
-from rindices.training.execution import Execution
-from rindices.training.workers import Failed, is_dask_worker, still_wanted
+from rindices.training.clusters import Cluster, parallel, still_wanted
+from rindices.training.execution import Execution, executor
 
 distributed = pytest.importorskip("distributed")
 
 PATIENCE = 300  # seconds; a machine that is busy with other things is no reason to fail
-RELEASED, BEGUN = threading.Event(), threading.Event()
+RELEASED, BEGUN, CALLED_OFF = threading.Event(), threading.Event(), threading.Event()
 
 
 @pytest.fixture
-def cluster():
+def empty():
+    """A cluster without workers."""
     size = {"n_workers": 0, "threads_per_worker": 1, "processes": False}
     place = {"protocol": "tcp://", "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with distributed.LocalCluster(**size, **place, scheduler_kwargs={"dashboard": False}) as cluster:
@@ -31,33 +31,39 @@ def cluster():
 
 
 @pytest.fixture
-def client(cluster):
-    """A client of a cluster with one worker of one thread."""
-    cluster.scale(1)
-    with distributed.Client(cluster) as client:
-        client.wait_for_workers(1, timeout=PATIENCE)
+def client(empty):
+    """A client that knows of its cluster nothing but the address."""
+    with distributed.Client(empty.scheduler_address) as client:
         yield client
 
 
-def pool(backend):
-    return joblib.Parallel(n_jobs=-1, backend=backend, batch_size=1)
+@pytest.fixture
+def cluster(empty, client):
+    """A cluster with one worker of one thread."""
+    empty.scale(1)
+    client.wait_for_workers(1, timeout=PATIENCE)
+    return Cluster(client)
 
 
 def work(number):
     return number, threading.current_thread() is threading.main_thread()
 
 
-@pytest.mark.parametrize("late", [False, True], ids=["at once", "later"])
 @pytest.mark.parametrize("n_workers", [1, 2])
-def test_workers_work_even_a_single_one_and_one_that_is_yet_to_come(cluster, n_workers, late):
-    come = threading.Timer(0.5, lambda: cluster.scale(n_workers))
-    come.start()
-    if not late:
-        come.join()
-    with distributed.Client(cluster) as client, joblib.parallel_config(backend=DaskBackend(client)):
-        pool = joblib.Parallel(n_jobs=joblib.effective_n_jobs(), prefer="threads", batch_size=1)
-        assert pool(joblib.delayed(work)(number) for number in range(3)) == [(0, False), (1, False), (2, False)]
-    come.join()
+def test_waiting_for_the_first_worker_is_told_and_workers_work_even_a_single_one(empty, client, n_workers):
+    seen = []
+
+    def show(progress):
+        seen.append((progress.stage, progress.done, progress.total))
+        empty.scale(n_workers)  # they come when somebody waits for them
+
+    with joblib.parallel_config(backend="dask", client=client):
+        execution = Execution(progress=show)
+        assert execution.device().platform == "cpu"
+        assert seen == [("Waiting for a worker of the cluster", done, 1) for done in (0, 1)]
+        results = execution.ready_executor().run(work, [(0,), (1,), (2,)])
+        assert sorted(results) == [(0, False), (1, False), (2, False)]
+    assert len(seen) == 2
 
 
 def deep(number):
@@ -69,59 +75,26 @@ class Unfit(Exception):
         super().__init__(one + two)
 
 
-def unfit(number):
+def unfit(_):
     raise Unfit("cannot ", "travel")
+
+
+def refuse(_):
+    raise InputError("not like this")
 
 
 @pytest.mark.parametrize(
     ("function", "error", "message"),
-    [(deep, RecursionError, "recursion depth"), (unfit, RuntimeError, "Unfit: cannot travel")],
+    [
+        (deep, RuntimeError, "RecursionError: "),
+        (unfit, RuntimeError, "Unfit: cannot"),
+        (refuse, InputError, "not like"),
+    ],
 )
-def test_errors_that_dask_cannot_carry_arrive_all_the_same(client, function, error, message):
+def test_errors_that_dask_cannot_carry_arrive_all_the_same(cluster, function, error, message):
     with pytest.raises(error, match=message) as raised:
-        pool(DaskBackend(client))([joblib.delayed(function)(0)])
-    assert "In a worker on" in raised.value.__notes__[0]
+        list(cluster.run(function, [(0,)]))
     assert function.__name__ in raised.value.__notes__[0]
-
-
-def test_an_error_travels_without_those_that_led_to_it():
-    try:
-        try:
-            deep(0)
-        except RecursionError as error:
-            raise KeyError("lost") from error
-    except KeyError as error:
-        failed = Failed(error)
-    assert isinstance(pickle.loads(pickle.dumps(failed)).error, KeyError)
-    assert "RecursionError" in failed.error.__notes__[0]
-
-
-def test_a_task_that_was_called_off_in_passing_is_lost_and_not_wrong(client):
-    job = client.submit(Failed, Stopped("stopped"))
-    assert type(_outcome(job)).__name__ == "_Lost"
-    assert isinstance(_outcome(client.submit(Failed, ValueError("wrong"))), ValueError)
-
-
-def test_a_worker_of_other_versions_is_refused(client):
-    backend = DaskBackend(client)
-    here = backend.versions["jax"]
-    backend.versions = backend.versions | {"jax": "0.1.2"}
-    with pytest.raises(InputError, match=rf"has jax {here}; expected .*: jax 0\.1\.2\.\n.*Install the same"):
-        pool(backend)([joblib.delayed(work)(0)])
-
-
-def test_a_cluster_that_lacks_rindices_is_refused_before_it_is_sent_anything(client, monkeypatch):
-    """A worker that cannot load a task ends, the next one who is given it too, and the run would wait for others."""
-    DaskBackend(client).check_versions()
-    told = client.get_versions(packages=["rindices"])
-    [address] = told["workers"]
-    told["workers"][address]["packages"]["rindices"] = None
-    monkeypatch.setattr(client, "get_versions", lambda **_: told)
-    with (
-        joblib.parallel_config(backend=DaskBackend(client)),
-        pytest.raises(InputError, match=rf"What runs at {address} has rindices none; .*rindices \d.*\n.*Install"),
-    ):
-        Execution().device()
 
 
 class Elsewhere:
@@ -131,133 +104,114 @@ class Elsewhere:
         return __import__, ("rindices.not_there",)
 
 
-def test_a_scheduler_that_lacks_rindices_is_told_as_such(client):
-    with pytest.raises(InputError, match=r"cannot load rindices as it is here \(.+\)\.\nAll need .*rindices \d"):
-        pool(DaskBackend(client))([joblib.delayed(work)(Elsewhere())])
+def test_a_place_that_cannot_load_what_it_is_sent_is_refused(cluster):
+    with pytest.raises(InputError, match=r"cannot load rindices"):
+        list(cluster.run(work, [(Elsewhere(),)]))
 
 
-@pytest.mark.parametrize(
-    ("error", "kind"), [(ModuleNotFoundError("rindices"), InputError), (TypeError("odd"), TypeError)]
-)
-def test_a_worker_that_lacks_rindices_is_told_as_such(error, kind):
-    class Job:
-        status = "error"
-
-        def result(self):
-            raise error
-
-    assert isinstance(_outcome(Job()), kind)
-
-
-def test_a_task_that_cannot_be_sent_again_is_lost_and_not_waited_for():
-    class Job:
-        status = "cancelled"
-
-        def result(self):
-            raise distributed.client.FutureCancelledError("key", "lost")
-
-        def add_done_callback(self, function):
-            self.ended = function
-
-    class Client:
-        status, jobs = "connecting", [Job()]
-
-        def submit(self, *_, **__):
-            return self.jobs.pop()
-
-    class Task:
-        items = ((work, (0,), {}),)
-
-    client, outcomes = Client(), []
-    job, backend = client.jobs[0], DaskBackend(client)
-    backend.submit(Task, outcomes.append)
-    job.ended(job)
-    assert isinstance(outcomes[0].error, IndexError)
-    assert not backend._jobs
+@pytest.mark.parametrize("place", ["scheduler", "worker"])
+@pytest.mark.parametrize("found", [None, "0.1.2"])
+def test_a_cluster_of_other_versions_is_refused_before_it_is_sent_anything(cluster, monkeypatch, place, found):
+    """A worker that cannot load a task ends, the next one who is given it too, and the run would wait for others."""
+    told = cluster.client.get_versions(packages=["rindices", "jax", "jaxlib", "optax"])
+    of_interest = told["scheduler"] if place == "scheduler" else next(iter(told["workers"].values()))
+    of_interest["packages"]["jax"] = found
+    monkeypatch.setattr(cluster.client, "get_versions", lambda **_: told)
+    monkeypatch.setattr(cluster.client, "submit", lambda *_, **__: pytest.fail("it was sent something"))
+    with pytest.raises(InputError, match=rf"has jax {found or 'none'}; expected"):
+        list(cluster.run(work, [(0,)]))
 
 
-def until_released(number):
-    wanted = still_wanted()
-    BEGUN.set()
-    end = time.monotonic() + PATIENCE
-    while wanted() and time.monotonic() < end:
-        time.sleep(0.02)
-    if not wanted():
+def test_a_worker_of_other_versions_that_came_later_is_refused(cluster, monkeypatch):
+    """It was not there when the cluster was asked."""
+    submit, told = cluster.client.submit, cluster.client.get_versions(packages=["rindices", "jax", "jaxlib", "optax"])
+    monkeypatch.setattr(cluster.client, "get_versions", lambda **_: told | {"workers": {}})
+    monkeypatch.setattr(
+        cluster.client, "submit", lambda call, here, *rest, **how: submit(call, here | {"jax": "0.1.2"}, *rest, **how)
+    )
+    with pytest.raises(InputError, match=r"A worker on .* has jax .*; expected .*: jax 0\.1\.2\."):
+        list(cluster.run(work, [(0,)]))
+
+
+def stopped_once(number):
+    if not CALLED_OFF.is_set():
+        CALLED_OFF.set()
+        raise Stopped
+    return number
+
+
+def test_a_task_that_was_called_off_in_passing_is_given_out_again(cluster):
+    assert list(cluster.run(stopped_once, [(7,)])) == [7]
+
+
+def test_tasks_that_are_always_lost_are_given_up(cluster, monkeypatch):
+    job = Mock(status="cancelled", key="job", **{"result.side_effect": CancelledError})
+    job.add_done_callback.side_effect = lambda put: put(job)
+    monkeypatch.setattr(cluster.client, "submit", Mock(return_value=job))
+    with pytest.raises(LostWorkers):
+        list(cluster.run(work, [(0,)]))
+    assert 20 < cluster.client.submit.call_count < 100
+
+
+def quick_or_until_released(number):
+    wanted, end = still_wanted(), time.monotonic() + PATIENCE
+    if number:
+        BEGUN.set()
+        while wanted() and time.monotonic() < end:
+            time.sleep(0.02)
         RELEASED.set()
 
 
-def test_a_worker_is_free_again_when_nobody_waits_for_its_task_any_more(client):
-    backend = DaskBackend(client)
-
-    class Task:
-        items = ((until_released, (0,), {}),)
-
-    backend.submit(Task, lambda _: None)
+def test_a_worker_is_free_again_when_nobody_waits_for_its_task_any_more(cluster):
+    results = cluster.run(quick_or_until_released, [(0,), (1,)])
+    next(results)
     assert BEGUN.wait(PATIENCE)
     assert not RELEASED.is_set()
-    backend.abort_everything()
-    assert RELEASED.wait(PATIENCE)
-
-
-def test_outside_of_dask_everything_is_wanted():
-    assert still_wanted() is None
-    assert not is_dask_worker()
+    results.close()
+    assert RELEASED.wait(PATIENCE / 2)
 
 
 def where(_):
     with joblib.parallel_config(backend="dask"):
-        execution = Execution()
-        return execution.is_here(), execution.n_workers(), is_dask_worker()
+        place = executor()
+        return place.is_here, place.chunks_per_device
 
 
-def test_a_worker_does_not_wait_for_its_own_cluster(client):
-    assert client.submit(where, 0).result(timeout=PATIENCE) == (True, 1, True)
+def test_a_worker_does_not_wait_for_its_own_cluster(cluster):
+    assert list(cluster.run(where, [(0,)])) == [(True, 1)]
 
 
-def test_waiting_for_the_first_worker_is_told(cluster):
-    seen = []
-
-    def show(progress):
-        seen.append(progress)
-        cluster.scale(1)  # it comes when somebody waits for it
-
-    with distributed.Client(cluster) as client, joblib.parallel_config(backend=DaskBackend(client)):
-        execution = Execution(progress=show)
-        assert execution.device().platform == "cpu"
-        assert [(one.stage, one.done, one.total) for one in seen] == [
-            ("Waiting for a worker of the cluster", 0, 1),
-            ("Waiting for a worker of the cluster", 1, 1),
-        ]
-        execution.await_worker()
-    assert len(seen) == 2
+@pytest.mark.parametrize(("threads", "elsewhere", "here"), [({"a": 4, "b": 2}, 4, 6), ({}, 1, 1)])
+def test_chunks_share_a_device_with_others_of_their_worker_or_machine(
+    empty, client, monkeypatch, threads, elsewhere, here
+):
+    monkeypatch.setattr(client, "nthreads", lambda: threads)
+    assert Cluster(client).chunks_per_device == elsewhere
+    monkeypatch.setattr(client, "cluster", empty)
+    assert Cluster(client).chunks_per_device == here
 
 
-def test_chunks_share_a_device_with_others_of_their_worker_or_machine():
-    class Client:
-        def nthreads(self):
-            return {"tcp://a:1": 4, "tcp://b:1": 2}
-
-    class Empty:
-        def nthreads(self):
-            return {}
-
-    assert DaskBackend(Client()).tasks_per_device() == 4
-    assert DaskBackend(Client(), one_machine=True).tasks_per_device() == 6
-    assert DaskBackend(Empty()).tasks_per_device() == DaskBackend(Empty(), one_machine=True).tasks_per_device() == 1
+def total(people, number):
+    return type(people).__name__, people.patients.sum() + number
 
 
-def test_a_number_of_workers_is_refused_for_a_cluster_that_is_there():
-    with pytest.raises(InputError, match="--workers 3 does not go with --dask tcp://"), parallel("tcp://a:1", 3):
+def test_people_are_sent_once_and_arrive_as_they_are(cluster, monkeypatch):
+    people, jobs = People(np.zeros((3, 2)), np.arange(20_000.0).reshape(-1, 2)), []
+    submit = cluster.client.submit
+    monkeypatch.setattr(cluster.client, "submit", lambda *args, **how: jobs.append(submit(*args, **how)) or jobs[-1])
+    sums = sorted(cluster.run(total, [(people, number) for number in range(3)]))
+    assert sums == [("People", people.patients.sum() + number) for number in range(3)]
+    assert len({job.key for job in jobs}) == 4
+
+
+@pytest.mark.parametrize(
+    ("address", "workers", "told"),
+    [
+        ("tcp://127.0.0.1:1", 3, "workers=3 does not go with dask='tcp:"),
+        pytest.param("tcp://127.0.0.1:1", None, "no Dask scheduler at tcp:", marks=pytest.mark.slow),
+        ("nonsense://", None, "no Dask scheduler at nonsense:"),
+    ],
+)
+def test_clusters_that_cannot_be_had_are_refused(address, workers, told):
+    with pytest.raises(InputError, match=told), parallel(address, workers):
         pass
-
-
-def test_large_arrays_are_sent_once_and_arrive_as_they_are(client):
-    array = np.arange(20_000.0)
-    backend = DaskBackend(client)
-    sums = pool(backend)(joblib.delayed(np.sum)(array) for _ in range(3))
-    assert sums == [array.sum()] * 3
-
-
-def test_the_number_of_this_process_goes_along_to_others_who_end_with_it():
-    with parallel(workers=2):
-        assert active_backend().backend_kwargs["initargs"] == (os.getpid(),)

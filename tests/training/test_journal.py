@@ -1,3 +1,5 @@
+"""A finished chunk, one on its way and the plan: to the bit, or not at all."""
+
 import errno
 from contextlib import contextmanager
 
@@ -16,134 +18,7 @@ POINT = Point(3, 0.8)
 CHUNK = Chunk((Member(POINT, 0), Member(POINT, 1)))
 OTHER = Chunk((Member(POINT, 2), Member(POINT, 3)))
 FINISHED = trajectory([scores(0.5, 0.4), scores(0.2, 0.3), scores(0.1, 0.1)], min_steps=20)
-
-
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch):
-    monkeypatch.setattr(module, "_PAUSE", 0)
-
-
-@pytest.fixture
-def written(tmp_path):
-    """A journal with one finished chunk."""
-    Journal(tmp_path, "this run").put(CHUNK, FINISHED)
-    return tmp_path / f"{CHUNK.name}.safetensors"
-
-
-def anew(path):
-    """Open the journal of a file as another process would."""
-    return Journal(path.parent, "this run")
-
-
-def same_bits(found, expected):
-    assert list(found.weights) == list(expected.weights)
-    found = found._replace(weights={step: found.weights[step] for step in found.weights})
-    jax.tree.map(_same_array, found, expected)
-
-
-def _same_array(a, b):
-    assert a.dtype == b.dtype
-    assert a.shape == b.shape
-    assert a.tobytes() == b.tobytes()
-
-
-def is_refused(path):
-    """Whether a file is not taken for the chunk, removed and named."""
-    journal = anew(path)
-    refused = CHUNK not in journal and not path.exists() and journal.damaged == [path.name]
-    with pytest.raises(FileNotFoundError, match="removed or damaged"):
-        journal.get(CHUNK)
-    return refused
-
-
-def test_finished_chunks_come_back_to_the_bit(written):
-    journal = anew(written)
-    assert CHUNK in journal
-    same_bits(journal.get(CHUNK), FINISHED)
-    assert journal.damaged == []
-    assert OTHER not in journal
-
-
-def test_chunk_is_there_for_the_process_that_wrote_it(tmp_path):
-    journal = Journal(tmp_path / "not" / "yet", "this run")
-    assert CHUNK not in journal
-    journal.put(CHUNK, FINISHED)
-    assert CHUNK in journal
-    same_bits(journal.get(CHUNK), FINISHED)
-
-
-def test_values_that_are_no_numbers_come_back(tmp_path):
-    diverged = trajectory([np.full((2, 50, 3), np.nan)], min_steps=100)
-    Journal(tmp_path, "this run").put(CHUNK, diverged)
-    found = Journal(tmp_path, "this run").get(CHUNK)
-    same_bits(found, diverged)
-    assert len(found.weights) == 0
-
-
-def test_weights_stay_on_disk_until_they_are_asked_for(written):
-    found = anew(written).get(CHUNK)
-    assert not isinstance(found.weights, dict)
-    assert len(found.weights) == 2
-    assert isinstance(found.weights_at(30), Parameters)
-    same = found.weights_at(70).discriminator["layer1"]["weight"]
-    np.testing.assert_array_equal(same, FINISHED.weights[30].discriminator["layer1"]["weight"])
-    with pytest.raises(KeyError):
-        found.weights[10]
-    written.unlink()
-    with pytest.raises(OSError, match="No such file"):
-        found.weights[20]
-
-
-def test_file_of_another_run_is_refused(written):
-    journal = Journal(written.parent, "another run")
-    assert CHUNK not in journal
-    assert not written.exists()
-    assert journal.damaged == [written.name]
-
-
-def test_file_of_another_chunk_is_refused(written):
-    there = written.with_name(f"{OTHER.name}.safetensors")
-    written.rename(there)
-    journal = anew(there)
-    assert OTHER not in journal
-    assert not there.exists()
-
-
-@pytest.mark.parametrize("share", [0, 0.0001, 0.01, 0.2, 0.5, 0.99])
-def test_truncated_file_is_refused(written, share):
-    whole = written.read_bytes()
-    written.write_bytes(whole[: int(share * len(whole))])
-    assert is_refused(written)
-
-
-def test_file_that_lacks_a_byte_or_has_one_more_is_refused(written):
-    whole = written.read_bytes()
-    for altered in (whole[:-1], whole + b"\0", b"\0" * len(whole)):
-        written.write_bytes(altered)
-        assert is_refused(written)
-
-
-def test_any_flipped_bit_is_found(written):
-    whole = written.read_bytes()
-    header = 8 + int.from_bytes(whole[:8], "little")
-    rng = np.random.default_rng(0)
-    places = [*range(8), *rng.integers(8, header, 40), *rng.integers(header, len(whole), 20), header, len(whole) - 1]
-    for place in places:
-        altered = bytearray(whole)
-        altered[place] ^= 1 << int(rng.integers(8))
-        written.write_bytes(altered)
-        assert is_refused(written), place
-    written.write_bytes(whole)
-    assert CHUNK in anew(written)
-
-
-def test_other_files_are_left_alone(tmp_path):
-    (tmp_path / "notes.txt").write_text("mine")
-    journal = Journal(tmp_path, "this run")
-    assert CHUNK not in journal
-    assert (tmp_path / "notes.txt").read_text() == "mine"
-
-
+DIVERGED = trajectory([np.full((2, 50, 3), np.nan)], min_steps=100)  # without any weights
 UNFINISHED = Unfinished(
     FINISHED,
     {
@@ -155,126 +30,177 @@ UNFINISHED = Unfinished(
 )
 
 
+def opened(folder, run="this run"):
+    """Open a journal as another process would."""
+    return Journal(folder, run)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """The file of a finished chunk."""
+    opened(tmp_path).put(CHUNK, FINISHED)
+    return tmp_path / f"{CHUNK.name}.safetensors"
+
+
+def same_bits(found, expected):
+    assert list(found.weights) == list(expected.weights)
+    jax.tree.map(_same_array, found._replace(weights=dict(found.weights)), expected)
+
+
+def _same_array(a, b):
+    assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
+
+
+def is_refused(path, chunk=CHUNK, run="this run"):
+    """Whether a file is not taken for a chunk of a run, removed and named."""
+    journal = opened(path.parent, run)
+    with pytest.raises(FileNotFoundError):
+        journal.get(chunk)
+    return not path.exists() and journal.damaged == [path.name]
+
+
+@pytest.mark.parametrize("finished", [FINISHED, DIVERGED], ids=["sound", "diverged"])
+def test_finished_chunks_come_back_to_the_bit(tmp_path, finished):
+    folder = tmp_path / "not" / "yet"
+    journal = opened(folder)
+    assert CHUNK not in journal
+    journal.put(CHUNK, finished)
+    for one in (journal, opened(folder)):
+        assert CHUNK in one
+        same_bits(one.get(CHUNK), finished)
+        assert OTHER not in one
+        assert one.damaged == []
+
+
+def test_weights_stay_on_disk_until_they_are_asked_for(written):
+    found = opened(written.parent).get(CHUNK)
+    assert isinstance(found.weights_at(30), Parameters)
+    same = found.weights_at(70).discriminator["layer1"]["weight"]
+    np.testing.assert_array_equal(same, FINISHED.weights[30].discriminator["layer1"]["weight"])
+    with pytest.raises(KeyError):
+        found.weights[10]
+    written.unlink()
+    with pytest.raises(OSError, match="No such file"):
+        found.weights[20]
+
+
+def test_file_of_another_run_or_chunk_is_refused(written):
+    whole = written.read_bytes()
+    assert is_refused(written, run="another run")
+    there = written.with_name(f"{OTHER.name}.safetensors")
+    there.write_bytes(whole)
+    assert is_refused(there, OTHER)
+
+
+def test_file_that_was_cut_or_lengthened_or_of_which_a_bit_was_flipped_is_refused(written):
+    whole, rng = written.read_bytes(), np.random.default_rng(0)
+    header = 8 + int.from_bytes(whole[:8], "little")
+    places = [*range(8), *rng.integers(8, header, 40), *rng.integers(header, len(whole), 20), header, len(whole) - 1]
+    cuts = [whole[: int(share * len(whole))] for share in (0, 0.0001, 0.01, 0.2, 0.5, 0.99)]
+    flips = [whole[:k] + bytes([whole[k] ^ 1 << int(rng.integers(8))]) + whole[k + 1 :] for k in places]
+    for number, altered in enumerate([*cuts, whole[:-1], whole + b"\0", b"\0" * len(whole), *flips]):
+        written.write_bytes(altered)
+        assert is_refused(written), number
+    written.write_bytes(whole)
+    assert CHUNK in opened(written.parent)
+
+
 def test_chunks_on_their_way_come_back_to_the_bit(tmp_path):
-    Journal(tmp_path, "this run").keeper(CHUNK).save(UNFINISHED)
-    journal = Journal(tmp_path, "this run")
-    found = journal.keeper(CHUNK).load()
+    opened(tmp_path).keeper(CHUNK).save(UNFINISHED)
+    found = opened(tmp_path).keeper(CHUNK).load()
     same_bits(found.trajectory, FINISHED)
     assert found.states.keys() == UNFINISHED.states.keys()
     jax.tree.map(_same_array, found.states, UNFINISHED.states)
-    assert CHUNK not in journal
-    assert journal.keeper(OTHER).load() is None
-    assert Journal(tmp_path, "another run").keeper(CHUNK).load() is None
+    assert CHUNK not in opened(tmp_path)
+    assert opened(tmp_path).keeper(OTHER).load() is None
+    assert opened(tmp_path, "another run").keeper(CHUNK).load() is None
 
 
 def test_later_state_replaces_the_earlier_and_the_end_removes_both(tmp_path):
-    journal = Journal(tmp_path, "this run")
+    journal = opened(tmp_path)
+    (tmp_path / "lock").write_text("")
+    journal.plan(lambda: 1)
+    assert not journal.has_begun()
     keeper = journal.keeper(CHUNK)
-    keeper.save(UNFINISHED)
-    later = UNFINISHED._replace(states={".count": np.array([9, 9], np.int32)})
-    keeper.save(later)
-    assert keeper.load().states[".count"].tolist() == [9, 9]
+    for count in (7, 9):
+        keeper.save(UNFINISHED._replace(states={".count": np.array([count, count], np.int32)}))
+        assert keeper.load().states[".count"].tolist() == [count, count]
     journal.put(CHUNK, FINISHED)
     assert keeper.load() is None
-    assert [path.name for path in tmp_path.iterdir()] == [f"{CHUNK.name}.safetensors"]
+    assert journal.has_begun()
+    assert {path.name for path in tmp_path.iterdir()} == {f"{CHUNK.name}.safetensors", "lock", "plan.json"}
 
 
 def test_damaged_state_is_as_good_as_none(tmp_path):
-    keeper = Journal(tmp_path, "this run").keeper(CHUNK)
+    keeper = opened(tmp_path).keeper(CHUNK)
     keeper.save(UNFINISHED)
     whole = keeper.path.read_bytes()
     for altered in (b"", whole[: len(whole) // 2], whole[:-1], whole[:-1] + bytes([whole[-1] ^ 1])):
         keeper.path.write_bytes(altered)
         assert keeper.load() is None
-    keeper.save(UNFINISHED)
-    assert keeper.load() is not None
 
 
 def test_keeper_does_nothing_where_the_folder_is_not(tmp_path):
     """A worker of a cluster may not see the folder of the run."""
-    keeper = Journal(tmp_path / "elsewhere", "this run").keeper(CHUNK)
+    keeper = opened(tmp_path / "elsewhere").keeper(CHUNK)
     assert keeper.load() is None
     keeper.save(UNFINISHED)
     assert not (tmp_path / "elsewhere").exists()
 
 
-class Disk:
-    """Fails to write some times, then works."""
-
-    def __init__(self, failures):
-        self.failures, self.tries, self.works = failures, 0, module.atomic_file
-
-    @contextmanager
-    def __call__(self, path):
-        self.tries += 1
-        with self.works(path) as beside:
-            yield beside
-            if self.tries <= self.failures:
-                raise OSError(errno.ENOSPC, "No space left on device")
-
-
 @pytest.fixture
-def disk(monkeypatch):
-    def fails(times):
-        made = Disk(times)
-        monkeypatch.setattr(module, "atomic_file", made)
-        return made
+def broken(monkeypatch):
+    """Let writes fail in some way, so many times."""
+
+    def fails(error, times):
+        left, works = [error] * times, module.atomic_file
+
+        @contextmanager
+        def faulty(path):
+            with works(path) as beside:
+                yield beside
+                if left:
+                    raise left.pop()
+
+        monkeypatch.setattr(module, "atomic_file", faulty)
+        monkeypatch.setattr(module, "_PAUSE", 0)
 
     return fails
 
 
-def test_finished_chunk_is_written_again_when_that_fails_once(tmp_path, disk):
-    broken = disk(1)
-    Journal(tmp_path, "this run").put(CHUNK, FINISHED)
-    assert broken.tries == 2
-    same_bits(Journal(tmp_path, "this run").get(CHUNK), FINISHED)
+FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_failure_that_persists_is_told_and_leaves_nothing_half_done(tmp_path, disk):
-    journal = Journal(tmp_path, "this run")
-    journal.keeper(CHUNK).save(UNFINISHED)
-    broken = disk(1000)
+def test_finished_chunk_is_written_again_when_that_fails_once(tmp_path, broken):
+    broken(FULL, 1)
+    opened(tmp_path).put(CHUNK, FINISHED)
+    same_bits(opened(tmp_path).get(CHUNK), FINISHED)
+
+
+def test_failure_that_persists_is_told_and_leaves_nothing_half_done(tmp_path, broken):
+    journal = opened(tmp_path)
+    keeper = journal.keeper(CHUNK)
+    keeper.save(UNFINISHED)
+    broken(FULL, 1000)
     with pytest.raises(OSError, match="No space left"):
         journal.put(CHUNK, FINISHED)
-    assert broken.tries == module._TRIES
     assert CHUNK not in journal
-    assert [path.name for path in tmp_path.iterdir()] == [journal.keeper(CHUNK).path.name]
-    assert journal.keeper(CHUNK).load() is not None
+    assert list(tmp_path.iterdir()) == [keeper.path]
 
 
-def test_state_that_cannot_be_left_does_no_harm(tmp_path, disk):
-    keeper = Journal(tmp_path, "this run").keeper(CHUNK)
+@pytest.mark.parametrize("error", [FULL, InputError("The folder cannot be written to.")], ids=["full", "read-only"])
+def test_state_that_cannot_be_left_does_no_harm(tmp_path, broken, error):
+    keeper = opened(tmp_path).keeper(CHUNK)
     keeper.save(UNFINISHED)
-    broken = disk(1000)
+    broken(error, 1000)
     keeper.save(UNFINISHED._replace(states={}))
-    assert broken.tries == 1
     assert keeper.load().states.keys() == UNFINISHED.states.keys()
 
 
-def test_folder_that_can_no_longer_be_written_does_a_state_no_harm(tmp_path, monkeypatch):
-    def refuse(path):
-        raise InputError("The folder cannot be written to.")
-
-    monkeypatch.setattr(module, "atomic_file", refuse)
-    Journal(tmp_path, "this run").keeper(CHUNK).save(UNFINISHED)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_journal_tells_whether_there_is_anything_to_go_on_from(tmp_path):
-    journal = Journal(tmp_path, "this run")
-    (tmp_path / "lock").write_text("")
-    journal.plan(lambda: 1)
-    assert not journal.has_begun()
-    journal.keeper(CHUNK).save(UNFINISHED)
-    assert journal.has_begun()
-    journal.put(CHUNK, FINISHED)
-    assert journal.has_begun()
-
-
 def test_plan_of_the_beginning_is_kept(tmp_path):
-    assert Journal(tmp_path, "this run").plan(lambda: 4) == 4
-    assert Journal(tmp_path, "this run").plan(lambda: pytest.fail("planned already")) == 4
-    assert Journal(tmp_path, "another run").plan(lambda: 5) == 5
+    assert opened(tmp_path).plan(lambda: 4) == 4
+    assert opened(tmp_path).plan(lambda: pytest.fail("planned already")) == 4
+    assert opened(tmp_path, "another run").plan(lambda: 5) == 5
 
 
 @pytest.mark.parametrize(
@@ -282,5 +208,5 @@ def test_plan_of_the_beginning_is_kept(tmp_path):
 )
 def test_damaged_plan_is_made_again(tmp_path, damage):
     (tmp_path / "plan.json").write_text(damage)
-    assert Journal(tmp_path, "this run").plan(lambda: 6) == 6
-    assert Journal(tmp_path, "this run").plan(lambda: 7) == 6
+    assert opened(tmp_path).plan(lambda: 6) == 6
+    assert opened(tmp_path).plan(lambda: 7) == 6

@@ -4,51 +4,35 @@ import logging
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from rindices.cli.console import set_output
-from rindices.run import workflow
 from tests.interop.archives import checkpoint, save
 from tests.test_cli import TINY, run, small_table
-from tests.trust.watch import watching
+from tests.trust.watch import Watch, watching
 
 FORMULAS = ("=cmd|' /C calc'!A0", "-1", "+49 123", "@x", "'=already", "＝x", '"=quoted', "a;=b")
 REGION, SCORE = "@lAcc", "=score"  # names that would run, too
 AGE, VOLUME, OUTLIER, POINTS = 77.7717, 0.31415926, 5.151515, 13.1313
 SECRETS = ("SECRET", "77.77", "0.3141", "5.1515", "13.13", "calc", "49 123", "=already", "=quoted")
+HEARD = "one line for certain: what is compiled already is not told again"
 
 
 @dataclass
 class Life:
-    """A folder, what the commands said, what loggers said, and what the watch saw."""
+    """A folder, what the watch saw, what the commands and loggers said, and the files of the run that failed."""
 
-    folder: object
-    watch: object = None
+    folder: Path
+    watch: Watch
     said: dict = field(default_factory=dict)
     logged: list = field(default_factory=list)
     failed: dict = field(default_factory=dict)
 
     def __call__(self, name, *arguments, code=0):
-        result = run(*arguments)
-        set_output()
-        assert result.exit_code == code, f"{name}: {result.output}"
-        self.said[name] = result
-        return result
-
-
-HEARD = "one line for certain: what is compiled already is not told again"
-
-
-class _Listener(logging.Handler):
-    def __init__(self, heard):
-        super().__init__(logging.DEBUG)
-        self.heard = heard
-
-    def emit(self, record):
-        self.heard.append(record.getMessage())
+        self.said[name] = run(*arguments)
+        assert self.said[name].exit_code == code, f"{name}: {self.said[name].output}"
 
 
 def secret_table():
@@ -69,36 +53,33 @@ def secret_table():
 def life(tmp_path_factory):
     """Simulate, fit with a failure on the way, go on, apply, report, describe, import, compare images."""
     import_module("matplotlib.font_manager")  # on a new machine it asks programs of the system for fonts
-    found, patch = Life(tmp_path_factory.mktemp("life")), pytest.MonkeyPatch()
-    listener, level = _Listener(found.logged), logging.getLogger().level
-    logging.getLogger().addHandler(listener)
+    root, listener = logging.getLogger(), logging.Handler(logging.DEBUG)
+    level = root.level
+    root.addHandler(listener)
     try:
-        with watching(patch) as found.watch:
-            logging.getLogger().setLevel(logging.INFO)
+        with pytest.MonkeyPatch.context() as patch, watching(patch) as watch:
+            found = Life(tmp_path_factory.mktemp("life"), watch)
+            listener.emit = lambda record: found.logged.append(record.getMessage())
+            root.setLevel(logging.INFO)
             logging.getLogger("jax").info(HEARD)
-            _live(found, patch)
+            _live(found)
     finally:
-        logging.getLogger().removeHandler(listener)
-        logging.getLogger().setLevel(level)
-        patch.undo()
+        root.removeHandler(listener)
+        root.setLevel(level)
     return found
 
 
-def _live(life, patch):
+def _live(life):
     folder, out = life.folder, life.folder / "run"
     table = secret_table()
-    later = table[["participant_id"]].assign(later=np.arange(len(table)) % 7 + 0.5)
     table.to_csv(folder / "cohort.csv", index=False)
+    later = table[["participant_id"]].assign(later=np.arange(len(table)) % 7 + 0.5)
     later.to_csv(folder / "later.csv", index=False)
     life("simulate", "simulate", "basic", "--out", folder / "simulated.csv", "--controls", 30, "--patients", 30)
     options = ("--patients", "PT", "--covariates", "age,sex", "--clinical", f"{SCORE},amyloid", "--bids", *TINY)
     fit = ("fit", folder / "cohort.csv", "--out", out, *options)
-
-    def fail(*_):
-        raise ValueError(f"could not convert {FORMULAS[0]} = {OUTLIER} of SECRET-17")
-
-    with patch.context() as broken:
-        broken.setattr(workflow, "_write_results", fail)
+    with pytest.MonkeyPatch.context() as broken:
+        broken.setattr(Path, "replace", _failing(Path.replace))
         life("failed", *fit, "--log-json", code=3)
     life.failed = {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
     life("fit", *fit, "--log-json", "--no-report")  # it is written below, with scores that came later
@@ -107,27 +88,32 @@ def _live(life, patch):
     life("apply", "apply", model, folder / "cohort.csv", "--out", folder / "new.csv", "--report", folder / "new.html")
     life("report", "report", out, "--clinical", folder / "later.csv")
     life("describe", "describe", model)
-    content, _ = checkpoint(n_regions=8)
+    theirs = save(folder / "theirs.pt", checkpoint(n_regions=8)[0])
     names = ",".join(f"region{i}" for i in range(8))
-    imported = ("import-official", save(folder / "theirs.pt", content), "--out", folder / "theirs.safetensors")
-    life("import", *imported, "--features", names, "--covariates", "sex,age")
+    imported = ("--out", folder / "theirs.safetensors", "--features", names, "--covariates", "sex,age")
+    life("import", "import-official", theirs, *imported)
     if find_spec("nilearn") is not None:
         _compare_images(life, table)
+
+
+def _failing(replace):
+    """Return a way to rename files that fails where R-indices are written, with a message that tells of people."""
+
+    def fail(path, target):
+        if Path(target).name == "r_indices.csv":
+            raise ValueError(f"could not convert {FORMULAS[0]} = {OUTLIER} of SECRET-17")
+        return replace(path, target)
+
+    return fail
 
 
 def _compare_images(life, table):
     import nibabel
 
     rng, affine = np.random.default_rng(0), np.diag([12.0, 12, 12, 1])
-    paths = []
-    for number in range(len(table)):
-        image = nibabel.Nifti1Image(rng.standard_normal((6, 6, 6)).astype(np.float32), affine)
-        nibabel.save(image, life.folder / f"{number}.nii")
-        paths.append(f"{number}.nii")
-    mask = np.pad(np.ones((4, 4, 4), np.uint8), 1)
-    nibabel.save(nibabel.Nifti1Image(mask, affine), life.folder / "mask.nii")
-    pd.DataFrame({"participant_id": table["participant_id"], "path": paths}).to_csv(
-        life.folder / "maps.csv", index=False
-    )
-    images = ("--maps", life.folder / "maps.csv", "--mask", life.folder / "mask.nii", "--regressions")
-    life("voxelwise", "voxelwise", life.folder / "run", *images)
+    images = {f"{number}.nii": rng.standard_normal((6, 6, 6)).astype(np.float32) for number in range(len(table))}
+    for name, image in (images | {"mask.nii": np.pad(np.ones((4, 4, 4), np.uint8), 1)}).items():
+        nibabel.save(nibabel.Nifti1Image(image, affine), life.folder / name)
+    maps, mask = life.folder / "maps.csv", life.folder / "mask.nii"
+    table[["participant_id"]].assign(path=list(images)).to_csv(maps, index=False)
+    life("voxelwise", "voxelwise", life.folder / "run", "--maps", maps, "--mask", mask, "--regressions")

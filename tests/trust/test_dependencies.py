@@ -10,30 +10,24 @@ from pathlib import Path
 import pytest
 
 import rindices
-from rindices.errors import InputError
-from rindices.imaging import images
-from rindices.plots.brain import sheet
-from rindices.training import clusters
-from tests.test_layers import MODULES, imported
+from tests.test_cli import TINY, run, small_table
+from tests.test_layers import MODULES, dotted, imported
 
 PROJECT = Path(rindices.__file__).parents[2] / "pyproject.toml"
 EXTRAS = ("imaging", "cluster", "parquet")  # of users; "cuda" is JAX's build for a device, "dev" is ours
 # Libraries that are imported beside the one that brings them.
 COMES_WITH = {"markupsafe": "jinja2", "nibabel": "nilearn"}
 USED_BY_OTHERS = {"pyarrow": "pandas reads Parquet files with it"}
-
-
-def plain_name(name):
-    return re.sub(r"[-_.]+", "-", name).lower()
+# The distributions that each module may come from.
+HOMES = {
+    name: {re.sub(r"[-_.]+", "-", one).lower() for one in found}
+    for name, found in metadata.packages_distributions().items()
+}
 
 
 def names(requirements):
     """Return the names of distributions, and those of their extras: ``dask[distributed]`` declares both."""
-    found = set()
-    for requirement in requirements:
-        name, extras = re.match(r"([\w.-]+)(?:\[([\w,-]+)\])?", requirement).groups()
-        found |= {plain_name(name), *(plain_name(extra) for extra in (extras or "").split(",") if extra)}
-    return found
+    return {name.lower() for one in requirements for name in re.findall(r"[\w-]+", re.match(r"[\w.,[\]-]+", one)[0])}
 
 
 @pytest.fixture(scope="module")
@@ -45,15 +39,11 @@ def declared():
     return names(project["dependencies"]), {name for extra in EXTRAS for name in names(extras[extra])}
 
 
-@pytest.fixture(scope="module")
-def homes():
-    """Return the distributions that each module may come from."""
-    return {name: {plain_name(one) for one in found} for name, found in metadata.packages_distributions().items()}
-
-
 def third_party(names):
-    roots = {name.split(".")[0] for name in names}
-    return roots - sys.stdlib_module_names - {"rindices"}
+    return {name.split(".")[0] for name in names} - sys.stdlib_module_names - {"rindices"}
+
+
+EVERYTHING = third_party({name for path in MODULES for name in imported(path)})
 
 
 def at_once(path):
@@ -72,28 +62,25 @@ def at_once(path):
     return found
 
 
-def carrier(name, homes):
-    """Return the distributions of a module, of the one that brings it where it is not declared itself."""
-    return homes.get(COMES_WITH.get(name, name), {COMES_WITH.get(name, name)})
+def undeclared(modules, distributions):
+    """Return the modules that come from none of the distributions, neither themselves nor with another."""
+    carriers = {name: COMES_WITH.get(name, name) for name in modules}
+    return {name for name, carrier in carriers.items() if not HOMES.get(carrier, {carrier}) & distributions}
 
 
-def test_what_is_imported_is_declared(declared, homes):
+def test_what_is_imported_is_declared(declared):
     core, extras = declared
-    everything = third_party({name for path in MODULES for name in imported(path)})
-    assert {name for name in everything if not carrier(name, homes) & (core | extras)} == set()
+    assert undeclared(EVERYTHING, core | extras) == set()
 
 
-def test_modules_need_nothing_but_the_core_to_be_imported(declared, homes):
-    core, _ = declared
-    needed = {path.name: third_party(at_once(path)) for path in MODULES}
-    strange = {file: {name for name in found if not carrier(name, homes) & core} for file, found in needed.items()}
-    assert {file: found for file, found in strange.items() if found} == {}
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_modules_need_nothing_but_the_core_to_be_imported(declared, path):
+    assert undeclared(third_party(at_once(path)), declared[0]) == set()
 
 
-def test_what_is_declared_is_imported(declared, homes):
+def test_what_is_declared_is_imported(declared):
     core, extras = declared
-    everything = third_party({name for path in MODULES for name in imported(path)})
-    used = {home for name in everything for home in homes.get(name, {plain_name(name)})} | USED_BY_OTHERS.keys()
+    used = {home for name in EVERYTHING for home in HOMES.get(name, {name})} | USED_BY_OTHERS.keys()
     assert (core | extras) - used == set()
 
 
@@ -103,27 +90,14 @@ def test_what_comes_with_another_does(name):
         needed = metadata.requires(COMES_WITH[name]) or ()
     except metadata.PackageNotFoundError:
         pytest.skip(f"{COMES_WITH[name]} is not installed")
-    assert name in {plain_name(re.match(r"[\w.-]+", one)[0]) for one in needed if "extra ==" not in one}
+    assert name in names(one for one in needed if "extra ==" not in one)
 
 
-def start_dask():
-    with clusters.parallel(dask="local"):
-        pass
-
-
-@pytest.mark.parametrize(
-    ("missing", "action", "error", "extra"),
-    [
-        ("nibabel", lambda: images.library("nibabel"), InputError, "imaging"),
-        ("nilearn", sheet.imaging_library, ImportError, "imaging"),
-        ("distributed", start_dask, InputError, "cluster"),
-        ("dask", start_dask, InputError, "cluster"),
-    ],
-    ids=["nibabel", "nilearn", "distributed", "dask"],
-)
-def test_what_is_not_installed_is_asked_for(missing, action, error, extra, monkeypatch):
-    for name in [name for name in sys.modules if name.split(".")[0] == missing]:
+@pytest.mark.parametrize("missing", ["distributed", "dask"])
+def test_what_is_not_installed_is_asked_for(missing, monkeypatch, tmp_path):
+    small_table().to_csv(tmp_path / "table.csv", index=False)
+    for name in [missing, *(name for name in sys.modules if name.startswith(f"{missing}."))]:
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(error, match=rf"pip install 'rindices\[{extra}\]'"):
-        action()
+    found = run("fit", tmp_path / "table.csv", "--out", tmp_path / "run", "--dask", "local", *TINY)
+    assert found.exit_code == 2
+    assert "pip install 'rindices[cluster]'" in found.output

@@ -1,6 +1,5 @@
 """Nothing asks for anything beyond this machine."""
 
-import os
 import shutil
 import socket
 import subprocess
@@ -45,14 +44,12 @@ def test_a_program_without_a_network(tmp_path):
     if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
         pytest.skip("processes without a network cannot be started here")
     small_table().to_csv(tmp_path / "table.csv", index=False)
-    run, model = tmp_path / "run", tmp_path / "run" / "model.safetensors"
-    commands = [
-        ["fit", "table.csv", "--out", run, *TINY],
-        ["apply", model, "table.csv", "--out", "new.csv", "--report", "new.html"],
-        ["report", run],
+    for command in (
+        ["fit", "table.csv", "--out", "run", *TINY],
+        ["apply", "run/model.safetensors", "table.csv", "--out", "new.csv", "--report", "new.html"],
+        ["report", "run"],
         ["demo", "--out", "demo", "--repetitions", "2", "--steps", "10"],
-    ]
-    for command in commands:
-        line = [*alone, sys.executable, "-c", SCRIPT, *map(str, command)]
-        done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False, env=os.environ)
+    ):
+        line = [*alone, sys.executable, "-c", SCRIPT, *command]
+        done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr + done.stdout

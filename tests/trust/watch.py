@@ -7,11 +7,29 @@ import sys
 import threading
 import traceback
 
-_watches = []
 _CONNECTIONS = ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "socket.sendmsg")
 _LOOPBACK = ("127.0.0.1", "::1")
 _PROGRAMS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.startfile")
 _IMPORTING = "<frozen importlib._bootstrap_external>"
+_listeners = []
+
+
+def _hook(event, args):
+    for listener in _listeners:
+        listener(event, args)
+
+
+sys.addaudithook(_hook)  # there is no way to take it off again
+
+
+@contextlib.contextmanager
+def reported_to(listener):
+    """Tell a function of each event that Python reports; where it raises, nothing comes of the event."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
 
 
 class Watch:
@@ -27,6 +45,9 @@ class Watch:
         return left is None or not left.is_alive()
 
     def note(self, event, args):
+        """Keep what matters of an event; close the network."""
+        if not self.minds():
+            return
         # To see whether there is IPv6, a library binds a socket of this machine when it is imported, and closes it.
         outside = event == "socket.bind" and isinstance(args[1], tuple) and args[1][0] not in _LOOPBACK
         if event in _CONNECTIONS or outside:
@@ -47,21 +68,9 @@ def where():
     return [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_stack(limit=12)[:-3]]
 
 
-def _hook(event, args):
-    for watch in _watches:
-        if watch.minds():
-            watch.note(event, args)
-
-
-_installed = []
-
-
 @contextlib.contextmanager
 def watching(monkeypatch):
     """Watch all that happens within; nothing can connect meanwhile."""
-    if not _installed:  # there is no way to take it off again
-        sys.addaudithook(_hook)
-        _installed.append(True)
     watch = Watch()
 
     def reported(name, function):
@@ -77,8 +86,5 @@ def watching(monkeypatch):
         for name in names:
             monkeypatch.setattr(module, name, reported(name, getattr(module, name)))
     monkeypatch.setattr(pickle._Unpickler, "load", reported("_Unpickler", pickle._Unpickler.load))
-    _watches.append(watch)
-    try:
+    with reported_to(watch.note):
         yield watch
-    finally:
-        _watches.remove(watch)

@@ -1,4 +1,4 @@
-"""The application, and the options that several commands share."""
+"""The application, the options that several commands share, and how their text is read."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typer.core import TyperGroup
 
 import rindices
 from rindices.cli.console import console
-from rindices.errors import InputError
+from rindices.errors import InputError, setting
 from rindices.files import check_writable, refuse_same
+from rindices.settings import OutputSettings
 
 # How the files that commands write have to end.
 TABLE, PAGE, MODEL = (".csv",), (".html", ".htm"), (".safetensors",)
@@ -56,13 +57,13 @@ def argument(help: str) -> typer.models.ArgumentInfo:
     return typer.Argument(help=help, show_default=False)
 
 
-def option(help: str, default: str | bool = False, **limits: Any) -> typer.models.OptionInfo:
+def option(help: str, default: str | bool = False, **limits: int) -> typer.models.OptionInfo:
     """Return an option whose default is told in words, or not at all."""
-    return typer.Option(help=help, show_default=default, **limits)
+    return typer.Option(help=help, show_default=default, **limits)  # type: ignore[arg-type]
 
 
 def check_output(
-    path: Path | None, option: str, endings: tuple[str, ...], *inputs: Path, own: Path | None = None
+    path: Path | None, name: str, endings: tuple[str, ...], *inputs: Path, own: Path | None = None
 ) -> None:
     """Refuse, before any work is done, to write over what is read, a run's results or a file of another kind.
 
@@ -70,49 +71,87 @@ def check_output(
     ----------
     path
         The file to write, if any.
-    option
-        What named it.
+    name
+        The setting that named it.
     endings
-        How its name has to end.
+        How the name of the file has to end.
     inputs
         Files that are read.
     own
         The one result of a run that may be replaced.
     """
-    from rindices.run.folder import run_around
+    from rindices.record import run_around
 
     if path is None:
         return
-    check_writable(path, option.lstrip("-"))
-    refuse_same(path, *inputs, name=option.lstrip("-"))
+    check_writable(path, name)
+    refuse_same(path, *inputs, name=name)
     run = run_around(path)
     if run is not None and (own is None or path.resolve() != own.resolve()):
         raise InputError(
-            f"{path} has the name of a result of the run in {run}.\nChoose another name or folder with {option}."
+            f"{path} has the name of a result of the run in {run}.\nChoose another name or folder with {setting(name)}."
         )
     if not path.name.casefold().endswith(endings):
         better = Path(path.name.removesuffix(".gz")).with_suffix(endings[0])
         raise InputError(
-            f"{option} should be a file that ends in {' or '.join(endings)}, found {path}.\n"
+            f"{setting(name)} should be a file that ends in {' or '.join(endings)}, found {path}.\n"
             f"Nothing else is written there: call it {better}, for example."
         )
 
 
+def whole_numbers(option: str, text: str) -> tuple[int, ...]:
+    """Read ``3``, ``2,3`` or ``2-5``."""
+    found: list[int] = []
+    for part in text.split(","):
+        low, dash, high = part.partition("-")
+        try:
+            found += range(int(low), int(high if dash else low) + 1)
+        except ValueError as error:
+            raise InputError(f"{option} should be like 3, 2,3 or 2-5, found {text!r}.") from error
+    if not found:
+        turned = ",".join("-".join(reversed(part.strip().split("-"))) for part in text.split(","))
+        raise InputError(f"{option} {text!r} holds no number: the smaller one comes first, as in {turned}.")
+    return tuple(dict.fromkeys(found))
+
+
+def numbers(option: str, text: str, example: str) -> tuple[float, ...]:
+    """Read ``0.2,0.4``."""
+    try:
+        return tuple(dict.fromkeys(float(part) for part in text.split(",")))
+    except ValueError as error:
+        raise InputError(f"{option} should be like {example}, found {text!r}.") from error
+
+
+def limits_of(text: str) -> tuple[float, float]:
+    """Read the two limits of the subgroups."""
+    low, *rest = numbers("--subgroup-limits", text, "0.4,0.7")
+    if len(rest) != 1 or not 0 < low < rest[0] < float("inf"):
+        raise InputError(f"--subgroup-limits should be two rising numbers such as 0.4,0.7, found {text!r}.")
+    return low, rest[0]
+
+
+def names_of(text: str) -> tuple[str, ...]:
+    """Read names separated by commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 Table = Annotated[Path, argument("Table of people: CSV, TSV, Excel or Parquet, one row a person.")]
 Model = Annotated[Path, argument("The model.safetensors of a finished run.")]
-Exclude = Annotated[str, option("Columns of numbers that are not regions: names or prefix*, separated by commas.")]
+Exclude = Annotated[
+    str, option("Columns of numbers that are not regions: names or prefix*, separated by commas, or @ and a file.")
+]
 Join = Annotated[str, option("More tables of the same people, joined by id.")]
+Missing = Annotated[
+    str, option("Codes for missing values, e.g. -9999; in one column only: icv=0. Separated by commas.")
+]
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing", help="Leave out people with missing or impossible values; they are listed.")
 ]
 Steps = Annotated[int | None, option("Longest training.", "by preset", min=1)]
 Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The same seed repeats the same result.")]
 Repetitions = Annotated[int, typer.Option(min=1, help="Trainings to compare and average.")]
-Clinical = Annotated[
-    str, option("Clinical scores to compare with the R-indices: columns, e.g. mmse,apoe4, or a table joined by id.")
-]
-Limits = Annotated[str, typer.Option(help="R-indices below the first are low, above the second high, for subgroups.")]
 ShowIds = Annotated[
     bool, typer.Option("--show-ids", help="Put participants' ids into the report, with a card for each person.")
 ]
 Figures = Annotated[Path | None, option("Folder for every figure of the report as SVG and PNG.")]
+LIMITS = "{:g},{:g}".format(*OutputSettings.limits)

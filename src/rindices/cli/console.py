@@ -1,26 +1,91 @@
-"""What is shown: sentences, or JSON lines."""
+"""What is shown: sentences, JSON lines, progress; and settings, written as the options that they are here."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import shlex
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
 
-from rindices.errors import counted, listed
+from rindices.errors import Value, counted, listed, worded
 
 if TYPE_CHECKING:
     from rindices.cohort import Cohort
+    from rindices.record import Summary
+    from rindices.training.execution import Progress
 
 # What is shown holds ids and names of the user: neither markup nor emoji codes such as :x: are meant by them.
 console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
 errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 _json_lines = False
+_folder = Path()
+_LINE_SECONDS = 30.0  # between two lines of progress where there is no terminal
+_MOST_NAMES = 20  # on a command line; more are written to a file
+# Settings whose options have other names.
+_OPTIONS = {
+    "n_patterns": "patterns",
+    "n_repetitions": "repetitions",
+    "n_null": "null",
+    "max_steps": "steps",
+    "random_state": "seed",
+    "limits": "subgroup-limits",
+    "n_controls": "controls",
+    "n_patients": "patients",
+    "severity_correlation": "correlation",
+    "controls": "own-controls",
+}
+
+
+def on_command_line(name: str, value: Value) -> str:
+    """Write a setting as an option; a long list goes into a file that the option takes.
+
+    Examples
+    --------
+    >>> on_command_line("drop_missing", True), on_command_line("report", False), on_command_line("n_patterns", "2-5")
+    ('--drop-missing', '--no-report', '--patterns 2-5')
+    >>> on_command_line("exclude", ["lHip", "left amygdala"])
+    "--exclude 'lHip,left amygdala'"
+    """
+    if name == "kind":  # an argument
+        return f"the kind {value}"
+    word = _OPTIONS.get(name, name.replace("_", "-"))
+    if value is None or isinstance(value, bool):
+        return f"--no-{word}" if value is False else f"--{word}"
+    if not isinstance(value, list):
+        return f"--{word} {shlex.quote(str(value))}"
+    if len(value) > _MOST_NAMES:
+        with contextlib.suppress(OSError):
+            return f"--{word} {shlex.quote(f'@{_written(word, value)}')}"
+    apart = [one for one in value if "," in one]
+    if apart:
+        return f"--{word} (first rename {listed(map(repr, apart), 2)}: a comma parts two names there)"
+    return f"--{word} {shlex.quote(','.join(value))}"
+
+
+def _written(word: str, names: list[str]) -> Path:
+    """Write names, one a line, to a file that is new or says the same already, beside the place of the results."""
+    text = "".join(f"{name}\n" for name in names).encode()
+    paths = (_folder / f"{word}{number or ''}.txt" for number in count())
+    path = next(path for path in paths if not path.exists() or path.read_bytes() == text)
+    path.write_bytes(text)
+    return path
+
+
+def set_place(out: Path | None) -> None:
+    """Say where the results would go; where that is not known, or not there yet, lists go into the current folder."""
+    global _folder
+    _folder = out.parent if out is not None and out.parent.is_dir() else Path()
 
 
 def set_output(*, quiet: bool = False, log_json: bool = False) -> None:
@@ -30,7 +95,7 @@ def set_output(*, quiet: bool = False, log_json: bool = False) -> None:
     console.quiet = quiet or log_json
 
 
-def log(event: str, **fields: Any) -> None:
+def log(event: str, **fields: object) -> None:
     """Write a line of JSON, where they are asked for."""
     if _json_lines:
         moment = time.strftime("%Y-%m-%dT%H:%M:%S%z")
@@ -38,9 +103,12 @@ def log(event: str, **fields: Any) -> None:
         sys.stdout.flush()
 
 
-def has_json_lines() -> bool:
-    """Whether a line of JSON is wanted for each event."""
-    return _json_lines
+def warn(sentences: Iterable[str]) -> None:
+    """Show what there is to look at."""
+    for sentence in sentences:
+        told = worded(sentence, on_command_line)
+        console.print(f"Warning: {told}", style="yellow")
+        log("warning", message=told)
 
 
 def describe_cohort(cohort: Cohort, most_names: int = 250) -> None:
@@ -52,25 +120,27 @@ def describe_cohort(cohort: Cohort, most_names: int = 250) -> None:
     console.print(f"{counted(cohort.features.shape[1], 'region')}: {listed(cohort.features.columns, most_names)}.")
     console.print(f"Covariates removed: {listed(cohort.covariates.columns, 20) or 'none'}.")
     log("table", source=cohort.source, controls=cohort.n_controls, patients=cohort.n_patients, others=cohort.n_other)
-    warn(cohort.warnings)
+    warn(cohort.messages)
 
 
-def describe_run(summary: dict[str, Any], out: Path, cohort: Cohort, *, report: bool = True) -> None:
+def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = True) -> None:
     """Say what came out and where it is; the last line is the status."""
-    value = summary["agreement"]["pattern_agreement"]
-    used = f"{summary['members_used']} of {counted(summary['repetitions'], 'repetition')}"
-    console.print(summary["search"]["reason"])
-    agreement = "unknown with a single one" if math.isnan(value) else f"{value:.3f} (0.5 is chance, 1 is perfect)"
-    console.print(f"Used {used} at step {summary['step']:,}; the agreement of all sound repetitions is {agreement}.")
-    warn(warning for warning in summary["warnings"] if warning not in cohort.warnings)
-    if summary["reliable"]:
-        console.print(f"Reliable: {summary['reliable_reason']}")
+    value = summary.agreement.pattern_agreement
+    used = f"{summary.members_used} of {counted(summary.repetitions, 'repetition')}"
+    console.print(summary.search.reason)
+    unknown = value is None or math.isnan(value)
+    agreement = "unknown with a single one" if unknown else f"{value:.3f} (0.5 is chance, 1 is perfect)"
+    console.print(f"Used {used} at step {summary.step:,}; the agreement of all sound repetitions is {agreement}.")
+    known = {worded(warning, on_command_line) for warning in cohort.messages}
+    warn(warning for warning in summary.warnings if warning not in known)
+    if summary.reliable:
+        console.print(f"Reliable: {summary.reliable_reason}")
     else:
-        console.print(f"Not reliable: {summary['reliable_reason']} Do not interpret these R-indices.", style="bold red")
+        console.print(f"Not reliable: {summary.reliable_reason} Do not interpret these R-indices.", style="bold red")
     describe_places(out, report=report)
     kept = ("n_patterns", "agreement", "reliable", "reliable_reason", "seconds")
-    log("done", status="done", exit_code=0, out=str(out), **{name: summary[name] for name in kept})
-    console.print(f"Done in {summary['seconds']:.0f} s.", style="green")
+    log("done", status="done", exit_code=0, out=str(out), **{name: getattr(summary, name) for name in kept})
+    console.print(f"Done in {summary.seconds:.0f} s.", style="green")
 
 
 def describe_places(out: Path, *, report: bool = True) -> None:
@@ -81,8 +151,46 @@ def describe_places(out: Path, *, report: bool = True) -> None:
         console.print(f"{name + ':':<11} {out / file}")
 
 
-def warn(sentences: Iterable[str]) -> None:
-    """Show what there is to look at."""
-    for sentence in sentences:
-        console.print(f"Warning: {sentence}", style="yellow")
-        log("warning", message=sentence)
+class TrainingBars:
+    """Shows each stage of training: steps of all models together, speed, time left; in a log file, a line at times."""
+
+    def __init__(self) -> None:
+        shares = TextColumn("{task.percentage:>3.0f}% {task.fields[note]}")
+        self._bars = Bars(TextColumn("{task.description}"), BarColumn(), shares, TimeRemainingColumn(), console=console)
+        self._tasks: dict[str, TaskID] = {}
+        self._last_line, self._over = 0.0, False
+
+    def __enter__(self) -> TrainingBars:
+        if console.is_terminal:
+            self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show how far a stage is."""
+        new, over = progress.stage not in self._tasks, progress.done == progress.total
+        if over and self._over:
+            return
+        self._over = over
+        if new:  # what an earlier process did took this one no time
+            begun = self._bars.add_task(progress.stage, total=progress.total, completed=progress.resumed, note="")
+            self._tasks[progress.stage] = begun
+        task = self._tasks[progress.stage]
+        speed = next(one.speed for one in self._bars.tasks if one.id == task)
+        note = f"{speed:,.0f} steps/s" if speed else "(preparing)" if not over else ""
+        self._bars.update(task, completed=progress.done, total=progress.total, note=note)
+        lines = not console.is_terminal or _json_lines
+        if lines and (new or over or time.monotonic() - self._last_line > _LINE_SECONDS):
+            self._last_line = time.monotonic()
+            console.print(f"{progress.stage}: {100 * progress.done / max(progress.total, 1):.0f} % {note}")
+            log("progress", stage=progress.stage, done=progress.done, total=progress.total)
+
+
+@contextmanager
+def counting_bar(what: str, *, transient: bool = False) -> Iterator[Callable[..., None]]:
+    """Give a function that shows what share, or how many of all, are done; `transient` bars are gone in the end."""
+    with Bars(console=console, disable=not console.is_terminal, transient=transient) as bars:
+        task = bars.add_task(what, total=None)
+        yield lambda done, total=1: bars.update(task, completed=done, total=total)

@@ -12,14 +12,15 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
 import typer
 
-from rindices.cli.console import console, errors, log
-from rindices.errors import InputError, LostWorkers, without_data
+from rindices.cli.console import console, errors, log, on_command_line, set_place
+from rindices.errors import InputError, LostWorkers, without_data, worded
 from rindices.files import remove_half_written
 
 USER_ERROR, INNER_ERROR, INTERRUPTED = 2, 3, 130
@@ -34,6 +35,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
+        set_place(kwargs.get("out"))
         try:
             with _terminable():
                 command(*args, **kwargs)
@@ -41,7 +43,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             # A log is kept; who and what is wrong with the table is told on the other channel.
             refused = f"The input was refused ({without_data(error)}); standard error says why."
             log("error", status="failed", exit_code=USER_ERROR, message=refused)
-            errors.print(f"Error: {error}", style="red")
+            errors.print(f"Error: {worded(error.message, on_command_line)}", style="red")
             raise typer.Exit(USER_ERROR) from error
         except typer.Exit:
             raise
@@ -51,38 +53,30 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             if os.environ.get("RINDICES_DEBUG"):
                 traceback.print_exc()
             log("error", status="failed", exit_code=INNER_ERROR, message=without_data(error))
-            errors.print(f"Trouble inside rindices: {_in_words(error)}", style="red")
-            errors.print(_remedy(error))
+            trouble, remedy = _in_words(error)
+            errors.print(f"Trouble inside rindices: {trouble}", style="red")
+            errors.print(f"Failed. {remedy}")
             raise typer.Exit(INNER_ERROR) from error
 
     return run
 
 
-def _in_words(error: Exception) -> str:
-    """Return what the system says of its trouble; the kind of other errors helps whoever they are reported to."""
+def _in_words(error: Exception) -> tuple[str, str]:
+    """Return what the trouble is, and what helps; the kind of unforeseen errors helps whoever they are reported to."""
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror}{'' if error.filename is None else f': {_meant(str(error.filename))}'}."
+        # A half-written file is called by the name that it would have got.
+        file = re.sub(r"(^|[\\/])\.([^\\/]+?)\.[^.\\/]+\.partial$", r"\1\2", str(error.filename or ""))
+        again = "Repeat the same command when that is mended: it goes on where it stopped."
+        return f"{error.strerror}{f': {file}' if file else ''}.", again
     if isinstance(error, MemoryError):
-        return "there is not enough memory."
-    return str(error) if isinstance(error, LostWorkers) else f"{type(error).__name__}: {error}"
-
-
-def _meant(name: str) -> str:
-    """Return the file that a half-written one would have become."""
-    return re.sub(r"(^|[\\/])\.([^\\/]+?)\.[^.\\/]+\.partial$", r"\1\2", name)
-
-
-def _remedy(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return "Failed. Repeat the same command when that is mended: it goes on where it stopped."
-    if isinstance(error, MemoryError):
-        return "Failed. Close other programs or take a machine with more memory, and repeat the same command."
+        more = "Close other programs or take a machine with more memory, and repeat the same command."
+        return "there is not enough memory.", more
     if isinstance(error, LostWorkers):
-        return (
-            "Failed. Most often workers lack memory: take fewer (--workers) or machines that have more, and repeat "
-            "the same command; it goes on where it stopped."
+        return str(error), (
+            "Most often workers lack memory: take fewer (--workers) or machines that have more, and repeat the same "
+            "command; it goes on where it stopped."
         )
-    return "Failed. RINDICES_DEBUG=1 shows where it happened; please report it."
+    return f"{type(error).__name__}: {error}", "RINDICES_DEBUG=1 shows where it happened; please report it."
 
 
 class Ending:
@@ -105,14 +99,13 @@ def interruptible(work: Callable[[], _Result], how_to_go_on: str, ending: Ending
     Neither can interrupt a computation, but all that matters is on disk in whole files: the process may simply end.
     The work enters `ending` while it becomes complete.
     """
-    outcome: list[_Result] = []
-    failure: list[BaseException] = []
+    outcome: Future[_Result] = Future()
 
     def run() -> None:
         try:
-            outcome.append(work())
+            outcome.set_result(work())
         except BaseException as error:  # noqa: BLE001 (raised again below)
-            failure.append(error)
+            outcome.set_exception(error)
 
     worker = threading.Thread(target=run, daemon=True)
     worker.start()
@@ -127,9 +120,7 @@ def interruptible(work: Callable[[], _Result], how_to_go_on: str, ending: Ending
             _stop(_stop_code(), how_to_go_on)
         ending.lock.release()
         worker.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]
+    return outcome.result()
 
 
 def _tell_stopped() -> int:
@@ -151,6 +142,10 @@ def _stop(code: int, how_to_go_on: str) -> NoReturn:
             os.kill(child.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # type: ignore[arg-type]
     log("stopped", status="unfinished", exit_code=code)
     errors.print(f"\nStopped: unfinished. {how_to_go_on}")
+    _end(code)
+
+
+def _end(code: int) -> NoReturn:
     console.show_cursor(True)
     sys.stdout.flush()
     remove_half_written()
@@ -168,10 +163,7 @@ def _terminable() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         _asked_to_stop.append(number)  # Python drops the exception where it cleans up memory
         if _is_importing(frame):  # a library that is half loaded may crash, or make another error of the exception
-            code = _tell_stopped()
-            sys.stdout.flush()
-            remove_half_written()
-            os._exit(code)
+            _end(_tell_stopped())
         raise KeyboardInterrupt
 
     def unraised(trouble: Any) -> None:

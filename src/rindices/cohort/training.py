@@ -12,17 +12,27 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.cohort.exclusions import Record, leave_out_outliers, leave_out_small_sites, refuse_own_sites
-from rindices.cohort.groups import NO_LABEL, assign_groups, check_group_sizes, other_warnings, usual_controls
-from rindices.cohort.overlap import background_warnings, check_covariates, refuse_apart
+from rindices.cohort.groups import (
+    NO_LABEL,
+    assign_groups,
+    background_warnings,
+    check_covariates,
+    check_group_sizes,
+    other_warnings,
+    refuse_apart,
+    usual_controls,
+)
 from rindices.cohort.people import Cohort
-from rindices.cohort.regions import (
+from rindices.cohort.roles import (
     BACKGROUND_NAMES,
+    assign_roles,
     check_constant,
     choose_regions,
+    paths_of,
     possible_scores,
     region_warnings,
+    wanted_names,
 )
-from rindices.cohort.roles import assign_roles, paths_of, wanted_names
 from rindices.cohort.visits import first_visits, read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, listed, refusal, setting
 from rindices.schema.cells import meant_as_numbers, numbers_of, text_of, typed
@@ -47,8 +57,6 @@ from rindices.tables import (
     resolve_levels,
     unit_of,
 )
-
-__all__ = ["make_cohort", "read_cohort", "told_with", "with_missing_codes"]
 
 
 def read_cohort(
@@ -221,7 +229,9 @@ class _Reader:
             )
             cohort, doubts = replace(cohort, years=years), [*doubts, *told]
         messages = [*self._notes, *self._record.warning(), *self._checked(cohort), *doubts]
-        unit = settings.unit or (None if self._dictionary is None else unit_of(self._dictionary, list(cohort.features)))
+        unit = settings.unit or (
+            None if self._dictionary is None else unit_of(self._dictionary, list(cohort.features.columns))
+        )
         return replace(cohort, messages=tuple(messages), unit=unit)
 
     def _read(self) -> Cohort:
@@ -242,9 +252,9 @@ class _Reader:
         )
         found = fields.observe(table)
         self._roster, ids, regions = found.roster, found.roster.ids, fields.regions.columns
-        self._groups = assign_groups(table[settings.diagnosis], *self._labels)
         if problems := fields.problems():
             raise refusal(problems, *self._without_columns(problems, regions, found.regions))
+        self._groups = assign_groups(table[settings.diagnosis], *self._labels)
         self._line = None if settings.visit is None else read_timeline(table[settings.visit], found.roster)
         self._notes += fields.notes
         self._record.leave_out_incomplete(found, regions)
@@ -279,23 +289,21 @@ class _Reader:
         settings = self._settings
         sources = " or ".join(setting(name) for name in ("covariates", "smooth", "interactions", "proportion"))
         wanted = {
-            settings.id: ("the people's ids", setting("id")),
-            settings.diagnosis: ("the diagnosis", setting("diagnosis")),
+            settings.id: ("the people's ids", setting("id", "COLUMN")),
+            settings.diagnosis: ("the diagnosis", setting("diagnosis", "COLUMN")),
         }
         wanted |= {} if settings.visit is None else {settings.visit: ("the visit", setting("visit"))}
         wanted |= dict.fromkeys(self._roles.covariates, ("a covariate", sources))
         wanted |= {} if settings.site is None else {settings.site: ("the site", setting("site"))}
         for name, (role, where) in wanted.items():
-            require_column(
-                self._table.columns, name, role, f"Rename the column, add it, or correct the name in {where}."
-            )
+            require_column(self._table.columns, name, role, f"Rename the column, add it, or correct the name: {where}.")
 
     def _without_columns(self, problems: list[Problem], regions: Sequence[str], found: Seen) -> Iterator[str]:
         """Say which columns could be left out, where enough remain."""
         names = [name for name in regions if any(name in problem.columns for problem in problems)]
         if names and len(regions) - len(names) >= MIN_REGIONS:
             yield f"leave the column{'s' if len(names) > 1 else ''} out with {setting('exclude', names)}"
-            gappy = [name for name, gap in zip(regions, found.missing.any(axis=0).tolist(), strict=True) if gap]
+            gappy = [regions[place] for place in np.flatnonzero(np.any(found.missing, axis=0)).tolist()]
             if scores := possible_scores(found.values, regions, gappy):
                 it, they = (
                     ("it", "it is a score and no region")

@@ -13,8 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+from jax.extend.backend import clear_backends
+
+from rindices.errors import InputError, counted
 
 HALF_WRITTEN = "Error (reading|writing) persistent compilation cache entry"  # JAX warns of it so
+_SETTINGS: Any = jax.config
 
 
 class Device(NamedTuple):
@@ -33,9 +37,8 @@ def prepare() -> None:
     thread, instead of queueing behind others, needs a setting that only works before JAX is first used; a process that
     already computes with JAX keeps what it has, and trains on one core.
     """
-    settings: Any = jax.config
     jax.config.update("jax_cpu_enable_async_dispatch", False)
-    folder = _cache_folder() if settings.jax_compilation_cache_dir is None else None
+    folder = _cache_folder() if _SETTINGS.jax_compilation_cache_dir is None else None
     if folder is not None and _is_private(folder.parent) and _is_private(folder):
         jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
@@ -44,10 +47,35 @@ def prepare() -> None:
 
 
 def describe() -> Device:
-    """Say what this process trains on."""
-    devices = jax.devices()
-    statistics = devices[0].memory_stats() or {}
-    return Device(devices[0].platform, devices[0].device_kind, len(devices), statistics.get("bytes_limit"))
+    """Say what this process trains on.
+
+    Raises
+    ------
+    InputError
+        If ``JAX_PLATFORMS`` asks for a platform that is not there.
+    """
+    try:
+        found = jax.devices()
+    except (RuntimeError, AssertionError) as error:
+        asked = str(_SETTINGS.jax_platforms or "")
+        if not asked:
+            raise
+        jax.config.update("jax_platforms", "")
+        there = jax.devices()[0].platform
+        clear_backends()  # so that nobody takes what was not asked for
+        jax.config.update("jax_platforms", asked)
+        raise InputError(
+            f"JAX_PLATFORMS={asked} asks for a device that JAX does not find here; what it finds is {there}.\n"
+            f"Set JAX_PLATFORMS={there} or leave it out; for GPUs of NVIDIA: pip install 'rindices[cuda]'."
+        ) from error
+    statistics = found[0].memory_stats() or {}
+    return Device(found[0].platform, found[0].device_kind, len(found), statistics.get("bytes_limit"))
+
+
+def in_words() -> str:
+    """Name what this process trains on: ``2 cores``, ``1 x NVIDIA H200``."""
+    device = describe()
+    return f"{device.number} x {device.kind}" if device.platform != "cpu" else counted(n_cores(), "core")
 
 
 def peak_memory() -> int | None:

@@ -18,9 +18,9 @@ from io import StringIO
 import numpy as np
 import pandas as pd
 
-from rindices.cohort.cells import spreadsheet_rows, with_numbers
-from rindices.cohort.columns import expand_names, wanted_names
+from rindices.cohort import expand_names, wanted_names
 from rindices.errors import InputError, counted, listed, setting, shown
+from rindices.schema.cells import spreadsheet_rows, typed
 from rindices.settings import Names
 
 __all__ = ["MUSE72", "MUSE72_NAMES", "UNIT", "is_muse72", "muse72", "muse_regions", "with_muse72"]
@@ -105,7 +105,7 @@ def muse72(table: pd.DataFrame) -> pd.DataFrame:
             f"The table lacks {len(missing)} of {len(wanted)} MUSE regions: {listed(missing, limit=10)}.\n{seen}\n"
             "Name the columns MUSE_Volume_47, H_MUSE_Volume_47, 47 or Right Hippocampus."
         )
-    volumes = with_numbers(table[[column_of[number] for number in wanted]])
+    volumes = typed(table[[column_of[number] for number in wanted]])
     _refuse_text(volumes)
     by_number = dict(zip(wanted, volumes.to_numpy(np.float64).T, strict=True))
     sums = np.stack([np.sum([by_number[number] for number in group], axis=0) for group in _RECIPE.values()], axis=1)
@@ -126,10 +126,10 @@ def with_muse72(table: pd.DataFrame, exclude: Names = ()) -> pd.DataFrame:
     """
     columns = [str(name) for name in table.columns]
     table = table.set_axis(columns, axis=1)
-    if set(MUSE72_NAMES) <= set(columns):
-        return table
-    left_out = set(expand_names(wanted_names(exclude), columns, option="--exclude"))
+    left_out = set(expand_names(wanted_names(exclude), columns, source="exclude"))
     table = table[[name for name in columns if name not in left_out]]
+    if set(MUSE72_NAMES) <= set(table.columns):
+        return table
     rest = [name for name in table.columns if _number(name) is None]
     return pd.concat([table[rest], muse72(table)], axis=1)
 

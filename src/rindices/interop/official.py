@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rindices.cohort.columns import wanted_names
+from rindices.cohort import wanted_names
 from rindices.core import networks
 from rindices.core.networks import Parameters
 from rindices.errors import InputError, counted, listed, setting, shown

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from rindices.errors import setting, worded
 from rindices.judging.selection import FIRST_LOOK, Study, Swept, judge, members_of, train_members
 from rindices.preprocessing.covariates import TOO_UNCERTAIN
 from rindices.settings import fast
@@ -85,10 +86,11 @@ def calibrated(swept: Swept, study: Study) -> Verdict:
         "number of patterns and repetitions."
     )
     best = f"Of {tried[0]} to {tried[-1]} patterns the best was taken, so it is the highest of their thresholds."
+    test = worded(f"test with refits ({setting('n_null', FEWEST_REFITS)})")
     more = {
         best: len(tried) > 1,
         "There may be nothing to find, the number of patterns may not fit, or training was too short.": not reliable,
-        f"The threshold was made for other cases ({'; '.join(unlike)}): test with {FEWEST_REFITS} refits.": unlike,
+        f"The threshold was made for other cases ({'; '.join(unlike)}): {test}.": unlike,
     }
     words = " ".join([words, *(sentence for sentence, holds in more.items() if holds)])
     return Verdict(reliable, words, "calibrated", statistic, threshold=limit, repetitions=n_models)

@@ -1,6 +1,5 @@
-"""The report of a run: reads the run folder, writes one HTML file that works offline."""
+"""The report of a run: reads the record of it, writes one HTML file that works offline."""
 
-from rindices.report.build import make_report, write_report
-from rindices.report.document import Report
+from rindices.report.page import Report, make_report, write_report
 
 __all__ = ["Report", "make_report", "write_report"]

@@ -1,131 +1,117 @@
 """The section with pictures of the brain: patterns on it, and where images of the people differ."""
 
+from __future__ import annotations
+
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from rindices.report.checks import damaged
-from rindices.report.csv_files import read_optional
-from rindices.report.pieces import Gallery, Picture, p_value
-from rindices.report.read import RunResults
-from rindices.report.tables import Cell, Table, count, make_table, measure, numbers
+from rindices.record import BRAIN, VOXELWISE, Run, damaged
+from rindices.report.elements import Gallery, Picture, Table, counts, make_table, measures, probabilities
 
-ATLAS, VOXELWISE = "brain", "voxelwise"
+if TYPE_CHECKING:
+    from nibabel.nifti1 import Nifti1Image
+
 _ENOUGH = 0.5  # of the regions must have a place, or the picture would mislead
 _MANY_PATTERNS = 3  # with more, only severity 1 is drawn: the page must stay small
 _MOST_CLUSTERS = 10  # of a comparison
 _UNIT = "Change (sd of controls)"
 
 
-def brain_section(results: RunResults, gallery: Gallery, folder: Path) -> dict[str, Any] | None:
+class Comparison(NamedTuple):
+    """A voxel-wise comparison; without pictures where nothing is significant, without clusters where there are none."""
+
+    title: str
+    regression: bool
+    n_patients: int
+    n_significant: int
+    pictures: list[Picture]
+    clusters: Table | None
+
+
+def brain_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
     """Return pictures of patterns and of voxel-wise comparisons; nothing without nilearn or anything to show."""
-    if find_spec("nilearn") is None or results.patterns.empty:
+    if find_spec("nilearn") is None:
         return None
-    painted = sorted((folder / ATLAS).glob("pattern-*.nii.gz"))
-    pictures = _painted(painted, gallery) if painted else _marks(results, gallery)
-    comparisons = _comparisons(folder / VOXELWISE, gallery)
-    if not pictures and not comparisons:
+    painted = sorted((run.folder / BRAIN).glob("pattern-*.nii.gz"))
+    pictures = _painted(painted, gallery) if painted else _marks(run, gallery)
+    compared = run.analyses.get("comparisons", pd.DataFrame(columns=["t_map"]))
+    made = [_comparison(run, row, gallery) for _, row in compared[compared["t_map"] != ""].iterrows()]
+    left = [
+        f"pattern {row['pattern']}, {row['level']} ({row['note']})"
+        for _, row in compared[compared["t_map"] == ""].iterrows()
+    ]
+    if not pictures and not made and not left:
         return None
-    return {"pictures": pictures, "schematic": not painted, "comparisons": comparisons}
+    return {"pictures": pictures, "schematic": not painted, "comparisons": made, "not_tested": left}
 
 
-def _marks(results: RunResults, gallery: Gallery) -> list[Picture]:
+def _marks(run: Run, gallery: Gallery) -> list[Picture]:
     from rindices.plots import brain
 
-    regions = results.patterns["region"].astype(str).unique()
+    regions = run.results.patterns["region"].unique()
     placed = brain.place_regions(regions)
     if placed.centres["region"].nunique() < _ENOUGH * len(regions):
         return []
-    table = results.patterns if results.analyses.severities is None else results.analyses.severities
-    if results.n_patterns > _MANY_PATTERNS and "severity" in table:
-        table = table[table["severity"] == table["severity"].max()]
-    severities = (1.0,) if results.n_patterns > _MANY_PATTERNS else brain.SEVERITIES
+    table, many = run.analyses.get("severities", run.results.patterns), run.summary.n_patterns > _MANY_PATTERNS
+    if many and "severity" in table:
+        table = table[table["severity"] == 1]
     return [
         gallery.draw(
             f"brain_pattern_{place}",
-            brain.pattern_glass(table, place, severities),
+            brain.pattern_glass(table, place, (1.0,) if many else brain.SEVERITIES),
             f"Pattern {place} on a glass brain: regions as marks at schematic positions, coloured by their change.",
         )
-        for place in range(1, results.n_patterns + 1)
+        for place in range(1, run.summary.n_patterns + 1)
     ]
 
 
 def _painted(paths: list[Path], gallery: Gallery) -> list[Picture]:
     from rindices.plots import brain
 
-    found: dict[str, dict[float, Any]] = {}
+    found: dict[str, dict[float, Nifti1Image]] = {}
     for path in paths:
-        name = re.fullmatch(r"pattern-(\d+)_severity-([\d.]+)\.nii\.gz", path.name)
-        if name:
+        if name := re.fullmatch(r"pattern-(\d+)_severity-([\d.]+)\.nii\.gz", path.name):
             found.setdefault(name[1], {})[float(name[2])] = _image(path)
     limit = brain.colour_limit([abs(one.get_fdata()).max() for of in found.values() for one in of.values()])
     pictures = []
-    for number, images in found.items():
-        title, alt = f"Pattern {number}", f"Pattern {number} painted on the atlas."
+    for place, images in found.items():
+        title, alt, most = f"Pattern {place}", f"Pattern {place} painted on the atlas.", max(images)
         several = {f"severity {severity:g}": images[severity] for severity in sorted(images)}
         glass = brain.glass(several, _UNIT, title=title, limit=limit)
-        slices = brain.stat_mosaic(
-            images[max(images)], 0, _UNIT, title=f"{title}, severity {max(images):g}", limit=limit
-        )
-        pictures.append(gallery.draw(f"brain_pattern_{number}", glass, f"{alt} Glass brain at growing severity."))
-        pictures.append(gallery.draw(f"brain_slices_{number}", slices, f"{alt} Slices."))
+        slices = brain.stat_mosaic(images[most], 0, _UNIT, title=f"{title}, severity {most:g}", limit=limit)
+        pictures.append(gallery.draw(f"brain_pattern_{place}", glass, f"{alt} Glass brain at growing severity."))
+        pictures.append(gallery.draw(f"brain_slices_{place}", slices, f"{alt} Slices."))
     return pictures
 
 
-def _comparisons(folder: Path, gallery: Gallery) -> dict[str, Any] | None:
-    """Return the voxel-wise comparisons, and which could not be made."""
-    table = read_optional(
-        folder / "comparisons.csv",
-        ["level", "rule", "t_map", "q_map", "note"],
-        ["pattern", "n_patients", "n_significant"],
+def _comparison(run: Run, row: pd.Series, gallery: Gallery) -> Comparison:
+    where = f"Pattern {row['pattern']}, {row['level']}"
+    clusters = run.analyses.get("clusters", pd.DataFrame(columns=["pattern", "level"]))
+    own = clusters[(clusters["pattern"] == row["pattern"]) & (clusters["level"] == row["level"])].head(_MOST_CLUSTERS)
+    return Comparison(
+        title=f"{where} ({row['rule']})",
+        regression=row["level"] == "regression",
+        n_patients=row["n_patients"],
+        n_significant=row["n_significant"],
+        pictures=_t_maps(run.folder / VOXELWISE, row, where, gallery) if row["n_significant"] else [],
+        clusters=_clusters(own, where) if len(own) else None,
     )
-    if table is None:
-        return None
-    clusters = read_optional(
-        folder / "clusters.csv", ["level"], ["pattern", "x", "y", "z", "peak_t", "peak_q", "size_mm3"]
-    )
-    shown = []
-    for row in table.to_dict("records"):
-        if not row["t_map"]:
-            continue
-        where = f"Pattern {int(row['pattern'])}, {row['level']}"
-        own = _of(clusters, row)
-        shown.append(
-            {
-                "title": f"{where} ({row['rule']})",
-                "n_patients": f"{int(row['n_patients']):,}",
-                "n_significant": f"{int(row['n_significant']):,}",
-                "regression": row["level"] == "regression",
-                "pictures": _t_maps(folder, row, where, gallery),
-                "clusters": None if own.empty else _cluster_table(own, where),
-            }
-        )
-    left = table[table["t_map"] == ""]
-    notes = [f"pattern {int(row['pattern'])}, {row['level']} ({row['note']})" for row in left.to_dict("records")]
-    return {"shown": shown, "not_tested": notes}
 
 
-def _of(clusters: pd.DataFrame | None, row: dict[Any, Any]) -> pd.DataFrame:
-    if clusters is None:
-        return pd.DataFrame()
-    return clusters.loc[(clusters["pattern"] == row["pattern"]) & (clusters["level"] == row["level"])]
-
-
-def _t_maps(folder: Path, row: dict[Any, Any], where: str, gallery: Gallery) -> list[Picture]:
-    """Return the t-map where it is significant, on a glass brain and on slices; nothing where nothing is."""
-    if not row["n_significant"]:
-        return []
+def _t_maps(folder: Path, row: pd.Series, where: str, gallery: Gallery) -> list[Picture]:
+    """Return the t-map where it is significant, on a glass brain and on slices."""
     import nibabel
 
     from rindices.plots import brain
 
-    t, q = _image(folder / str(row["t_map"])), _image(folder / str(row["q_map"])).get_fdata()
+    t, q = _image(folder / row["t_map"]), _image(folder / row["q_map"]).get_fdata()
     seen = nibabel.Nifti1Image(np.where(q < 0.05, t.get_fdata(), 0).astype(np.float32), t.affine)
-    name, note = f"voxelwise_{int(row['pattern'])}_{row['level']}", "Shown: voxels with q below 0.05."
+    name, note = f"voxelwise_{row['pattern']}_{row['level']}", "Shown: voxels with q below 0.05."
     alt = f"{where}: t where q is below 0.05"
     return [
         gallery.draw(f"{name}_glass", brain.glass(seen, "t", title=where, note=note), f"{alt}, on a glass brain."),
@@ -133,26 +119,19 @@ def _t_maps(folder: Path, row: dict[Any, Any], where: str, gallery: Gallery) -> 
     ]
 
 
-def _image(path: Path) -> Any:
+def _image(path: Path) -> Nifti1Image:
     import nibabel
 
     try:
-        image: Any = nibabel.load(path)
+        image = nibabel.nifti1.Nifti1Image.from_filename(path)
         image.get_fdata()
     except (OSError, EOFError, ValueError, nibabel.filebasedimages.ImageFileError) as error:
-        raise damaged(path, f"it is no image ({error})") from error
+        raise damaged(path, f"is no image ({error})") from error
     return image
 
 
-def _cluster_table(rows: pd.DataFrame, where: str) -> Table:
-    columns = numbers("x (mm)", "y (mm)", "z (mm)", "Peak t", "Peak q", "Size (mm³)")
-    cells = [
-        [
-            *(measure(row[name], 0) for name in "xyz"),
-            measure(row["peak_t"], 2),
-            Cell(p_value(row["peak_q"]), str(row["peak_q"])),
-            count(row["size_mm3"]),
-        ]
-        for row in rows.head(_MOST_CLUSTERS).to_dict("records")
-    ]
-    return make_table(f"{where}: largest clusters", columns, cells, source="voxelwise/clusters.csv")
+def _clusters(rows: pd.DataFrame, where: str) -> Table:
+    columns = [measures(f"{axis} (mm)", rows[axis], 0) for axis in "xyz"]
+    columns += [measures("Peak t", rows["peak_t"]), probabilities("Peak q", rows["peak_q"])]
+    columns.append(counts("Size (mm³)", rows["size_mm3"]))
+    return make_table(f"{where}: largest clusters", columns, source="voxelwise/clusters.csv")

@@ -1,13 +1,15 @@
 """Ids of people stay out of the report unless they are asked for."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable
-from typing import Any
+
+from rindices.record import Summary
 
 HIDDEN = "[id]"
 _MENTION = re.compile(r"\s*\(participants? [^()\n]*\)", re.IGNORECASE)
-_FREE_TEXTS = ("warnings", "failure", "reliable_reason", "source", "model")
-_LONGEST = 200
+_EDGE = r"(?:(?<![^\W_])|(?![^\W_]))"  # not within a word
 _SHORTEST_NUMBER = 5  # a shorter number in a text is rather a count or a setting than a person
 
 
@@ -29,43 +31,21 @@ class Curtain:
 
     def __init__(self, ids: Iterable[str], *, active: bool = True) -> None:
         self._active = active
-        telling = (one for one in ids if one.strip() and not (one.isdecimal() and len(one) < _SHORTEST_NUMBER))
-        self._ids = {one for one in telling if len(one) <= _LONGEST}
-        self._lengths = sorted({len(one) for one in self._ids}, reverse=True)
+        telling = {one for one in ids if one.strip() and not (one.isdecimal() and len(one) < _SHORTEST_NUMBER)}
+        self._ids = sorted(telling, key=len, reverse=True)
 
     def __call__(self, text: str) -> str:
         """Return the text without ids."""
-        return self._without_ids(_MENTION.sub("", text)) if self._active else text
+        if not self._active:
+            return text
+        text = _MENTION.sub("", text)
+        for one in self._ids:
+            if one in text:
+                text = re.sub(f"{_EDGE}{re.escape(one)}{_EDGE}", HIDDEN, text)
+        return text
 
-    def summary(self, summary: dict[str, Any]) -> dict[str, Any]:
+    def summary(self, summary: Summary) -> Summary:
         """Return a summary whose free texts are without ids."""
-        return summary | {name: self._everywhere(summary[name]) for name in _FREE_TEXTS if name in summary}
-
-    def _everywhere(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self(value)
-        if isinstance(value, list):
-            return [self._everywhere(one) for one in value]
-        return {key: self._everywhere(one) for key, one in value.items()} if isinstance(value, dict) else value
-
-    def _without_ids(self, text: str) -> str:
-        kept, place = [], 0
-        while place < len(text):
-            length = self._id_at(text, place)
-            kept.append(HIDDEN if length else text[place])
-            place += length or 1
-        return "".join(kept)
-
-    def _id_at(self, text: str, place: int) -> int:
-        """Return the length of the id that begins here, 0 where none does."""
-        if _within_word(text, place):
-            return 0
-        for length in self._lengths:
-            end = place + length
-            if end <= len(text) and text[place:end] in self._ids and not _within_word(text, end):
-                return length
-        return 0
-
-
-def _within_word(text: str, place: int) -> bool:
-    return 0 < place < len(text) and text[place - 1].isalnum() and text[place].isalnum()
+        texts = {name: self(getattr(summary, name)) for name in ("failure", "reliable_reason", "source")}
+        model = {name: self(text) for name, text in summary.model.items()}
+        return summary.model_copy(update={**texts, "model": model, "warnings": tuple(map(self, summary.warnings))})

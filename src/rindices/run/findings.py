@@ -1,27 +1,89 @@
-"""From the results of a run to its analyses: who took part, associations, subgroups, dose and response, change."""
+"""What a model says about people: R-indices, the tables of a run, and their analyses.
+
+Analyses are who took part, associations, subgroups, dose and response, and change.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from rindices import analysis
+from rindices.cohort import Cohort, People
 from rindices.core import inference
 from rindices.estimator import SurrealGAN
-from rindices.files import write_csv
 from rindices.preprocessing import SCALED_SD
-from rindices.run.results import Results
+from rindices.record import Results
+from rindices.settings import OutputSettings
 
-__all__ = ["FOLDER", "LIMITS", "Roles", "analyse", "write_findings"]
+__all__ = ["Roles", "analyse", "r_indices_of", "results_of"]
 
-FOLDER = "analysis"
-LIMITS = (0.4, 0.7)  # of the paper's subgroups: low, middle and high R-indices
+_FEW_CONTROLS = 10  # with fewer, a pattern's mean change would be theirs rather than that of controls
 _SEVERITIES = (0.25, 0.5, 0.75)  # besides 1, which the patterns themselves show
 _MOST_CARDS = 3000  # a report with a card for more people would be too large to open
+
+
+def results_of(model: SurrealGAN, people: Cohort | People) -> Results:
+    """Score the people of a cohort, or new people, and say what the patterns do to their regions."""
+    covariates = _covariates(model, people)
+    r_indices = r_indices_of(model, people)
+    if isinstance(people, Cohort):
+        background, everybody = people.background, people.people
+    else:
+        who = r_indices.filter(["participant_id", "visit", "years", "first_visit", "diagnosis", "group"])
+        scored = who.assign(used=True, reason="", distance=np.nan, flags=r_indices["flags"])
+        parts = [scored, people.left_out] if len(people.left_out) else [scored]
+        background, everybody = people.covariates, pd.concat(parts)
+    variables = {str(name): table[name].to_numpy() for table in (background, people.clinical) for name in table}
+    # Patterns are read from people as they were trained on: whoever comes again counts once.
+    group = np.where(r_indices.get("first_visit", True), r_indices["group"], "other")
+    return Results(
+        r_indices=r_indices,
+        z_scores=pd.DataFrame(model.z_scores(people.features, covariates), columns=list(people.features.columns)),
+        variables=pd.DataFrame(variables, index=range(len(r_indices))),
+        patterns=_patterns(model, people.features, covariates, group),
+        people=everybody.reset_index(drop=True),
+    )
+
+
+def r_indices_of(model: SurrealGAN, people: Cohort | People) -> pd.DataFrame:
+    """Score people, and no more: the table ``r_indices.csv``."""
+    who: dict[str, object] = {"participant_id": people.features.index}
+    if people.visit is not None:
+        years = np.nan if people.years is None else people.years.to_numpy()
+        who |= {"visit": people.visit.to_numpy(), "years": years, "first_visit": people.first_visit}
+    who |= {"diagnosis": people.diagnosis.to_numpy(), "group": people.group.to_numpy()}
+    values = np.hstack(model.transform_with_spread(people.features, _covariates(model, people)))
+    names = [str(name) for name in model.get_feature_names_out()]
+    scores = pd.DataFrame(values, columns=[*names, *(f"{name}_sd" for name in names)])
+    flags = people.flags if isinstance(people, People) else people.people["flags"][people.people["used"].astype(bool)]
+    return pd.concat([pd.DataFrame(who), scores], axis=1).assign(flags=flags.to_numpy())
+
+
+def _covariates(model: SurrealGAN, people: Cohort | People) -> pd.DataFrame | None:
+    if not people.covariates.shape[1]:
+        return None
+    known = isinstance(people, Cohort)
+    return people.covariates if known else model.preprocessing_.leave_new_sites(people.covariates)
+
+
+def _patterns(
+    model: SurrealGAN, features: pd.DataFrame, covariates: pd.DataFrame | None, group: np.ndarray
+) -> pd.DataFrame:
+    """Return what each pattern does to each region: as f makes it of controls, and as g₁ sees it in patients."""
+
+    def of(rows: np.ndarray) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+        return features[rows], None if covariates is None else covariates[rows]
+
+    controls, patients = group == "control", group == "patient"
+    # Among new people there may be no controls; then the patterns are shown in everybody.
+    table = model.pattern_maps(*of(controls if controls.sum() >= _FEW_CONTROLS else np.ones(len(group), bool)))
+    if patients.sum() < 2:
+        return table.assign(decomposed_sd=np.nan, decomposed_percent=np.nan, decomposed_spread_sd=np.nan)
+    return table.merge(model.decomposed_maps(*of(patients)), on=["region", "pattern"], how="left", sort=False)
 
 
 @dataclass(frozen=True)
@@ -42,7 +104,7 @@ class Roles:
 
 
 def analyse(
-    model: SurrealGAN, results: Results, roles: Roles, limits: tuple[float, float] = LIMITS
+    model: SurrealGAN, results: Results, roles: Roles, limits: tuple[float, float] = OutputSettings.limits
 ) -> dict[str, pd.DataFrame]:
     """Return all analyses that the people of `results` allow, by the names of their files.
 
@@ -123,13 +185,3 @@ def _drivers(model: SurrealGAN, results: Results) -> pd.DataFrame:
     changes = inference.decompose(model.models_, 1 + SCALED_SD * z_scores.to_numpy()) / SCALED_SD
     who = results.r_indices.iloc[rows]
     return analysis.drivers(changes, z_scores, who["participant_id"], who.get("visit"))
-
-
-def write_findings(folder: Path, tables: dict[str, pd.DataFrame]) -> None:
-    """Write analyses as CSV files; those of an earlier time that are no longer there are removed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.glob("*.csv"):
-        if path.stem not in tables:
-            path.unlink()
-    for name, table in tables.items():
-        write_csv(table, folder / f"{name}.csv", index=False)

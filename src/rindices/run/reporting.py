@@ -1,27 +1,30 @@
-"""Reports after the fit: of a run once more, with scores that came later, and of people a model was applied to."""
+"""Runs that are there, shown once more: with scores that came later, on an atlas, and voxel by voxel."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pandas as pd
 
-from rindices.cohort import join_by_id, read_table
-from rindices.errors import InputError
-from rindices.estimator import SurrealGAN, load_model
-from rindices.files import private_folder
+from rindices import record
+from rindices.cohort.training import with_missing_codes
+from rindices.errors import InputError, counted, did_you_mean, listed, setting
 from rindices.report import write_report
-from rindices.report.consistency import check_together
-from rindices.report.summary import read_summary
-from rindices.run.findings import FOLDER, LIMITS, Roles, analyse, write_findings
-from rindices.run.folder import DONE, SUMMARY, write_json
-from rindices.run.results import Results, read_results
-from rindices.run.workflow import place
-from rindices.settings import Correction
+from rindices.settings import Names, OutputSettings, TableSettings
+from rindices.tables import apply_dictionary, join_by_id, read_table
 
-__all__ = ["compare_images", "report_again", "report_of_people"]
+__all__ = ["Rewritten", "compare_images", "report_again"]
+
+
+class Rewritten(NamedTuple):
+    """A report that was written again: where, of a finished run or not, and what there is to tell."""
+
+    path: Path
+    finished: bool
+    notes: tuple[str, ...] = ()
 
 
 def report_again(
@@ -29,13 +32,16 @@ def report_again(
     out: Path | None = None,
     *,
     clinical: Path | None = None,
-    id_column: str = "participant_id",
-    visit_column: str = "visit",
+    id: str = TableSettings.id,
+    visit: str = "visit",
+    missing: Names = (),
+    remove: tuple[str, ...] = (),
     limits: tuple[float, float] | None = None,
-    show_ids: bool = False,
-    figures: Path | None = None,
-) -> tuple[Path, tuple[str, ...]]:
-    """Write the report of a run once more, and return its path and what there is to tell.
+    atlas: tuple[Path, Path] | None = None,
+    show_ids: bool = OutputSettings.show_ids,
+    figures: Path | None = OutputSettings.figures,
+) -> Rewritten:
+    """Write the report of a run once more.
 
     Parameters
     ----------
@@ -44,55 +50,75 @@ def report_again(
     out
         The file to write; ``report.html`` in the folder if not given.
     clinical
-        A table of clinical scores, joined by id (and visit, where the run has visits). They become part of the run.
-    id_column, visit_column
-        Names of these columns in that table.
+        A table of clinical scores, joined by id (and visit, where the run has visits). Its columns become part of the
+        run; each replaces an earlier one of that name as a whole.
+    id, visit, missing
+        Columns of ids and visits in that table, and its codes for missing values.
+    remove
+        Clinical scores to take out of the run.
     limits
         New limits of the subgroups.
+    atlas
+        A label image to paint the patterns on, and the table of its regions.
     show_ids, figures
         As in `rindices.report.write_report`.
     """
-    told: tuple[str, ...] = ()
-    summary = read_summary(folder)
-    if summary["status"] == DONE and (clinical is not None or limits is not None):
-        results = _read_sound(folder, summary)
+    finished = record.read_summary(folder).status == record.DONE
+    notes: tuple[str, ...] = ()
+    if finished and atlas is not None:
+        notes = (_paint(folder, *atlas),)
+    if finished and (clinical is not None or remove or limits is not None):
+        run = record.read_run(folder)
+        scores = run.summary.clinical
+        results, scores = _without_scores(run.results, scores, remove)
         if clinical is not None:
-            before = tuple(summary.get("clinical") or ())
-            results, names, told = _with_scores(results, before, clinical, id_column, visit_column)
-            summary["clinical"] = list(dict.fromkeys([*(summary.get("clinical") or []), *names]))
-            summary["variables"] = results.kinds
-        limits = limits or tuple(summary.get("subgroup_limits") or LIMITS)
-        summary["subgroup_limits"] = list(limits)
-        roles = Roles(summary.get("covariates") or (), summary.get("clinical") or ())
-        tables = analyse(load_model(folder / "model.safetensors"), results, roles, limits)
-        results.write(folder)
-        write_findings(folder / FOLDER, tables)
-        write_json(folder / SUMMARY, summary)
-    return write_report(folder, out, show_ids=show_ids, figures=figures), told
+            results, scores, told = _with_scores(results, scores, clinical, id, visit, missing)
+            notes = (*notes, *told)
+        _analyse_again(run, results, scores, limits or run.summary.subgroup_limits)
+    return Rewritten(write_report(folder, out, show_ids=show_ids, figures=figures), finished, notes)
 
 
-def _read_sound(folder: Path, summary: dict[str, Any]) -> Results:
-    """Read the tables of a run, and refuse them where they do not belong together."""
-    results = read_results(folder, summary.get("variables") or {})
-    try:
-        check_together(folder, summary, results.r_indices, results.r_indices[results.first_visit])
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    return results
+def _analyse_again(
+    run: record.Run, results: record.Results, clinical: tuple[str, ...], limits: tuple[float, float]
+) -> None:
+    from rindices.estimator import load_model
+    from rindices.run.findings import Roles, analyse
+
+    model = load_model(run.folder / record.MODEL)
+    analyses = analyse(model, results, Roles(run.summary.covariates, clinical), limits)
+    record.write_tables(run.folder, results, analyses)
+    changes = {"clinical": clinical, "variables": results.kinds, "subgroup_limits": limits}
+    record.write_summary(run.folder, run.summary.model_copy(update=changes))
+
+
+def _without_scores(
+    results: record.Results, clinical: tuple[str, ...], remove: tuple[str, ...]
+) -> tuple[record.Results, tuple[str, ...]]:
+    unknown = [name for name in remove if name not in clinical]
+    if unknown:
+        raise InputError(
+            f"{unknown[0]!r} is none of the run's clinical scores: {listed(clinical) or 'it has none'}."
+            f"{did_you_mean(unknown[0], clinical)}\nGive names of its scores with {setting('remove_scores')}."
+        )
+    left = tuple(name for name in clinical if name not in remove)
+    return replace(results, variables=results.variables.drop(columns=list(remove))), left
 
 
 def _with_scores(
-    results: Results, clinical: tuple[str, ...], path: Path, id_column: str, visit_column: str
-) -> tuple[Results, list[str], tuple[str, ...]]:
-    scores = read_table(path, text_columns=(id_column, visit_column))
-    has_visits = "visit" in results.r_indices and visit_column in scores
-    keys = {"participant_id": id_column} | ({"visit": visit_column} if has_visits else {})
-    if id_column not in scores:
-        raise InputError(f"{path.name} has no column {id_column!r}.\nName the column with the ids with --id.")
+    results: record.Results, clinical: tuple[str, ...], path: Path, id: str, visit: str, missing: Names
+) -> tuple[record.Results, tuple[str, ...], tuple[str, ...]]:
+    """Return the results and clinical scores with the columns of a table, and what became of them."""
+    scores = read_table(path, text_columns=(id, visit))
+    codes = with_missing_codes(None, [str(name) for name in scores], missing, {id, visit})
+    scores, _ = apply_dictionary(scores, codes)
+    has_visits = "visit" in results.r_indices and visit in scores
+    keys = {"participant_id": id} | ({"visit": visit} if has_visits else {})
+    if id not in scores:
+        raise InputError(f"{path.name} has no column {id!r}.\nName the column with the ids with {setting('id')}.")
     scores = scores.rename(columns={theirs: ours for ours, theirs in keys.items()})
     # What was corrected for, and who belongs to which group, is the run's and stays as it is.
     taken = {*results.variables, "diagnosis", "group", "visit"} - {*clinical}
-    names = [str(name) for name in scores if name not in keys and name not in taken]
+    names = tuple(str(name) for name in scores if name not in keys and name not in taken)
     left = [str(name) for name in scores if name in taken and name not in keys]
     if not names:
         raise InputError(
@@ -102,23 +128,37 @@ def _with_scores(
     joined, told = join_by_id(
         who, scores, "participant_id", visit_column="visit" if has_visits else None, source=path.name
     )
-    variables = results.variables.reset_index(drop=True)
-    for name in names:
-        # The newest word counts; where there is none, what was known before stays.
-        variables[name] = (
-            joined[name].where(joined[name].notna(), variables[name]) if name in variables else joined[name]
-        )
+    before = results.variables.reset_index(drop=True)
     notes = [f"Left as they are, because the run has them already: {', '.join(left)}."] if left else []
-    return replace(results, variables=variables), names, (*told, *notes)
+    for name in names:
+        if name in before:
+            lost = int((before[name].notna() & joined[name].isna()).sum())
+            emptied = counted(lost, "row that had a value has", "rows that had a value have")
+            notes.append(f"Replaced the column {name!r}: {emptied} none now.")
+    variables = before.assign(**{name: joined[name] for name in names})
+    return replace(results, variables=variables), tuple(dict.fromkeys([*clinical, *names])), (*told, *notes)
+
+
+def _paint(folder: Path, atlas: Path, table: Path) -> str:
+    from rindices.imaging.writing import paint_patterns
+
+    severities = folder / record.ANALYSIS / "severities.csv"
+    patterns = read_table(severities if severities.is_file() else folder / record.PATTERNS, text_columns=("region",))
+    names = read_table(table, text_columns=("region", "name"))
+    paths, note = paint_patterns(patterns, atlas, names, folder / record.BRAIN)
+    return f"Painted {counted(len(paths), 'image')} in {folder / record.BRAIN}{f': {note}' if note else ''}."
 
 
 def compare_images(
     folder: Path,
     maps: Path,
     *,
+    mask: Path | None = None,
+    regressions: bool = False,
+    resample: bool = False,
     limits: tuple[float, float] | None = None,
-    show_ids: bool = False,
-    **options: Any,
+    show_ids: bool = OutputSettings.show_ids,
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[pd.DataFrame, Path]:
     """Compare brain images of the people of a run voxel by voxel, write the images and the report once more.
 
@@ -128,12 +168,12 @@ def compare_images(
         A run folder.
     maps
         Table of people and their images.
+    mask, regressions, resample, progress
+        As in `rindices.imaging.compare_maps`.
     limits
         Of the subgroups; those of the run if not given.
     show_ids
         As in `rindices.report.write_report`.
-    options
-        As in `rindices.imaging.compare_maps`.
 
     Returns
     -------
@@ -147,92 +187,29 @@ def compare_images(
     """
     from rindices.imaging import compare_maps, comparison_table, write_comparisons
 
-    try:
-        summary = read_summary(folder)
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    if summary["status"] != DONE:
+    if record.read_summary(folder).status != record.DONE:
         raise InputError(f"The run in {folder} is not finished.\nRepeat its command first.")
-    results = _read_sound(folder, summary)
-    low, high = limits or tuple(summary.get("subgroup_limits") or LIMITS)
-    covariates = [name for name in summary.get("covariates") or () if name in results.variables]
+    run = record.read_run(folder)
+    low, high = limits or run.summary.subgroup_limits
+    covariates = [name for name in run.summary.covariates if name in run.results.variables]
     comparisons = compare_maps(
         maps,
-        results.r_indices,
-        results.r_indices["group"].to_numpy(),
-        results.variables[covariates] if covariates else None,
+        run.results.r_indices,
+        run.results.r_indices["group"].to_numpy(),
+        run.results.variables[covariates] if covariates else None,
         low=low,
         high=high,
-        **options,
+        mask=mask,
+        regressions=regressions,
+        resample=resample,
+        progress=progress,
     )
     if all(comparison.result is None for comparison in comparisons):  # earlier images must not give way to nothing
         why = "; ".join(dict.fromkeys(f"{one.level}: {one.note}" for one in comparisons))
         raise InputError(
             f"No comparison can be made with the images of {Path(maps).name} ({why}).\n"
-            "Give images of more people with --maps, other --subgroup-limits, or ask for --regressions."
+            f"Give images of more people with {setting('maps')}, other {setting('limits')}, or ask for "
+            f"{setting('regressions', True)}."
         )
-    write_comparisons(folder / "voxelwise", comparisons)
+    write_comparisons(folder / record.VOXELWISE, comparisons)
     return comparison_table(comparisons), write_report(folder, show_ids=show_ids)
-
-
-def report_of_people(
-    model: SurrealGAN,
-    results: Results,
-    out: Path,
-    *,
-    about: dict[str, Any],
-    clinical: tuple[str, ...] = (),
-    show_ids: bool = False,
-    figures: Path | None = None,
-) -> Path:
-    """Write the report of people whom a model that is there already was applied to.
-
-    Parameters
-    ----------
-    model
-        The model.
-    results
-        What it says about the people.
-    out
-        The report to write.
-    about
-        What the report tells of the model and the table.
-    clinical
-        Which variables are clinical scores.
-    show_ids, figures
-        As in `rindices.report.write_report`.
-    """
-    contract = model.contract_
-    group = results.r_indices["group"][results.first_visit]
-    covariates = [spec.name for spec in contract.covariates]
-    summary = {
-        "status": DONE,
-        "applied": True,
-        "n_controls": int((group == "control").sum()),
-        "n_patients": int((group == "patient").sum()),
-        "n_other": int((group == "other").sum()),
-        "n_features": len(contract.features),
-        "n_patterns": results.scores.shape[1],
-        "patterns_chosen_from_data": False,
-        "repetitions": len(model.members_),
-        "members_used": len(model.members_),
-        "reliable": False if model.reliability_[0] is False else None,
-        "reliable_reason": model.reliability_[1] or "The model was trained elsewhere.",
-        "warnings": [],
-        "control_labels": list(contract.control_labels),
-        "patient_labels": list(contract.patient_labels),
-        "covariates": covariates,
-        "correction": asdict(model.correction or Correction()),
-        "clinical": list(clinical),
-        "variables": results.kinds,
-        "unit": contract.unit,
-        "seed": model.seed_,
-        "preset": model.preset_.name,
-        "subgroup_limits": list(LIMITS),
-        "versions": place()["versions"],
-    } | about
-    with private_folder() as folder:
-        results.write(folder)
-        write_findings(folder / FOLDER, analyse(model, results, Roles(covariates, clinical, trained=False)))
-        write_json(folder / SUMMARY, summary)
-        return write_report(folder, out, show_ids=show_ids, figures=figures)

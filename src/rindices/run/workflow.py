@@ -1,174 +1,241 @@
-"""From a checked cohort to a run folder. Nothing here prints."""
+"""From settings to a run folder: trained, judged, scored, analysed and written. Nothing here prints."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import platform
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
-from importlib.metadata import version
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Literal, NamedTuple
 
 import pandas as pd
-from matplotlib.figure import Figure
 
-import rindices
-from rindices import plots
-from rindices.cohort import Cohort
+from rindices import plots, record
+from rindices.analysis import balance_warnings, group_balance
+from rindices.cohort import Cohort, correction_of
 from rindices.core import devices
-from rindices.errors import InputError, without_data
-from rindices.files import atomic_file, write_csv
+from rindices.errors import InputError, Value, in_python, without_data, worded
+from rindices.files import atomic_file
+from rindices.judging.agreement import match_patterns
+from rindices.judging.verdict import to_json
 from rindices.report import write_report
-from rindices.report.consistency import MODEL, sha256_of
 from rindices.run.bids_output import write_bids
-from rindices.run.findings import FOLDER, LIMITS, Roles, analyse, write_findings
-from rindices.run.folder import (
-    FAILED,
-    JOURNAL,
-    REPORT,
-    SETTINGS,
-    SUMMARY,
-    discard,
-    held,
-    plain,
-    toml_text,
-    write_json,
-    write_text,
-)
-from rindices.run.results import of_cohort
-from rindices.run.summary import describe_people, recovery, summarise
+from rindices.run.findings import Roles, analyse, results_of
+from rindices.run.plan import PlannedRun, planned, versions
 from rindices.search import SurrealGANSearch
+from rindices.settings import Correction, Labels, Names, OutputSettings, SearchSettings, TableSettings
 from rindices.training.execution import Progress
 from rindices.training.journal import Journal
 
-_VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
+__all__ = ["FittedRun", "carry_out", "fit_table"]
+
+_RUNNERS_UP = 3
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What to write besides the tables of a run.
+class FittedRun(NamedTuple):
+    """A finished run.
 
     Attributes
     ----------
-    report
-        Whether to write ``report.html``.
-    limits
-        Of the subgroups: R-indices below the first are low, above the second high.
-    show_ids
-        Whether the report may name participants.
-    figures
-        Folder for every figure of the report as SVG and PNG.
-    bids
-        Whether to write the R-indices as BIDS has them, too.
+    folder
+        Where its results are.
+    summary
+        What came of it; ``summary.reliable`` and ``summary.reliable_reason`` are the verdict.
+    cohort
+        The people.
     """
 
-    report: bool = True
-    limits: tuple[float, float] = LIMITS
-    show_ids: bool = False
-    figures: Path | None = None
-    bids: bool = False
+    folder: Path
+    summary: record.Summary
+    cohort: Cohort
 
 
-TABLES_AND_REPORT = Wanted()
-
-
-def place() -> dict[str, dict[str, Any]]:
-    """Return the versions and the device that a run's bits depend on."""
-    devices.prepare()
-    device = devices.describe()
-    versions = {"rindices": rindices.__version__, "python": platform.python_version()}
-    versions |= {name: version(name) for name in _VERSIONS}
-    # Neither the number of cores nor of workers changes a result.
-    return {"versions": versions, "device": {"platform": device.platform, "kind": device.kind}}
-
-
-def fit_to_folder(
-    cohort: Cohort,
-    search: SurrealGANSearch,
-    out: Path,
+def fit_table(
+    path: str | Path,
+    out: str | Path,
     *,
-    settings: dict[str, dict[str, Any]],
-    truth: pd.DataFrame | None = None,
-    wanted: Wanted = TABLES_AND_REPORT,
+    id: str = TableSettings.id,
+    diagnosis: str = TableSettings.diagnosis,
+    control: Labels = TableSettings.control,
+    patients: Labels = TableSettings.patients,
+    covariates: Names = TableSettings.covariates,
+    smooth: Names = TableSettings.smooth,
+    interactions: Names = TableSettings.interactions,
+    proportion: str | None = TableSettings.proportion,
+    site: str | None = TableSettings.site,
+    small_sites: Literal["refuse", "drop"] = TableSettings.small_sites,
+    visit: str | None = TableSettings.visit,
+    clinical: Names = TableSettings.clinical,
+    join: Names = TableSettings.join,
+    dictionary: str | None = TableSettings.dictionary,
+    missing: Names = TableSettings.missing,
+    drop_missing: bool = TableSettings.drop_missing,
+    drop_outliers: bool = TableSettings.drop_outliers,
+    features: Names = TableSettings.features,
+    exclude: Names = TableSettings.exclude,
+    unit: str | None = TableSettings.unit,
+    n_patterns: int | Sequence[int] = SearchSettings.n_patterns,
+    orthogonality: float | Sequence[float] | None = SearchSettings.orthogonality,
+    n_repetitions: int = SearchSettings.n_repetitions,
+    exhaustive: bool = SearchSettings.exhaustive,
+    n_null: int = SearchSettings.n_null,
+    preset: str = SearchSettings.preset,
+    max_steps: int | None = SearchSettings.max_steps,
+    latent: Literal["independent", "correlated"] | None = SearchSettings.latent,
+    random_state: int = SearchSettings.random_state,
+    report: bool = OutputSettings.report,
+    limits: tuple[float, float] = OutputSettings.limits,
+    show_ids: bool = OutputSettings.show_ids,
+    figures: str | Path | None = OutputSettings.figures,
+    bids: bool = OutputSettings.bids,
     overwrite: bool = False,
     progress: Callable[[Progress], None] | None = None,
-    ending: AbstractContextManager[Any] | None = None,
-) -> dict[str, Any]:
-    """Fit `search` to the controls and patients of `cohort`, score everybody, and write the run folder.
+) -> FittedRun:
+    """Read a table, train, and write a run folder with its report: what ``rindices fit`` does.
+
+    A run that was interrupted goes on when the same is asked for again; one that is finished is returned as it is.
+
+    Parameters
+    ----------
+    path
+        A table, or the folder of a BIDS dataset.
+    out
+        Folder for the results: new, or that of the same run.
+    id, diagnosis, control, patients, covariates, smooth, interactions, proportion, site, small_sites, visit, clinical
+        Which columns are what; see `rindices.settings.TableSettings`.
+    join, dictionary, missing, drop_missing, drop_outliers, features, exclude, unit
+        What is read, and who is left out; see the same.
+    n_patterns, orthogonality, n_repetitions, exhaustive, n_null, preset, max_steps, latent, random_state
+        What is trained, as in `rindices.SurrealGANSearch`.
+    report, limits, show_ids, figures, bids
+        What is written; see `rindices.settings.OutputSettings`.
+    overwrite
+        Whether to replace what run there is in the folder.
+    progress
+        Called as training goes on.
+
+    Returns
+    -------
+    FittedRun
+        The folder, what came of it, and the people.
+
+    Raises
+    ------
+    InputError
+        If the table or a setting cannot be used; nothing is written then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rindices import fit_table, simulate_cohort
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> simulate_cohort("basic", n_controls=60, n_patients=60, seed=0).save(folder / "people.csv")
+    >>> asked = {"covariates": "age,sex", "n_patterns": 2, "n_repetitions": 2, "max_steps": 10}  # far too few
+    >>> run = fit_table(folder / "people.csv", folder / "run", **asked, report=False)
+    >>> run.summary.n_patterns, run.summary.reliable, (run.folder / "r_indices.csv").is_file()
+    (2, False, True)
+    """
+    table = TableSettings(
+        *(id, diagnosis, control, patients, covariates, smooth, interactions, proportion, site, small_sites, visit),
+        *(clinical, join, dictionary, missing, drop_missing, drop_outliers, features, exclude, unit),
+    )
+    counts = (n_patterns,) if isinstance(n_patterns, int) else tuple(n_patterns)
+    weights = (orthogonality,) if isinstance(orthogonality, int | float) else orthogonality
+    search = SearchSettings(
+        counts,
+        None if weights is None else tuple(weights),
+        *(n_repetitions, exhaustive, n_null, preset, max_steps, latent, random_state),
+    )
+    output = OutputSettings(report, limits, show_ids, None if figures is None else Path(figures), bids)
+    plan = planned(path, Path(out), table, search, output)
+    if not overwrite and plan.is_complete():
+        return FittedRun(plan.out, record.read_summary(plan.out), plan.cohort)
+    return FittedRun(plan.out, carry_out(plan, overwrite=overwrite, progress=progress), plan.cohort)
+
+
+def carry_out(
+    plan: PlannedRun,
+    *,
+    command: str = "",
+    truth: pd.DataFrame | None = None,
+    overwrite: bool = False,
+    models_per_chunk: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    ending: AbstractContextManager[object] | None = None,
+    wording: Callable[[str, Value], str] = in_python,
+) -> record.Summary:
+    """Train on the controls and patients of a planned run, score everybody, and write the run folder.
 
     The folder is a journal while the run goes on: the same call again, after a sudden end, goes on where it stopped.
 
     Parameters
     ----------
-    cohort
-        A checked cohort.
-    search
-        An unfitted search; with one setting it is a plain fit.
-    out
-        The run folder.
-    settings
-        Tables of the command and its options, written to ``run.toml``.
+    plan
+        The people, and what is asked for.
+    command
+        The command line, for ``run.toml``.
     truth
         Known severities of a simulated cohort, to be compared with the R-indices.
-    wanted
-        What to write besides the tables.
     overwrite
         Whether to replace what run there is in the folder.
+    models_per_chunk
+        How many models train together; as many as fit if not given.
     progress
         Called as training goes on.
     ending
         Entered for the moment in which the run becomes complete.
+    wording
+        How warnings mention settings.
 
     Returns
     -------
-    dict
+    Summary
         What ``summary.json`` says.
     """
-    start = time.perf_counter()
-    with held(out, settings, overwrite=overwrite) as goes_on:
-        journal = Journal(out / JOURNAL, _fingerprint(settings))
+    start, out = time.perf_counter(), plan.out
+    settings = plan.settings(command)
+    correction = correction_of(plan.table)
+    search = SurrealGANSearch(**asdict(plan.search), correction=correction, models_per_chunk=models_per_chunk)
+    with record.held(out, settings, overwrite=overwrite) as goes_on:
+        # What the folder says: the same run may have been told otherwise, its table moved.
+        journal = Journal(out / record.JOURNAL, record.read_settings(out / record.SETTINGS).fingerprint())
         try:
-            fit_warnings = _fit(search, cohort, settings.get("table", {}), journal, progress)
-            summary = summarise(cohort, search, fit_warnings, settings)
-            summary["resumed"] = goes_on
-            _write_results(out, cohort, search, settings, summary, truth, wanted)
-            summary["seconds"] = round(time.perf_counter() - start, 1)
-            if wanted.report:
-                write_report(out, summary=plain(summary), show_ids=wanted.show_ids, figures=wanted.figures)
+            told = _fit(search, plan, journal, progress)
+            summary = summarise(plan, search, [worded(sentence, wording) for sentence in told])
+            summary = _write_results(plan, search, summary.model_copy(update={"resumed": goes_on}), truth)
+            settings = settings.model_copy(update={"plan": {"models_per_chunk": search.models_per_chunk_}})
+            record.write_text(out / record.SETTINGS, settings.text())
+            summary = summary.model_copy(update={"seconds": round(time.perf_counter() - start, 1)})
+            if plan.output.report:
+                write_report(
+                    out,
+                    summary=summary,
+                    show_ids=plan.output.show_ids,
+                    figures=plan.output.figures,
+                )
             else:  # one that was asked for meanwhile says that the run is not finished
-                (out / REPORT).unlink(missing_ok=True)
+                (out / record.REPORT).unlink(missing_ok=True)
             with ending or nullcontext():
-                write_json(out / SUMMARY, summary)
+                record.write_summary(out, summary)
         except InputError:
             if not goes_on and not journal.has_begun():
-                discard(out)
+                record.discard(out)
             raise
         except Exception as error:
-            _write_failure(out, error, cohort, settings, wanted.report)
+            _write_failure(plan, error, wording)
             raise
-    discard(out, only_journal=True)
+    record.discard(out, only_journal=True)
     return summary
 
 
-def _fingerprint(settings: dict[str, dict[str, Any]]) -> str:
-    what = {name: values for name, values in settings.items() if name != "command"}
-    return hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()
-
-
 def _fit(
-    search: SurrealGANSearch,
-    cohort: Cohort,
-    described: dict[str, Any],
-    journal: Journal,
-    progress: Callable[[Progress], None] | None,
+    search: SurrealGANSearch, plan: PlannedRun, journal: Journal, progress: Callable[[Progress], None] | None
 ) -> list[str]:
-    """Fit, let the model know the table it came from, and return the warnings."""
-    training, covariates = cohort.training, _covariates(cohort)
+    """Fit, let the model know the table it came from, and return all warnings."""
+    cohort, table = plan.cohort, plan.table
+    training, covariates = cohort.training, cohort.covariates if cohort.covariates.shape[1] else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         search.fit(
@@ -182,70 +249,142 @@ def _fit(
     model.contract_ = replace(
         model.contract_,
         ignored_columns=cohort.ignored_columns + tuple(map(str, cohort.clinical.columns)),
-        id_column=described.get("id", "participant_id"),
-        diagnosis_column=described.get("diagnosis", "diagnosis"),
-        site_column=described.get("site"),
-        visit_column=described.get("visit"),
+        id_column=table.id,
+        diagnosis_column=table.diagnosis,
+        site_column=table.site,
+        visit_column=table.visit,
         control_labels=cohort.control_labels,
         patient_labels=cohort.patient_labels,
-        unit=described.get("unit"),
+        unit=table.unit,
     )
+    told = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
     damaged = [f"{name} in the journal was damaged and trained again." for name in journal.damaged]
-    return [*dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)), *damaged]
+    return [*cohort.messages, *told, *damaged]
 
 
-def _covariates(cohort: Cohort) -> pd.DataFrame | None:
-    return cohort.covariates if cohort.covariates.shape[1] else None
+def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str]) -> record.Summary:
+    """Say what came out of a finished training."""
+    cohort, model, verdict = plan.cohort, search.best_estimator_, search.verdict_
+    training = cohort.training
+    balance = group_balance(cohort.background[training], (cohort.group[training] == "patient").to_numpy())
+    n_sites = None if cohort.site is None else int(cohort.site.nunique())
+    outcome = {
+        "status": record.DONE,
+        "n_patterns": model.n_patterns,
+        "patterns_chosen_from_data": search.results_["n_patterns"].nunique() > 1,
+        "correction": record.Corrected(**asdict(search.correction or Correction()), n_sites=n_sites),
+        "weights": model.preset_.weights._asdict(),
+        "preset": model.preset_.name,
+        "repetitions": model.n_repetitions,
+        "members_used": len(model.members_),
+        "members_left_out": tuple(record.LeftOut(member=one, reason=why) for one, why in model.left_out_.items()),
+        "step": model.step_,
+        "agreement": record.Agreement(**model.agreement_._asdict()),
+        "latent": "independent" if model.correlation_ is None else "correlated",
+        "correlation": None if model.correlation_ is None else tuple(map(tuple, model.correlation_.tolist())),
+        "reliable": verdict.reliable,
+        "reliable_reason": verdict.reason,
+        "null": record.Null(**to_json(verdict)),
+        "search": _searched(search),
+        "balance": tuple(record.BalanceRow.model_validate(row) for row in balance.to_dict("records")),
+        "warnings": (*told, *balance_warnings(balance)),
+        "seed": model.seed_,
+        "versions": versions(),
+        "device": devices.in_words(),
+        "models_per_chunk": search.models_per_chunk_,
+        "peak_device_memory": devices.peak_memory(),
+        "unit": model.contract_.unit,
+    }
+    return _people(cohort).model_copy(update=outcome)
+
+
+def _people(cohort: Cohort) -> record.Summary:
+    """Say who took part in a run that is not finished yet."""
+    left_out = cohort.people["reason"][~cohort.people["used"].astype(bool)]
+    return record.Summary(
+        status=record.UNFINISHED,
+        n_controls=cohort.n_controls,
+        n_patients=cohort.n_patients,
+        n_other=cohort.n_other,
+        n_features=cohort.features.shape[1],
+        source=cohort.source,
+        source_doi=cohort.doi,
+        input_sha256=cohort.sha256,
+        control_labels=cohort.control_labels,
+        patient_labels=cohort.patient_labels,
+        covariates=tuple(map(str, cohort.covariates.columns)),
+        clinical=tuple(map(str, cohort.clinical.columns)),
+        visits=cohort.visit is not None,
+        n_read=len(cohort.people),
+        excluded={str(reason): int(n) for reason, n in left_out.value_counts().items()},
+    )
+
+
+def _searched(search: SurrealGANSearch) -> record.Search:
+    results = search.results_
+    others = results[(results["n_repetitions"] == search.n_repetitions) & ~results["chosen"]]
+    others = others[others["n_patterns"] > 1].sort_values("pattern_agreement", ascending=False).head(_RUNNERS_UP)
+    shown = [*record.RunnerUp.model_fields]
+    return record.Search(
+        n_patterns=tuple(sorted(results["n_patterns"].unique().tolist())),
+        orthogonality=tuple(sorted(results["orthogonality"].unique().tolist())),
+        exhaustive=bool((results["n_repetitions"] == search.n_repetitions).all()),
+        first_stage_repetitions=int(results["n_repetitions"].min()),
+        models_trained=search.models_trained_,
+        models_exhaustive=len(results) * search.n_repetitions,
+        runners_up=tuple(record.RunnerUp.model_validate(row) for row in others[shown].to_dict("records")),
+        reason=search.reason_,
+    )
 
 
 def _write_results(
-    out: Path,
-    cohort: Cohort,
-    search: SurrealGANSearch,
-    settings: dict[str, dict[str, Any]],
-    summary: dict[str, Any],
-    truth: pd.DataFrame | None,
-    wanted: Wanted,
-) -> None:
-    """Write all tables and pictures of a finished run, and add to the summary what they say."""
-    model = search.best_estimator_
-    results = of_cohort(model, cohort)
-    model.save(out / MODEL)
-    results.write(out)
-    write_csv(search.history_, out / "selection.csv", index=False)
-    summary |= {"variables": results.kinds, "subgroup_limits": list(wanted.limits)}
-    summary["model_sha256"] = sha256_of(out / MODEL)
-    write_findings(
-        out / FOLDER, analyse(model, results, Roles(summary["covariates"], summary["clinical"]), wanted.limits)
+    plan: PlannedRun, search: SurrealGANSearch, summary: record.Summary, truth: pd.DataFrame | None
+) -> record.Summary:
+    """Write all tables and pictures of a finished run, and return the summary with what they say."""
+    out, model, limits = plan.out, search.best_estimator_, plan.output.limits
+    results = results_of(model, plan.cohort)
+    model.save(out / record.MODEL)
+    analyses = analyse(model, results, Roles(summary.covariates, summary.clinical), limits)
+    record.write_tables(out, results, analyses, selection=search.history_, truth=truth)
+    summary = summary.model_copy(
+        update={
+            "variables": results.kinds,
+            "subgroup_limits": limits,
+            "model_sha256": record.sha256_of(out / record.MODEL),
+        }
     )
     figure = plots.r_index_distributions(results.r_indices)
     if truth is not None:
-        r_indices = results.r_indices.set_index("participant_id")
-        summary["recovery"] = recovery(truth, r_indices)
-        write_csv(truth, out / "truth.csv", index=False)
-        figure = _recovery_figure(truth, r_indices, summary)
-    with atomic_file(out / "r_indices.png") as beside:
+        known = truth.set_index("participant_id")
+        names = [f"r{i + 1}" for i in range(known.shape[1])]
+        scores = results.r_indices.set_index("participant_id").loc[known.index, names]
+        recovery = _recovery(known, scores)
+        summary = summary.model_copy(update={"recovery": recovery})
+        figure = plots.recovery(known[list(recovery.matched_truth)], scores, list(recovery.per_pattern))
+    with atomic_file(out / record.PICTURE) as beside:
         plots.figure_png(figure, beside)
-    if wanted.bids:
-        write_bids(out / "bids", results.r_indices, summary, visit=cohort.visit is not None)
-    write_text(out / SETTINGS, toml_text(settings | {"plan": {"models_per_chunk": search.models_per_chunk_}}))
+    if plan.output.bids:
+        write_bids(out / record.BIDS, results.r_indices, summary)
+    return summary
 
 
-def _write_failure(
-    out: Path, error: Exception, cohort: Cohort, settings: dict[str, dict[str, Any]], report: bool
-) -> None:
+def _recovery(known: pd.DataFrame, scores: pd.DataFrame) -> record.Recovery:
+    """Compare R-indices with the known severities of a simulated cohort."""
+    order, concordances = match_patterns(scores.to_numpy(), known.to_numpy())
+    return record.Recovery(
+        pattern_concordance=float(concordances.mean()),
+        per_pattern=tuple(concordances.tolist()),
+        matched_truth=tuple(str(known.columns[i]) for i in order),
+    )
+
+
+def _write_failure(plan: PlannedRun, error: Exception, wording: Callable[[str, Value], str]) -> None:
     """Say in the folder that the run failed, as far as it can still be written to."""
-    summary = {"status": FAILED, "failure": without_data(error)} | describe_people(cohort)
-    summary |= {"warnings": list(cohort.warnings), "versions": settings.get("versions", {})}
+    told = tuple(worded(sentence, wording) for sentence in plan.cohort.messages)
+    failed = {"status": record.FAILED, "failure": without_data(error), "warnings": told, "versions": versions()}
     try:
-        write_json(out / SUMMARY, summary)
-        if report:
-            write_report(out)
+        record.write_summary(plan.out, _people(plan.cohort).model_copy(update=failed))
+        if plan.output.report:
+            write_report(plan.out)
     except (OSError, ValueError):
         return  # it still says that it is not finished
-
-
-def _recovery_figure(truth: pd.DataFrame, r_indices: pd.DataFrame, summary: dict[str, Any]) -> Figure:
-    known, found = truth.set_index("participant_id"), summary["recovery"]
-    scores = r_indices.loc[known.index, [f"r{i + 1}" for i in range(known.shape[1])]]
-    return plots.recovery(known[found["matched_truth"]], scores, found["per_pattern"])

@@ -11,26 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
-__all__ = [
-    "LARGEST",
-    "MISSING_TEXT",
-    "MOSTLY_NUMBERS",
-    "has_numbers",
-    "meant_as_numbers",
-    "numbers_of",
-    "plain_code",
-    "share_of_numbers",
-    "spelling_hint",
-    "spreadsheet_rows",
-    "text_of",
-    "typed",
-]
-
 MISSING_TEXT = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "null", "None", "."})
 MOSTLY_NUMBERS = 0.8  # a text column with at least this share of numbers was meant as numbers: the rest are mistakes
 LARGEST = 1e15  # no measure of a brain or a person exceeds it in any unit; squares would overflow far beyond
 _MOST_LEVELS = 6  # of a category whose names look like numbers: <65 and >=65, 3 mm, the genotypes 3,3 and 3,4
-_CODE = r"[+-]?0\d+"  # 007 is a name, not a number
+_CODE = re.compile(r"\s*[+-]?0\d+\s*")  # 007 is a name, not a number
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 # A number as people write it for people: with a limit, separators of thousands, a decimal comma, a unit or an error.
@@ -106,19 +91,20 @@ def typed(frame: pd.DataFrame, text_columns: Collection[str] = (), *, decimal_co
     >>> typed(pd.DataFrame({"code": ["01", "02"], "age": ["61", " 72"]})).dtypes.astype(str).tolist()
     ['object', 'float64']
     """
-    columns = {}
+    columns: dict[str, pd.Series] = {}
     for name in frame.columns:
-        column = frame[name]
-        if name not in text_columns and is_numeric_dtype(column) and not is_bool_dtype(column):
-            columns[name] = pd.Series(numbers_of(column), index=frame.index)
+        column, kinds = frame[name], set(map(type, frame[name]))
+        codes = str in kinds and any(_CODE.fullmatch(cell) for cell in column if isinstance(cell, str))
+        if name in text_columns or codes or kinds & {bool, np.bool_}:
+            columns[name] = text_of(column)
             continue
-        text = text_of(column)
-        is_free = name not in text_columns and text.notna().any() and not text.str.fullmatch(_CODE).any()
-        if is_free and decimal_comma and share_of_numbers(points := _with_points(text)) >= MOSTLY_NUMBERS:
-            text = points
-        columns[name] = (
-            pd.Series(numbers_of(text), index=frame.index) if is_free and share_of_numbers(text) == 1 else text
-        )
+        columns[name] = pd.Series(numbers_of(column, decimal_comma=decimal_comma), index=frame.index)
+        if str in kinds and columns[name].isna().any():
+            text = text_of(column)
+            known, lost = int(text.notna().sum()), int((text.notna() & columns[name].isna()).sum())
+            if lost or not known:
+                has_points = decimal_comma and lost <= (1 - MOSTLY_NUMBERS) * known
+                columns[name] = _with_points(text) if has_points else text
     return pd.DataFrame(columns, index=frame.index)
 
 

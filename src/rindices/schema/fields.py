@@ -35,20 +35,6 @@ from rindices.schema.plausible import (
     unit_problems,
 )
 
-__all__ = [
-    "MIN_REGIONS",
-    "MIN_SITE_CONTROLS",
-    "CovariateField",
-    "FieldSet",
-    "IdField",
-    "Observed",
-    "RegionField",
-    "Roster",
-    "ScoreField",
-    "Seen",
-    "require_column",
-]
-
 MIN_REGIONS = 4
 MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
 # Numbers in these columns are names of places or machines: a slope over them would mean nothing.
@@ -101,51 +87,38 @@ class IdField:
     """Who people are: ids, each once; with visits, each person and visit once."""
 
     def __init__(self, name: str, visit: str | None = None) -> None:
-        self.name, self.visit = name, visit
-        self._empty: dict[str, list[int]] = {}
-        self._first: dict[tuple[str, ...], int] = {}
-        self._again: dict[tuple[str, ...], list[int]] = {}
+        self._columns, self._seen = [name] if visit is None else [name, visit], list[pd.DataFrame]()
 
     def observe(self, batch: pd.DataFrame) -> Roster:
         """Return who sits in these rows."""
-        rows, columns = spreadsheet_rows(batch), [self.name] if self.visit is None else [self.name, self.visit]
-        texts = [text_of(batch[name]) for name in columns]
-        for name, cells in zip(columns, texts, strict=True):
-            if cells.isna().any():
-                self._empty.setdefault(name, []).extend(rows[cells.isna().to_numpy()].tolist())
-        for row, key in zip(rows.tolist(), zip(*(cells.astype(str) for cells in texts), strict=True), strict=True):
-            first = self._first.setdefault(key, row)
-            if first != row:
-                self._again.setdefault(key, [first]).append(row)
-        return Roster(pd.Index(texts[0].tolist(), name="participant_id"), rows)
+        rows, texts = spreadsheet_rows(batch), {name: text_of(batch[name]).to_numpy() for name in self._columns}
+        self._seen.append(pd.DataFrame(texts, index=rows))
+        return Roster(pd.Index(texts[self._columns[0]], name="participant_id"), rows)
 
     def problems(self) -> list[Problem]:
         """Say which ids and visits are missing or occur twice."""
-        found = []
-        for name, rows in self._empty.items():
-            what, expected = (
-                ("ids", "Every person needs an id") if name == self.name else ("visits", "Every row needs a visit")
-            )
-            text = f"{expected}, but column {name!r} is empty in {counted(len(rows), 'row')}: row {listed(rows)}."
-            found.append(Problem(text, (f"fill in the {what} or remove these rows",)))
-        if self._again and not found:
-            key, rows = next(iter(self._again.items()))
-            places, others = listed(rows, joiner=" and "), len(self._again) - 1
-            more = f" ({counted(others, 'other')} repeated as well)" if others else ""
-            if self.visit is None:
-                text = (
-                    f"Every person needs an id of their own, but {key[0]!r} occurs in rows {places} of column "
-                    f"{self.name!r}{more}."
-                )
-                visits = f"if these are visits of one person, name their column with {setting('visit', 'COLUMN')}"
-                found.append(Problem(text, (visits, "make the ids differ")))
-            else:
-                text = (
-                    f"A person's visits must differ, but participant {key[0]!r} has the visit {key[1]!r} (column "
-                    f"{self.visit!r}) in rows {places}{more}."
-                )
-                found.append(Problem(text, ("keep one of them, or correct the visits",)))
-        return found
+        people = pd.concat(self._seen)
+        for name, what in zip(self._columns, ("an id", "a visit"), strict=False):
+            rows = people.index[people[name].isna()].tolist()
+            if rows:
+                where = f"{counted(len(rows), 'row')}: row {listed(rows)}"
+                text = f"Every row needs {what}, but column {name!r} is empty in {where}."
+                return [Problem(text, (f"fill in the {what.split()[1]}s or remove these rows",))]
+        again = people[people.duplicated(keep=False)]
+        if again.empty:
+            return []
+        key, others = again.iloc[0], len(again.drop_duplicates()) - 1
+        places = listed(again.index[(again == key).all(axis=1)], joiner=" and ")
+        more = f" ({counted(others, 'other')} repeated as well)" if others else ""
+        if len(self._columns) == 1:
+            text = f"Every person needs an id of their own, but {key.iloc[0]!r} occurs in rows {places}{more}."
+            visits = f"if these are visits of one person, name their column with {setting('visit', 'COLUMN')}"
+            return [Problem(text, (visits, "make the ids differ"))]
+        text = (
+            f"A person's visits must differ, but participant {key.iloc[0]!r} has the visit {key.iloc[1]!r} (column "
+            f"{self._columns[1]!r}) in rows {places}{more}."
+        )
+        return [Problem(text, ("keep one of them", "correct the visits"))]
 
 
 class _Tally:
@@ -167,8 +140,8 @@ class _Tally:
             self.values.update(dict.fromkeys(value(row, position) for row in rows[:_MOST_VALUES]))
             for row in rows[: _MOST_CELLS - len(self.cells)]:
                 self.cells.append(f"{name} = {value(row, position)} in {roster.at(row)}")
-        empty = np.flatnonzero(bad.all(axis=1)) if bad.shape[1] > 1 else ()
-        if len(empty) and not self.empty_row:
+        empty = np.flatnonzero(np.all(bad, axis=1))
+        if len(empty) and len(columns) > 1 and not self.empty_row:
             self.empty_row = roster.at(int(empty[0]))
 
 
@@ -265,11 +238,10 @@ class NumberField:
             more = f" and {rest} more" if rest else ""
             text = (
                 f"Impossible values in {counted(len(odd), 'column')} ({counted(odd.total(), 'cell')}): "
-                f"{', '.join(self.impossible.cells)}{more}.\nThey are {', or '.join(self.impossible.reasons)}. "
+                f"{', '.join(self.impossible.cells)}{more}. They are {', or '.join(self.impossible.reasons)}. "
                 "Are they codes for missing values?"
             )
-            codes = setting("missing", [*self.impossible.values][:3])
-            found.append(Problem(text, (_CORRECT, f"name the codes with {codes}", leave), tuple(odd)))
+            found.append(Problem(text, (_CORRECT, f"name codes with {setting('missing')}", leave), tuple(odd)))
         return found
 
 
@@ -488,8 +460,9 @@ class FieldSet:
 
     def problems(self) -> list[Problem]:
         """Say what is wrong with all rows so far."""
-        cells = [one for field in (*self.covariates, self.regions) for one in field.problems(drop=self.drop)]
-        return self.people.problems() + cells + [one for field in self.scores for one in field.problems()]
+        covariates = [one for field in self.covariates for one in field.problems(drop=self.drop)]
+        scores = [one for field in self.scores for one in field.problems()]
+        return self.people.problems() + covariates + self.regions.problems(drop=self.drop) + scores
 
     @property
     def notes(self) -> list[str]:

@@ -1,8 +1,7 @@
 """Files into cells of text with their row numbers, once, in batches; nothing here knows of brains."""
 
-from rindices.tables.bids import Source, digest_of, read_source
 from rindices.tables.dictionary import Column, Dictionary, apply_dictionary, read_dictionary, resolve_levels, unit_of
-from rindices.tables.joining import join_by_id
+from rindices.tables.source import Source, digest_of, join_by_id, read_source
 from rindices.tables.table import Table, read_table
 from rindices.tables.workbook import file_and_sheet
 

@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rindices.errors import InputError, counted, listed, setting, shown
-from rindices.schema.cells import numbers_of, plain_code, spreadsheet_rows, text_of, typed
+from rindices.errors import InputError, counted, listed
+from rindices.schema.cells import plain_code, spreadsheet_rows, text_of, typed
 from rindices.settings import Labels
 from rindices.tables.table import Table
-
-__all__ = ["Column", "Dictionary", "apply_dictionary", "read_dictionary", "resolve_levels", "unit_of"]
 
 # Headings of plain dictionaries and of REDCap's, and keys of BIDS; signs and capitals do not count.
 _HEADINGS = {
@@ -28,8 +26,6 @@ _HEADINGS = {
     "description": ("description", "label", "field label", "longname"),
     "unit": ("unit", "units"),
     "levels": ("levels", "choices", "choices calculations or slider labels"),
-    "minimum": ("minimum", "min", "text validation min"),
-    "maximum": ("maximum", "max", "text validation max"),
     "missing": ("missing", "missing codes", "missing values", "missingvalues"),
     "type": ("field type",),
 }
@@ -37,21 +33,6 @@ _MISSING_MEANINGS = frozenset({"missing", "missing data", "missing value", "not 
 _NO_CHOICES = frozenset({"calc", "slider", "descriptive", "file", "sql"})  # REDCap: formulas and labels, no levels
 _TWO_CHOICES = {"yesno": "1=Yes;0=No", "truefalse": "1=True;0=False"}
 _WHOLE_FILE = "MeasurementToolMetadata"
-# Limits of dates, of times and of other fields: nothing to compare numbers with.
-_NO_LIMIT = re.compile(r"$|\d{4}-\d{2}|\d+:\d{2}|\d+[./]\d+[./]\d{2,4}|today|now|\[|n/?a$", re.IGNORECASE)
-_NOTES_PER_COLUMN = 3
-_MOSTLY_OUTSIDE = 0.5  # with more than this share outside its range, a range or a unit is wrong rather than the people
-_QUANTITIES = {
-    **dict.fromkeys(("mm3", "ml", "l"), "volume"),
-    **dict.fromkeys(("mm2", "cm2", "m2"), "area"),
-    **dict.fromkeys(("μm", "mm", "cm", "m"), "length"),
-}
-_OTHER_NAMES = {
-    **dict.fromkeys(("cm3", "cc", "ccm", "cubiccentimeter", "cubiccentimetre", "milliliter", "millilitre"), "ml"),
-    **dict.fromkeys(("μl", "ul", "cubicmillimeter", "cubicmillimetre"), "mm3"),
-    **dict.fromkeys(("millimeter", "millimetre"), "mm"),
-    "um": "μm",
-}
 
 
 @dataclass(frozen=True)
@@ -66,8 +47,6 @@ class Column:
         Unit of its numbers.
     levels
         Codes of its categories and what they mean; None for anything but categories.
-    minimum, maximum
-        Smallest and largest possible number.
     missing
         Codes that stand for a missing value, besides empty cells and n/a.
     """
@@ -75,8 +54,6 @@ class Column:
     description: str = ""
     unit: str | None = None
     levels: dict[str, str] | None = None
-    minimum: float | None = None
-    maximum: float | None = None
     missing: tuple[str, ...] = ()
 
 
@@ -113,7 +90,7 @@ def read_dictionary(path: str | Path) -> Dictionary:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "dictionary.csv")
-    ...     _ = path.write_text("variable,levels,min\nsex,0=male;1=female,\nage,,18\n")
+    ...     _ = path.write_text("variable,levels,unit\nsex,0=male;1=female,\nage,,year\n")
     ...     read_dictionary(path)["sex"].levels
     {'0': 'male', '1': 'female'}
     """
@@ -127,7 +104,7 @@ def _read_json(path: Path) -> Dictionary:
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path.name} cannot be read as JSON: {error}.\n"
-            "Check the name; correct the file, in which often a comma or a quotation mark is missing."
+            "Correct the file, in which often a comma or a quotation mark is missing; or check its name."
         ) from error
     if not isinstance(content, dict):
         raise InputError(f"{path.name} should be a JSON object with an entry for each column, but it is a list.")
@@ -143,8 +120,8 @@ def _read_rows(path: Path) -> Dictionary:
     if heading is None:
         raise InputError(
             f"{path.name} is no data dictionary: none of its columns names the variables (found: "
-            f"{listed(rows.columns)}).\nCall that column 'variable'; 'label', 'unit', 'levels', 'min', 'max' and "
-            "'missing codes' are known too."
+            f"{listed(rows.columns)}).\nCall that column 'variable'; 'label', 'unit', 'levels' and 'missing codes' "
+            "are known too."
         )
     named = rows[rows[heading] != ""]  # the others are headings of sections
     repeated = named[heading][named[heading].duplicated()]
@@ -170,13 +147,10 @@ def _column(said: Mapping[Any, object], place: str) -> Column:
     kind = str(entry.get("type", "")).casefold()
     try:
         levels = {} if kind in _NO_CHOICES else _levels(_TWO_CHOICES.get(kind) or entry.get("levels", ""))
-        minimum, maximum = _limit(entry.get("minimum", "")), _limit(entry.get("maximum", ""))
-        if minimum is not None and maximum is not None and minimum > maximum:
-            raise ValueError(f"its range ends ({shown(maximum)}) before it begins ({shown(minimum)})")
     except ValueError as error:
         raise InputError(
             f"{place} cannot be used: {error}.\n"
-            "Correct the file: levels are written as 0=male;1=female, missing codes as -9;-99, limits as numbers."
+            "Correct the file: levels are written as 0=male;1=female, missing codes as -9;-99."
         ) from error
     codes = entry.get("missing", "")
     given = codes if isinstance(codes, list) else re.split(r"[;,|]", str(codes))
@@ -186,16 +160,12 @@ def _column(said: Mapping[Any, object], place: str) -> Column:
         description=str(entry.get("description", "")).strip(),
         unit=str(entry.get("unit", "")).strip() or None,
         levels={code: meaning for code, meaning in levels.items() if code not in missing} or None,
-        minimum=minimum,
-        maximum=maximum,
         missing=tuple(dict.fromkeys(missing)),
     )
 
 
 def _levels(said: object) -> dict[str, str]:
     """Return codes and their meanings: of JSON, of ``0=male;1=female`` or of REDCap's ``0, Male | 1, Female``."""
-    if isinstance(said, list):
-        return {plain_code(code): plain_code(code) for code in said}
     if isinstance(said, dict):
         meanings = [value.get("Description", "") if isinstance(value, dict) else value for value in said.values()]
         return {plain_code(code): str(meaning).strip() for code, meaning in zip(said, meanings, strict=True)}
@@ -207,12 +177,6 @@ def _levels(said: object) -> dict[str, str]:
     return levels
 
 
-def _limit(said: object) -> float | None:
-    """Return a limit as a number, None for limits of dates and for empty cells; other text is a ValueError."""
-    text = str(said).strip()
-    return None if _NO_LIMIT.match(text) else float(text)
-
-
 def apply_dictionary(
     frame: pd.DataFrame, dictionary: Dictionary, *, checked: Collection[str] | None = None
 ) -> tuple[pd.DataFrame, list[str]]:
@@ -220,7 +184,7 @@ def apply_dictionary(
 
     Missing codes become gaps. Columns with levels become text (the codes, not their meanings), so that a category
     coded as a number is never a slope; `Dictionary.categories` names them for whoever turns text into numbers
-    later. Numbers outside their range become gaps, with a note.
+    later.
 
     Parameters
     ----------
@@ -236,17 +200,18 @@ def apply_dictionary(
     frame
         The table, with the same columns, rows and index.
     notes
-        Sentences on the values that were taken as missing; they name rows, not people.
+        Sentences on columns that are called otherwise.
 
     Raises
     ------
     InputError
-        If a value is no level of its column, or if most values are outside their range.
+        If a value is no level of its column.
 
     Examples
     --------
-    >>> table = pd.DataFrame({"sex": [0, 1, -9], "age": [61, 250, 72]})
-    >>> says = Dictionary({"sex": Column(levels={"0": "m", "1": "f"}, missing=("-9",)), "age": Column(maximum=120)})
+    >>> table = pd.DataFrame({"sex": [0, 1, -9], "age": [61, 999, 72]})
+    >>> sex = Column(levels={"0": "m", "1": "f"}, missing=("-9",))
+    >>> says = Dictionary({"sex": sex, "age": Column(missing=("999",))})
     >>> apply_dictionary(table, says)[0].to_numpy().tolist()
     [['0', 61.0], ['1', nan], [nan, 72.0]]
     """
@@ -266,9 +231,6 @@ def apply_dictionary(
             cells = given.mask(given.isin(column.missing), np.nan)
             if checked is None or name in checked:
                 _refuse_other_levels(cells, column.levels, rows)
-        else:
-            cells, outside = _within_range(cells, column, rows)
-            notes += outside
         frame = frame.assign(**{name: cells})
     return frame, notes
 
@@ -285,28 +247,6 @@ def _refuse_other_levels(cells: pd.Series, levels: dict[str, str], rows: np.ndar
         )
 
 
-def _within_range(cells: pd.Series, column: Column, rows: np.ndarray) -> tuple[pd.Series, list[str]]:
-    """Return the column with impossible numbers as gaps, and the notes; text is left to later checks."""
-    numbers = numbers_of(cells)
-    low, high = (np.nan if limit is None else limit for limit in (column.minimum, column.maximum))
-    outside = np.flatnonzero((numbers < low) | (numbers > high))
-    ends = [f"{word} {shown(float(limit))}" for word, limit in (("from", low), ("to", high)) if not np.isnan(limit)]
-    limits, present = f"the range {' '.join(ends)}", int(np.isfinite(numbers).sum())
-    if len(outside) > _MOSTLY_OUTSIDE * present:
-        raise InputError(
-            f"Most values of column {cells.name!r} ({len(outside)} of {present}) are outside {limits}, which its "
-            f"dictionary gives; row {rows[outside[0]]} has {shown(float(numbers[outside[0]]))}.\n"
-            "Correct the range in the dictionary, or the unit of the column."
-        )
-    first, more = outside[:_NOTES_PER_COLUMN], len(outside) - _NOTES_PER_COLUMN
-    notes = [
-        f"{cells.name} = {shown(value)} in row {row} is outside {limits}: taken as missing."
-        for value, row in zip(numbers[first].tolist(), rows[first], strict=True)
-    ]
-    notes += [f"{counted(more, 'more value')} of {cells.name} outside {limits}: taken as missing."] if more > 0 else []
-    return cells.mask(np.isin(np.arange(len(cells)), outside), np.nan) if len(outside) else cells, notes
-
-
 def resolve_levels(names: Labels, column: Column) -> tuple[str, ...] | None:
     """Return the codes of levels that are named by code or, in any capitals, by meaning.
 
@@ -321,39 +261,23 @@ def resolve_levels(names: Labels, column: Column) -> tuple[str, ...] | None:
     if names is None:
         return None
     levels = column.levels or {}
-    known = {plain_code(word).casefold() for pair in levels.items() for word in pair}
-    one = isinstance(names, str) and plain_code(names).casefold() in known  # then a comma belongs to the name
+    words = {plain_code(word).casefold() for pair in levels.items() for word in pair}
+    one = isinstance(names, str) and plain_code(names).casefold() in words  # then a comma belongs to the name
     wanted = [str(names)] if one else names.split(",") if isinstance(names, str) else names
-    plain = [plain_code(name) for name in wanted]
-    meant = {name: [code for code in levels if levels[code].casefold() == name.casefold()] for name in plain}
-    return tuple(dict.fromkeys(code for name in plain for code in ([] if name in levels else meant[name]) or [name]))
+    found: list[str] = []
+    for name in map(plain_code, wanted):
+        meant = [code for code, meaning in levels.items() if meaning.casefold() == name.casefold()]
+        found += [name] if name in levels or not meant else meant
+    return tuple(dict.fromkeys(found))
 
 
 def unit_of(dictionary: Dictionary, regions: Sequence[str]) -> str | None:
-    """Return the unit that the regions share, as the first of them spells it; None where it is not known.
-
-    Regions of different quantities (volumes and thicknesses) have no common unit; one quantity in two units
-    (mm3 and mL) is an InputError.
+    """Return the unit that the regions share; None where it is not known, or they have several.
 
     Examples
     --------
-    >>> unit_of(Dictionary({"lHip": Column(unit="mm^3"), "rHip": Column(unit="mm3")}), ["lHip", "rHip"])
-    'mm^3'
+    >>> unit_of(Dictionary({"lHip": Column(unit="mm3"), "rHip": Column(unit="mm3")}), ["lHip", "rHip"])
+    'mm3'
     """
-    given = {name: str(dictionary[name].unit) for name in regions if name in dictionary and dictionary[name].unit}
-    units = {name: _canonical(unit) for name, unit in given.items()}
-    first_of: dict[str, str] = {}
-    for name, unit in units.items():
-        first = first_of.setdefault(_QUANTITIES.get(unit, unit), name)
-        if units[first] != unit:
-            raise InputError(
-                f"The regions should be in one unit, but by the dictionary {first!r} is in {given[first]} and {name!r} "
-                f"in {given[name]}.\nConvert the columns, correct the dictionary, or leave regions out with "
-                f"{setting('exclude')}."
-            )
-    return next(iter(given.values())) if len(first_of) == 1 else None
-
-
-def _canonical(unit: str) -> str:
-    plain = re.sub(r"[\s^*]", "", unit.casefold()).translate(str.maketrans("²³", "23"))
-    return _OTHER_NAMES.get(plain.removesuffix("s"), plain)
+    units = {dictionary[name].unit for name in regions if name in dictionary and dictionary[name].unit}
+    return units.pop() if len(units) == 1 else None

@@ -11,13 +11,11 @@ from pathlib import Path
 import pandas as pd
 
 from rindices.errors import InputError, listed
-from rindices.schema.cells import MISSING_TEXT, typed
+from rindices.schema.cells import typed
 from rindices.settings import TableSettings
 from rindices.tables.parquet import ParquetFile
-from rindices.tables.text import KINDS_OF_FILES, TEXT_KINDS, TextFile, Thousands
+from rindices.tables.text import KINDS_OF_FILES, TEXT_KINDS, DecimalCommas, TextFile
 from rindices.tables.workbook import WORKBOOKS, Workbook, file_and_sheet
-
-__all__ = ["AS_TEXT", "Table", "read_table"]
 
 AS_TEXT = (TableSettings.id, TableSettings.diagnosis)
 _OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
@@ -33,8 +31,6 @@ class Table:
         ``people.xlsx#Baseline``.
     text_columns
         Columns that stay text: in workbooks 7 with the format 000 is 007.
-    ids
-        The column of ids, if words such as ``NA`` in it are to be refused.
 
     Attributes
     ----------
@@ -62,18 +58,16 @@ class Table:
     [[['001', '61'], ['002', 'NA']]]
     """
 
-    def __init__(self, path: str | Path, *, text_columns: Collection[str] = (), ids: str | None = None) -> None:
+    def __init__(self, path: str | Path, *, text_columns: Collection[str] = ()) -> None:
         file, sheet = file_and_sheet(path)
         self.name, self.progress = file.name, 0.0
-        self._text_columns, self._ids, kind = text_columns, ids, _kind_of(file)
-        self._reader: TextFile | Workbook | ParquetFile
+        self._text_columns, kind = text_columns, _kind_of(file)
         with _failures_told(self.name, kind):
             if kind in TEXT_KINDS:
-                self._reader = TextFile(file, kind)
-            elif kind in WORKBOOKS:
-                self._reader = Workbook(file, sheet, text_columns)
+                self._reader: TextFile | Workbook | ParquetFile = TextFile(file, kind)
             else:
-                self._reader = ParquetFile(file, text_columns)
+                book = kind in WORKBOOKS
+                self._reader = Workbook(file, sheet, text_columns) if book else ParquetFile(file, text_columns)
         self._kind, self.columns, self.decimal_comma = kind, self._reader.names, self._reader.decimal_comma
 
     def batches(self) -> Iterator[pd.DataFrame]:
@@ -87,32 +81,19 @@ class Table:
         InputError
             If something is wrong with a row; it may come after some batches, which should then be forgotten.
         """
-        thousands, n_rows = Thousands(), 0
+        commas, n_rows = DecimalCommas(), 0
         with _failures_told(self.name, self._kind):
             for share, frame in self._reader.frames():
                 self.progress = share
                 n_rows += len(frame)
-                if self._ids in self.columns:
-                    self._refuse_words(frame[self._ids])
                 if self.decimal_comma:
-                    thousands.add(frame.drop(columns=list(self._text_columns), errors="ignore"))
+                    commas.add(frame.drop(columns=list(self._text_columns), errors="ignore"))
                 yield frame
         if not n_rows:
             raise InputError(f"{self.name} has a header but no people below it.\nExpected one row per person.")
-        thousands.refuse()
-
-    @staticmethod
-    def _refuse_words(ids: pd.Series) -> None:
-        """Refuse ids that are words for missing values."""
-        words = ids[ids.isin(MISSING_TEXT)]
-        if len(words):
-            raise InputError(
-                f"Every person needs an id, but column {ids.name!r} holds {words.iloc[0]!r} in row "
-                f"{words.index[0] + 2}, which counts as empty.\nFill in the ids or remove these rows."
-            )
 
 
-def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT, ids: str | None = None) -> pd.DataFrame:
+def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT) -> pd.DataFrame:
     r"""Read a whole table.
 
     A column becomes numbers if every cell that is not missing reads as a number; otherwise it stays text. Columns
@@ -120,7 +101,7 @@ def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT, ids
 
     Parameters
     ----------
-    path, text_columns, ids
+    path, text_columns
         As in `Table`.
 
     Returns
@@ -142,7 +123,7 @@ def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT, ids
     ...     read_table(path).values.tolist()
     [['001', 61.5]]
     """
-    table = Table(path, text_columns=text_columns, ids=ids)
+    table = Table(path, text_columns=text_columns)
     cells = pd.concat(list(table.batches()))
     unnamed = [name for name in table.columns if name.startswith("Unnamed: ") and cells[name].isna().all()]
     return typed(cells.drop(columns=unnamed), text_columns, decimal_comma=table.decimal_comma)
@@ -152,8 +133,6 @@ def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT, ids
 def _failures_told(name: str, kind: str) -> Iterator[None]:
     try:
         yield
-    except InputError:
-        raise
     except ImportError as error:
         raise InputError(
             f"Reading {name} needs the package pyarrow, which is not installed.\n"
@@ -165,12 +144,13 @@ def _failures_told(name: str, kind: str) -> Iterator[None]:
             "Check that the file is complete and not locked, and that you are allowed to read it."
         ) from error
     except Exception as error:  # a damaged file can lead a foreign reader anywhere
-        if kind in TEXT_KINDS:
+        if kind in TEXT_KINDS or isinstance(error, InputError):
             raise
+        what = "Parquet file" if kind == ".parquet" else "Excel workbook"
         raise InputError(
-            f"{name} is not a readable {'Parquet file' if kind == '.parquet' else 'Excel workbook'}: it is damaged "
-            f"({type(error).__name__}).\nOpen it in the program that wrote it and save it again, or save the table as "
-            ".csv ('CSV UTF-8')."
+            f"{name} is not a readable {what}: it is damaged, has a password, or is a file of another kind.\n"
+            "Open it in the program that wrote it and save it again without a password, or "
+            "save the table as .csv; a table that is text needs the extension .csv, .tsv or .txt."
         ) from error
 
 
@@ -178,20 +158,15 @@ def _kind_of(path: Path) -> str:
     if path.is_dir():
         raise InputError(f"{path} is a folder, but a table was expected.\nName a {KINDS_OF_FILES} file.")
     if not path.is_file():
-        raise InputError(f"There is no file {path}.\nCheck the name and the folder.{_similar_files(path)}")
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    packed = suffixes[-1:] == [".gz"] and len(suffixes) > 1
-    kind = suffixes[-2] if packed else (suffixes or [""])[-1]
+        others = sorted(other.name for other in path.parent.glob(f"{glob.escape(path.stem)}.*") if other.is_file())
+        similar = f" In that folder there is {listed(others, 3)}." if others else ""
+        raise InputError(f"There is no file {path}.\nCheck the name and the folder.{similar}")
+    packed = path.suffix.lower() == ".gz"
+    kind = Path(path.stem if packed else path.name).suffix.lower()
     if kind not in TEXT_KINDS and (packed or kind not in (".parquet", *WORKBOOKS)):
         spreadsheet = " In the spreadsheet program choose 'Save as', and 'Excel workbook (.xlsx)' or 'CSV UTF-8'."
         raise InputError(
-            f"{path.name} is not a kind of table that can be read (extension {''.join(suffixes[-1 - packed :])!r}).\n"
+            f"{path.name} is not a kind of table that can be read (extension {kind + '.gz' * packed!r}).\n"
             f"Give a {KINDS_OF_FILES} file.{spreadsheet if kind in _OTHER_SPREADSHEETS else ''}"
         )
     return kind
-
-
-def _similar_files(path: Path) -> str:
-    same_stem = sorted(other.name for other in path.parent.glob(f"{glob.escape(path.stem)}.*") if other.is_file())
-    here = f" In that folder there is {listed(same_stem, 3)}." if same_stem else ""
-    return here if path.parent.is_dir() else f" The folder {path.parent} does not exist either."

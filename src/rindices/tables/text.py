@@ -10,7 +10,7 @@ import csv
 import gzip
 import io
 import re
-from collections import defaultdict
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -21,10 +21,8 @@ import numpy as np
 import pandas as pd
 
 from rindices.errors import InputError, counted, listed
-from rindices.files import plain_cells, plain_text
+from rindices.files import plain_text
 from rindices.schema.cells import MISSING_TEXT
-
-__all__ = ["CELLS", "KINDS_OF_FILES", "LARGEST_RATIO", "TEXT_KINDS", "TextFile", "Thousands", "named_columns"]
 
 KINDS_OF_FILES = ".csv, .tsv, .txt, .xlsx or .parquet"
 TEXT_KINDS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}  # and their usual separators
@@ -32,22 +30,13 @@ CELLS = 1_000_000  # at a time
 # Tables of measures pack to a half or a tenth, parts of workbooks to a fiftieth: the rest was made to fill a memory.
 LARGEST_RATIO = 200
 _MOST_UNPACKED = 200_000_000  # characters, unless the packed file is large, too
-_PIECE = 4_000_000  # characters
-_DAMAGE = "\ufffd"  # what stands for a sign that cannot be read
-_OTHER_FILES = ("%PDF", "PK\x03\x04")
 _SEPARATOR_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
 _FIRST_LINES = 20  # that are looked at for the separator and for a title
 # Lines without a cell, and the line sep=; of Excel.
 _ABOVE = re.compile(r'(?:[ ,;\t]*\n)*(?:"?sep=[,;\t]"?[ ,;\t]*\n(?:[ ,;\t]*\n)*)?', flags=re.IGNORECASE)
-_NUMBER = re.compile(r"\s*[+-]?[\d.,]+\s*")
 _GAPS = MISSING_TEXT | {np.nan}
-_THOUSANDS = r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+"
-_FORMS = {
-    "thousands": re.compile(rf"^{_THOUSANDS}$", flags=re.MULTILINE),
-    "whole": re.compile(r"^[+-]?\d+$", flags=re.MULTILINE),
-    "comma": re.compile(r"^[+-]?[\d.]*\d,\d+$", flags=re.MULTILINE),
-    "point": re.compile(rf"^(?!{_THOUSANDS}$)[+-]?\d*\.\d+$", flags=re.MULTILINE),
-}
+_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2}(?:\.\d{3})+$", flags=re.MULTILINE)
+_COMMA = re.compile(r"^[+-]?\d+,\d+$", flags=re.MULTILINE)
 
 
 def named_columns(header: Sequence[str], path: Path) -> list[str]:
@@ -119,14 +108,14 @@ class TextFile:
                 numbers, cells = zip(*batch, strict=True)
                 frame = pd.DataFrame(list(cells), columns=self.names, dtype=object)
                 frame.index = pd.Index(np.array(numbers, dtype=np.int64) - 2)
-                yield raw.tell() / self._path.stat().st_size, plain_cells(frame) if self._has_apostrophes else frame
+                yield raw.tell() / self._path.stat().st_size, frame
 
     def _rows(self, records: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str | float]]]:
         """Yield the rows below the header that are not empty."""
         next(records)
         width = len(self.names)
         for number, record in records:
-            cells = [cell.strip() or np.nan for cell in record]
+            cells = [plain_text(cell.strip()) if "'" in cell else cell.strip() or np.nan for cell in record]
             if not cells or (cells[0] in _GAPS and all(cell in _GAPS for cell in cells)):
                 continue
             if len(cells) != width:
@@ -158,7 +147,7 @@ class TextFile:
     def _refuse_title(self, above: int, width: int, records: Iterator[tuple[int, list[str]]]) -> None:
         """Refuse a first line that is no header: one below has far more cells, and all of them are names."""
         for number, record in islice(records, _FIRST_LINES):
-            if len(record) > 2 * width and not any(_NUMBER.fullmatch(cell) for cell in record):
+            if len(record) > 2 * width and not any(re.fullmatch(r"\s*[+-]?[\d.,]+\s*", cell) for cell in record):
                 rows = f"row {above}" if number == above + 1 else f"rows {above} to {number - 1}"
                 raise InputError(
                     f"Row {above} of {self._path.name} is no header: it has {counted(width, 'cell')}, but rows below "
@@ -172,25 +161,24 @@ class TextFile:
         with self._open() as (_, text):
             self._encoding = "utf-16" if text.read(2) in ("\xff\xfe", "\xfe\xff") else "utf-8-sig"
         try:
-            with_apostrophes = ["'" in piece for piece in self._pieces()]
-            self._has_apostrophes = any(with_apostrophes)
+            deque(self._pieces(), maxlen=0)
         except UnicodeDecodeError:
-            self._refuse_damage()
-            self._encoding, self._has_apostrophes = "latin-1", True
+            self._refuse_damage("".join(self._pieces("replace")))
+            self._encoding = "latin-1"
         return next(self._pieces(), "")
 
     def _pieces(self, errors: str = "strict") -> Iterator[str]:
         """Yield the text, some of it at a time, with line ends as line feeds."""
         left = max(_MOST_UNPACKED, LARGEST_RATIO * self._path.stat().st_size)
         with self._open(errors) as (_, text):
-            while piece := text.read(_PIECE):
+            while piece := text.read(4 * CELLS):
                 left -= len(piece)
                 if left < 0:
                     raise InputError(
                         f"{self._path.name} unpacks to more than {LARGEST_RATIO} times its size, which no table of "
                         "measures does.\nUnpack it, look what it holds, and give the unpacked table."
                     )
-                if "\0" in piece or piece.startswith(_OTHER_FILES):
+                if "\0" in piece or piece.startswith(("%PDF", "PK\x03\x04")):
                     raise InputError(
                         f"{self._path.name} is no table of text: it has signs that only other files have (PDF, "
                         "pictures, Excel workbooks in spite of their name).\n"
@@ -198,17 +186,12 @@ class TextFile:
                     )
                 yield piece
 
-    def _refuse_damage(self) -> None:
+    def _refuse_damage(self, text: str) -> None:
         """Refuse text with signs that its encoding has not; without any beyond ASCII it has, it may be Latin-1."""
-        row, lines, is_unicode = 0, 1, self._encoding == "utf-16"
-        for piece in self._pieces("replace"):
-            before, damage, _ = piece.partition(_DAMAGE)
-            row = row or (lines + before.count("\n") if damage else 0)
-            lines += piece.count("\n")
-            is_unicode = is_unicode or not piece.replace(_DAMAGE, "").isascii()
-        if is_unicode:
+        before, damage, _ = text.partition("\ufffd")  # what stands for a sign that cannot be read
+        if self._encoding == "utf-16" or not text.replace(damage, "").isascii():
             raise InputError(
-                f"{self._path.name} is damaged: row {row} has a sign that cannot be read as "
+                f"{self._path.name} is damaged: row {before.count(chr(10)) + 1} has a sign that cannot be read as "
                 f"{self._encoding.removesuffix('-sig').upper()}, as the others can.\n"
                 "Correct that row, and save the table as 'CSV UTF-8' in the spreadsheet program."
             )
@@ -233,34 +216,24 @@ def _separator_of(lines: Sequence[str], kind: str) -> tuple[str, bool]:
     return separator, kind == ".txt" and separator not in header and len(header.split()) > 1
 
 
-class Thousands:
-    """Refuses cells such as 1.023 in a file with decimal commas, where the point may stand for thousands.
-
-    The other cells of the column tell: beside decimal commas, or beside whole numbers and no other decimal points.
-    """
+class DecimalCommas:
+    """Refuses cells such as 1.023 in a file with decimal commas, where the point may stand for thousands."""
 
     def __init__(self) -> None:
-        self._forms = defaultdict[str, set[str]](set)
-        self._first: dict[str, tuple[int, str]] = {}
+        self._found, self._cell = False, ""
 
     def add(self, frame: pd.DataFrame) -> None:
         """Look at some more rows."""
         for name in frame.columns:
-            cells, forms = frame[name].dropna(), self._forms[name]
-            text = "\n".join(cells)
-            forms |= {form for form, pattern in _FORMS.items() if form not in forms and pattern.search(text)}
-            if "thousands" in forms and name not in self._first:
-                place = int(cells.str.fullmatch(_THOUSANDS).to_numpy(dtype=bool).argmax())
-                self._first[name] = int(cells.index[place]) + 2, str(cells.iloc[place])
-
-    def refuse(self) -> None:
-        """Raise an InputError for the first of such cells."""
-        has_commas = any("comma" in forms for forms in self._forms.values())
-        for name, (row, cell) in self._first.items() if has_commas else ():
-            if "comma" in self._forms[name] or self._forms[name] == {"thousands", "whole"}:
-                raise InputError(
-                    f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to "
-                    "stand for thousands.\nWrite numbers without separators of thousands, here "
-                    f"{cell.replace('.', '')}, in all cells (or decimals with a comma, {cell.replace('.', ',', 1)}, "
-                    "if that is meant)."
-                )
+            text = "\n".join(frame[name].dropna())
+            self._found = self._found or _COMMA.search(text) is not None
+            if not self._cell and (thousands := _THOUSANDS.search(text)):
+                row = frame.index[int((frame[name] == thousands[0]).to_numpy().argmax())] + 2
+                self._cell = f"Column {name!r} has {thousands[0]!r} in row {row}"
+                self._plain = thousands[0].replace(".", ""), thousands[0].replace(".", ",", 1)
+        if self._found and self._cell:
+            raise InputError(
+                f"{self._cell}, in a file with decimal commas: the point seems to stand for thousands.\nWrite numbers "
+                f"without separators of thousands, here {self._plain[0]}, in all cells (or decimals with a comma, "
+                f"{self._plain[1]}, if that is meant)."
+            )

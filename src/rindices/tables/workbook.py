@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import datetime, time
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,13 +24,7 @@ from rindices.files import plain_cells
 from rindices.schema.cells import MISSING_TEXT
 from rindices.tables.text import LARGEST_RATIO, named_columns
 
-if TYPE_CHECKING:
-    from openpyxl.workbook import Workbook as OpenWorkbook
-
-__all__ = ["WORKBOOKS", "Workbook", "file_and_sheet"]
-
 WORKBOOKS = (".xlsx", ".xlsm")
-_OLD_OR_LOCKED = b"\xd0\xcf\x11\xe0"  # of .xls files, and of workbooks with a password
 # Sheets are read row by row; all else, such as the list of texts, is held in memory. Excel's own files are far smaller.
 _MOST_IN_SHEETS, _MOST_ELSEWHERE = 1_000_000_000, 100_000_000
 _LARGE = 10_000_000
@@ -147,8 +141,7 @@ def _numbered(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:
 
 
 def _column(values: Sequence[Any]) -> pd.Series:
-    kinds = {type(value) for value in values} - {type(None)}
-    if kinds and kinds <= {int, float}:
+    if {type(value) for value in values} - {type(None)} in ({int}, {float}, {int, float}):
         return pd.Series(values, dtype=np.float64)
     return pd.Series([_text(value) or np.nan for value in values], dtype=object)
 
@@ -170,7 +163,7 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _sheet_of(book: OpenWorkbook, path: Path, wanted: str | None) -> str:
+def _sheet_of(book: Any, path: Path, wanted: str | None) -> str:
     """Return the name of the sheet that is meant."""
     sheets = {sheet.title: sheet for sheet in book.worksheets if wanted in (None, sheet.title)}
     if not sheets:
@@ -182,8 +175,7 @@ def _sheet_of(book: OpenWorkbook, path: Path, wanted: str | None) -> str:
     # Lists to choose from are often kept in hidden sheets.
     seen = [name for name in filled if sheets[name].sheet_state == "visible"] or filled
     if not seen:
-        where = path.name if wanted is None else f"The sheet {wanted!r} of {path.name}"
-        raise InputError(f"{where} is empty.\nExpected a header and one row per person.")
+        raise InputError(f"{listed(sheets)} of {path.name} is empty.\nExpected a header and one row per person.")
     if len(seen) > 1:
         raise InputError(
             f"{path.name} has {len(seen)} sheets with cells: {listed(map(repr, seen), 12)}.\n"
@@ -193,23 +185,9 @@ def _sheet_of(book: OpenWorkbook, path: Path, wanted: str | None) -> str:
 
 
 def _check_archive(path: Path) -> None:
-    """Refuse what is no workbook, or one that unpacks to more than any table of people."""
-    with path.open("rb") as file:
-        first = file.read(4)
-    if first == _OLD_OR_LOCKED:
-        raise InputError(
-            f"{path.name} is protected by a password, or of Excel's old format (.xls).\n"
-            "In the spreadsheet program remove the password, and save it as 'Excel workbook (.xlsx)'."
-        )
-    parts = []
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            parts = archive.infolist()
-    if not any(part.filename.startswith("xl/") for part in parts):
-        raise InputError(
-            f"{path.name} is no complete Excel workbook.\nIf it is text, give it the extension of its kind (.csv, .tsv "
-            "or .txt); if it is an archive, unpack it; otherwise open it in the spreadsheet program and save it again."
-        )
+    """Refuse an archive that unpacks to more than any table of people."""
+    with zipfile.ZipFile(path) as archive:
+        parts = archive.infolist()
     total = sum(part.file_size for part in parts)
     sheets = sum(part.file_size for part in parts if part.filename.startswith("xl/worksheets/"))
     bombs = [part for part in parts if part.file_size > max(_LARGE, LARGEST_RATIO * part.compress_size)]
@@ -221,7 +199,7 @@ def _check_archive(path: Path) -> None:
 
 
 @contextmanager
-def _opened(path: Path, *, data_only: bool = True) -> Iterator[OpenWorkbook]:
+def _opened(path: Path, *, data_only: bool = True) -> Iterator[Any]:
     from openpyxl import load_workbook
 
     # The file is opened here, because the library leaves it open where it fails.

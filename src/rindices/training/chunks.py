@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 import jax
@@ -111,11 +112,9 @@ class Stopped(Exception):
 def train_chunk(
     chunk: Chunk,
     settings: Settings,
-    controls: np.ndarray,
-    patients: np.ndarray,
-    whitening: np.ndarray | None,
-    *,
+    people: People,
     keeper: Keeper | None = None,
+    *,
     progress: Callable[[Chunk, int], bool] | None = None,
 ) -> Trajectory:
     """Train one chunk to its end.
@@ -124,8 +123,8 @@ def train_chunk(
     ----------
     chunk, settings
         What to train.
-    controls, patients, whitening
-        The fields of `People`, one by one: so a cluster can share large arrays between tasks.
+    people
+        Whom to learn from.
     keeper
         Where to go on from, and where to leave what is needed to go on.
     progress
@@ -145,7 +144,7 @@ def train_chunk(
     _report(progress, chunk, 0 if after is None else after[0])
     saved = time.monotonic()
     for checkpoint in train(
-        People(controls, patients, whitening),
+        people,
         members,
         settings.preset.training,
         n_patterns=chunk.n_patterns,
@@ -211,13 +210,10 @@ def models_per_chunk(people: People, n_patterns: int, batch_size: int, device: D
 def cut(members: Sequence[Member], size: int) -> list[Chunk]:
     """Cut models into chunks of at most `size`, nearly alike in number so that they share programs."""
     chunks: list[Chunk] = []
-    for _, group in groupby(sorted(members, key=_kind), key=_kind):
+    kind = attrgetter("cohort", "point.n_patterns")
+    for _, group in groupby(sorted(members, key=kind), key=kind):
         alike = list(group)
         n_chunks = -(-len(alike) // size)
         bounds = [len(alike) * part // n_chunks for part in range(n_chunks + 1)]
         chunks += [Chunk(tuple(alike[a:b])) for a, b in pairwise(bounds)]
     return chunks
-
-
-def _kind(member: Member) -> tuple[int, int]:
-    return member.cohort, member.point.n_patterns

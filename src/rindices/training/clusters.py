@@ -1,29 +1,40 @@
-"""Where chunks go: threads of this process, processes of this machine, or a Dask cluster."""
+"""Chunks on a Dask cluster: they outlive their workers, and whoever waits for one is told how it ended."""
 
 from __future__ import annotations
 
 import logging
 import os
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import platform
+import queue
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import islice
 from typing import Any
 
 import joblib
-from joblib.parallel import ParallelBackendBase, SequentialBackend, get_active_backend
 
 from rindices.core import devices
-from rindices.errors import InputError
-from rindices.training.dask_backend import DaskBackend
-from rindices.training.workers import is_dask_worker, leave_with
+from rindices.core.train import People
+from rindices.errors import InputError, LostWorkers, setting
+from rindices.training.chunks import Stopped
 
+_DECIDE_BITS = ("rindices", "jax", "jaxlib", "optax")
 _CONNECT_SECONDS = 10
-_ALONE_SECONDS = 5  # without any worker of a cluster of this machine
+_FETCH_SECONDS = 600  # for a result to arrive; where it went away with its worker, it is made again first
+_LOOK_SECONDS = 1.0  # between two looks whether anybody is left of a cluster of this machine
+_DESERTED = 5  # such looks in a row at which nobody was
+_WAITING = 256  # chunks that a cluster is given at once, so that workers who join it later find some
+# A chunk whose workers died is given to others. A cluster may lose many, but a chunk that is too much for every worker
+# should not go round for ever, and this machine's workers die for a reason. Dask itself tries four workers each time.
+_LOSSES_FORGIVEN = 25
+_SAME_VERSIONS = "Install the same versions everywhere, start scheduler and workers again, and repeat the same command."
 
 
 @contextmanager
 def parallel(dask: str | None = None, workers: int | None = None) -> Iterator[None]:
-    """Let joblib send chunks to a Dask cluster or to processes; without either, to threads.
+    """Train on a Dask cluster or in processes; without either, in threads.
 
     Parameters
     ----------
@@ -34,52 +45,53 @@ def parallel(dask: str | None = None, workers: int | None = None) -> Iterator[No
     """
     if dask not in (None, "local") and workers is not None:
         raise InputError(
-            f"--workers {workers} does not go with --dask {dask}: a cluster has the workers that were started for it.\n"
-            "Leave out --workers, or take --dask local."
+            f"{setting('workers', workers)} does not go with {setting('dask', dask)}: a cluster has the workers that "
+            f"were started for it.\nLeave out {setting('workers')}, or take {setting('dask', 'local')}."
         )
-    if dask is not None:
-        _calm_helpers()
-        with _dask_backend(dask, workers) as backend, joblib.parallel_config(backend=backend):
-            yield
-    elif workers is not None:
-        _calm_helpers()
-        loyal = {"initializer": leave_with, "initargs": (os.getpid(),)}
-        with joblib.parallel_config(backend="loky", n_jobs=workers, **loyal):
-            yield
-    else:
+    # Helpers of Python remove what a run that is stopped at once leaves behind; they need not complain of it.
+    calm = [os.environ.get("PYTHONWARNINGS"), "ignore:resource_tracker:UserWarning"]
+    with ExitStack() as stack:
+        if dask is not None or workers is not None:
+            os.environ["PYTHONWARNINGS"] = ",".join(filter(None, calm))
+        if dask is not None:
+            client = stack.enter_context(_connected(dask, workers))
+            stack.enter_context(joblib.parallel_config(backend="dask", client=client))
+        elif workers is not None:
+            stack.enter_context(joblib.parallel_config(backend="loky", n_jobs=workers))
         yield
 
 
-def _calm_helpers() -> None:
-    """Let helpers of Python remove what a run that is stopped at once leaves behind, without a complaint."""
-    before, ours = os.environ.get("PYTHONWARNINGS"), "ignore:resource_tracker:UserWarning"
-    if ours not in (before or ""):
-        os.environ["PYTHONWARNINGS"] = f"{before},{ours}" if before else ours
-
-
 @contextmanager
-def _dask_backend(address: str, workers: int | None) -> Iterator[DaskBackend]:
+def _connected(address: str, workers: int | None) -> Iterator[Any]:
     try:
         import dask
         from distributed import Client, LocalCluster
     except ImportError as error:
-        raise InputError("--dask needs Dask.\nInstall it with: pip install 'rindices[cluster]'.") from error
+        raise InputError(
+            f"{setting('dask', address)} needs Dask.\nInstall it with: pip install 'rindices[cluster]'."
+        ) from error
     # Cohorts are large on purpose; each goes to the scheduler once.
     dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
     if address == "local":
-        # One thread a worker, on the loopback address only, and no web page. What goes wrong comes back with the tasks;
-        # workers that are sent home in the middle of a heartbeat would complain of that on the user's terminal.
-        size: dict[str, Any] = {"n_workers": workers or devices.n_cores(), "threads_per_worker": 1, "processes": True}
-        # Some port is opened for pages in any case; a fixed one is taken when two runs go on, and workers of older
-        # versions would listen to everybody.
-        pages: dict[str, Any] = dict.fromkeys(("dashboard_address", "worker_dashboard_address"), "127.0.0.1:0")
-        quiet = pages | {"scheduler_kwargs": {"dashboard": False}, "silence_logs": logging.CRITICAL}
-        with dask.config.set({"distributed.scheduler.http.routes": []}):
-            cluster = LocalCluster(**size, **quiet, host="127.0.0.1")
-        with cluster, Client(cluster) as client:
-            backend = DaskBackend(client, losses_forgiven=0, one_machine=True)
-            with _watched(cluster, backend):
-                yield backend
+        with (
+            dask.config.set({"distributed.scheduler.http.routes": []}),
+            LocalCluster(
+                n_workers=workers or devices.n_cores(),
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                # Some port is opened for pages in any case; a fixed one is taken when two runs go on, and workers of
+                # older versions would listen to everybody.
+                dashboard_address="127.0.0.1:0",
+                worker_dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
+                # What goes wrong comes back with the tasks; workers that are sent home in the middle of a heartbeat
+                # would complain of that on the user's terminal.
+                silence_logs=logging.CRITICAL,
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            yield client
         return
     try:
         client = Client(address, timeout=_CONNECT_SECONDS)
@@ -89,44 +101,183 @@ def _dask_backend(address: str, workers: int | None) -> Iterator[DaskBackend]:
             "Give the address that it prints when it starts, such as tcp://127.0.0.1:8786."
         ) from error
     with client:
-        yield DaskBackend(client)
+        yield client
 
 
-@contextmanager
-def _watched(cluster: Any, backend: DaskBackend) -> Iterator[None]:
-    """Give tasks up when nobody is left to do them: Dask does not replace a worker that dies while it starts."""
-    over = threading.Event()
+class Cluster:
+    """Runs tasks on a Dask cluster that may lose workers; joblib's own way there would wait for ever for theirs.
 
-    def watch() -> None:
-        seconds = 0
-        while not over.wait(1.0):
-            seconds = 0 if any(nanny.pid for nanny in cluster.workers.values()) else seconds + 1
-            if seconds >= _ALONE_SECONDS:
-                backend.give_up()
+    People go to the cluster once, as a task: Dask makes again what was lost with a worker.
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
+    Parameters
+    ----------
+    client : distributed.Client
+        Connected to a scheduler.
+    """
+
+    is_here = False
+
+    def __init__(self, client: Any) -> None:
+        from distributed import LocalCluster
+
+        self.client = client
+        self.one_machine = isinstance(client.cluster, LocalCluster)
+        self.losses_forgiven = 0 if self.one_machine else _LOSSES_FORGIVEN
+
+    @property
+    def chunks_per_device(self) -> int:
+        """How many chunks share a device: all of those on one machine, or those of a worker elsewhere."""
+        threads = self.client.nthreads().values()
+        return max(1, sum(threads) if self.one_machine else max(threads, default=1))
+
+    def is_ready(self) -> bool:
+        """Whether there is anybody to do a task; workers of this machine come or fail soon."""
+        with self._within_reach():
+            return self.one_machine or bool(self.client.nthreads())
+
+    def run(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        """Call a function with the arguments of each task, and give results as they come."""
+        ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        sent: dict[str, tuple[Any, tuple[Any, ...], int]] = {}  # jobs, their tasks, and how often these were lost
+
+        def send(task: tuple[Any, ...], losses: int = 0) -> None:
+            values = [self.client.submit(People, *value) if isinstance(value, People) else value for value in task]
+            job = self.client.submit(_call, expected, function, *values, pure=False)
+            sent[job.key] = job, task, losses
+            job.add_done_callback(ended.put)
+
+        with self._within_reach():
+            expected, tasks = self._checked_versions(), iter(tasks)
+            try:
+                for task in islice(tasks, _WAITING):
+                    send(task)
+                while sent:
+                    job = self._next(ended)
+                    _, task, losses = sent.pop(job.key)
+                    try:
+                        result = _result(job)
+                    except LostWorkers:
+                        if losses == self.losses_forgiven or self._is_closed():
+                            raise
+                        send(task, losses + 1)
+                    else:
+                        yield result
+                        for task in islice(tasks, 1):
+                            send(task)
+            finally:
+                if self.client.status == "running":
+                    self.client.cancel([job for job, _, _ in sent.values()])
+
+    def _next(self, ended: queue.SimpleQueue[Any]) -> Any:
+        """Return the next job that ended; Dask does not replace a worker of this machine that dies while it starts."""
+        deserted = 0
+        while deserted < _DESERTED:
+            try:
+                return ended.get(timeout=_LOOK_SECONDS)
+            except queue.Empty:
+                workers = self.client.cluster.workers.values() if self.one_machine else [self]
+                somebody = any(getattr(worker, "pid", True) for worker in workers) and not self._is_closed()
+                deserted = 0 if somebody else deserted + 1
+        raise LostWorkers("no worker is left.")
+
+    @contextmanager
+    def _within_reach(self) -> Iterator[None]:
+        """Tell of a scheduler that is gone as such; Dask has many ways to."""
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, OSError) or self._is_closed():
+                raise LostWorkers("the cluster cannot be reached any more.") from error
+            raise
+
+    def _is_closed(self) -> bool:
+        return self.client.status in ("closing", "closed")
+
+    def _checked_versions(self) -> dict[str, str]:
+        """Return the versions of this machine; refuse a cluster of others, which could not load what it is sent."""
+        told = {} if self.one_machine else self.client.get_versions(packages=list(_DECIDE_BITS))
+        places = {"the address of the scheduler": told["scheduler"], **told["workers"]} if told else {}
+        for address, found in places.items():
+            if found is not None:  # it has just left
+                _check_versions(_versions(), _of_interest(found), f"What runs at {address}")
+        return _versions()
+
+
+def _result(job: Any) -> Any:
     try:
-        yield
-    finally:
-        over.set()
-        watcher.join()
-
-
-def active_backend() -> ParallelBackendBase:
-    """Return where joblib sends chunks, by default threads; those for Dask go there in our way, which loses none."""
-    backend, _ = get_active_backend(prefer="threads")
-    if type(backend).__name__ == "DaskDistributedBackend":
-        # A worker that waits for chunks on its own cluster would keep them from being done.
-        return SequentialBackend(nesting_level=1) if is_dask_worker() else DaskBackend(backend.client)
-    if not shares_memory(backend) and not backend.supports_return_generator:
+        result = job.result(timeout=_FETCH_SECONDS)
+    except Exception as error:
+        # Errors of a task come back as values. An error of Dask is a task that no worker could load, or none did.
+        if job.status != "error" or type(error).__name__ == "KilledWorker":
+            raise LostWorkers(f"a chunk was lost ({type(error).__name__}).") from error
         raise InputError(
-            f"Models cannot be trained through joblib's {type(backend).__name__}: processes that are copies of this "
-            "one may wait for each other for ever.\nUse joblib.parallel_config(backend='loky', n_jobs=2), or none."
+            f"The scheduler or a worker of the cluster cannot load rindices as it is here ({error!r:.200}).\n"
+            f"All need the versions of this machine. {_SAME_VERSIONS}"
+        ) from error
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def _call(expected: dict[str, str], function: Callable[..., Any], *values: Any) -> Any:
+    """Call a function in a worker that has the expected versions; return its result or its error.
+
+    An error travels as a value, without those that led to it: Dask can lose one on its way, and who waits for it would
+    wait for ever. Those of libraries may hold what cannot travel, or be unknown where they arrive.
+    """
+    try:
+        _check_versions(expected, _versions(), f"A worker on {platform.node()}")
+        return function(*values)
+    except Stopped:  # the worker lost sight of the scheduler for a moment; the task is still awaited
+        return LostWorkers("a chunk was called off.")
+    except Exception as error:  # noqa: BLE001 (raised where the result is awaited)
+        told = "".join(traceback.format_exception(error, limit=-10))
+        known = isinstance(error, InputError | MemoryError)
+        travels = error.with_traceback(None) if known else RuntimeError(f"{type(error).__name__}: {error}")
+        travels.__cause__ = travels.__context__ = None
+        travels.add_note(f"In a worker on {platform.node()}:\n{told}")
+        return travels
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions that a result depends on, as they are here."""
+    from distributed.versions import get_versions
+
+    return _of_interest(get_versions(packages=_DECIDE_BITS))
+
+
+def _of_interest(told: dict[str, Any]) -> dict[str, str]:
+    python = ".".join(told["packages"]["python"].split(".")[:2])
+    return {"python": python} | {name: str(told["packages"].get(name) or "none") for name in _DECIDE_BITS}
+
+
+def _check_versions(expected: dict[str, str], found: dict[str, str], whose: str) -> None:
+    differing = [name for name in expected if found[name] != expected[name]]
+    if differing:
+        there, here = (", ".join(f"{name} {of[name]}" for name in differing) for of in (found, expected))
+        raise InputError(
+            f"{whose} has {there}; expected was what this machine has: {here}.\n"
+            f"Results would be others, or none. {_SAME_VERSIONS}"
         )
-    return backend
 
 
-def shares_memory(backend: ParallelBackendBase) -> bool:
-    """Whether a backend works in this process."""
-    return bool(getattr(backend, "supports_sharedmem", False))
+def current_task() -> Any | None:
+    """Return what Dask knows of the task that this thread does as one of its workers; None elsewhere."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import get_worker
+
+    try:
+        worker = get_worker()
+        return worker.state.tasks[worker.get_current_task()]
+    except (ValueError, KeyError):  # no worker, or a thread of it that does no task
+        return None
+
+
+def still_wanted() -> Callable[..., bool]:
+    """Return a function that says whether anybody still waits for what this thread does.
+
+    A task that Dask called off runs on, and would keep the worker from others; it has to see by itself.
+    """
+    task = current_task()
+    return lambda *_: task is None or task.state != "cancelled"

@@ -1,4 +1,4 @@
-"""Chunks through joblib: threads of this process by default, other processes or a cluster where joblib is told so.
+"""Chunks are trained where joblib says: in threads of this process by default, in other processes, or on a cluster.
 
 Nothing here depends on where a chunk is trained or on the order in which chunks end.
 """
@@ -8,28 +8,109 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import joblib
-from joblib.parallel import get_active_backend
+from joblib.parallel import ParallelBackendBase, SequentialBackend, get_active_backend
 
 from rindices.core import devices
 from rindices.core.devices import Device
 from rindices.core.train import People
-from rindices.errors import LostWorkers
+from rindices.errors import InputError, LostWorkers
 from rindices.training.chunks import Chunk, Keeper, Settings, Trajectory, train_chunk
-from rindices.training.clusters import active_backend, shares_memory
-from rindices.training.dask_backend import DaskBackend
-from rindices.training.workers import leave_with, still_wanted
+from rindices.training.clusters import Cluster, current_task, still_wanted
 
 # On an accelerator threads hide the time that compiling takes; more of them only share out its memory.
 _ACCELERATOR_THREADS = 4
-_LOOK_SECONDS = 1.0  # between two looks whether a cluster has a worker
-_WAITING = 256  # chunks that a cluster is given at once, so that workers who join it later find some
+_LOOK_SECONDS = 1.0  # between two looks whether a cluster has a worker, or whether the process that started this lives
 _ATTEMPTS = 5  # to go on after workers were lost, without a single chunk finished in between
-_LOST = {"KilledWorker", "TerminatedWorkerError", "BrokenProcessPool", "CancelledError", "CommClosedError"}
+_LOSSES = (LostWorkers, BrokenExecutor)
+
+
+class Executor(Protocol):
+    """Where chunks are trained."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether that is in this process."""
+
+    @property
+    def chunks_per_device(self) -> int:
+        """How many chunks share a device."""
+
+    def is_ready(self) -> bool:
+        """Whether there is anybody to train."""
+
+    def run(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        """Call a function with the arguments of each task, and give results as they come."""
+
+
+class Local(NamedTuple):
+    """Threads of this process, or processes of this machine."""
+
+    backend: ParallelBackendBase
+    chunks_per_device: int
+    is_here: bool
+
+    def is_ready(self) -> bool:
+        """Nobody has to come."""
+        return True
+
+    def run(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        """Call a function with the arguments of each task, and give results as they come."""
+        pool = joblib.Parallel(
+            self.chunks_per_device,
+            backend=self.backend,
+            return_as="generator_unordered",
+            batch_size=1,
+            initializer=_leave_with,  # of processes; threads have none
+            initargs=(os.getpid(),),
+        )
+        return pool(joblib.delayed(function)(*task) for task in tasks)
+
+
+def _leave_with(master: int) -> None:
+    """End this process, whatever it does, once it is no longer a child of its master: nobody is left to work for."""
+
+    def watch() -> None:
+        while os.getppid() == master:
+            time.sleep(_LOOK_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def executor(n_jobs: int | None = None) -> Executor:
+    """Return where chunks are trained, as `joblib.parallel_config` has it.
+
+    Parameters
+    ----------
+    n_jobs
+        As in joblib; None: what ``joblib.parallel_config`` says, or one thread a core.
+    """
+    backend, _ = get_active_backend(prefer="threads")
+    asked = get_active_backend()[1] if n_jobs is None else n_jobs
+    if type(backend).__name__ == "DaskDistributedBackend":
+        if current_task() is None:
+            return Cluster(backend.client)
+        # A worker that waits for chunks on its own cluster would keep them from being done.
+        backend = SequentialBackend(nesting_level=1)
+    shares_memory = bool(getattr(backend, "supports_sharedmem", False))
+    if not shares_memory and not backend.supports_return_generator:
+        raise InputError(
+            f"Models cannot be trained through joblib's {type(backend).__name__}: processes that are copies of this "
+            "one may wait for each other for ever.\nUse joblib.parallel_config(backend='loky', n_jobs=2), or none."
+        )
+    if asked is not None or not shares_memory:
+        number = backend.effective_n_jobs(asked)
+    elif backend.nesting_level:  # others of a loop around this one have the other cores
+        number = 1
+    else:
+        number = devices.n_cores() if devices.describe().platform == "cpu" else _ACCELERATOR_THREADS
+    return Local(backend, number, shares_memory or number == 1)  # joblib does here what one other process should
 
 
 class Progress(NamedTuple):
@@ -104,55 +185,35 @@ class Execution:
     progress: Callable[[Progress], None] | None = None
     models_per_chunk: int | None = None
 
-    def n_workers(self) -> int:
-        """Return how many chunks are trained at the same time."""
-        backend = active_backend()
-        asked = get_active_backend()[1] if self.n_jobs is None else self.n_jobs
-        if asked is not None or not shares_memory(backend):
-            return backend.effective_n_jobs(asked)
-        if backend.nesting_level:  # others of a loop around this one have the other cores
-            return 1
-        return devices.n_cores() if devices.describe().platform == "cpu" else _ACCELERATOR_THREADS
-
-    def is_here(self) -> bool:
-        """Whether chunks are trained in this process; joblib also does there what one other process should."""
-        backend = active_backend()
-        return shares_memory(backend) or (not isinstance(backend, DaskBackend) and self.n_workers() == 1)
-
     def chunks_per_device(self) -> int:
-        """Return how many chunks share a device: all of those on this machine, or those of a worker elsewhere."""
-        backend = active_backend()
-        return backend.tasks_per_device() if isinstance(backend, DaskBackend) else self.n_workers()
+        """Return how many chunks share a device."""
+        return executor(self.n_jobs).chunks_per_device
 
     def device(self) -> Device:
         """Ask a worker what it trains on."""
-        if self.is_here():
+        place = self.ready_executor()
+        if place.is_here:
             return devices.describe()
-        self.await_worker()
-        pool = joblib.Parallel(n_jobs=self.n_workers(), backend=active_backend())
         try:
-            return pool([joblib.delayed(_describe)()])[0]
-        except Exception as error:
-            if _is_loss(error):
-                raise LostWorkers(f"a worker was lost before the first chunk ({type(error).__name__}).") from error
-            raise
+            return list(place.run(_describe, [()]))[0]  # noqa: RUF015 (to its end, not only to the first)
+        except _LOSSES as error:
+            raise LostWorkers("a worker was lost before the first chunk.") from error
 
-    def await_worker(self) -> None:
-        """Wait for the first worker of a cluster, and say so; those of this machine come or fail soon."""
-        backend, stage = active_backend(), "Waiting for a worker of the cluster"
-        if not isinstance(backend, DaskBackend) or backend.one_machine:
-            return
-        if not backend.has_workers():
+    def ready_executor(self) -> Executor:
+        """Return where chunks are trained; where the first worker has yet to come, wait and say so."""
+        place, stage = executor(self.n_jobs), "Waiting for a worker of the cluster"
+        if not place.is_ready():
             show = self.progress or (lambda _: None)
             show(Progress(stage, 0, 1, 0))
-            while not backend.has_workers():
+            while not place.is_ready():
                 time.sleep(_LOOK_SECONDS)
             show(Progress(stage, 1, 1, 0))
-        backend.check_versions()
+        return place
 
 
-def _is_loss(error: Exception) -> bool:
-    return bool(_LOST & {cls.__name__ for cls in type(error).__mro__})
+def _describe() -> Device:
+    devices.prepare()
+    return devices.describe()
 
 
 def train_all(
@@ -176,113 +237,76 @@ def train_all(
         What to call this in `Progress`.
     """
     tally = _Tally(stage, chunks, settings.preset.schedule.max_steps, execution)
-    waiting = [chunk for chunk in chunks if chunk not in execution.store]
     failures = 0
-    while waiting:
-        trouble: Exception = OSError("What was trained cannot be read again where it was stored.")
+    while waiting := [chunk for chunk in chunks if chunk not in execution.store]:
         try:
-            execution.await_worker()
-            for chunk, trajectory in _trained(waiting, settings, people, execution, tally):
-                if trajectory is not None:
-                    execution.store.put(chunk, trajectory)
+            for chunk in _trained(waiting, settings, people, execution, tally.at):
+                failures = 0
                 tally.finished(chunk)
-        except Exception as error:
-            if not _is_loss(error):
-                raise
-            trouble = LostWorkers(f"workers were lost {_ATTEMPTS} times in a row ({type(error).__name__}).")
-            trouble.__cause__ = error
-        left = [chunk for chunk in waiting if chunk not in execution.store]
-        failures = failures + 1 if len(left) == len(waiting) else 0
-        if failures == _ATTEMPTS:
-            raise trouble
-        waiting = left
+        except _LOSSES as error:
+            failures += 1
+            if failures == _ATTEMPTS:
+                raise LostWorkers(f"workers were lost {_ATTEMPTS} times in a row ({type(error).__name__}).") from error
 
 
 def _trained(
-    waiting: list[Chunk], settings: Settings, people: Callable[[int], People], execution: Execution, tally: _Tally
-) -> Iterator[tuple[Chunk, Trajectory | None]]:
-    """Train chunks; give those that other processes trained, which are still to be stored, with what they showed."""
-    here = execution.is_here()
-    stop = threading.Event()
+    chunks: list[Chunk],
+    settings: Settings,
+    people: Callable[[int], People],
+    execution: Execution,
+    progress: Callable[[Chunk, int], None],
+) -> Iterator[Chunk]:
+    """Train and store chunks; give each when that is done."""
+    place, store, stop = execution.ready_executor(), execution.store, threading.Event()
 
     def report(chunk: Chunk, step: int) -> bool:
-        tally.at(chunk, step)
+        progress(chunk, step)
         return not stop.is_set()
 
-    tasks = (
-        joblib.delayed(_train)(
-            chunk,
-            settings,
-            *people(chunk.cohort),
-            keeper=execution.store.keeper(chunk),
-            progress=report if here else None,
-            store=execution.store if here else None,
-            master=os.getpid(),
-        )
-        for chunk in waiting
-    )
-    pool = joblib.Parallel(
-        n_jobs=execution.n_workers(),
-        backend=active_backend(),
-        return_as="generator_unordered",
-        batch_size=1,
-        pre_dispatch="2*n_jobs" if here else _WAITING,
-    )
+    def train_here(chunk: Chunk, *arguments: Any) -> Chunk:
+        """Train a chunk and store it, while other threads train on."""
+        store.put(chunk, train_chunk(chunk, *arguments, progress=report))
+        return chunk
+
+    tasks = ((chunk, settings, people(chunk.cohort), store.keeper(chunk)) for chunk in chunks)
     try:
-        yield from pool(tasks)
+        if place.is_here:
+            yield from place.run(train_here, tasks)
+        else:
+            for chunk, trajectory in place.run(_train_elsewhere, tasks):
+                store.put(chunk, trajectory)
+                yield chunk
     finally:
         stop.set()  # threads cannot be killed; they end at their next checkpoint
 
 
-def _train(
-    chunk: Chunk, *arguments: object, master: int, store: Store | None = None, **options: object
-) -> tuple[Chunk, Trajectory | None]:
-    """Train a chunk; a thread also stores it, while others train on."""
+def _train_elsewhere(chunk: Chunk, *arguments: Any) -> tuple[Chunk, Trajectory]:
     devices.prepare()
-    if os.getppid() == master:
-        leave_with(master)
-    options["progress"] = options["progress"] or still_wanted()
-    trajectory = train_chunk(chunk, *arguments, **options)  # type: ignore[arg-type]
-    if store is None:
-        return chunk, trajectory
-    store.put(chunk, trajectory)
-    return chunk, None
-
-
-def _describe() -> Device:
-    devices.prepare()
-    return devices.describe()
+    return chunk, train_chunk(chunk, *arguments, progress=still_wanted())
 
 
 class _Tally:
     """Counts steps of models; chunks report from several threads."""
 
     def __init__(self, stage: str, chunks: Sequence[Chunk], max_steps: int, execution: Execution) -> None:
-        self._stage, self._max_steps, self._progress = stage, max_steps, execution.progress
-        self._models = {chunk: len(chunk.members) for chunk in chunks}
-        self._steps = {chunk: max_steps if chunk in execution.store else 0 for chunk in chunks}
+        self._stage, self._max_steps, self._show = stage, max_steps, execution.progress or (lambda _: None)
+        self._total = max_steps * sum(len(chunk.members) for chunk in chunks)
+        self._steps = {chunk: max_steps for chunk in chunks if chunk in execution.store}
         self._resumed = self._done()
-        self._begun: set[Chunk] = set()
         self._lock = threading.Lock()
-        self._show()
+        self._show(Progress(stage, self._resumed, self._total, self._resumed))
 
     def at(self, chunk: Chunk, step: int) -> None:
         """Take note of a chunk's step; the first is the one at which it begins or goes on."""
         with self._lock:
-            if chunk not in self._begun:
-                self._begun.add(chunk)
-                self._resumed += step * self._models[chunk]
+            if chunk not in self._steps:
+                self._resumed += step * len(chunk.members)
             self._steps[chunk] = step
-            self._show()
+            self._show(Progress(self._stage, self._done(), self._total, self._resumed))
 
     def finished(self, chunk: Chunk) -> None:
-        self._begun.add(chunk)
+        self._steps.setdefault(chunk, 0)
         self.at(chunk, self._max_steps)
 
     def _done(self) -> int:
-        return sum(step * self._models[chunk] for chunk, step in self._steps.items())
-
-    def _show(self) -> None:
-        if self._progress is not None:
-            total = self._max_steps * sum(self._models.values())
-            self._progress(Progress(self._stage, self._done(), total, self._resumed))
+        return sum(step * len(chunk.members) for chunk, step in self._steps.items())

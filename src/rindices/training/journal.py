@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -22,7 +23,7 @@ from rindices.errors import InputError
 from rindices.files import atomic_file
 from rindices.training.chunks import Chunk, Trajectory, Unfinished
 
-_TRIES, _PAUSE = 3, 0.5  # a network drive may fail once; seconds between tries
+_PAUSE = 0.5  # seconds before a write that failed is tried again
 
 
 class Journal:
@@ -46,15 +47,13 @@ class Journal:
         if chunk in self._read:
             return True
         path = self._path(chunk)
-        arrays = _read(path, self.fingerprint, chunk, all_but="weights")
-        if arrays is None:
-            if path.exists():
-                self.damaged.append(path.name)
-                path.unlink()
-            return False
-        weights = _WeightsOnDisk(path, arrays["with_weights"].tolist())
-        self._read[chunk] = _trajectory(arrays, weights)
-        return True
+        arrays = _read(path, _owner(self.fingerprint, chunk))
+        if arrays is not None:
+            self._read[chunk] = _trajectory(arrays, _WeightsOnDisk(path, arrays["with_weights"].tolist()))
+        elif path.exists():
+            self.damaged.append(path.name)
+            path.unlink()
+        return arrays is not None
 
     def get(self, chunk: Chunk) -> Trajectory:
         """Return a finished chunk; its weights stay on disk until they are asked for."""
@@ -63,16 +62,14 @@ class Journal:
         return self._read[chunk]
 
     def put(self, chunk: Chunk, trajectory: Trajectory) -> None:
-        """Keep a finished chunk."""
-        for tries_left in reversed(range(_TRIES)):
-            try:
-                _write(self._path(chunk), self.fingerprint, chunk, _arrays(trajectory))
-                break
-            except OSError:
-                if not tries_left:
-                    raise
-                time.sleep(_PAUSE)
-        self._read[chunk] = trajectory._replace(weights=_WeightsOnDisk(self._path(chunk), list(trajectory.weights)))
+        """Keep a finished chunk; a network drive may fail once."""
+        path, owner, arrays = self._path(chunk), _owner(self.fingerprint, chunk), _arrays(trajectory)
+        try:
+            _write(path, owner, arrays)
+        except OSError:
+            time.sleep(_PAUSE)
+            _write(path, owner, arrays)
+        self._read[chunk] = trajectory._replace(weights=_WeightsOnDisk(path, list(trajectory.weights)))
         self.keeper(chunk).path.unlink(missing_ok=True)
 
     def has_begun(self) -> bool:
@@ -81,17 +78,15 @@ class Journal:
 
     def keeper(self, chunk: Chunk) -> FileKeeper:
         """Return a place for a chunk on its way."""
-        return FileKeeper(self._path(chunk).with_suffix(".unfinished"), self.fingerprint, chunk)
+        return FileKeeper(self._path(chunk).with_suffix(".unfinished"), _owner(self.fingerprint, chunk))
 
     def plan(self, propose: Callable[[], int]) -> int:
         """Return the number of models in a chunk as it was planned at first: another would not give the same bits."""
         path = self.folder / "plan.json"
-        try:
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             found = json.loads(path.read_text(encoding="utf-8"))
             if found["run"] == self.fingerprint:
                 return int(found["models_per_chunk"])
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
         number = propose()
         with atomic_file(path) as beside:
             beside.write_text(json.dumps({"run": self.fingerprint, "models_per_chunk": number}), encoding="utf-8")
@@ -101,30 +96,26 @@ class Journal:
         return self.folder / f"{chunk.name}.safetensors"
 
 
-class FileKeeper:
+class FileKeeper(NamedTuple):
     """Keeps a chunk on its way in a file; goes along to other processes, and does nothing where the folder is not."""
 
-    def __init__(self, path: Path, fingerprint: str, chunk: Chunk) -> None:
-        self.path, self.fingerprint, self.chunk = path, fingerprint, chunk
+    path: Path
+    owner: dict[str, str]
 
     def load(self) -> Unfinished | None:
         """Return what was left, or None."""
-        arrays = _read(self.path, self.fingerprint, self.chunk)
+        arrays = _read(self.path, self.owner)
         if arrays is None:
             return None
-        weights = {
-            step: _parameters({n.removeprefix(f"weights.{step}."): a for n, a in arrays.items()})
-            for step in arrays["with_weights"].tolist()
-        }
-        states = {n.removeprefix("states"): a for n, a in arrays.items() if n.startswith("states")}
-        return Unfinished(_trajectory(arrays, weights), states)
+        weights = {step: _parameters(arrays, step) for step in arrays["with_weights"].tolist()}
+        return Unfinished(_trajectory(arrays, weights), _below("states", arrays))
 
     def save(self, unfinished: Unfinished) -> None:
         """Leave something; a full disk is no reason to stop what can still end well."""
         if self.path.parent.is_dir():
             arrays = _arrays(unfinished.trajectory) | {f"states{n}": a for n, a in unfinished.states.items()}
             with contextlib.suppress(OSError, InputError):  # the latter: no longer writable
-                _write(self.path, self.fingerprint, self.chunk, arrays)
+                _write(self.path, self.owner, arrays)
 
 
 class _WeightsOnDisk(Mapping[int, Parameters]):
@@ -132,12 +123,11 @@ class _WeightsOnDisk(Mapping[int, Parameters]):
         self._path, self._steps = path, steps
 
     def __getitem__(self, step: int) -> Parameters:
-        prefix = f"weights.{step}."
-        with safe_open(self._path, framework="numpy") as file:
-            arrays = {n.removeprefix(prefix): file.get_tensor(n) for n in file.keys() if n.startswith(prefix)}  # noqa: SIM118
-        if not arrays:
+        if step not in self._steps:
             raise KeyError(step)
-        return _parameters(arrays)
+        with safe_open(self._path, framework="numpy") as file:
+            names = [name for name in file.keys() if name.startswith(f"weights.{step}.")]  # noqa: SIM118
+            return _parameters({name: file.get_tensor(name) for name in names}, step)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._steps)
@@ -150,36 +140,43 @@ def _arrays(trajectory: Trajectory) -> dict[str, np.ndarray]:
     arrays = {name: getattr(trajectory, name) for name in ("steps", "r_indices", "correlations")}
     arrays |= {"with_weights": np.array(list(trajectory.weights), int)}
     arrays |= {f"losses.{name}": values for name, values in trajectory.losses.items()}
-    for step, parameters in trajectory.weights.items():
-        for network, layers in parameters._asdict().items():
-            for layer, kinds in layers.items():
-                arrays |= {f"weights.{step}.{network}.{layer}.{kind}": array for kind, array in kinds.items()}
-    return arrays
+    return arrays | {
+        f"weights.{step}.{network}.{layer}.{kind}": array
+        for step, parameters in trajectory.weights.items()
+        for network, layers in parameters._asdict().items()
+        for layer, kinds in layers.items()
+        for kind, array in kinds.items()
+    }
 
 
 def _trajectory(arrays: dict[str, np.ndarray], weights: Mapping[int, Parameters]) -> Trajectory:
-    losses = {n.removeprefix("losses."): array for n, array in arrays.items() if n.startswith("losses.")}
+    losses = _below("losses.", arrays)
     return Trajectory(arrays["steps"], arrays["r_indices"], losses, arrays["correlations"], weights)
 
 
-def _parameters(arrays: dict[str, np.ndarray]) -> Parameters:
+def _parameters(arrays: dict[str, np.ndarray], step: int) -> Parameters:
     networks: dict[str, dict[str, dict[str, np.ndarray]]] = {name: {} for name in Parameters._fields}
-    for name, array in arrays.items():
-        network, _, rest = name.partition(".")
-        if network in networks:
-            layer, _, kind = rest.partition(".")
-            networks[network].setdefault(layer, {})[kind] = array
+    for name, array in _below(f"weights.{step}.", arrays).items():
+        network, layer, kind = name.split(".")
+        networks[network].setdefault(layer, {})[kind] = array
     return Parameters(**networks)
 
 
-def _write(path: Path, fingerprint: str, chunk: Chunk, arrays: dict[str, np.ndarray]) -> None:
+def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _owner(fingerprint: str, chunk: Chunk) -> dict[str, str]:
+    return {"run": fingerprint, "chunk": repr(chunk)}
+
+
+def _write(path: Path, owner: dict[str, str], arrays: dict[str, np.ndarray]) -> None:
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    owner = {"run": fingerprint, "chunk": repr(chunk)}
     with atomic_file(path) as beside:
         beside.write_bytes(save(arrays, owner | {"sha256": _digest(owner, arrays)}))
 
 
-def _read(path: Path, fingerprint: str, chunk: Chunk, all_but: str | None = None) -> dict[str, np.ndarray] | None:
+def _read(path: Path, owner: dict[str, str]) -> dict[str, np.ndarray] | None:
     """Return the arrays of a file, or None where it is missing, damaged or of another run."""
     try:
         with safe_open(path, framework="numpy") as file:
@@ -187,10 +184,7 @@ def _read(path: Path, fingerprint: str, chunk: Chunk, all_but: str | None = None
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
     except (SafetensorError, OSError, ValueError, TypeError):
         return None
-    owner = {"run": fingerprint, "chunk": repr(chunk)}
-    if metadata != owner | {"sha256": _digest(owner, arrays)}:
-        return None
-    return arrays if all_but is None else {n: array for n, array in arrays.items() if not n.startswith(f"{all_but}.")}
+    return arrays if metadata == owner | {"sha256": _digest(owner, arrays)} else None
 
 
 def _digest(owner: dict[str, str], arrays: dict[str, np.ndarray]) -> str:

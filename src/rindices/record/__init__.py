@@ -1,0 +1,123 @@
+"""A run folder: every file's name, its types, and the only writer and reader of them.
+
+Writing a run
+    `check_free` refuses a folder that holds something else; `held` holds it for this process and says whether an
+    earlier run of the same `RunSettings` goes on; `write_tables` writes `Results`, analyses, selection and truth;
+    `write_summary` comes last, with a `Summary` whose status is `DONE`; `discard` removes the journal, or a run that
+    never began.
+
+    Fields of a `Summary` that were not given are not written. It cannot be changed; a changed copy is
+    ``summary.model_copy(update={...})``. What is not a number (NaN) becomes null where a field is a `Number`.
+
+Reading a run
+    `status_of` and `is_complete` look; `read_summary` reads a run in any state; `read_settings` reads a ``run.toml``
+    anywhere; `read_run` reads a finished run, all of it, and refuses files that do not belong together.
+
+Refusals are `rindices.errors.InputError`, which name file, trouble and remedy.
+"""
+
+from rindices.record.documents import (
+    DONE,
+    FAILED,
+    SETTINGS,
+    SUMMARY,
+    UNFINISHED,
+    Agreement,
+    BalanceRow,
+    Corrected,
+    LeftOut,
+    Null,
+    Recovery,
+    RunnerUp,
+    RunSettings,
+    RunTable,
+    Search,
+    Summary,
+    damaged,
+    read_settings,
+    read_summary,
+    toml_text,
+    write_summary,
+    write_text,
+)
+from rindices.record.folder import (
+    ANALYSIS,
+    BIDS,
+    BRAIN,
+    FIGURES,
+    JOURNAL,
+    MODEL,
+    PATTERNS,
+    PEOPLE,
+    PICTURE,
+    R_INDICES,
+    REPORT,
+    RESULTS,
+    SELECTION,
+    TRUTH,
+    VARIABLES,
+    VOXELWISE,
+    Z_SCORES,
+    check_free,
+    discard,
+    held,
+    is_complete,
+    locked,
+    run_around,
+    status_of,
+)
+from rindices.record.run_tables import Results, Run, read_run, sha256_of, write_tables
+
+__all__ = [
+    "ANALYSIS",
+    "BIDS",
+    "BRAIN",
+    "DONE",
+    "FAILED",
+    "FIGURES",
+    "JOURNAL",
+    "MODEL",
+    "PATTERNS",
+    "PEOPLE",
+    "PICTURE",
+    "REPORT",
+    "RESULTS",
+    "R_INDICES",
+    "SELECTION",
+    "SETTINGS",
+    "SUMMARY",
+    "TRUTH",
+    "UNFINISHED",
+    "VARIABLES",
+    "VOXELWISE",
+    "Z_SCORES",
+    "Agreement",
+    "BalanceRow",
+    "Corrected",
+    "LeftOut",
+    "Null",
+    "Recovery",
+    "Results",
+    "Run",
+    "RunSettings",
+    "RunTable",
+    "RunnerUp",
+    "Search",
+    "Summary",
+    "check_free",
+    "damaged",
+    "discard",
+    "held",
+    "is_complete",
+    "locked",
+    "read_run",
+    "read_settings",
+    "read_summary",
+    "run_around",
+    "sha256_of",
+    "status_of",
+    "toml_text",
+    "write_summary",
+    "write_tables",
+    "write_text",
+]

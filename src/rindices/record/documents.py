@@ -1,0 +1,345 @@
+"""The two documents of a run folder: ``run.toml``, what was asked for, and ``summary.json``, what came of it.
+
+Both are read strictly: a wrong type, an unknown name or what is not a number is refused. Names that later versions
+added have defaults, so that a run of an earlier version can be read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+
+from rindices.errors import InputError, listed, setting
+from rindices.files import atomic_file
+from rindices.settings import Correction, OutputSettings, SearchSettings, TableSettings
+
+SUMMARY, SETTINGS = "summary.json", "run.toml"
+DONE: Literal["done"] = "done"
+FAILED: Literal["failed"] = "failed"
+UNFINISHED: Literal["unfinished"] = "unfinished"
+REMEDY = f"Give the folder of a finished run, or make the run again: rindices fit ... {setting('overwrite', True)}."
+_GIVE_SETTINGS = "Give the run.toml that a run left in its folder."
+_TABLE = (
+    *("path", "id", "diagnosis", "control", "patients", "covariates", "site", "small_sites", "visit", "clinical"),
+    *("join", "dictionary", "drop_missing", "drop_outliers", "features", "unit", "smooth", "interactions"),
+    *("proportion", "sha256"),
+)
+_LISTS = ("covariates", "clinical", "join", "smooth", "interactions")  # however they were given
+_TABLE_IF_GIVEN = ("exclude", "missing")
+_ALWAYS_SAID = ("n_patterns", "n_repetitions", "random_state")  # in every run.toml, whatever the defaults are
+# A finished run has at least these; of people who were scored only, nothing was chosen or repeated.
+_OF_EVERYBODY = ("n_features", "n_patterns", "warnings")
+_OF_A_FIT = (*_OF_EVERYBODY, "n_controls", "n_patients", "patterns_chosen_from_data", "repetitions", "reliable")
+
+
+def damaged(path: Path, trouble: str) -> InputError:
+    """Return the error for a file of a run that cannot be used, because it `trouble`: "is missing", "has ..."."""
+    return InputError(f"In {path.parent}, {path.name} {trouble}. {REMEDY}")
+
+
+Plain = str | int | float | bool | list[str] | list[int] | list[float] | None  # a value of a run.toml
+
+
+class Document(BaseModel):
+    """What is read from a file: nothing extra, nothing that is not a number."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+@dataclass(frozen=True)
+class RunTable(TableSettings):
+    """``[table]`` of a run.toml: how a table was read, where it was, and the checksum of what was read."""
+
+    path: str = field(kw_only=True)
+    sha256: str | None = None
+
+
+class RunSettings(Document):
+    """``run.toml``: enough to run the same again.
+
+    Examples
+    --------
+    >>> settings = RunSettings(table=RunTable(path="people.csv"), training=SearchSettings())
+    >>> settings.text().splitlines()[-1], settings.sections()["table"]["path"]
+    ('random_state = 0', 'people.csv')
+    """
+
+    command: dict[str, str] = {}
+    table: RunTable
+    training: SearchSettings
+    versions: dict[str, str] = {}
+    device: dict[str, str] = {}
+    plan: dict[str, int] = {}
+
+    def sections(self) -> dict[str, dict[str, Plain]]:
+        """Return the sections as they are written; what is not given is None."""
+        table = {name: getattr(self.table, name) for name in _TABLE}
+        table |= {name: getattr(self.table, name) for name in _TABLE_IF_GIVEN if getattr(self.table, name)}
+        table |= {name: table[name].split(",") for name in _LISTS if isinstance(table[name], str) and table[name]}
+        table |= {name: [] for name in _LISTS if not table[name]}
+        found = self.model_dump(exclude_unset=True) | {"table": table, "training": asdict(self.training)}
+        written: dict[str, dict[str, Plain]] = json.loads(json.dumps(found, default=str))
+        return {name: written[name] for name in RunSettings.model_fields if name in written}
+
+    def text(self) -> str:
+        """Return the file."""
+        return toml_text(self.sections())
+
+    def fingerprint(self) -> str:
+        """Return the checksum of all that trained models depend on."""
+        what = {name: values for name, values in self.sections().items() if name not in ("command", "plan")}
+        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+
+def toml_text(sections: Mapping[str, Mapping[str, Plain]]) -> str:
+    """Return tables of plain values as TOML; missing values become comments.
+
+    Examples
+    --------
+    >>> print(toml_text({"training": {"seed": 0, "covariates": ["age"], "steps": None}}))
+    [training]
+    seed = 0
+    covariates = ["age"]
+    # steps: not given
+    <BLANKLINE>
+    """
+    lines = []
+    for section, values in sections.items():
+        lines.append(f"[{section}]")
+        for name, value in values.items():
+            # A TOML string, number, truth value or list of them is written as in JSON, but for one character.
+            written = json.dumps(value, ensure_ascii=False).replace("\x7f", r"\u007f")
+            lines.append(f"# {name}: not given" if value is None else f"{name} = {written}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def read_settings(path: Path) -> RunSettings:
+    """Read a `run.toml`; one that somebody changed, or that another version wrote, is refused."""
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        settings = RunSettings.model_validate_json(json.dumps(found, default=str), strict=True)
+    except FileNotFoundError as error:
+        raise InputError(f"There is no file {path}.\n{_GIVE_SETTINGS}") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.\n{_GIVE_SETTINGS}") from error
+    except ValidationError as error:
+        raise InputError(_wrong_settings(path, error)) from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        where = re.search(r"line \d+", str(error))
+        line = f" ({where[0]})" if where else ""
+        raise InputError(f"{path} cannot be read as the settings of a run{line}.\n{_GIVE_SETTINGS}") from error
+    unsaid = [name for name in _ALWAYS_SAID if name not in found["training"]]
+    if unsaid:
+        raise InputError(f"{path} does not say {listed(unsaid, joiner=' and ')}.\n{_GIVE_SETTINGS}")
+    return settings
+
+
+def _wrong_settings(path: Path, error: ValidationError) -> str:
+    kinds = [(one["type"], str(one["loc"][-1])) for one in error.errors()]
+    lacking = [name for kind, name in kinds if kind.startswith("missing")]
+    if lacking:
+        return f"{path} is not the run.toml of a run: {lacking[0]!r} is missing.\n{_GIVE_SETTINGS}"
+    unknown = [name for kind, name in kinds if kind in ("extra_forbidden", "unexpected_keyword_argument")]
+    if unknown:
+        return (
+            f"{path} has settings that this version does not know: {', '.join(unknown)}.\n"
+            "Use the version that is told under [versions] there, or take them out."
+        )
+    return f"In {path}, {in_words(error)}.\nCorrect it, or give the run.toml as the run left it."
+
+
+def in_words(error: ValidationError) -> str:
+    """Return what is wrong with a document: which name, what it should be, and what was found."""
+    first = error.errors()[0]
+    if not first["loc"]:
+        return first["msg"].removeprefix("Value error, ")
+    name = " of ".join(repr(str(part)) for part in reversed(first["loc"]) if not isinstance(part, int))
+    if first["type"] == "missing":
+        return f"{name} is missing"
+    return f"{name} {first['msg'].replace('Input should', 'should')}, found {first['input']!r}"
+
+
+def _known(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+Number = Annotated[float | None, BeforeValidator(_known)]  # what is not a number becomes null
+
+
+class Agreement(Document):
+    """How well the repetitions agree; null with a single one."""
+
+    pattern_agreement: Number = None
+    dimension_correlation: Number = None
+    difference_correlation: Number = None
+
+
+class Null(Document):
+    """What the agreement was compared with: a threshold of simulated cohorts, refits of this one, or nothing."""
+
+    method: Literal["calibrated", "refits", "none"]
+    statistic: Number = None
+    threshold: Number = None
+    p: Number = None
+    n: int = 0
+    repetitions: int | None = None
+    values: tuple[float, ...] = ()
+
+
+class RunnerUp(Document):
+    """A setting that was tried in full, and not chosen."""
+
+    n_patterns: int
+    orthogonality: float
+    pattern_agreement: Number
+    n_models: int
+
+
+class Search(Document):
+    """What was tried, and why one setting was chosen."""
+
+    n_patterns: tuple[int, ...] = ()
+    orthogonality: tuple[float, ...] = ()
+    exhaustive: bool = True
+    first_stage_repetitions: int = 0
+    models_trained: int = 0
+    models_exhaustive: int = 0
+    runners_up: tuple[RunnerUp, ...] = ()
+    reason: str = ""
+
+
+class BalanceRow(Document):
+    """One variable in controls and in patients."""
+
+    variable: str
+    kind: str
+    n_controls: int = 0
+    n_patients: int = 0
+    controls: str
+    patients: str
+    difference: Number
+    p: Number
+    imbalanced: bool
+
+
+class LeftOut(Document):
+    """A repetition that did not go into the R-indices."""
+
+    member: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Corrected(Correction):
+    """How covariates and sites were corrected for, and how many sites there were."""
+
+    n_sites: int | None = None
+
+
+class Recovery(Document):
+    """How well the known severities of a simulated cohort were found again."""
+
+    pattern_concordance: float
+    per_pattern: tuple[float, ...]
+    matched_truth: tuple[str, ...]
+
+
+class Summary(Document):
+    """``summary.json``: how far a run got, and what came of it.
+
+    A run that failed or is not finished says little; of a finished one, `_OF_A_FIT` is there.
+
+    Examples
+    --------
+    >>> Summary(status="unfinished").model_dump_json(exclude_unset=True)
+    '{"status":"unfinished"}'
+    """
+
+    status: Literal["done", "failed", "unfinished"]
+    failure: str = ""
+    applied: bool = False
+    model: dict[str, str] = {}  # file and sha256 of the one that scored people it was not trained with
+    n_controls: int = 0
+    n_patients: int = 0
+    n_other: int = 0
+    n_features: int = 0
+    source: str = ""
+    source_doi: str | None = None
+    input_sha256: str | None = None
+    control_labels: tuple[str, ...] = ()
+    patient_labels: tuple[str, ...] = ()
+    covariates: tuple[str, ...] = ()
+    clinical: tuple[str, ...] = ()
+    visits: bool = False
+    n_read: int | None = None
+    excluded: dict[str, int] = {}
+    n_patterns: int = 0
+    patterns_chosen_from_data: bool = False
+    correction: Corrected = Corrected()
+    weights: dict[str, float] = {}
+    preset: str = ""
+    repetitions: int = 0
+    members_used: int = 0
+    members_left_out: tuple[LeftOut, ...] = ()
+    step: int | None = None
+    agreement: Agreement = Agreement()
+    latent: str = "independent"
+    correlation: tuple[tuple[float, ...], ...] | None = None
+    reliable: bool | None = None
+    reliable_reason: str = ""
+    null: Null | None = None
+    search: Search = Search()
+    balance: tuple[BalanceRow, ...] | None = None
+    warnings: tuple[str, ...] = ()
+    seed: int | None = None
+    versions: dict[str, str] = {}
+    device: str = ""
+    models_per_chunk: int | None = None
+    peak_device_memory: int | None = None
+    unit: str | None = None
+    resumed: bool = False
+    variables: dict[str, Literal["number", "category"]] = {}
+    subgroup_limits: tuple[float, float] = OutputSettings.limits
+    model_sha256: str | None = None
+    recovery: Recovery | None = None
+    seconds: float | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Summary:
+        required = () if self.status != DONE else _OF_EVERYBODY if self.applied else _OF_A_FIT
+        lacking = [name for name in required if name not in self.model_fields_set]
+        if lacking:
+            raise ValueError(f"does not say {lacking[0]!r}")
+        return self
+
+
+def read_summary(folder: Path) -> Summary:
+    """Read the summary of a run; one that is missing or damaged is refused with the remedy."""
+    path = folder / SUMMARY
+    try:
+        return Summary.model_validate_json(path.read_bytes(), strict=True)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise damaged(path, "is missing") from error
+    except ValidationError as error:
+        raise damaged(path, f"cannot be used: {in_words(error)}") from error
+
+
+def write_summary(folder: Path, summary: Summary) -> None:
+    """Write the summary of a run: what was said of it, and no defaults."""
+    write_text(folder / SUMMARY, summary.model_dump_json(indent=2, exclude_unset=True) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text beside, then rename."""
+    with atomic_file(path) as beside:
+        beside.write_text(text, encoding="utf-8")

@@ -1,0 +1,208 @@
+"""The folder of a run: who may write to it, what it says about itself, and when it is complete.
+
+`run.toml` says what a run is; it is there from the beginning, so that a run that was interrupted can be told from
+another one. `summary.json` says how far it got, and is the last file to say "done".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from rindices.errors import InputError, counted, listed, setting
+from rindices.files import atomic_file, check_writable
+from rindices.record.documents import (
+    DONE,
+    SETTINGS,
+    SUMMARY,
+    UNFINISHED,
+    RunSettings,
+    Summary,
+    read_settings,
+    write_summary,
+    write_text,
+)
+
+MODEL, PICTURE, REPORT = "model.safetensors", "r_indices.png", "report.html"
+R_INDICES, PATTERNS, SELECTION = "r_indices.csv", "patterns.csv", "selection.csv"
+Z_SCORES, VARIABLES, PEOPLE, TRUTH = "z_scores.csv", "variables.csv", "people.csv", "truth.csv"
+JOURNAL, ANALYSIS, BIDS, FIGURES, BRAIN, VOXELWISE = "journal", "analysis", "bids", "figures", "brain", "voxelwise"
+RESULTS = (MODEL, R_INDICES, PICTURE, PATTERNS, SELECTION, Z_SCORES, VARIABLES, PEOPLE)  # of every finished run
+# All that a run leaves in its folder; whatever else is there belongs to the user.
+_OURS = frozenset({*RESULTS, REPORT, TRUTH, ANALYSIS, BIDS, FIGURES, BRAIN, VOXELWISE, SUMMARY, SETTINGS, JOURNAL})
+# What makes results comparable to the bit only while a run goes on; a finished run is the same run without it.
+_PLACE = ("versions", "device")
+_NOT_COMPARED = {("table", "path")}  # the same table may be found elsewhere; its checksum is compared
+
+
+def check_free(out: Path) -> None:
+    """Refuse, before any work is done, a folder that cannot be written or that holds something else."""
+    if out.is_file():
+        raise InputError(f"{out} is a file, but a folder is needed.\nChoose another folder with {setting('out')}.")
+    # Only where there is a run may files be replaced that have the names of its own: a table people.csv, for example.
+    ours = _OURS if any((out / name).exists() for name in (SETTINGS, SUMMARY, JOURNAL)) else frozenset[str]()
+    strangers = [path.name for path in _contents(out) if path.name not in ours and not _half_written(path)]
+    if strangers:
+        raise InputError(
+            f"The folder {out} already holds other files: {listed(sorted(strangers))}.\n"
+            f"Choose another folder with {setting('out')}."
+        )
+    check_writable(out / SUMMARY)
+
+
+def run_around(path: Path) -> Path | None:
+    """Return the run folder that keeps a file of this name for its own results; None where there is none."""
+    path = path.resolve()
+    for folder in path.parents:
+        ours = path.relative_to(folder).parts[0] in _OURS
+        if ours and any((folder / name).is_file() for name in (SETTINGS, SUMMARY)):
+            return folder
+    return None
+
+
+def _contents(out: Path) -> list[Path]:
+    return list(out.iterdir()) if out.is_dir() else []
+
+
+def _half_written(path: Path) -> bool:
+    return path.name.startswith(".") and path.name.endswith(".partial")
+
+
+def status_of(out: Path) -> str | None:
+    """Return how far the run in a folder got; None where there is none."""
+    try:
+        return str(json.loads((out / SUMMARY).read_text(encoding="utf-8"))["status"])
+    except FileNotFoundError:
+        return UNFINISHED if (out / SETTINGS).is_file() else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return UNFINISHED
+
+
+def is_complete(out: Path, settings: RunSettings) -> bool:
+    """Whether the folder holds this very run, finished; another run is refused with the differences.
+
+    A finished run whose results are no longer all there is refused with their names.
+    """
+    status = status_of(out)
+    if status is None:
+        return False
+    _refuse_others(out, settings, ignore=_PLACE if status == DONE else ())
+    if status != DONE:
+        return False
+    if (out / JOURNAL).exists():  # it was killed just before it would have removed its journal
+        with contextlib.suppress(InputError, OSError), locked(out):
+            discard(out, only_journal=True)
+    lost = [name for name in RESULTS if not (out / name).is_file()]
+    if lost:
+        raise InputError(
+            f"The run in {out} is finished, but {counted(len(lost), 'of its results is', 'of its results are')} no "
+            f"longer there: {listed(lost, len(RESULTS))}.\n"
+            f"Make it again: repeat the command with {setting('overwrite', True)}."
+        )
+    return True
+
+
+def _refuse_others(out: Path, settings: RunSettings, ignore: tuple[str, ...]) -> None:
+    replace_it = f"replace it with {setting('overwrite', True)}"
+    if not (out / SETTINGS).is_file():
+        raise InputError(f"The folder {out} holds a run without its run.toml.\nTo go on, {replace_it}.")
+    before, now = read_settings(out / SETTINGS).sections(), settings.sections()
+    differences = []
+    for section in sorted({*before, *now} - {"command", "plan", *ignore}):
+        old, new = before.get(section, {}), now.get(section, {})
+        for name in sorted({*old, *new}):
+            then, given = old.get(name), new.get(name)
+            if then != given and (then or given) and (section, name) not in _NOT_COMPARED:
+                differences.append(f"  {name}: {_shown(then)} then, {_shown(given)} now")
+    if differences:
+        raise InputError(
+            f"The folder {out} holds another run:\n" + "\n".join(differences) + "\nRepeat its own command to go on "
+            f"with it, choose another folder with {setting('out')}, or {replace_it}."
+        )
+
+
+def _shown(value: object) -> str:
+    text = "not given" if value is None else listed(value, 4) or "none" if isinstance(value, list) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+@contextmanager
+def held(out: Path, settings: RunSettings, *, overwrite: bool = False) -> Iterator[bool]:
+    """Hold a run folder for this process; gives whether an earlier run of the same settings goes on.
+
+    With `overwrite`, whatever run is there is removed first.
+    """
+    with locked(out):
+        goes_on = status_of(out) is not None and not overwrite
+        if goes_on:
+            _refuse_others(out, settings, ignore=())
+            write_summary(out, Summary(status=UNFINISHED))  # it may have failed before
+        else:
+            (out / SUMMARY).unlink(missing_ok=True)  # first: it must not say "done" of what is only half there
+        for path in _contents(out):
+            keep = path.name == JOURNAL or (goes_on and path.name in (SETTINGS, SUMMARY))
+            if not keep and (path.name in _OURS or _half_written(path)):
+                _remove(path)
+        for path in _contents(out / JOURNAL):
+            if path.name != "lock" and (overwrite or _half_written(path)):
+                path.unlink(missing_ok=True)
+        if not goes_on:
+            write_text(out / SETTINGS, settings.text())
+            write_summary(out, Summary(status=UNFINISHED))
+        yield goes_on
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a run folder for this process alone; the system gives it back however the process ends."""
+    journal = folder / JOURNAL
+    journal.mkdir(parents=True, exist_ok=True)
+    lock, holder = FileLock(journal / "lock"), journal / "holder.json"
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise InputError(
+            f"Another process{_who(holder)} is at work in {folder}.\n"
+            f"Wait until it ends, stop it, or choose another folder with {setting('out')}."
+        ) from None
+    try:
+        me = {"process": os.getpid(), "host": platform.node(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+        with contextlib.suppress(OSError), atomic_file(holder) as beside:
+            beside.write_text(json.dumps(me), encoding="utf-8")
+        yield
+    finally:
+        lock.release()
+
+
+def _who(holder: Path) -> str:
+    try:
+        found = json.loads(holder.read_text(encoding="utf-8"))
+        return f" ({found['process']} on {found['host']}, since {found['since']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def discard(out: Path, *, only_journal: bool = False) -> None:
+    """Remove a run that never began, or what a finished run no longer needs."""
+    shutil.rmtree(out / JOURNAL, ignore_errors=True)
+    if not only_journal:
+        for name in (SETTINGS, SUMMARY):
+            (out / name).unlink(missing_ok=True)
+        if not _contents(out):
+            out.rmdir()

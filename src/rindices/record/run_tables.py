@@ -1,0 +1,304 @@
+"""The tables of a run folder: one writer and one reader, and one check that they belong together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from rindices.errors import counted
+from rindices.files import plain, plain_text, write_csv
+from rindices.record.documents import (
+    DONE,
+    SETTINGS,
+    SUMMARY,
+    RunSettings,
+    Summary,
+    damaged,
+    read_settings,
+    read_summary,
+)
+from rindices.record.folder import (
+    ANALYSIS,
+    MODEL,
+    PATTERNS,
+    PEOPLE,
+    R_INDICES,
+    SELECTION,
+    TRUTH,
+    VARIABLES,
+    VOXELWISE,
+    Z_SCORES,
+)
+
+GROUPS = {"control": "n_controls", "patient": "n_patients", "other": "n_other"}
+_ID, _VISIT = "participant_id", "visit"
+_WHO = (_ID, _VISIT)
+# Columns of text, wherever they stand in our own tables; all others are numbers, or true and false.
+_TEXT = frozenset({*_WHO, "diagnosis", "group", "flags", "reason", "site", "region", "people", "variable", "level"}) | {
+    *("kind", "statistic", "note", "remark", "rule", "t_map", "q_map")
+}
+_AGREEMENTS = ("pattern_agreement", "dimension_correlation", "difference_correlation")
+_ENDS = tuple(f"{name}_{end}" for name in _AGREEMENTS for end in ("low", "high"))
+_ESTIMATE = ("coefficient", "low", "high", "p", "q")
+_PARTIAL = ("partial", "partial_low", "partial_high", "partial_q")
+# What each analysis has at least; a file that is not there, or has no rows, is an analysis that could not be made.
+_ANALYSES: dict[str, tuple[str, ...]] = {
+    "flow": ("site", "group", "read", "used"),
+    "associations": ("people", "pattern", "variable", "level", "statistic", "n", *_ESTIMATE, *_PARTIAL, "note"),
+    "group_check": (
+        *("pattern", "variable", "statistic", "coefficient", "q", "coefficient_patients", "q_patients"),
+        *("imbalanced", "removed", "explained", "remark"),
+    ),
+    "subgroup_sizes": ("pattern", "level", "rule", "n", "used", "note"),
+    "subgroups": ("pattern", "level", "region", "n", "effect", "low", "high", "t", "p", "q"),
+    "dose_response": ("pattern", "region", "low", "high", "n", "severity", "mean", "mean_low", "mean_high"),
+    "change": (_ID, "group", "n_visits", "years"),
+    "change_summary": ("group", "pattern", "n", "mean", "low", "high", "p"),
+    "drivers": (_ID, "pattern", "rank", "region", "change_sd", "z"),
+    "severities": ("region", "pattern", "severity", "change_sd"),
+}
+_COMPARISONS: dict[str, tuple[str, ...]] = {
+    "comparisons": ("pattern", "level", "rule", "n_patients", "n_significant", "t_map", "q_map", "note"),
+    "clusters": ("pattern", "level", "x", "y", "z", "peak_t", "peak_q", "size_mm3"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Tables of people, with the same rows in the same order, and the patterns.
+
+    Attributes
+    ----------
+    r_indices
+        participant_id, visit, years and first_visit (with repeated visits), diagnosis, group, r1 …, r1_sd …, flags.
+    z_scores
+        The regions: corrected values in sd of controls.
+    variables
+        Covariates, background and clinical scores under the user's names; numbers as float64, categories as text.
+    patterns
+        What each pattern does to each region.
+    people
+        The record of every row that was read, with who was left out and why.
+    """
+
+    r_indices: pd.DataFrame
+    z_scores: pd.DataFrame
+    variables: pd.DataFrame
+    patterns: pd.DataFrame
+    people: pd.DataFrame
+
+    @property
+    def score_names(self) -> list[str]:
+        """r1, r2 ..."""
+        return [name for name in map(str, self.r_indices) if name[0] == "r" and name[1:].isdigit()]
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """R-indices alone."""
+        return self.r_indices[self.score_names]
+
+    @property
+    def first_visit(self) -> np.ndarray:
+        """True in one row a person."""
+        if "first_visit" not in self.r_indices:
+            return np.ones(len(self.r_indices), dtype=bool)
+        return self.r_indices["first_visit"].to_numpy(dtype=bool)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Whether each variable is a number or a category, which a CSV file cannot say."""
+        is_number = {name: self.variables[name].dtype.kind == "f" for name in self.variables}
+        return {str(name): "number" if number else "category" for name, number in is_number.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished run, as its folder has it.
+
+    Attributes
+    ----------
+    folder
+        Where it is.
+    summary, settings
+        ``summary.json`` and ``run.toml``; people who were scored by a model that was there before have no settings.
+    results
+        The tables of people and patterns.
+    selection
+        How well each setting that was tried agrees; None where nothing was tried.
+    truth
+        Known severities of a simulated cohort in the order of the R-indices, a row for each row of them.
+    analyses
+        The tables in ``analysis`` and ``voxelwise`` by name, those that are there and have rows.
+    """
+
+    folder: Path
+    summary: Summary
+    settings: RunSettings | None
+    results: Results
+    selection: pd.DataFrame | None
+    truth: pd.DataFrame | None
+    analyses: Mapping[str, pd.DataFrame]
+
+
+def sha256_of(path: Path) -> str:
+    """Return the checksum of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_tables(
+    folder: Path,
+    results: Results,
+    analyses: Mapping[str, pd.DataFrame],
+    *,
+    selection: pd.DataFrame | None = None,
+    truth: pd.DataFrame | None = None,
+) -> None:
+    """Write the tables of a run; analyses of an earlier time that are no longer there are removed."""
+    who = results.r_indices[[name for name in _WHO if name in results.r_indices]].reset_index(drop=True)
+    tables = {R_INDICES: results.r_indices, PATTERNS: results.patterns, PEOPLE: results.people}
+    for name, table in ((Z_SCORES, results.z_scores), (VARIABLES, results.variables)):
+        # A region may be called like one of our columns: an id beside it must stay an id.
+        others = table.reset_index(drop=True).drop(columns=[column for column in who if column in table])
+        tables[name] = pd.concat([who, others], axis=1)
+    tables |= {name: table for name, table in ((SELECTION, selection), (TRUTH, truth)) if table is not None}
+    tables |= {f"{ANALYSIS}/{name}.csv": table for name, table in analyses.items()}
+    for name, table in tables.items():
+        write_csv(table, folder / name, index=False, digits=4 if name == Z_SCORES else 6)
+    for path in (folder / ANALYSIS).glob("*.csv"):
+        if path.stem not in analyses:
+            path.unlink()
+
+
+def read_run(folder: Path, summary: Summary | None = None) -> Run:
+    """Read a finished run, all of it.
+
+    Parameters
+    ----------
+    folder
+        A run folder.
+    summary
+        What ``summary.json`` is going to say, if it is not written yet.
+
+    Raises
+    ------
+    InputError
+        If the run is not finished, or a file is missing, damaged or of another run.
+    """
+    summary = summary or read_summary(folder)
+    if summary.status != DONE:
+        raise damaged(folder / SUMMARY, f"says that the run is {summary.status}, not done")
+    numbers = range(1, summary.n_patterns + 1)
+    scores = [f"r{number}{end}" for end in ("", "_sd") for number in numbers]
+    # Only the summary knows which variables are categories: a category may be called 1.
+    figures = {name: float for name, kind in summary.variables.items() if kind == "number"}
+    variables = _read(folder / VARIABLES, (_ID, *summary.variables), {*_WHO, *summary.variables} - {*figures})
+    known = variables[[*summary.variables]]
+    z_scores = _read(folder / Z_SCORES, (_ID,), _WHO)
+    results = Results(
+        r_indices=_read(folder / R_INDICES, (_ID, "diagnosis", "group", *scores)),
+        z_scores=z_scores.drop(columns=[*_WHO], errors="ignore"),
+        variables=known.mask(known == "").astype(figures),
+        patterns=_read(folder / PATTERNS, ("region", "pattern", "change_sd", "change_percent", "spread_sd")),
+        people=_read(folder / PEOPLE, (_ID, "diagnosis", "group", "used", "reason", "distance", "flags")),
+    )
+    used = results.people["used"].astype(bool)
+    ids = {Z_SCORES: z_scores[_ID], VARIABLES: variables[_ID], PEOPLE: results.people[_ID][used]}
+    _check_together(folder, summary, results, ids)
+    return Run(
+        folder=folder,
+        summary=summary,
+        settings=None if summary.applied else read_settings(folder / SETTINGS),
+        results=results,
+        selection=None if summary.applied else _selection(folder / SELECTION, summary.n_patterns),
+        truth=_truth(folder / TRUTH, summary, results.r_indices[_ID]),
+        analyses=_some(folder / ANALYSIS, _ANALYSES) | _some(folder / VOXELWISE, _COMPARISONS),
+    )
+
+
+def _read(path: Path, required: Sequence[str], text: Collection[str] = _TEXT) -> pd.DataFrame:
+    """Read a table: a region may be called "NA" and a participant "007"."""
+    try:
+        names = pd.read_csv(path, nrows=0, encoding="utf-8").columns
+        as_text = {name: str for name in names if plain_text(name) in text}
+        empty = {name: [""] for name in names if name not in as_text}
+        found = pd.read_csv(path, dtype=as_text, keep_default_na=False, na_values=empty, encoding="utf-8")
+    except FileNotFoundError as error:
+        raise damaged(path, "is missing") from error
+    except (OSError, ValueError) as error:
+        raise damaged(path, f"is not a table ({str(error).strip()})") from error
+    table = plain(found)
+    lacking = [name for name in required if name not in table]
+    if lacking:
+        raise damaged(path, f"has no column {lacking[0]!r}")
+    words = [name for name in table if name not in text and not is_numeric_dtype(table[name])]
+    if words and len(table):
+        raise damaged(path, f"has a column {words[0]!r} that should have numbers only")
+    return table
+
+
+def _some(folder: Path, required: Mapping[str, tuple[str, ...]]) -> dict[str, pd.DataFrame]:
+    paths = {name: folder / f"{name}.csv" for name in required}
+    tables = {name: _read(path, required[name]) for name, path in paths.items() if path.is_file()}
+    return {name: table for name, table in tables.items() if len(table)}
+
+
+def _selection(path: Path, n_patterns: int) -> pd.DataFrame:
+    counts = ("n_patterns", "orthogonality", "step", "n_models", "best", "chosen")
+    table = _read(path, (*counts, *_AGREEMENTS, *_ENDS))
+    chosen = table[table["chosen"].astype(bool)]
+    if len(chosen) != 1 or chosen["n_patterns"].iloc[0] != n_patterns:
+        raise damaged(path, f"should have one chosen row, of {n_patterns} patterns")
+    return table
+
+
+def _truth(path: Path, summary: Summary, people: pd.Series) -> pd.DataFrame | None:
+    if summary.recovery is None:
+        return None
+    names = list(summary.recovery.matched_truth)
+    known = _read(path, (_ID, *names)).drop_duplicates(_ID).set_index(_ID)
+    return known[names].reindex(people).reset_index(drop=True)
+
+
+def _check_together(folder: Path, summary: Summary, results: Results, ids: Mapping[str, pd.Series]) -> None:
+    """Refuse files of which one was changed or exchanged: by numbers of rows, people, and the model's checksum.
+
+    `ids` are the people of the tables whose rows are matched with those of the R-indices by position.
+    """
+    group = results.r_indices["group"]
+    for name, key in GROUPS.items():
+        found, expected = int((group[results.first_visit] == name).sum()), getattr(summary, key)
+        if found != expected and key in summary.model_fields_set:
+            said = f"has {found} people of the group {name}, but summary.json has {expected}"
+            raise damaged(folder / R_INDICES, f"{said}: the tables have different numbers of rows")
+    if group.empty or not group.isin([*GROUPS]).all():
+        raise damaged(folder / R_INDICES, f"should have the groups {', '.join(GROUPS)} and no other")
+    for name, people in ids.items():
+        _check_people(folder / name, people.tolist(), results.r_indices[_ID].tolist())
+    n_rows = {PEOPLE: (results.people, summary.n_read)}
+    n_rows[PATTERNS] = (results.patterns, summary.n_patterns * summary.n_features)
+    for name, (table, n_expected) in n_rows.items():
+        if n_expected is not None and len(table) != n_expected:
+            raise damaged(folder / name, f"has {len(table)} rows, but summary.json says {n_expected}")
+    model = folder / MODEL
+    if summary.model_sha256 and model.is_file() and sha256_of(model) != summary.model_sha256:
+        raise damaged(model, "is not the model of this run: its checksum is not the one in summary.json")
+
+
+def _check_people(path: Path, here: list[str], there: list[str]) -> None:
+    if here == there:
+        return
+    rows, others = Counter(here), Counter(there)
+    strangers = (others - rows) | (rows - others)
+    if not strangers:
+        raise damaged(path, "has its people in another order than r_indices.csv")
+    who = next(iter(strangers))
+    found = f"participant {who} has {counted(rows[who], 'row')} in it and {others[who]} in r_indices.csv"
+    raise damaged(path, f"has other people than r_indices.csv: {found}")

@@ -1,0 +1,173 @@
+"""What sections are made of: pictures, tables, and numbers in words.
+
+Beside what is seen, a cell of a table has the value with all digits, for sorting and for the download.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from rindices import plots
+from rindices.files import atomic_file
+
+MOST_ROWS = 600
+GROUPS = {"all": "Everybody", "control": "Controls", "patient": "Patients", "other": "Others"}
+
+
+class Picture(NamedTuple):
+    """An image inside the page, and the same in words."""
+
+    source: str
+    alt: str
+
+
+class Gallery:
+    """All figures of a report in their order, so that they can be saved as files too."""
+
+    def __init__(self) -> None:
+        self.figures: list[tuple[str, Figure, str]] = []
+
+    def draw(self, name: str, figure: Figure, alt: str) -> Picture:
+        """Keep a figure under a name, and return it as an image that lies in the page itself."""
+        text = plots.figure_svg(figure)
+        self.figures.append((name, figure, text))
+        code = base64.b64encode(text.encode("utf-8")).decode("ascii")
+        return Picture(f"data:image/svg+xml;base64,{code}", alt)
+
+    def save(self, folder: Path) -> list[Path]:
+        """Write each figure as SVG and PNG, ``01_r_indices.svg`` and so on, and return the paths."""
+        paths = []
+        for place, (name, figure, text) in enumerate(self.figures, start=1):
+            path = folder / f"{place:02d}_{name}.svg"
+            with atomic_file(path) as beside:
+                beside.write_bytes(text.encode("utf-8", errors="replace"))
+            with atomic_file(path.with_suffix(".png")) as beside:
+                plots.figure_png(figure, beside)
+            paths += [path, path.with_suffix(".png")]
+        return paths
+
+
+def number(value: float | None, digits: int = 2, sign: str = "") -> str:
+    """Return a number with so many digits, a dash where there is none."""
+    if value is None or pd.isna(value):
+        return "–"
+    # Adding zero turns a rounded "-0.00" into "0.00"; the true minus is read aloud, a hyphen may not be.
+    return f"{round(value, digits) + 0.0:{sign}.{digits}f}".replace("-", "−")
+
+
+def interval(low: float, high: float, digits: int = 2) -> str:
+    """Return an interval, a dash where it is unknown; a dash beside a minus sign would be hard to read."""
+    if pd.isna(low) or pd.isna(high):
+        return "–"
+    return ("–" if low >= 0 else " to ").join(number(end, digits) for end in (low, high))
+
+
+def p_value(value: float | None) -> str:
+    """Return a p value as it is written in a paper, a dash where there is none."""
+    return "< 0.001" if value is not None and value < 0.001 else number(value, 3)
+
+
+def p_words(letter: str, value: float | None) -> str:
+    """Return a p or q value as an equation: ``q = 0.012`` or ``q < 0.001``."""
+    text = p_value(value)
+    return f"{letter} {text}" if text.startswith("<") else f"{letter} = {text}"
+
+
+def listed(names: Iterable[object]) -> str:
+    """Return names as they stand in a sentence: ``a, b and c``."""
+    *first, last = [str(name) for name in names] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def counted(value: int, one: str, many: str = "") -> str:
+    """Return a number with its noun: ``1 person``, ``2,000 people``."""
+    return f"{value:,} {one if value == 1 else many or one + 's'}"
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time in hours, minutes and seconds."""
+    minutes, rest = divmod(round(seconds or 0), 60)
+    parts = [(minutes // 60, "h"), (minutes % 60, "min"), (rest, "s")]
+    return " ".join(f"{value} {unit}" for value, unit in parts if value)
+
+
+class Cell(NamedTuple):
+    """What is seen, and what is downloaded where that is another text."""
+
+    text: str
+    value: str | None = None
+
+
+class Column(NamedTuple):
+    """A column: title, cells, whether they are numbers, and the names of its parts in the download if it has some."""
+
+    title: str
+    cells: list[Cell]
+    is_number: bool = True
+    parts: tuple[str, ...] = ()
+
+
+class Table(NamedTuple):
+    """A table with a caption, the name of its download, the row to be marked, and what was cut off and where it is."""
+
+    caption: str
+    columns: Sequence[Column]
+    rows: list[tuple[Cell, ...]]
+    file: str
+    marked: int | None = None
+    n_more: int = 0
+    source: str = ""
+
+
+def make_table(caption: str, columns: Sequence[Column], *, marked: int | None = None, source: str = "") -> Table:
+    """Return a table; one with a `source`, the file that has all rows, is cut where it would make the page heavy.
+
+    Examples
+    --------
+    >>> make_table("Sizes", [words("Group", ["Controls"]), counts("n", [1200])]).rows
+    [(Cell(text='Controls', value=None), Cell(text='1,200', value='1200'))]
+    """
+    rows = list(zip(*(column.cells for column in columns), strict=True))
+    shown = rows[:MOST_ROWS] if source else rows
+    file = re.sub(r"[^a-z0-9]+", "-", caption.lower()).strip("-")[:60]
+    return Table(caption, columns, shown, file, marked, len(rows) - len(shown), source)
+
+
+def words(title: str, values: Iterable[object]) -> Column:
+    """Return a column of text."""
+    return Column(title, [Cell(str(value)) for value in values], is_number=False)
+
+
+def counts(title: str, values: Iterable[float]) -> Column:
+    """Return a column of whole numbers."""
+    return Column(title, [Cell(f"{int(value):,}", str(int(value))) for value in values])
+
+
+def measures(title: str, values: Iterable[float | None], digits: int = 2, sign: str = "") -> Column:
+    """Return a column of numbers with so many digits."""
+    return Column(title, [Cell(number(value, digits, sign), _whole(value)) for value in values])
+
+
+def probabilities(title: str, values: Iterable[float | None]) -> Column:
+    """Return a column of p or q values."""
+    return Column(title, [Cell(p_value(value), _whole(value)) for value in values])
+
+
+def limits(
+    low: Iterable[float], high: Iterable[float], digits: int = 2, *, title: str = "95 % interval", of: str = ""
+) -> Column:
+    """Return a column of intervals, which is two columns, named by what it is `of`, in the download."""
+    pairs = list(zip(low, high, strict=True))
+    cells = [Cell(interval(*pair, digits), "|".join(map(_whole, pair))) for pair in pairs]
+    return Column(title, cells, parts=(f"{of or title}, low", f"{of or title}, high"))
+
+
+def _whole(value: float | None) -> str:
+    return "" if value is None or pd.isna(value) else f"{float(value):.15g}"

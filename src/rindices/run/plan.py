@@ -1,0 +1,182 @@
+"""From a user's table and settings to a run: checked and planned here, carried out by `rindices.run.workflow`.
+
+Nothing here loads the training engine before the table was read and found to be sound.
+"""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import asdict, fields, replace
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import rindices
+from rindices import record
+from rindices.cohort import Cohort, read_cohort
+from rindices.errors import InputError, listed, setting, shown
+from rindices.files import check_folder
+from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
+from rindices.settings import LATENTS, PRESETS, Names, OutputSettings, SearchSettings, TableSettings
+
+__all__ = ["PlannedRun", "planned", "planned_again", "versions"]
+
+_VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
+_MOST_PATTERNS = 20
+
+
+class PlannedRun(NamedTuple):
+    """A run whose table was read, before it is trained.
+
+    Attributes
+    ----------
+    out
+        The run folder.
+    cohort
+        The people.
+    table
+        How their table was read.
+    search, output
+        What is trained, and what is written.
+    models_per_chunk
+        How many models trained together in the run that this one repeats.
+    """
+
+    out: Path
+    cohort: Cohort
+    table: record.RunTable
+    search: SearchSettings
+    output: OutputSettings
+    models_per_chunk: int | None = None
+
+    def settings(self, command: str = "") -> record.RunSettings:
+        """Return all that is needed to run the same again, with the versions and the device that bits depend on."""
+        from rindices.core import devices
+
+        devices.prepare()
+        device = devices.describe()
+        return record.RunSettings(
+            command={"line": command},
+            table=self.table,
+            training=self.search,
+            versions=versions(),
+            device={"platform": device.platform, "kind": device.kind},
+        )
+
+    def is_complete(self) -> bool:
+        """Whether the folder holds this very run, finished; another run is refused."""
+        return record.is_complete(self.out, self.settings())
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that results depend on."""
+    ours = {"rindices": rindices.__version__, "python": platform.python_version()}
+    return ours | {name: version(name) for name in _VERSIONS}
+
+
+def planned(
+    path: str | Path, out: Path, table: TableSettings, search: SearchSettings, output: OutputSettings
+) -> PlannedRun:
+    """Check what is asked for, then read and check the table.
+
+    Parameters
+    ----------
+    path
+        A table, or the folder of a BIDS dataset.
+    out
+        The run folder.
+    table, search, output
+        How the table is read, what is trained, and what is written.
+
+    Raises
+    ------
+    InputError
+        If anything is wrong; nothing is written then.
+    """
+    _check_search(search)
+    record.check_free(out)
+    table = replace(table, join=_parted(table.join))
+    _check_places(out, output.figures, (str(path), table.dictionary, *_parted(table.join)))
+    cohort = _read(path, table)
+    most, n_regions = max(search.n_patterns), cohort.features.shape[1]
+    if most > n_regions:
+        raise InputError(
+            f"{most} patterns cannot be told apart in {n_regions} regions.\n"
+            f"Ask for fewer with {setting('n_patterns')}, such as 2-5."
+        )
+    # Where regions were summed, the columns that were not are said; else the regions say it all.
+    regions: tuple[Names, Names] = tuple(map(str, cohort.features.columns)), ()
+    features, exclude = (table.features, table.exclude) if table.features == MUSE72 else regions
+    said = asdict(cohort.settings) | {"features": features, "exclude": exclude}
+    said |= {"covariates": tuple(map(str, cohort.covariates.columns)), "unit": cohort.settings.unit or cohort.unit}
+    described = record.RunTable(**said, path=str(path), sha256=cohort.sha256)
+    return PlannedRun(out, cohort, described, search, output)
+
+
+def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | None = None) -> PlannedRun:
+    """Plan the run that a ``run.toml`` describes once more; `path` is where its table is now."""
+    before = record.read_settings(config)
+    where = str(before.table.path if path is None else path)
+    again = f"rindices fit TABLE {setting('config', str(config))} {setting('out', 'FOLDER')}"
+    if path is None and not Path(where.partition("#")[0]).exists():
+        raise InputError(
+            f"There is no {where}, which {config} names as the table of its run.\nSay where the table is now: {again}."
+        )
+    table = TableSettings(**{one.name: getattr(before.table, one.name) for one in fields(TableSettings)})
+    plan = planned(where, out, table, before.training, output)
+    if before.table.sha256 not in (None, plan.cohort.sha256):
+        raise InputError(
+            f"{where} is not the table that the run was made of: its contents differ.\n"
+            f"Give that table: {again}. For another table, leave out {setting('config')}."
+        )
+    return plan._replace(models_per_chunk=before.plan.get("models_per_chunk"))
+
+
+def _check_search(search: SearchSettings) -> None:
+    """Refuse what cannot be trained."""
+    if search.preset not in PRESETS:
+        raise InputError(f"There is no preset {search.preset!r}.\nChoose one of: {', '.join(PRESETS)}.")
+    if search.latent not in (None, *LATENTS):
+        raise InputError(f"{setting('latent')} should be one of {', '.join(LATENTS)}, found {search.latent!r}.")
+    beyond = [number for number in search.n_patterns if not 1 <= number <= _MOST_PATTERNS]
+    if beyond:
+        raise InputError(f"{setting('n_patterns')} should be from 1 to {_MOST_PATTERNS}, found {listed(beyond)}.")
+    negative = [weight for weight in search.orthogonality or () if not 0 <= weight < float("inf")]
+    if negative:
+        raise InputError(f"{setting('orthogonality')} should be from 0 on, found {listed(map(shown, negative))}.")
+    if search.n_null < 0 or 0 < search.n_null < 19:
+        raise InputError(
+            f"{setting('n_null')} should be 0 or at least 19, found {search.n_null}: with fewer, p never reaches 0.05."
+        )
+
+
+def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...]) -> None:
+    """Refuse tables and figures in the folder for the results, which has files of its own by such names."""
+    for path in inputs:
+        if path is not None and out.resolve() in Path(path).resolve().parents:
+            raise InputError(
+                f"{path} lies in {out}, where the results go and could replace it.\n"
+                f"Choose another folder with {setting('out')}."
+            )
+    check_folder(figures, "figures")
+    own = (out / record.FIGURES).resolve()
+    if figures is not None and out.resolve() in figures.resolve().parents and figures.resolve() != own:
+        raise InputError(
+            f"{setting('figures', str(figures))} lies in the run folder.\n"
+            f"Choose {out / record.FIGURES}, or a folder elsewhere."
+        )
+
+
+def _read(path: str | Path, table: TableSettings) -> Cohort:
+    """Read the cohort; volumes of single MUSE regions are summed where that is asked for."""
+    if table.features != MUSE72:
+        return read_cohort(path, table)
+    sums = replace(table, features=MUSE72_NAMES, exclude=(), unit=table.unit or UNIT)
+    return read_cohort(path, sums, prepare=partial(with_muse72, exclude=table.exclude))
+
+
+def _parted(names: Names) -> tuple[str, ...]:
+    """Return names that are separated by commas, or several already."""
+    parts = str(names or "").split(",") if isinstance(names, str | Path | None) else names
+    return tuple(part.strip() for part in parts if part.strip())

@@ -1,0 +1,315 @@
+"""Where a table comes from: a file, a BIDS dataset, or several tables of the same people joined by their ids."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from rindices.errors import InputError, counted, did_you_mean, listed, setting
+from rindices.schema.cells import plain_code, spreadsheet_rows, text_of
+from rindices.settings import TableSettings
+from rindices.tables.dictionary import Dictionary, read_dictionary
+from rindices.tables.table import AS_TEXT, Table, read_table
+from rindices.tables.text import KINDS_OF_FILES
+from rindices.tables.workbook import file_and_sheet
+
+_PARTICIPANTS, _PHENOTYPE, _SESSION = "participants.tsv", "phenotype", "session_id"
+
+
+class Source(NamedTuple):
+    """A table, what is known about its columns, and the files that were read.
+
+    Attributes
+    ----------
+    frame
+        The table, as `read_table` gives it; empty where it is yet to be read.
+    table
+        The table yet to be read; None where it was.
+    dictionary
+        What JSON files beside the tables say about their columns; None where there are none.
+    files
+        All files that were read, the main table first.
+    notes
+        Sentences for the user: who was not found in joined tables. They name nobody.
+    doi
+        Identifier of a BIDS dataset, if it tells one.
+    """
+
+    frame: pd.DataFrame
+    table: Table | None
+    dictionary: Dictionary | None
+    files: tuple[Path, ...]
+    notes: tuple[str, ...] = ()
+    doi: str | None = None
+
+
+def digest_of(files: Sequence[Path]) -> str:
+    """Return the SHA-256 of a file, or of several files' digests."""
+    digests = []
+    for path in files:
+        with path.open("rb") as file:
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+def read_source(
+    path: str | Path,
+    *,
+    text_columns: Sequence[str] = AS_TEXT,
+    id_column: str = TableSettings.id,
+    visit_column: str | None = None,
+    join: str | Path | Sequence[str | Path] = (),
+    whole: bool = True,
+) -> Source:
+    r"""Read a table of people from a file or from a BIDS dataset.
+
+    Of a BIDS dataset, `participants.tsv` and all tables in `phenotype/` are read with their JSON files and joined
+    by `participant_id`. A phenotype table with several sessions of a person needs `visit_column`; where
+    `participants.tsv` has one row a person, each session becomes a row.
+
+    Parameters
+    ----------
+    path
+        A table; the folder of a BIDS dataset; or its `participants.tsv`. A JSON file of the same name beside a .tsv
+        file is its dictionary.
+    text_columns
+        Columns that always stay text.
+    id_column, visit_column
+        Columns by which tables are joined.
+    join
+        Further tables of the same people.
+    whole
+        Whether a single file is read at once; otherwise it comes as a `Table`, as far as nothing is to be joined.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or does not fit the others.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Path(folder, "phenotype").mkdir()
+    ...     _ = Path(folder, "participants.tsv").write_text("participant_id\tage\nsub-01\t61\nsub-02\tn/a\n")
+    ...     _ = Path(folder, "phenotype", "mmse.tsv").write_text("participant_id\tmmse\nsub-02\t28\nsub-01\t30\n")
+    ...     read_source(folder).frame.to_numpy().tolist()
+    [['sub-01', 61.0, 30.0], ['sub-02', nan, 28.0]]
+    """
+    path, root = Path(path), _bids_root(Path(path))
+    further = [join] if isinstance(join, str | Path) else join
+    if not whole and root is None and not further and _sidecar(path) is None:
+        return Source(pd.DataFrame(), Table(path, text_columns=text_columns), None, (file_and_sheet(path)[0],))
+    main = path if root is None else root / _PARTICIPANTS
+    phenotype = [] if root is None else sorted((root / _PHENOTYPE).glob("[!.]*.tsv"))
+    names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype}
+    names |= {Path(table): Path(table).name for table in further}
+    as_text = (*text_columns, id_column) if names else tuple(text_columns)
+    frame, dictionary, files = _read(main, as_text)
+    others = {table: _read(table, as_text) for table in names}
+    notes: list[str] = []
+    if visit_column is not None and visit_column not in frame.columns and others and id_column in frame.columns:
+        keys = [id_column, visit_column]
+        of_visits = {names[table]: others[table][0] for table in phenotype if {*keys} <= {*others[table][0].columns}}
+        frame, notes = _a_row_each_visit(frame, of_visits, keys, main.name)
+    origins = {str(name): main.name for name in frame.columns}
+    for table, (other, described, read) in others.items():
+        by = next((name for name in (visit_column, _SESSION) if name in other.columns), None)
+        frame, said = join_by_id(frame, other, id_column, by, source=names[table], origins=origins)
+        origins = dict.fromkeys(map(str, frame.columns), names[table]) | origins
+        notes, files = [*notes, *said], (*files, *read)
+        if described is not None:  # the main table's own dictionary has the last word
+            dictionary = described | (dictionary or {})
+    return Source(frame, None, dictionary, files, tuple(notes), _doi(root))
+
+
+def _a_row_each_visit(
+    frame: pd.DataFrame, of_visits: Mapping[str, pd.DataFrame], keys: Sequence[str], main: str
+) -> tuple[pd.DataFrame, list[str]]:
+    """Repeat each person's row for all visits that other tables have of them, in the order of the people."""
+    id_column, visit_column = keys
+    if not of_visits:
+        near = did_you_mean(visit_column, [str(name) for name in frame.columns])
+        raise InputError(
+            f"{main} has no column {visit_column!r} (from {setting('visit')}).{near}\nAdd it, or correct the name."
+        )
+    pairs = pd.concat([table[[*keys]] for table in of_visits.values()], ignore_index=True)
+    pairs = pairs[~keys_of(pairs, keys).duplicated().to_numpy()].dropna()
+    rows = frame.assign(**{id_column: text_of(frame[id_column])}).merge(pairs, how="left", on=id_column)
+    rows = rows[[*keys, *(name for name in frame.columns if name != id_column)]]
+    if len(rows) == len(frame):
+        return rows.set_axis(frame.index, axis=0), []
+    note = f"{main} has a row a person, {listed(of_visits)} a row a visit: row numbers are those of the joined table."
+    return rows, [note]
+
+
+def _bids_root(path: Path) -> Path | None:
+    """Return the folder of the BIDS dataset that is meant, None for any other table."""
+    if path.is_dir() and not (path / _PARTICIPANTS).is_file():
+        raise InputError(
+            f"{path} is a folder without {_PARTICIPANTS}, so it is no BIDS dataset.\n"
+            f"Name a {KINDS_OF_FILES} file, or the folder of a BIDS dataset."
+        )
+    is_table = path.name == _PARTICIPANTS and path.is_file()
+    return path if path.is_dir() else path.parent if is_table else None
+
+
+def _read(path: Path, text_columns: Sequence[str]) -> tuple[pd.DataFrame, Dictionary | None, tuple[Path, ...]]:
+    """Read a table and the dictionary beside it."""
+    frame, file, sidecar = read_table(path, text_columns=text_columns), file_and_sheet(path)[0], _sidecar(path)
+    return (frame, None, (file,)) if sidecar is None else (frame, read_dictionary(sidecar), (file, sidecar))
+
+
+def _sidecar(path: Path) -> Path | None:
+    """Return the JSON file of the same name beside a .tsv file; a list, not an object, is something else by chance."""
+    sidecar = path.with_suffix(".json")
+    beside = path.suffix.lower() == ".tsv" and sidecar.is_file()
+    return sidecar if beside and sidecar.read_bytes().lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else None
+
+
+def _doi(root: Path | None) -> str | None:
+    description = None if root is None else root / "dataset_description.json"
+    if description is None or not description.is_file():
+        return None
+    doi = re.search(r'"DatasetDOI"\s*:\s*"([^"]+)"', description.read_text(encoding="utf-8-sig", errors="replace"))
+    return None if doi is None else doi[1]
+
+
+def join_by_id(
+    frame: pd.DataFrame,
+    other: pd.DataFrame,
+    id_column: str,
+    visit_column: str | None = None,
+    *,
+    source: str,
+    origins: Mapping[str, str] | None = None,
+) -> tuple[pd.DataFrame, list[str]]:
+    """Add the columns of another table of the same people.
+
+    Parameters
+    ----------
+    frame
+        The table that says who is there; its rows and index stay as they are.
+    other
+        A table with one row a person, or one a person and visit.
+    id_column, visit_column
+        Columns to join by. The visit counts where both tables have it; else one row a person is needed.
+    source
+        Name of the other table.
+    origins
+        Table that each column of `frame` came from, for messages.
+
+    Returns
+    -------
+    frame
+        The table with the new columns behind its own; people whom the other table does not know have gaps there.
+        A column of both tables must not differ; its gaps are filled.
+    notes
+        How many people only one of the tables has.
+
+    Raises
+    ------
+    InputError
+        If the other table has no ids, repeats them, knows nobody here, or contradicts a column.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"id": ["a", "b"], "age": [61.0, 72.0]})
+    >>> scores = pd.DataFrame({"id": ["b", "c"], "mmse": [28.0, 30.0]})
+    >>> join_by_id(people, scores, "id", source="mmse.csv")[0]["mmse"].tolist()
+    [nan, 28.0]
+    """
+    for name, table in ((source, other), ("the main table", frame)):
+        if id_column not in table.columns:
+            near = did_you_mean(id_column, [str(column) for column in table.columns])
+            raise InputError(
+                f"{source} is joined by the column {id_column!r}, but {name} has none.{near}\nRename the column of ids."
+            )
+    keys = _shared_keys(frame, other, id_column, visit_column)
+    here, there = keys_of(frame, keys), keys_of(other, keys)
+    _refuse_bad_keys(there, other, keys, visit_column, source)
+    known = there.isin(here).to_numpy()
+    if not known.any():
+        theirs, ours = (
+            listed(key.dropna().str.replace("\t", " ").map(repr)[:2], joiner=" and ") for key in (there, here)
+        )
+        raise InputError(
+            f"Nobody in {source} has an id of the main table: it has {theirs}, the main table {ours}.\n"
+            "Write the ids alike, or check that it is the right table."
+        )
+    positions = pd.Index(there).get_indexer(pd.Index(here))
+    absent = positions < 0
+    added = other.drop(columns=[id_column, visit_column or id_column], errors="ignore").reset_index(drop=True)
+    added = added.reindex(positions).set_axis(frame.index, axis=0)
+    both = [name for name in added.columns if name in frame.columns]
+    agreed = {str(name): _agreed(frame[name], added[name], frame, source, origins or {}) for name in both}
+    joined = pd.concat([frame.assign(**agreed), added.drop(columns=both)], axis=1)
+    notes = {
+        f"{counted(int((~known).sum()), 'row')} of {source} left out: the main table has nobody with that id.": ~known,
+        f"{counted(int(absent.sum()), 'row')} of the main table not found in {source}: gaps in its columns.": absent,
+    }
+    return joined, [note for note, rows in notes.items() if rows.any()]
+
+
+def _shared_keys(frame: pd.DataFrame, other: pd.DataFrame, id_column: str, visit_column: str | None) -> list[str]:
+    return [id_column, *(str(name) for name in [visit_column] if name in frame.columns and name in other.columns)]
+
+
+def keys_of(table: pd.DataFrame, names: Sequence[str]) -> pd.Series:
+    r"""Return the ids, or ids and visits, of a table as one text a row; NaN where a part is missing.
+
+    Examples
+    --------
+    >>> keys_of(pd.DataFrame({"id": ["a", "b"], "visit": [1.0, 2.0]}), ["id", "visit"]).tolist()
+    ['a\t1', 'b\t2']
+    """
+    key = text_of(table[names[0]])
+    for name in names[1:]:
+        key = key + "\t" + text_of(table[name]).map(plain_code, na_action="ignore")
+    return key
+
+
+def _refuse_bad_keys(
+    there: pd.Series, other: pd.DataFrame, keys: Sequence[str], visit_column: str | None, source: str
+) -> None:
+    rows, missing, repeated = spreadsheet_rows(other), there.isna().to_numpy(), there.duplicated().to_numpy()
+    if missing.any():
+        raise InputError(
+            f"Every row of {source} needs a value in {listed(map(repr, keys), joiner=' and ')}, but row "
+            f"{listed(rows[missing])} has none.\nFill it in, or remove the row."
+        )
+    if repeated.any():
+        first = there[repeated].iloc[0]
+        who = listed(map(repr, first.split("\t")), joiner=" and ")
+        apart = f"Keep one row a person, or tell the visits apart with {setting('visit', visit_column)}."
+        remedy = "Keep one row a person and visit." if len(keys) > 1 else apart
+        raise InputError(
+            f"{source} has {who} in rows {listed(rows[(there == first).to_numpy()], joiner=' and ')}, so it cannot be "
+            f"joined to the people.\n{remedy}"
+        )
+
+
+def _agreed(
+    given: pd.Series, added: pd.Series, frame: pd.DataFrame, source: str, origins: Mapping[str, str]
+) -> pd.Series:
+    """Return a column of both tables with the gaps of the one filled by the other; a contradiction is refused."""
+    ours, theirs = (text_of(column).map(plain_code, na_action="ignore") for column in (given, added))
+    differing = np.flatnonzero((ours.notna() & theirs.notna() & (ours != theirs)).to_numpy())
+    if len(differing):
+        first, name = int(differing[0]), str(given.name)
+        number = counted(len(differing), "value differs", "values differ")
+        raise InputError(
+            f"Column {name!r} is in {origins.get(name, 'the main table')} and in {source}, but {number}: in row "
+            f"{spreadsheet_rows(frame)[first]} of the main table {ours.iloc[first]} and {theirs.iloc[first]}.\n"
+            "Rename or remove one of the two."
+        )
+    filled = ours.fillna(theirs)
+    if filled.equals(ours):
+        return given
+    return given.fillna(added) if given.dtype.kind == added.dtype.kind == "f" else filled

@@ -1,0 +1,189 @@
+"""Excel workbooks read as the CSV files of the same tables, or are refused with the cell and the remedy."""
+
+import datetime
+import io
+import zipfile
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+
+from rindices.errors import InputError
+from rindices.tables.table import read_table
+
+HEADER = ["participant_id", "diagnosis", "age", "lHip"]
+ROWS = [["001", "CN", 61, 3.5], ["002", "AD", 72, 2.25]]
+SHEET = "xl/worksheets/sheet1.xml"
+
+
+def book(path, *rows, sheet="Sheet", **more):
+    """Write a workbook with these rows, and those of further sheets."""
+    made = openpyxl.Workbook()
+    made.active.title = sheet
+    for name, lines in {sheet: rows, **more}.items():
+        target = made.active if name == sheet else made.create_sheet(name)
+        for line in lines:
+            target.append(line)
+    made.save(path)
+    return path
+
+
+def changed(path, name, change):
+    """Change the bytes of one part of a workbook."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {part: archive.read(part) for part in archive.namelist()}
+    parts[name] = change(parts.get(name, b""))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for part, content in parts.items():
+            archive.writestr(part, content)
+    return path
+
+
+def test_a_workbook_equals_the_csv_of_the_same_table(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 60
+    table = pd.DataFrame(
+        {
+            "participant_id": [f"{i:03d}" for i in range(n)],
+            "diagnosis": rng.choice(["CN", "AD"], n),
+            "age": rng.integers(50, 90, n),
+            "code": [f"{i:02d}" for i in range(n)],
+            "word": rng.choice(["yes", "no", None], n),
+            "gaps": np.where(rng.uniform(size=n) < 0.3, np.nan, rng.standard_normal(n)),
+            "empty": np.nan,
+            **{f"region{i}": 10.0 ** rng.integers(-6, 6) * rng.standard_normal(n) for i in range(12)},
+        }
+    )
+    table.to_excel(tmp_path / "a.xlsx", index=False)
+    table.to_csv(tmp_path / "a.csv", index=False)
+    pd.testing.assert_frame_equal(read_table(tmp_path / "a.xlsx"), read_table(tmp_path / "a.csv"))
+
+
+DAYS = [datetime.datetime(2020, 1, 31), datetime.datetime(2020, 1, 31, 8, 30)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "names", "values"),
+    [
+        pytest.param([HEADER, [1.0, "CN", 61, 3.5], [2, "AD", 72, 2.25]], HEADER, [["1", *ROWS[0][1:]]], id="ids"),
+        pytest.param([HEADER, ["a", 1, "61", " 3.5"], ["b", 0, 72, 2]], HEADER, [["a", "1", 61, 3.5]], id="numbers"),
+        pytest.param([HEADER, ["a", "CN", "n/a", "."], ROWS[1]], HEADER, [["a", "CN", np.nan, np.nan]], id="gaps"),
+        pytest.param([[], [], HEADER, *ROWS], HEADER, ROWS, id="empty rows above"),
+        pytest.param([[None, *HEADER], *([None, *row] for row in ROWS)], HEADER, ROWS, id="empty column before"),
+        pytest.param([[*HEADER, None, " "], *([*row, None, "  "] for row in ROWS)], HEADER, ROWS, id="blanks after"),
+        pytest.param([["", *HEADER], [0, *ROWS[0]]], ["Unnamed: 0", *HEADER], [[0, *ROWS[0]]], id="row numbers"),
+        pytest.param([["id", "v"], ["a", True], ["b", False]], ["id", "v"], [["a", "TRUE"]], id="truth"),
+        pytest.param(
+            [["id", "day"], ["a", DAYS[0]], ["b", DAYS[1]]],
+            ["id", "day"],
+            [["a", "2020-01-31"], ["b", "2020-01-31 08:30:00"]],
+            id="dates",
+        ),
+        pytest.param([["id", 2019], ["a", "61,5"]], ["id", "2019"], [["a", "61,5"]], id="comma; number as a name"),
+    ],
+)
+def test_cells_of_all_kinds(tmp_path, rows, names, values):
+    frame = read_table(book(tmp_path / "a.xlsx", *rows))
+    expected = pd.DataFrame(values, columns=names)
+    pd.testing.assert_frame_equal(frame.head(len(values)).reset_index(drop=True), expected, check_dtype=False)
+
+
+def test_rows_are_numbered_as_the_spreadsheet_shows_them(tmp_path):
+    path = book(tmp_path / "a.xlsx", [], HEADER, ROWS[0], [], [None, None], ["NA", "."], ROWS[1])
+    assert read_table(path).index.tolist() == [1, 5]  # rows 3 and 7
+
+
+def test_ids_are_read_as_they_are_shown(tmp_path):
+    made = openpyxl.load_workbook(book(tmp_path / "a.xlsx", HEADER, [7, "CN", 61, 3.5], [12, "AD", 72, 2.25]))
+    for place, form in {"A2": "0000", "A3": "0000", "C2": "000"}.items():
+        made.active[place].number_format = form
+    made.save(tmp_path / "a.xlsx")
+    frame = read_table(tmp_path / "a.xlsx")
+    assert (frame["participant_id"].tolist(), frame["age"].tolist()) == (["0007", "0012"], [61.0, 72.0])
+
+
+def test_a_sheet_is_named_after_the_file(tmp_path):
+    other = [HEADER, ["003", "CN", 50, 1.5]]
+    path = book(tmp_path / "a.xlsx", HEADER, *ROWS, sheet="Baseline", Later=other, Empty=[])
+    assert read_table(f"{path}#Later")["participant_id"].tolist() == ["003"]
+    for name, message in {
+        "a.xlsx": r"2 sheets with cells: 'Baseline', 'Later'\.[\s\S]*'a\.xlsx#Baseline'",
+        "a.xlsx#Latter": r"no sheet 'Latter'\. Did you mean 'Later'\?[\s\S]*'Baseline', 'Later', 'Empty'",
+        "a.xlsx#Empty": r"Empty of a\.xlsx is empty",
+        "b.xlsx#Later": r"There is no file .*b\.xlsx\.",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            read_table(tmp_path / name)
+    made = openpyxl.load_workbook(path)
+    made["Later"].sheet_state = "hidden"  # lists to choose from
+    made.save(path)
+    assert len(read_table(path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], r"a\.xlsx is empty"),
+        ([HEADER], r"a\.xlsx has a header but no people"),
+        ([["id", "v", "v"], [1, 2, 3]], r"has 'v' more than once \('v' is column 2 and 3\)"),
+        (
+            [HEADER, ROWS[0], ["002", "AD", "#N/A", "#DIV/0!"]],
+            r"Column 'age' of sheet 'Sheet' of a\.xlsx has the error #N/A in row 3, and 1 more cell like it "
+            r"\(columns age, lHip\)\.\nCorrect",
+        ),
+        (
+            [HEADER, ["001", "CN", "=60+1", 3.5], ["002", "AD", 60, "=1+2"]],
+            r"Column 'age' .* a formula whose result is not in the file in row 2, and 1 more cell[\s\S]*save it again",
+        ),
+        ([["My study"], HEADER, *ROWS], r"cell B2 of sheet 'Sheet' .* has no name in row 1[\s\S]*titles"),
+        ([["id", "left", None], ["a", 1, 2]], r"cell C2 .* has no name in row 1[\s\S]*merged cells"),
+    ],
+)
+def test_sheets_that_are_no_table_are_explained(tmp_path, rows, message):
+    with pytest.raises(InputError, match=message):
+        read_table(book(tmp_path / "a.xlsx", *rows))
+
+
+def other_archive():
+    """Return an archive that is no workbook."""
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:
+        archive.writestr("people.csv", "a,b")
+    return held.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"participant_id,age\n1,2\n", b"", b"PK\x03\x04 .", other_archive()],
+)
+def test_files_that_are_no_workbook_are_explained(tmp_path, content):
+    (tmp_path / "a.xlsx").write_bytes(content)
+    with pytest.raises(InputError, match=r"not a readable Excel workbook: .* a password[\s\S]*\.csv"):
+        read_table(tmp_path / "a.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        (SHEET, lambda xml: xml[: len(xml) // 2]),
+        (SHEET, lambda xml: xml.replace(b"<v>61</v>", b"<v>sixty</v>")),
+        (SHEET, lambda xml: xml.replace(b't="n"><v>72<', b't="s"><v>77<')),
+        ("xl/workbook.xml", lambda xml: b"<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>"),
+        ("xl/styles.xml", lambda xml: b""),
+        ("[Content_Types].xml", lambda xml: b"<Types/>"),
+    ],
+    ids=["half a sheet", "no number", "no such text", "entities", "no styles", "no types"],
+)
+def test_damaged_workbooks_are_explained(tmp_path, part, change):
+    path = changed(book(tmp_path / "a.xlsx", HEADER, *ROWS), part, change)
+    # Where lxml is installed, openpyxl reads with it and leaves entities out instead of refusing: nothing is left then.
+    with pytest.raises(InputError, match=r"a\.xlsx (is not a readable Excel workbook|cannot be opened|.*is empty)"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("part", [SHEET, "xl/sharedStrings.xml", "xl/media/picture.png"])
+def test_bombs_are_refused_before_they_are_unpacked(tmp_path, part):
+    path = changed(book(tmp_path / "a.xlsx", HEADER, *ROWS), part, lambda content: content + b" " * 20_000_000)
+    with pytest.raises(InputError, match=r"a\.xlsx unpacks to 20 MB, more than .*\n.*CSV UTF-8"):
+        read_table(path)
