@@ -194,9 +194,7 @@ def _difference_correlations(
 def mean_agreement(pairs: np.ndarray) -> Agreement:
     """Mean over the pairs of a table from `pairwise`."""
     values = pairs[np.triu_indices(len(pairs), 1)]
-    if not len(values):
-        return Agreement(float("nan"), float("nan"), float("nan"))
-    return Agreement(*(float(value) for value in values.mean(axis=0)))
+    return Agreement(*(values.mean(axis=0) if len(values) else np.full(3, np.nan)).tolist())
 
 
 def jackknife(pairs: np.ndarray) -> np.ndarray:

@@ -72,10 +72,9 @@ class Verdict:
 
 def calibrated(swept: Swept, study: Study) -> Verdict:
     """Compare the agreement of the chosen setting with a threshold from simulated cohorts without disease."""
-    chosen = swept.chosen
-    n_models, statistic = chosen.look.n_models, chosen.value
+    n_models, statistic = swept.chosen.look.n_models, swept.chosen.value
     if n_models < 2:
-        return Verdict(False, _too_few(n_models, chosen.n_repetitions), "none", statistic)
+        return Verdict(False, _too_few(n_models, swept.chosen.n_repetitions), "none", statistic)
     sizes = (int((~study.patient).sum()), int(study.patient.sum()))
     tried = sorted({point.n_patterns for point in _in_question([one.point for one in swept.judged])})
     limit, outside = highest_threshold(tried, sizes, study.scaled.shape[1], n_models)

@@ -94,11 +94,9 @@ def restore(described: Mapping[str, JsonValue], read: Read, n_regions: int) -> P
 
     harmonizer = None
     if known.site is not None:
-        name, sites = known.site
-        shape = (len(sites), n_regions)
+        shape = (len(known.site[1]), n_regions)
         harmonizer = SiteHarmonizer(
-            name,
-            sites,
+            *known.site,
             residualizer("site.kept"),
             read("site.mean", regions),
             positive("site.sd", regions),
