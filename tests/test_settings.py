@@ -103,7 +103,6 @@ def test_a_correction_is_made_of_tuples():
     [
         ({"smooth": "age"}, "should be lists, found a text"),
         ({"interactions": "age:sex"}, "should be lists, found a text"),
-        ({"interactions": ["ab"]}, "should be pairs"),
         ({"interactions": [("age", "sex", "site")]}, "should be pairs"),
         ({"interactions": [("age", "age")]}, "should be pairs"),
         ({"smooth": [3]}, "by text"),

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and cells that no spreadsheet runs.
+"""Files that appear whole or not at all, arrays with a checksum, and cells that no spreadsheet runs.
 
 A cell that begins with ``=``, ``+``, ``-`` or ``@`` is a formula to a spreadsheet, and a formula can start programs or
 send cells elsewhere. Such a cell is written with an apostrophe before it. The same holds for what follows a semicolon,
@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import hashlib
+import json
 import os
 import platform
 import re
@@ -23,7 +24,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -31,24 +32,8 @@ from typing import TYPE_CHECKING, Literal
 from rindices.errors import InputError, setting
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
-
-__all__ = [
-    "atomic_file",
-    "check_folder",
-    "check_writable",
-    "guarded",
-    "guarded_text",
-    "plain",
-    "plain_cells",
-    "plain_text",
-    "private_folder",
-    "refuse_same",
-    "remove_half_written",
-    "write_csv",
-    "write_csv_parts",
-]
-
 
 _HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # process numbers mean something on one machine only
 _LONGEST_NAME = 150  # of a file, in what its half-written version is called; file systems have room for 255 bytes
@@ -159,6 +144,56 @@ def _flush(path: Path) -> None:
     """See that after a loss of power, too, there is the old file or the new one, whole."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
+
+
+def write_arrays(path: Path, texts: Mapping[str, str], signed: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write a safetensors file with a `checksum`, which always has the same bytes for the same contents.
+
+    Parameters
+    ----------
+    path
+        Where to.
+    texts, arrays
+        What the file holds.
+    signed
+        The text that is in the checksum beside the arrays.
+    """
+    from numpy import ascontiguousarray
+    from safetensors.numpy import save
+
+    arrays = {name: ascontiguousarray(array) for name, array in arrays.items()}
+    content = save(arrays, {**texts, "sha256": checksum(signed, arrays)})
+    start = 8 + int.from_bytes(content[:8], "little")
+    # What such a file begins with is written in any order by the library. Arrays begin at a multiple of eight bytes.
+    head = json.dumps(json.loads(content[8:start]), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    head += b" " * (-len(head) % 8)
+    with atomic_file(path) as beside:
+        beside.write_bytes(len(head).to_bytes(8, "little") + head + content[start:])
+
+
+def read_arrays(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """Return the texts and arrays of a safetensors file; whoever asks compares the checksum.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read: it is missing, damaged or of another kind.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, ValueError, TypeError) as error:
+        raise OSError(f"{path} is no whole safetensors file: {error}") from error
+
+
+def checksum(text: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """Return the checksum of a text and of the names, types, shapes and numbers of arrays."""
+    digest = hashlib.sha256(text.encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode() + array.tobytes())
+    return digest.hexdigest()
 
 
 def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True, digits: int = 6) -> None:

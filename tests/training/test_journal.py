@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+from rindices import files
 from rindices.core.networks import Parameters
 from rindices.errors import InputError
 from rindices.training import journal as module
@@ -153,7 +154,7 @@ def broken(monkeypatch):
     """Let writes fail in some way, so many times."""
 
     def fails(error, times):
-        left, works = [error] * times, module.atomic_file
+        left, works = [error] * times, files.atomic_file
 
         @contextmanager
         def faulty(path):
@@ -162,7 +163,7 @@ def broken(monkeypatch):
                 if left:
                     raise left.pop()
 
-        monkeypatch.setattr(module, "atomic_file", faulty)
+        monkeypatch.setattr(files, "atomic_file", faulty)
         monkeypatch.setattr(module, "_PAUSE", 0)
 
     return fails
