@@ -55,10 +55,6 @@ class Scaled(NamedTuple):
     values: np.ndarray
     covariates: pd.DataFrame | None
 
-    def of(self, rows: np.ndarray) -> Scaled:
-        """Return some of the people."""
-        return Scaled(self.values[rows], None if self.covariates is None else self.covariates[rows])
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RIndexEstimator(TransformerMixin, BaseEstimator):
@@ -192,7 +188,7 @@ class SurrealGAN(RIndexEstimator):
             Where trained models are kept until all are; a `rindices.training.journal.Journal` outlives a sudden end.
         """
         training = self._training_set(X, y, covariates)
-        execution = Execution(store or Memory(), self.n_jobs, progress, self.models_per_chunk)
+        execution = Execution(Memory() if store is None else store, self.n_jobs, progress, self.models_per_chunk)
         point = Point(self.n_patterns, training.study.settings.preset.weights.orthogonality)
         swept = sweep(training.study, [point], self.n_repetitions, execution)
         return self._keep(training, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
@@ -208,7 +204,7 @@ class SurrealGAN(RIndexEstimator):
         check_roles(regions, [*([] if table is None else table), Contract.id_column, Contract.diagnosis_column])
         contract = Contract.of_people(pd.DataFrame(X, columns=regions), table)
         batch_size = preset.schedule.batch_size or max(1, int(patient.sum()) // 8)
-        check_groups(X[~patient], int(patient.sum()), batch_size, regions)
+        check_groups(X[~patient], int(patient.sum()), regions)
         preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient], self.correction)
         check_residuals(X[~patient].std(axis=0), preprocessing.scaler.sd, regions)
         devices.prepare()

@@ -89,7 +89,7 @@ class SurrealGANSearch(RIndexEstimator):
         grid = self._grid()
         points = [Point(one.n_patterns, float(one._preset().weights.orthogonality)) for one in grid]
         training = grid[0]._training_set(X, y, covariates)
-        execution = Execution(store or Memory(), self.n_jobs, progress, self.models_per_chunk)
+        execution = Execution(Memory() if store is None else store, self.n_jobs, progress, self.models_per_chunk)
         swept = sweep(training.study, points, self.n_repetitions, execution, exhaustive=self.exhaustive)
         self.best_params_ = swept.chosen.point._asdict()
         best = grid[0].set_params(**self.best_params_)

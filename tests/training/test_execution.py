@@ -47,7 +47,7 @@ def alone(settings, people):
 
 def same_bits(found, expected, chunks=CHUNKS):
     for chunk in chunks:
-        jax.tree.map(np.testing.assert_array_equal, found.get(chunk), expected.get(chunk))
+        jax.tree.map(np.testing.assert_array_equal, found[chunk], expected[chunk])
 
 
 class Fake:
@@ -114,11 +114,11 @@ def test_a_cluster_does_not_change_a_bit(alone, settings, people):
 
 def test_what_is_in_the_store_is_not_trained_again(fake, settings, people):
     made, store, there = fake(), Memory(), trajectory([scores(0.3)])
-    store.put(B, there)
+    store[B] = there
     for _ in range(2):
         train_all(CHUNKS, settings, people, Execution(store, n_jobs=1))
         assert made.calls == [A, C, D]
-    assert store.get(B) is there
+    assert store[B] is there
 
 
 @pytest.mark.parametrize("error", [LostWorkers, BrokenProcessPool])
@@ -185,7 +185,7 @@ def test_progress_counts_steps_of_all_models(fake, settings, people, chunks, the
     fake(**training)
     store, seen = Memory(), []
     for chunk in there:
-        store.put(chunk, trajectory([scores(0.1)]))
+        store[chunk] = trajectory([scores(0.1)])
     with joblib.parallel_config(backend=backend, n_jobs=1):
         train_all(chunks, settings, people, Execution(store, progress=seen.append), "A stage")
     total = 40 * sum(len(chunk.members) for chunk in chunks)

@@ -39,7 +39,7 @@ def opened(folder, run="this run"):
 @pytest.fixture
 def written(tmp_path):
     """The file of a finished chunk."""
-    opened(tmp_path).put(CHUNK, FINISHED)
+    opened(tmp_path)[CHUNK] = FINISHED
     return tmp_path / f"{CHUNK.name}.safetensors"
 
 
@@ -56,7 +56,7 @@ def is_refused(path, chunk=CHUNK, run="this run"):
     """Whether a file is not taken for a chunk of a run, removed and named."""
     journal = opened(path.parent, run)
     with pytest.raises(FileNotFoundError):
-        journal.get(chunk)
+        journal[chunk]
     return not path.exists() and journal.damaged == [path.name]
 
 
@@ -65,16 +65,16 @@ def test_finished_chunks_come_back_to_the_bit(tmp_path, finished):
     folder = tmp_path / "not" / "yet"
     journal = opened(folder)
     assert CHUNK not in journal
-    journal.put(CHUNK, finished)
+    journal[CHUNK] = finished
     for one in (journal, opened(folder)):
         assert CHUNK in one
-        same_bits(one.get(CHUNK), finished)
+        same_bits(one[CHUNK], finished)
         assert OTHER not in one
         assert one.damaged == []
 
 
 def test_weights_stay_on_disk_until_they_are_asked_for(written):
-    found = opened(written.parent).get(CHUNK)
+    found = opened(written.parent)[CHUNK]
     assert isinstance(found.weights_at(30), Parameters)
     same = found.weights_at(70).discriminator["layer1"]["weight"]
     np.testing.assert_array_equal(same, FINISHED.weights[30].discriminator["layer1"]["weight"])
@@ -126,7 +126,7 @@ def test_later_state_replaces_the_earlier_and_the_end_removes_both(tmp_path):
     for count in (7, 9):
         keeper.save(UNFINISHED._replace(states={".count": np.array([count, count], np.int32)}))
         assert keeper.load().states[".count"].tolist() == [count, count]
-    journal.put(CHUNK, FINISHED)
+    journal[CHUNK] = FINISHED
     assert keeper.load() is None
     assert journal.has_begun()
     assert {path.name for path in tmp_path.iterdir()} == {f"{CHUNK.name}.safetensors", "lock", "plan.json"}
@@ -174,8 +174,8 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
 
 def test_finished_chunk_is_written_again_when_that_fails_once(tmp_path, broken):
     broken(FULL, 1)
-    opened(tmp_path).put(CHUNK, FINISHED)
-    same_bits(opened(tmp_path).get(CHUNK), FINISHED)
+    opened(tmp_path)[CHUNK] = FINISHED
+    same_bits(opened(tmp_path)[CHUNK], FINISHED)
 
 
 def test_failure_that_persists_is_told_and_leaves_nothing_half_done(tmp_path, broken):
@@ -184,7 +184,7 @@ def test_failure_that_persists_is_told_and_leaves_nothing_half_done(tmp_path, br
     keeper.save(UNFINISHED)
     broken(FULL, 1000)
     with pytest.raises(OSError, match="No space left"):
-        journal.put(CHUNK, FINISHED)
+        journal[CHUNK] = FINISHED
     assert CHUNK not in journal
     assert list(tmp_path.iterdir()) == [keeper.path]
 

@@ -26,8 +26,6 @@ from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualiz
 from rindices.schema.contract import Contract, CovariateSpec
 from rindices.settings import Names, official
 
-__all__ = ["OfficialModel", "import_official", "read_checkpoint"]
-
 # Where the authors keep each layer: the network, and the layer in it.
 _NETWORKS = Parameters("netMapping", "netDecomposer", "netReconstruction", "netDiscriminator")
 _LAYERS = Parameters(
@@ -67,8 +65,6 @@ class OfficialModel:
         Covariates × regions: the difference between a region at the covariate's maximum and at its minimum.
     correlation
         Of the severities' copula; None where it is not stored.
-    n_updates
-        Updates made in training, if the file says so.
     """
 
     entry: int
@@ -78,7 +74,6 @@ class OfficialModel:
     covariate_maximum: np.ndarray
     effects: np.ndarray
     correlation: np.ndarray | None
-    n_updates: int | None
 
     @property
     def n_patterns(self) -> int:
@@ -140,7 +135,7 @@ def import_official(
         "left_out": {},
         "agreement": Agreement(np.nan, np.nan, np.nan),
         "correlation": source.correlation,
-        "step": source.entry if source.n_updates is None else source.n_updates,
+        "step": source.entry,
         "reliability": (None, ""),
         "seed": None,  # the authors' random numbers are not known
         "n_features_in": source.n_regions,
@@ -243,7 +238,6 @@ def _read(content: Any, wanted: int | None) -> OfficialModel:
         covariate_maximum=maximum,
         effects=effects,
         correlation=_correlation(state.get("phi", content.get("phi")), n_patterns),
-        n_updates=_updates(state.get("optimizer_M")),
     )
 
 
@@ -270,10 +264,7 @@ def _array(of: Any, name: str, shape: tuple[int | None, ...], where: str) -> np.
     array = _need_dictionary(of, where).get(name)
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
         raise ArchiveError(f"its {where} should have an array of numbers {name!r}, found a {type(array).__name__}")
-    fits = array.ndim == len(shape) and all(
-        want in (None, found) for want, found in zip(shape, array.shape, strict=True)
-    )
-    if not fits:
+    if array.ndim != len(shape) or any(want not in (None, n) for want, n in zip(shape, array.shape, strict=True)):
         expected = " × ".join("any" if length is None else str(length) for length in shape)
         raise ArchiveError(f"its {where} has {name!r} with shape {array.shape}, expected {expected}")
     if not (np.abs(array.astype(np.float64)) <= _LARGEST_NUMBER).all():
@@ -344,13 +335,3 @@ def _correlation(phi: Any, n_patterns: int) -> np.ndarray | None:
     if not (lengths > 0).all():
         raise ArchiveError("its phi has a row of zeros")
     return (factor / lengths) @ (factor / lengths).T
-
-
-def _updates(optimiser: Any) -> int | None:
-    """Return how many updates the optimiser of the networks has counted."""
-    states = optimiser.get("state") if isinstance(optimiser, dict) else None
-    first = states.get(0) if isinstance(states, dict) else None
-    step = first.get("step") if isinstance(first, dict) else None
-    if isinstance(step, np.ndarray) and step.size == 1 and np.isfinite(step).all():
-        step = int(step.ravel()[0])  # newer torch counts in a tensor
-    return step if type(step) is int and 0 < step < 2**53 else None

@@ -14,20 +14,15 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rindices.interop.pickle_machine import ArchiveError, Name, Rules, Unfinished, plain, run_pickle
-
-__all__ = ["ArchiveError", "read_archive"]
+from rindices.interop.pickle_machine import ArchiveError, Calls, Name, Unfinished, plain, run_pickle
 
 MOST_BYTES = 1 << 28  # a published checkpoint has about 300 kB
-MOST_PICKLE_BYTES = 1 << 23
-_ENCRYPTED = 0x1
 _ZIP_TROUBLE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -88,18 +83,26 @@ def read_archive(path: str | Path) -> Any:
         ) from error
 
 
+@dataclass(frozen=True, eq=False)
+class _Stored:
+    """A stored block of numbers, before a tensor has given it a shape."""
+
+    numbers: np.ndarray
+
+
 class _Archive:
     """An open archive; nothing of it is ever written to the disk, so that names of entries can do no harm."""
 
     def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
         self.archive = archive
+        self.blocks: dict[str, np.ndarray] = {}
+        self.text_bytes = 0  # that were made of text so far
         self.entries = {entry.filename: entry for entry in archive.infolist()}
         if len(self.entries) != len(archive.infolist()):
             raise ArchiveError("two of its entries have the same name")
         for name, entry in self.entries.items():
-            is_stored = entry.compress_type == zipfile.ZIP_STORED and entry.compress_size == entry.file_size
-            if entry.flag_bits & _ENCRYPTED or not is_stored:
-                raise ArchiveError(f"its entry {plain(name)} is encrypted or compressed, which torch never does")
+            if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size:
+                raise ArchiveError(f"its entry {plain(name)} is compressed, which torch never does")
         if sum(entry.file_size for entry in self.entries.values()) > size:
             raise ArchiveError("its entries claim to be larger than the file")
         pickles = [name for name in self.entries if name.endswith("/data.pkl")]
@@ -114,10 +117,7 @@ class _Archive:
             raise ArchiveError(
                 f"its numbers are in the byte order {plain(order.decode('latin1'))}, but only little is read"
             )
-        data = self.read("data.pkl")
-        if len(data) > MOST_PICKLE_BYTES:
-            raise ArchiveError(f"its entry data.pkl has {len(data)} bytes, more than {MOST_PICKLE_BYTES}")
-        return run_pickle(data, _rules(lambda key: self.read(f"data/{key}")))
+        return run_pickle(self.read("data.pkl"), {**_CALLS, "_codecs.encode": self.encode}, _finish, self.block)
 
     def read(self, name: str) -> bytes:
         """Return the bytes of one entry; its checksum is compared by `zipfile`."""
@@ -126,46 +126,7 @@ class _Archive:
             raise ArchiveError(f"its entry {plain(name)} is missing")
         return self.archive.read(entry)
 
-
-@dataclass(frozen=True, eq=False)
-class _Stored:
-    """A stored block of numbers, before a tensor has given it a shape."""
-
-    numbers: np.ndarray
-
-
-def _rules(read_block: Callable[[str], bytes]) -> Rules:
-    """Return the rules for torch checkpoints.
-
-    Parameters
-    ----------
-    read_block
-        Returns the bytes that are stored under a key.
-    """
-    builder = _Builder(read_block)
-    calls: dict[str, Callable[..., Any]] = {
-        "collections.OrderedDict": _new_dictionary,
-        "_codecs.encode": builder.encode,
-        "numpy.dtype": _number_type,
-        "torch._utils._rebuild_tensor_v2": _tensor,
-        "torch._utils._rebuild_parameter": _parameter,
-    }
-    for core in ("core", "_core"):  # before and since NumPy 2
-        calls[f"numpy.{core}.multiarray._reconstruct"] = _new_array
-        calls[f"numpy.{core}.multiarray.scalar"] = _scalar
-    names = frozenset({*calls, "numpy.ndarray", *_STORAGES})
-    return Rules(names, calls, _finish, builder.load)
-
-
-class _Builder:
-    """What has to be remembered while one file is read: blocks, and how many bytes were made of text."""
-
-    def __init__(self, read_block: Callable[[str], bytes]) -> None:
-        self.read_block = read_block
-        self.blocks: dict[str, np.ndarray] = {}
-        self.text_bytes = 0
-
-    def load(self, description: Any) -> _Stored:
+    def block(self, description: Any) -> _Stored:
         """Return a stored block, described as (``storage``, type, key, device, number of items)."""
         match description:
             case tuple((str("storage"), Name(kind), str(key), _, n_items, *more)) if more in ([], [None]):
@@ -175,7 +136,7 @@ class _Builder:
         if dtype.hasobject or not _is_count(n_items):
             raise ArchiveError("it holds a tensor of an unknown type or number of numbers")
         if key not in self.blocks:
-            data = self.read_block(key)
+            data = self.read(f"data/{key}")
             if len(data) != n_items * dtype.itemsize:
                 raise ArchiveError(
                     f"tensor data {plain(key)} should have {n_items} numbers of {dtype.itemsize} bytes, "
@@ -211,8 +172,8 @@ def _new_array(*arguments: Any) -> Unfinished:
 
 def _number_type(text: Any = None, *_: Any) -> np.dtype:
     if type(text) is not str or text not in _NUMPY_TYPES:
-        found = plain(text) if type(text) is str else f"a {type(text).__name__}"
-        raise ArchiveError(f"it holds an array of numpy type {found}, but only plain numbers are read")
+        found = text if type(text) is str else type(text).__name__
+        raise ArchiveError(f"it holds an array of numpy type {plain(found)}, but only plain numbers are read")
     return np.dtype(text).newbyteorder("<")
 
 
@@ -256,10 +217,7 @@ def _tensor(stored: Any = None, offset: Any = None, size: Any = None, strides: A
         raise ArchiveError("it describes a tensor in an unknown way")
     _check_counts(size)
     _check_counts(strides)
-    if len(size) != len(strides):
-        raise ArchiveError(f"a tensor has size {plain(size)}, but strides {plain(strides)}")
-    numbers = stored.numbers
-    n_numbers = math.prod(size)
+    numbers, n_numbers = stored.numbers, math.prod(size)
     last = offset + sum((length - 1) * stride for length, stride in zip(size, strides, strict=True))
     # More numbers than are stored would come of strides of 0: a small file could fill the memory.
     if n_numbers and (last >= len(numbers) or n_numbers > len(numbers)):
@@ -267,8 +225,6 @@ def _tensor(stored: Any = None, offset: Any = None, size: Any = None, strides: A
             f"a tensor of size {plain(size)}, strides {plain(strides)} and offset {offset} "
             f"does not fit in {len(numbers)} stored numbers"
         )
-    if not n_numbers:
-        return np.zeros(size, numbers.dtype)
     steps = [stride * numbers.itemsize for stride in strides]
     return np.lib.stride_tricks.as_strided(numbers[offset:], size, steps, writeable=False)
 
@@ -280,3 +236,17 @@ def _check_counts(numbers: Any) -> None:
 
 def _is_count(number: Any) -> bool:
     return type(number) is int and 0 <= number < 2**48
+
+
+_CALLS: Calls = {
+    "collections.OrderedDict": _new_dictionary,
+    "numpy.dtype": _number_type,
+    "numpy.ndarray": None,
+    "numpy.core.multiarray._reconstruct": _new_array,
+    "numpy.core.multiarray.scalar": _scalar,
+    "numpy._core.multiarray._reconstruct": _new_array,  # since NumPy 2
+    "numpy._core.multiarray.scalar": _scalar,
+    "torch._utils._rebuild_tensor_v2": _tensor,
+    "torch._utils._rebuild_parameter": _parameter,
+    **dict.fromkeys(_STORAGES),
+}

@@ -193,7 +193,7 @@ def _gather(
     found = []
     for member in members:
         chunk, k = place[member]
-        trajectory = execution.store.get(chunk)
+        trajectory = execution.store[chunk]
         found.append((trajectory.steps, trajectory.r_indices[:, k], {n: v[:, k] for n, v in trajectory.losses.items()}))
     steps = max((steps for steps, _, _ in found), key=len)
 
@@ -253,7 +253,7 @@ def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> 
     aligned, correlations = [], []
     for number in kept:
         chunk, k = place[members[number]]
-        trajectory, order = execution.store.get(chunk), orders[number]
+        trajectory, order = execution.store[chunk], orders[number]
         weights = trajectory.weights_at(judged.look.step)
         aligned.append(reorder_patterns(jax.tree.map(lambda leaf, k=k: leaf[k], weights), order))
         look = min(judged.best, len(trajectory.steps) - 1)

@@ -53,13 +53,13 @@ class Journal:
             path.unlink()
         return arrays is not None
 
-    def get(self, chunk: Chunk) -> Trajectory:
+    def __getitem__(self, chunk: Chunk) -> Trajectory:
         """Return a finished chunk; its weights stay on disk until they are asked for."""
         if chunk not in self:
             raise FileNotFoundError(f"{self._path(chunk)} was removed or damaged while the run went on.")
         return self._read[chunk]
 
-    def put(self, chunk: Chunk, trajectory: Trajectory) -> None:
+    def __setitem__(self, chunk: Chunk, trajectory: Trajectory) -> None:
         """Keep a finished chunk; a network drive may fail once."""
         path, owner, arrays = self._path(chunk), _owner(self.fingerprint, chunk), _arrays(trajectory)
         try:
