@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -57,7 +57,7 @@ class Scaled(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RIndexEstimator(TransformerMixin, BaseEstimator):
+class RIndexEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What `SurrealGAN` and `rindices.SurrealGANSearch` have in common: these parameters, and covariates."""
 
     n_repetitions: int = SearchSettings.n_repetitions
@@ -335,7 +335,7 @@ class SurrealGAN(RIndexEstimator):
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return the names r1, r2, ... of the R-indices."""
-        check_is_fitted(self, "models_")
+        super().get_feature_names_out(input_features)  # refuses names that are not the regions'
         return np.array([f"r{i + 1}" for i in range(self._n_features_out)], dtype=object)
 
     def save(self, path: str | Path) -> Path:

@@ -68,7 +68,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         rights = _make_private(beside, like=path)
         yield beside
-        _flush(beside)
+        with beside.open("rb+") as file:
+            os.fsync(file.fileno())  # after a loss of power, too, there is the old file or the new one, whole
         with contextlib.suppress(OSError):  # some network drives know no rights
             beside.chmod(rights)
         beside.replace(path)
@@ -116,34 +117,21 @@ def _remove_abandoned(folder: Path, beginning: str, end: str) -> None:
     """Remove what processes of this machine that are no longer there began to write in a folder."""
     if os.name == "nt":  # there is no harmless way to ask for a process there
         return
-    ours = re.compile(rf"{re.escape(beginning)}{_HERE}-(\d+)-\w+{re.escape(end)}")
-    with contextlib.suppress(OSError):
-        for name in os.listdir(folder):
-            if (found := ours.fullmatch(name)) and not _is_alive(int(found[1])):
-                _remove_own(folder / name)
+    ours = re.compile(rf"{re.escape(beginning)}{_HERE}-(\d{{1,9}})-\w+{re.escape(end)}")
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            found = ours.fullmatch(entry.name)
+            if found and entry.stat(follow_symlinks=False).st_uid == os.getuid() and not _is_alive(int(found[1])):
+                remove = shutil.rmtree if entry.is_dir(follow_symlinks=False) else os.unlink
+                remove(entry.path)
 
 
 def _is_alive(process: int) -> bool:
     try:
-        with contextlib.suppress(PermissionError):  # it belongs to somebody else
-            os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
+        os.kill(process, 0)
+    except OSError as error:
+        return isinstance(error, PermissionError)  # it belongs to somebody else
     return True
-
-
-def _remove_own(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        status = path.lstat()
-        if status.st_uid == os.getuid():
-            remove = shutil.rmtree if stat.S_ISDIR(status.st_mode) else os.unlink
-            remove(path)
-
-
-def _flush(path: Path) -> None:
-    """See that after a loss of power, too, there is the old file or the new one, whole."""
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
 
 
 def write_arrays(path: Path, texts: Mapping[str, str], signed: str, arrays: Mapping[str, np.ndarray]) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from rindices.errors import counted
@@ -96,7 +95,8 @@ class SurrealGANSearch(RIndexEstimator):
         self.best_estimator_ = best._keep(training, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
         self.best_score_ = swept.chosen.value
         self.history_ = swept.table()
-        self.results_ = _results(swept)
+        self.results_ = self.history_[self.history_["best"]].drop(columns="best").reset_index(drop=True)
+        self.results_.insert(3, "n_repetitions", [one.n_repetitions for one in swept.judged])
         self.reason_ = explain(swept)
         self.verdict_ = (
             refits(swept, training.study, self.n_null, execution) if self.n_null else calibrated(swept, training.study)
@@ -143,13 +143,6 @@ class SurrealGANSearch(RIndexEstimator):
 
 def _several(values: Any) -> list[Any]:
     return list(values) if isinstance(values, Sequence | np.ndarray | range) else [values]
-
-
-def _results(swept: Swept) -> pd.DataFrame:
-    table = swept.table()
-    best = table[table["best"]].drop(columns="best").reset_index(drop=True)
-    best.insert(3, "n_repetitions", [one.n_repetitions for one in swept.judged])
-    return best
 
 
 def explain(swept: Swept) -> str:

@@ -137,11 +137,6 @@ def test_last_weights_are_kept_where_the_least_steps_are_out_of_reach(settings, 
     assert list(train_chunk(PAIR, with_schedule(settings, min_steps=1000), small_people).weights) == [40]
 
 
-def test_no_steps_at_all_is_an_error(settings, small_people):
-    with pytest.raises(ValueError, match="max_steps"):
-        train_chunk(PAIR, with_schedule(settings, max_steps=0), small_people)
-
-
 @pytest.fixture
 def keeper(settings, small_people, monkeypatch):
     """What a chunk left on its way, at every checkpoint."""

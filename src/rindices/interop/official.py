@@ -244,12 +244,10 @@ def _read(content: Any, wanted: int | None) -> OfficialModel:
 def _choose(entries: list[int], wanted: int | None) -> int:
     if not entries:
         raise ArchiveError("it has no numbered entry with networks")
-    known = listed(sorted(entries), limit=20)
-    if wanted is None and len(entries) > 1:
-        raise InputError(f"The checkpoint has {len(entries)} entries: {known}.\nChoose one with {setting('entry')}.")
-    chosen = entries[0] if wanted is None else wanted
-    if chosen not in entries:
-        raise InputError(f"The checkpoint has no entry {chosen}.\nIt has: {known}.")
+    chosen = entries[0] if wanted is None and len(entries) == 1 else wanted
+    if chosen is None or chosen not in entries:
+        known = f"{counted(len(entries), 'entry', 'entries')}: {listed(sorted(entries), limit=20)}"
+        raise InputError(f"The checkpoint has {known}.\nChoose one with {setting('entry')}.")
     return chosen
 
 

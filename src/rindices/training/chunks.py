@@ -132,8 +132,6 @@ def train_chunk(
         ends with `Stopped`.
     """
     schedule = settings.preset.schedule
-    if schedule.max_steps < 1:
-        raise ValueError(f"max_steps should be at least 1, found {schedule.max_steps}.")
     left = None if keeper is None else keeper.load()
     looks = [] if left is None else [left.trajectory]
     after = None if left is None else (int(left.trajectory.steps[-1]), left.states)
