@@ -68,8 +68,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         rights = _make_private(beside, like=path)
         yield beside
-        with beside.open("rb+") as file:
-            os.fsync(file.fileno())  # after a loss of power, too, there is the old file or the new one, whole
+        _flush(beside)
         with contextlib.suppress(OSError):  # some network drives know no rights
             beside.chmod(rights)
         beside.replace(path)
@@ -132,6 +131,12 @@ def _is_alive(process: int) -> bool:
     except OSError as error:
         return isinstance(error, PermissionError)  # it belongs to somebody else
     return True
+
+
+def _flush(path: Path) -> None:
+    """See that after a loss of power, too, there is the old file or the new one, whole."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
 
 
 def write_arrays(path: Path, texts: Mapping[str, str], signed: str, arrays: Mapping[str, np.ndarray]) -> None:

@@ -77,7 +77,7 @@ def fake(monkeypatch):
 
 
 def test_order_and_threads_do_not_change_a_bit(alone, settings, people):
-    assert alone.get(A).steps.tolist() == [20, 40]
+    assert alone[A].steps.tolist() == [20, 40]
     for other in (B, D):  # another repetition, another cohort
         assert not np.array_equal(alone.get(A).r_indices, alone.get(other).r_indices)
     for n_jobs in (1, 2):

@@ -159,11 +159,8 @@ class Execution:
 
     def device(self) -> Device:
         """Ask a worker what it trains on."""
-        place = self.ready_executor()
-        if place.is_here:
-            return devices.describe()
         try:
-            [found] = place.run(_describe, [()])
+            [found] = self.ready_executor().run(_describe, [()])
         except _LOSSES as error:
             raise LostWorkers("a worker was lost before the first chunk.") from error
         return found
