@@ -53,10 +53,6 @@ def same_bits(found, expected):
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
-def all_members(n_repetitions=5, cohorts=(0, 1)):
-    return [Member(point, k, cohort) for cohort in cohorts for k in range(n_repetitions) for point in POINTS]
-
-
 @pytest.mark.parametrize("size", [1, 3, 4, 7, 100])
 def test_cut_puts_every_member_into_one_chunk_of_its_kind(size):
     members = [Member(point, k, cohort) for cohort in (0, 1, 11) for k in range(5) for point in POINTS]
