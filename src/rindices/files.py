@@ -223,12 +223,9 @@ def check_writable(path: Path, name: str = "out") -> None:
     parent = _led_to(path, name).absolute().parent
     while not parent.exists():
         parent = parent.parent
-    if not parent.is_dir():
-        raise InputError(
-            f"{parent} is a file, so {path} cannot be made below it.\nChoose another place with {setting(name)}."
-        )
-    if not os.access(parent, os.W_OK):
-        raise InputError(f"The folder {parent} cannot be written to.\nChoose another place with {setting(name)}.")
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        found = f"The folder {parent} cannot be written to" if parent.is_dir() else f"{parent} is a file, not a folder"
+        raise InputError(f"{found}: {path} cannot be made there.\nChoose another place with {setting(name)}.")
 
 
 def _led_to(path: Path, name: str = "out", most_links: int = 40) -> Path:
@@ -329,14 +326,12 @@ def _everywhere(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFra
 
 
 def _cells(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
-    from pandas import Series
-    from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
-
     changed = table.copy(deep=False)
     for position in range(table.shape[1]):
         column = table.iloc[:, position]
-        if not is_numeric_dtype(column) and not is_datetime64_any_dtype(column):
+        if column.dtype.kind == "O":  # text, categories, or cells of several kinds
             new = {cell: change(cell) for cell in dict.fromkeys(column) if isinstance(cell, str)}
             if any(after != before for before, after in new.items()):
-                changed.isetitem(position, Series([new.get(cell, cell) for cell in column], dtype=object).to_numpy())
+                cells = column.astype(object).map(lambda cell, new=new: new.get(cell, cell))
+                changed.isetitem(position, cells.to_numpy(dtype=object))
     return changed

@@ -332,7 +332,7 @@ FORGED = [
     (("parameters", "n_patterns"), 2, "in the shape"),
     (("parameters", "n_layers"), 3, "parameters.n_layers: "),
     (("parameters", "inference"), "mean", "parameters.inference: "),
-    (("parameters", "preset"), {"name": "fast", "optimiser": "sgd"}, "parameters.preset."),
+    (("parameters", "preset", "optimiser"), "sgd", "parameters.preset.optimiser: "),
     (("parameters", "correction"), {"smooth": "age"}, "parameters.correction."),
     (("parameters", "random_state"), 1.5, "parameters.random_state: "),
     (("parameters", "preset", "weights", "change"), 10**400, "parameters.preset.weights.change: "),

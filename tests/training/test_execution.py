@@ -199,7 +199,7 @@ def test_number_of_workers_is_what_was_asked_for_or_the_number_of_cores(monkeypa
     assert executor().chunks_per_device == 7
     assert executor(number).chunks_per_device == number
     with joblib.parallel_config(backend=backend, n_jobs=number) if backend else joblib.parallel_config(n_jobs=number):
-        assert executor().chunks_per_device == Execution().chunks_per_device() == number
+        assert executor().chunks_per_device == Execution().ready_executor().chunks_per_device == number
         assert executor(3).chunks_per_device == 3
         assert executor().is_here == (backend != "loky" or number == 1)
     monkeypatch.setattr(devices, "describe", lambda: Device("gpu", "made up", 1, 2**30))
@@ -209,7 +209,7 @@ def test_number_of_workers_is_what_was_asked_for_or_the_number_of_cores(monkeypa
 def test_inside_a_loop_of_somebody_else_there_is_one_core_for_each(monkeypatch):
     monkeypatch.setattr(devices, "n_cores", lambda: 7)
     loop = joblib.Parallel(n_jobs=2, backend="threading")
-    assert loop(joblib.delayed(Execution(n_jobs=asked).chunks_per_device)() for asked in (None, 2)) == [1, 2]
+    assert loop(joblib.delayed(lambda asked: executor(asked).chunks_per_device)(asked) for asked in (None, 2)) == [1, 2]
 
 
 def test_processes_that_are_copies_of_this_one_are_refused(settings, people):

@@ -140,11 +140,9 @@ class _Machine:
 
     def call(self, function: Any, arguments: Any) -> Any:
         called = self.calls[function.text] if isinstance(function, Name) else None
-        if called is None:
+        if called is None or type(arguments) is not tuple:
             what = function.text if isinstance(function, Name) else f"a {type(function).__name__}"
-            raise ArchiveError(f"it wants to call {what}")
-        if type(arguments) is not tuple:
-            raise ArchiveError(f"it calls {function.text} without a tuple of arguments")
+            raise ArchiveError(f"it wants to call {what} in an unknown way")
         return called(*arguments)
 
     def build(self, thing: Any, state: Any) -> Any:

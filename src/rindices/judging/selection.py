@@ -134,7 +134,9 @@ def _plan(study: Study, points: Sequence[Point], execution: Execution) -> None:
         if execution.models_per_chunk is not None:
             return execution.models_per_chunk
         device = execution.device()  # of a worker, who may have to come first
-        return models_per_chunk(study.people(), most, study.settings.batch_size, device, execution.chunks_per_device())
+        return models_per_chunk(
+            study.people(), most, study.settings.batch_size, device, execution.ready_executor().chunks_per_device
+        )
 
     execution.models_per_chunk = execution.store.plan(propose)
 

@@ -153,10 +153,6 @@ class Execution:
     progress: Callable[[Progress], None] | None = None
     models_per_chunk: int | None = None
 
-    def chunks_per_device(self) -> int:
-        """Return how many chunks share a device."""
-        return executor(self.n_jobs).chunks_per_device
-
     def device(self) -> Device:
         """Ask a worker what it trains on."""
         try:
