@@ -112,7 +112,7 @@ SCALE, CORRECTION = "normalization_variables", "correction_variables"
     [
         ((15000,), None, "no numbered entry"),
         ((15000,), [1], "entry 15000 should be a dictionary"),
-        ((15000, "netMapping"), None, "netMapping should be a dictionary"),
+        ((15000, "netMapping"), None, "netMapping should have an array"),
         ((15000, "netMapping", "model.5.weight"), None, "array of numbers 'model.5.weight'"),
         ((15000, "netMapping", "model.9.weight"), Tensor(np.zeros(2, np.float32)), "unknown array 'model.9.weight'"),
         ((15000, "netMapping", "model.5.weight"), Tensor(np.zeros((2, 4), np.float32)), r"\(2, 4\), expected 4 × 2"),
@@ -121,7 +121,7 @@ SCALE, CORRECTION = "normalization_variables", "correction_variables"
         ((15000, "netDecomposer", "model.1.bias"), "text", "found a str"),
         ((15000, "phi"), Tensor(np.zeros(3, np.float32)), "row of zeros"),
         ((15000, "phi"), Tensor(np.ones(4, np.float32)), "expected 3"),
-        ((SCALE,), None, "normalization_variables should be a dictionary"),
+        ((SCALE,), None, "normalization_variables should have an array"),
         ((SCALE, "cn_std"), np.zeros(8), "above 0"),
         ((SCALE, "cn_std"), np.ones(9), "expected 8"),
         ((SCALE, "cn_mean"), np.full(8, np.inf), "not finite"),

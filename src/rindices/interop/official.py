@@ -225,7 +225,9 @@ def _read(content: Any, wanted: int | None) -> OfficialModel:
     if not isinstance(content, dict):
         raise ArchiveError(f"it holds a {type(content).__name__} instead of a dictionary")
     chosen = _choose([number for number in content if type(number) is int], wanted)
-    state = _need_dictionary(content[chosen], f"entry {chosen}")
+    state = content[chosen]
+    if not isinstance(state, dict):
+        raise ArchiveError(f"its entry {chosen} should be a dictionary, found a {type(state).__name__}")
     scaler = _scaler(content)
     models = _models(state, len(scaler.mean))
     minimum, maximum, effects = _correction(content, len(scaler.mean))
@@ -251,15 +253,9 @@ def _choose(entries: list[int], wanted: int | None) -> int:
     return chosen
 
 
-def _need_dictionary(value: Any, name: str) -> dict:
-    if not isinstance(value, dict):
-        raise ArchiveError(f"its {name} should be a dictionary, found a {type(value).__name__}")
-    return value
-
-
 def _array(of: Any, name: str, shape: tuple[int | None, ...], where: str) -> np.ndarray:
-    """Return a finite array from a dictionary; None in `shape` stands for any length."""
-    array = _need_dictionary(of, where).get(name)
+    """Return a finite array from what should be a dictionary; None in `shape` stands for any length."""
+    array = of.get(name) if isinstance(of, dict) else None
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
         raise ArchiveError(f"its {where} should have an array of numbers {name!r}, found a {type(array).__name__}")
     if array.ndim != len(shape) or any(want not in (None, n) for want, n in zip(shape, array.shape, strict=True)):
@@ -305,14 +301,14 @@ def _models(state: dict, n_regions: int) -> Parameters:
     read = []
     for source, places, layers in zip(_NETWORKS, _LAYERS, shapes, strict=True):
         expected = {f"{places[layer]}.{kind}" for layer, kinds in layers.items() for kind in kinds}
-        stored = _need_dictionary(state.get(source), source)
+        stored: Any = state.get(source)
+        read.append({layer: _layer(stored, source, places[layer], shape) for layer, shape in layers.items()})
         if unknown := sorted(plain(name) for name in stored if name not in expected):
             raise ArchiveError(f"its {source} has the unknown array {unknown[0]!r}")
-        read.append({layer: _layer(stored, source, places[layer], shape) for layer, shape in layers.items()})
     return Parameters(*read)
 
 
-def _layer(stored: dict, source: str, place: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+def _layer(stored: Any, source: str, place: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
     """Return a layer of ours ``(inputs, *outputs)`` from torch's ``(outputs, inputs)``, with an axis for models."""
     n_inputs, *outputs = shapes["weight"]
     n_outputs = int(np.prod(outputs))
