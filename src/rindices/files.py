@@ -203,8 +203,7 @@ def write_csv_parts(tables: Iterable[pd.DataFrame], path: Path, *, digits: int =
     with atomic_file(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
         for position, table in enumerate(tables):
             quoting: Literal[0, 1] = csv.QUOTE_ALL if _breaks_rows(table) else csv.QUOTE_MINIMAL
-            safe = guarded(table)
-            safe.to_csv(file, index=False, header=position == 0, float_format=f"%.{digits}g", quoting=quoting)
+            guarded(table).to_csv(file, index=False, header=position == 0, float_format=f"%.{digits}g", quoting=quoting)
 
 
 def _breaks_rows(table: pd.DataFrame) -> bool:
