@@ -168,10 +168,12 @@ def _report(progress: Callable[[Chunk, int], bool] | None, chunk: Chunk, step: i
 
 
 def _look(checkpoint: Checkpoint, with_weights: bool) -> Trajectory:
-    weights = {checkpoint.step: checkpoint.parameters()} if with_weights else {}
-    losses = {name: values[None] for name, values in checkpoint.losses.items()}
     return Trajectory(
-        np.array([checkpoint.step]), checkpoint.r_indices[None], losses, checkpoint.correlations()[None], weights
+        np.array([checkpoint.step]),
+        checkpoint.r_indices[None],
+        {name: values[None] for name, values in checkpoint.losses.items()},
+        checkpoint.correlations()[None],
+        {checkpoint.step: checkpoint.parameters()} if with_weights else {},
     )
 
 

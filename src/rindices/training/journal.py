@@ -135,21 +135,25 @@ class _WeightsOnDisk(Mapping[int, Parameters]):
 
 
 def _arrays(trajectory: Trajectory) -> dict[str, np.ndarray]:
-    arrays = {name: getattr(trajectory, name) for name in ("steps", "r_indices", "correlations")}
-    arrays |= {"with_weights": np.array(list(trajectory.weights), int)}
-    arrays |= {f"losses.{name}": values for name, values in trajectory.losses.items()}
-    return arrays | {
+    weights = {
         f"weights.{step}.{network}.{layer}.{kind}": array
         for step, parameters in trajectory.weights.items()
         for network, layers in parameters._asdict().items()
         for layer, kinds in layers.items()
         for kind, array in kinds.items()
     }
+    return {
+        "steps": trajectory.steps,
+        "r_indices": trajectory.r_indices,
+        "correlations": trajectory.correlations,
+        "with_weights": np.array(list(trajectory.weights), int),
+        **{f"losses.{name}": values for name, values in trajectory.losses.items()},
+        **weights,
+    }
 
 
 def _trajectory(arrays: dict[str, np.ndarray], weights: Mapping[int, Parameters]) -> Trajectory:
-    losses = _below("losses.", arrays)
-    return Trajectory(arrays["steps"], arrays["r_indices"], losses, arrays["correlations"], weights)
+    return Trajectory(arrays["steps"], arrays["r_indices"], _below("losses.", arrays), arrays["correlations"], weights)
 
 
 def _parameters(arrays: dict[str, np.ndarray], step: int) -> Parameters:
