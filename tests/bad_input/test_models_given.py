@@ -23,7 +23,7 @@ def locked_model(monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("rindices.model.file.safe_open", refuse)
+    monkeypatch.setattr("safetensors.safe_open", refuse)
 
 
 @cases(

@@ -65,6 +65,8 @@ class OfficialModel:
         Covariates × regions: the difference between a region at the covariate's maximum and at its minimum.
     correlation
         Of the severities' copula; None where it is not stored.
+    n_updates
+        Updates made in training, if the file says so.
     """
 
     entry: int
@@ -74,6 +76,7 @@ class OfficialModel:
     covariate_maximum: np.ndarray
     effects: np.ndarray
     correlation: np.ndarray | None
+    n_updates: int | None
 
     @property
     def n_patterns(self) -> int:
@@ -135,7 +138,7 @@ def import_official(
         "left_out": {},
         "agreement": Agreement(np.nan, np.nan, np.nan),
         "correlation": source.correlation,
-        "step": source.entry,
+        "step": source.n_updates or source.entry,
         "reliability": (None, ""),
         "seed": None,  # the authors' random numbers are not known
         "n_features_in": source.n_regions,
@@ -240,6 +243,7 @@ def _read(content: Any, wanted: int | None) -> OfficialModel:
         covariate_maximum=maximum,
         effects=effects,
         correlation=_correlation(state.get("phi", content.get("phi")), n_patterns),
+        n_updates=_updates(state.get("optimizer_M")),
     )
 
 
@@ -329,3 +333,11 @@ def _correlation(phi: Any, n_patterns: int) -> np.ndarray | None:
     if not (lengths > 0).all():
         raise ArchiveError("its phi has a row of zeros")
     return (factor / lengths) @ (factor / lengths).T
+
+
+def _updates(optimiser: Any) -> int | None:
+    """Return how many updates the optimiser of the networks has counted; newer torch counts in a tensor."""
+    match optimiser:
+        case {"state": {0: {"step": int() | np.ndarray() as step}}} if np.size(step) == 1 and 0 < np.max(step) < 2**53:
+            return int(np.max(step))
+    return None

@@ -77,8 +77,8 @@ def read_archive(path: str | Path) -> Any:
         raise ArchiveError(f"{path} was not read: {error}.\nNothing in it was run.") from error
     except _ZIP_TROUBLE as error:
         raise ArchiveError(
-            f"{path} was not read: it is not a zip archive, as torch has written them since version 1.6, or it is "
-            f"truncated or damaged ({plain(error)}).\nCopy it again. If it is an older checkpoint that you trust, load "
+            f"{path} is not a zip archive, as torch has written them since version 1.6, or it is truncated or damaged "
+            f"({plain(error)}).\nCopy it again. If it is an older checkpoint that you trust, load "
             "it in torch and save it again."
         ) from error
 
