@@ -118,7 +118,7 @@ ERRORS = [
     (
         table((4, "note", None)),
         {"visit": "note"},
-        r"Every row needs a visit, but column 'note' is empty in 1 row: row 6",
+        r"Every row needs a visit.*'note' is empty in 1 row: row 6",
     ),
     (table(), {"features": [*REGIONS, "note"]}, r"'note'.*has the text 'fine'"),
     (table((4, "place", "NA")), {"site": "place"}, r"covariate column: place.*\n.*drop_missing=True"),
