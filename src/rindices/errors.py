@@ -1,7 +1,7 @@
 """The one error for users' mistakes and its one renderer, and the few phrases that messages share.
 
 A message never names an option of the command line. It mentions a setting by `setting`, and whoever shows the message
-says how that is written: ``drop_missing=True`` in Python, ``--drop-missing`` on the command line.
+says how that is written: ``drop_missing=True`` in Python, as an option on the command line.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import difflib
 import json
 import os
 import re
-import shlex
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -18,11 +17,11 @@ from typing import NamedTuple
 __all__ = [
     "InputError",
     "LostWorkers",
+    "OutsideTraining",
     "Problem",
     "Value",
     "counted",
     "did_you_mean",
-    "excluding",
     "in_python",
     "listed",
     "refusal",
@@ -114,6 +113,10 @@ def refusal(problems: Sequence[Problem], *more: str) -> InputError:
     return InputError("\n".join(lines), problems)
 
 
+class OutsideTraining(UserWarning):
+    """People who differ from those that a model was trained on more than those did among each other."""
+
+
 class LostWorkers(RuntimeError):
     """Workers died again and again, and nothing could be trained in between."""
 
@@ -153,14 +156,6 @@ def did_you_mean(name: str, options: Sequence[str]) -> str:
     by_folded = {option.casefold(): option for option in reversed(options)}
     near = difflib.get_close_matches(name.casefold(), list(by_folded), n=2, cutoff=0.6)
     return f" Did you mean {' or '.join(repr(by_folded[match]) for match in near)}?" if near else ""
-
-
-def excluding(names: Sequence[str], limit: int = 20, *, option: str = "--exclude") -> str:
-    """Return the option that leaves columns out (goes with the old cohort package)."""
-    apart = [name for name in names if "," in name]
-    if apart:
-        return f"{option} (first rename {listed(map(repr, apart), 2)}: a comma parts two names there)"
-    return f"{option} {shlex.quote(','.join(names[:limit]))}"
 
 
 def shown(value: object) -> str:

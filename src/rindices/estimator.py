@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import rindices
 from rindices.core import devices, inference
+from rindices.errors import InputError, OutsideTraining
 from rindices.judging.agreement import Agreement
 from rindices.judging.selection import Judged, Selected, consensus, sweep
 from rindices.judging.study import Study
@@ -28,6 +29,7 @@ from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.design import TOO_UNCERTAIN, design_of, uncertainty_in_words
 from rindices.preprocessing.storage import describe
 from rindices.schema.contract import Contract
+from rindices.schema.fields import RegionField, Roster
 from rindices.settings import Correction, Preset, SearchSettings, adjusted, get_preset
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store
@@ -392,8 +394,25 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         index = X.index if isinstance(X, pd.DataFrame) else None
         X = validate_data(self, X, dtype=np.float64, reset=False)
         table = covariate_table(covariates, len(X), index)
-        # Here is the place to compare X and table with what contract_ says of units and ranges.
+        self._check_regions(X)
         return Scaled(self.preprocessing_.transform(X, table), table)
+
+    def _check_regions(self, X: np.ndarray) -> None:
+        """Refuse regions in another unit or with impossible values, and warn of people outside the training range."""
+        contract = self.contract_
+        field = RegionField(contract.features, contract.ranges, unit=contract.unit)
+        field.observe(
+            pd.DataFrame(X, columns=list(contract.features)), Roster(pd.RangeIndex(len(X)), np.arange(len(X)))
+        )
+        if problems := field.problems():
+            raise InputError("\n".join(problem.text for problem in problems), problems)
+        n_outside = int(contract.outside(X).any(axis=1).sum())
+        if n_outside:
+            warnings.warn(
+                f"{n_outside} of {len(X)} people have regions outside the range of the training people.",
+                OutsideTraining,
+                stacklevel=4,
+            )
 
     def _score(self, scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         members = inference.r_indices(self.models_, scaled)

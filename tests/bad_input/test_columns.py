@@ -29,7 +29,7 @@ def without_header(people):
     fit("ids misspelt", renamed(participant_id="Participant_ID"), "Did you mean 'Participant_ID'?", "--id COLUMN"),
     fit("no header", without_header, ("'participant_id'", "names of the columns"), "first line"),
     fit("repeated column", repeated, ("'region3' more than once", "column 10 and 11"), "Rename or remove"),
-    fit("repeated ids", shared_ids, ("'p03' occurs in rows 5 and 9 and 11", "1 other id"), "--visit COLUMN"),
+    fit("repeated ids", shared_ids, ("'p03' occurs in rows 5 and 9 and 11", "1 other"), "--visit COLUMN"),
     fit(
         "ids missing",
         lambda people: people.assign(participant_id=people["participant_id"].replace({"p07": "", "p09": " "})),
@@ -39,7 +39,7 @@ def without_header(people):
     fit(
         "id that means missing",
         cell("participant_id", 0, "NA"),
-        "holds 'NA' in row 2, which counts as empty",
+        ("'participant_id' is empty", "row 2"),
         "Fill in the ids",
     ),
     fit(
@@ -87,7 +87,7 @@ def without_header(people):
     fit(
         "repeated visits",
         lambda people: shared_ids(people).assign(wave=1),
-        ("'p03' has the visit '1' (column 'wave') in rows 5 and 9 and 11", "3 repeated"),
+        ("'p03' has the visit '1' (column 'wave') in rows 5 and 9 and 11", "1 other"),
         "Keep one of them",
         "--visit wave",
     ),

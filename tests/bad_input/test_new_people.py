@@ -73,7 +73,7 @@ def millilitres(people):
         "ages with units",
         lambda p: p.assign(age=p["age"].map("{} y".format)),
         ("'age'", "row 2 (participant p00)", "'54 y'"),
-        "without its unit: 54",
+        "with digits and a decimal point only",
     ),
     new(
         "nobody in the joined table",
@@ -86,8 +86,8 @@ def millilitres(people):
     new(
         "somebody not in the joined table",
         lambda p: p.drop(columns="age"),
-        ("2 people of people.csv are not in more.csv (first: row 2 (participant p00))", "age"),
-        "Add them to more.csv, or leave these people out with --drop-missing",
+        ("age (2 people)", "row 2 (participant p00)", "2 rows of the main table not found in more.csv"),
+        "leave these people out with --drop-missing",
         "--join more.csv",
         more=lambda p: p.loc[2:, ["participant_id", "age"]],
     ),

@@ -79,7 +79,7 @@ def excel(name, content, found, remedy, file="people.xlsx", **rest):
         "number as text",
         book(put("J6", "4,999.5 mm3")),
         ("'region3'", "row 6", "'4,999.5 mm3'"),
-        "without its unit: 4999.5",
+        "with digits and a decimal point only",
     ),
     excel("title above the header", book(titled), ("people.xlsx", "row 1"), "remove titles above"),
     excel("empty", book(emptied), ("people.xlsx", "empty"), "header"),

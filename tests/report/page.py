@@ -10,6 +10,7 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri
 SCRIPT = "<script>alert('region')</script>"
 SECTIONS = [
     "In short",
+    "Who took part",
     "Agreement over training",
     "R-indices of controls and patients",
     "How to read an R-index",

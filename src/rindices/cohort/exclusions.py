@@ -13,8 +13,6 @@ from rindices.cohort.groups import MIN_PEOPLE
 from rindices.errors import InputError, counted, listed, setting, shown
 from rindices.schema.fields import MIN_SITE_CONTROLS, Observed, Roster
 
-__all__ = ["Record", "find_outliers", "leave_out_outliers", "leave_out_small_sites", "refuse_own_sites"]
-
 # The other reasons are "missing covariate" and "missing region".
 IMPOSSIBLE = "impossible value"
 OUTLIER = "outlier"
@@ -72,11 +70,11 @@ class Record:
         parts.append(("region", list(regions), found.regions))
         for kind, columns, seen in parts:
             self._note_cells(seen.missing, columns, ["is missing"] * int(seen.missing.sum()))
-            self.leave_out(seen.missing.any(axis=1), f"missing {kind}")
+            self.leave_out(np.any(seen.missing, axis=1), f"missing {kind}")
         for _, columns, seen in parts:
             values = seen.values[seen.impossible].tolist()
             self._note_cells(seen.impossible, columns, [f"= {shown(float(value))} is impossible" for value in values])
-            self.leave_out(seen.impossible.any(axis=1), IMPOSSIBLE)
+            self.leave_out(np.any(seen.impossible, axis=1), IMPOSSIBLE)
 
     def warning(self) -> list[str]:
         """Return a sentence on who was left out."""
@@ -209,7 +207,8 @@ def find_outliers(
     far = np.abs(block - centre) > _FAR_CELL * spread
     for position in np.flatnonzero(far.any(axis=1)).tolist():
         cells = [
-            f"{regions[place]} = {shown(float(block[position, place]))}" for place in np.flatnonzero(far[position])
+            f"{regions[place]} = {shown(float(block[position, place]))}"
+            for place in np.flatnonzero(far[position]).tolist()
         ]
         notes[position].append(f"{listed(cells, 3)} beyond {_FAR_CELL:.0f} robust sd")
     return distance, {position: "; ".join(notes[position]) for position in sorted(notes)}

@@ -31,30 +31,26 @@ from rindices.schema.fields import (
     require_column,
 )
 from rindices.settings import ApplySettings
-from rindices.tables import Dictionary, apply_dictionary, read_source
-
-__all__ = ["check_people", "read_people"]
-
-RANGE_MARGIN = 0.1  # share of a region's training range by which a new person may exceed it before being flagged
+from rindices.tables import Dictionary, Source, apply_dictionary, read_source
 
 
 def read_people(
-    path: str | Path,
+    table: str | Path | pd.DataFrame,
     contract: Contract,
     settings: ApplySettings | None = None,
     *,
     prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Iterator[People]:
-    """Read new people from a file or a BIDS dataset, checked, some at a time.
+    """Read new people from a file, a BIDS dataset or a table in memory, checked, some at a time.
 
     A table with visits, clinical scores or joined tables, a BIDS dataset and a table that `prepare` changes are read
     whole. What is wrong is raised at the end, about all rows; people who came before should then be forgotten.
 
     Parameters
     ----------
-    path
-        A table, the folder of a BIDS dataset, or its ``participants.tsv``.
+    table
+        A file, the folder of a BIDS dataset or its ``participants.tsv``; or a table in memory.
     contract
         What the model expects.
     settings
@@ -68,56 +64,48 @@ def read_people(
     ------
     InputError
         If a file cannot be read, or the table does not fit the model.
-    """
-    settings = settings or ApplySettings()
-    settings = replace(settings, id=settings.id or contract.id_column)
-    join = paths_of(settings.join)
-    source = read_source(
-        path,
-        text_columns=(str(settings.id), contract.diagnosis_column),
-        id_column=str(settings.id),
-        visit_column=settings.visit,
-        join=join,
-        whole=bool(prepare or settings.visit or wanted_names(settings.clinical) or join),
-    )
-    table = source.table
-    if source.frame is not None:
-        frame = source.frame if prepare is None else prepare(source.frame)
-        check = _Check(list(map(str, frame.columns)), contract, settings, source.dictionary)
-        batches: Iterable[pd.DataFrame] = [frame]
-    else:
-        assert table is not None
-        check = _Check(table.columns, contract, settings, decimal_comma=table.decimal_comma)
-        batches = [pd.concat(table.batches())] if check.visit else table.batches()
-    with told_with(source.notes):
-        for batch in batches:
-            people = check.observe(batch)
-            if people is not None:
-                yield replace(people, notes=source.notes + people.notes)
-            if progress is not None and table is not None:
-                progress(table.progress)
-        check.finish()
-
-
-def check_people(frame: pd.DataFrame, contract: Contract, settings: ApplySettings | None = None) -> People:
-    """Check a table of new people in memory against what the model expects.
 
     Examples
     --------
     >>> contract = Contract(("a", "b"), (1.0, 2.0), (2.0, 3.0), (3.0, 4.0))
     >>> table = pd.DataFrame({"participant_id": ["p1", "p2"], "b": [3.0, 3.1], "a": [2.0, 5.0]})
-    >>> check_people(table, contract).flags.tolist()
+    >>> next(read_people(table, contract)).flags.tolist()
     ['', '1 region outside the training range (a)']
     """
     settings = settings or ApplySettings()
     settings = replace(settings, id=settings.id or contract.id_column)
-    if frame.index.name == settings.id and settings.id not in frame.columns:
-        frame = frame.reset_index()
-    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
-    check = _Check(list(frame.columns), contract, settings)
-    people = check.observe(frame)
-    check.finish()
-    assert people is not None  # else something was wrong
+    if isinstance(table, pd.DataFrame):
+        named = table.reset_index() if table.index.name == settings.id else table
+        source = Source(named.set_axis(list(map(str, named.columns)), axis=1), None, None, ())
+    else:
+        source = read_source(
+            table,
+            text_columns=(str(settings.id), contract.diagnosis_column),
+            id_column=str(settings.id),
+            visit_column=settings.visit,
+            join=paths_of(settings.join),
+            whole=bool(prepare or settings.visit or wanted_names(settings.clinical) or paths_of(settings.join)),
+        )
+    if source.table is None:
+        frame = source.frame if prepare is None else prepare(source.frame)
+        check = _Check(list(map(str, frame.columns)), contract, settings, source.dictionary)
+        batches: Iterable[pd.DataFrame] = [frame]
+    else:
+        check = _Check(source.table.columns, contract, settings, decimal_comma=source.table.decimal_comma)
+        batches = [pd.concat(source.table.batches())] if check.visit else source.table.batches()
+    with told_with(source.notes):
+        for batch in batches:
+            people = check.observe(batch)
+            if people is not None:
+                yield replace(people, notes=source.notes + people.notes)
+            if progress is not None and source.table is not None:
+                progress(source.table.progress)
+        check.finish()
+
+
+def check_people(table: pd.DataFrame, contract: Contract, settings: ApplySettings | None = None) -> People:
+    """Check a table of new people in memory; see `read_people`."""
+    (people,) = read_people(table, contract, settings)
     return people
 
 
@@ -143,20 +131,15 @@ class _Check:
             self._dictionary = with_missing_codes(dictionary, columns, settings.missing, kept)
         covariates = [spec.name for spec in contract.covariates]
         scores, extra = self._named(columns, {*kept, *covariates, *contract.features})
-        for name, role in {str(settings.id): "the people's ids", self.visit: "the visit"}.items():
-            if name is not None:
-                require_column(
-                    columns, name, role, f"Rename the column, or name it with {setting('id')} or {setting('visit')}."
-                )
-        for name in covariates:
-            require_column(columns, name, "a covariate of the model", "Add the column, coded as in the training table.")
-        self._ranges = np.array(
-            [contract.feature_minimum, contract.feature_median, contract.feature_maximum], dtype=float
-        )
+        roles = {str(settings.id): ("the people's ids", f"Rename the column, or use {setting('id', 'COLUMN')}.")}
+        roles |= {self.visit: ("the visit", f"Correct {setting('visit')}.")} if self.visit else {}
+        coded = ("a covariate of the model", "Add the column, coded as in the training table.")
+        for name, (role, remedy) in (roles | dict.fromkeys(covariates, coded)).items():
+            require_column(columns, name, role, remedy)
         self._fields = FieldSet(
             IdField(str(settings.id), self.visit),
             [self._covariate(spec) for spec in contract.covariates],
-            RegionField(contract.features, self._ranges, unit=contract.unit, decimal_comma=decimal_comma),
+            RegionField(contract.features, contract.ranges, unit=contract.unit, decimal_comma=decimal_comma),
             [ScoreField(name) for name in scores],
             drop=settings.drop_missing,
         )
@@ -247,9 +230,7 @@ class _Check:
 
     def _flags(self, block: NDArray[np.float64], covariates: pd.DataFrame) -> pd.Series:
         """Say what lies outside the training range, and whose site is unknown."""
-        minimum, _, maximum = self._ranges
-        margin = RANGE_MARGIN * (maximum - minimum)
-        outside = (block < minimum - margin) | (block > maximum + margin)  # not where the range is unknown
+        outside = self._contract.outside(block)
         parts: list[list[str]] = [[] for _ in block]
         regions = np.array(self._contract.features, dtype=object)
         for position in np.flatnonzero(outside.any(axis=1)).tolist():

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from rindices.errors import counted, listed, worded
 from rindices.settings import TableSettings
 
-__all__ = ["Cohort", "People"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cohort:
@@ -126,7 +124,7 @@ class Cohort:
         """Return some of the people; `people` still tells of all."""
         parts = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "people"}
         tables = {name: part for name, part in parts.items() if isinstance(part, pd.DataFrame | pd.Series | np.ndarray)}
-        return replace(self, **{name: part[rows] for name, part in tables.items()})
+        return replace(self, **{name: part[rows] for name, part in tables.items()})  # type: ignore[arg-type]
 
     def _number(self, group: str) -> int:
         return int((self.group == group)[self.first_visit].sum())

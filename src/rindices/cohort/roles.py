@@ -18,22 +18,6 @@ from rindices.schema.cells import has_numbers, meant_as_numbers, text_of
 from rindices.schema.fields import MIN_REGIONS
 from rindices.settings import Correction, Names, TableSettings
 
-__all__ = [
-    "BACKGROUND_NAMES",
-    "NON_REGION_NAMES",
-    "Roles",
-    "assign_roles",
-    "check_constant",
-    "choose_regions",
-    "correction_of",
-    "expand_names",
-    "is_region_name",
-    "paths_of",
-    "possible_scores",
-    "region_warnings",
-    "wanted_names",
-]
-
 BACKGROUND_NAMES = frozenset({"age", "sex", "gender", "site", "scanner", "icv", "tiv", "etiv", "education", "educ"})
 NON_REGION_NAMES = BACKGROUND_NAMES | {"visit", "session"}
 _MANY_REGIONS = 1000
@@ -82,7 +66,7 @@ def wanted_names(wanted: Names) -> tuple[str, ...]:
 def paths_of(files: Names) -> tuple[Path, ...]:
     """Return the files that are named: one, several separated by commas, or a sequence."""
     several = files.split(",") if isinstance(files, str) else [files] if isinstance(files, Path) else files or ()
-    return tuple(Path(str(file).strip()) for file in several)
+    return tuple(Path(str(file).strip()) for file in several if str(file).strip())
 
 
 def _is_file(text: str) -> bool:

@@ -20,7 +20,6 @@ from rindices.cohort.groups import (
     check_group_sizes,
     other_warnings,
     refuse_apart,
-    usual_controls,
 )
 from rindices.cohort.people import Cohort
 from rindices.cohort.roles import (
@@ -54,11 +53,8 @@ from rindices.tables import (
     digest_of,
     read_dictionary,
     read_source,
-    resolve_levels,
     unit_of,
 )
-
-__all__ = ["make_cohort", "read_cohort", "told_with", "with_missing_codes"]
 
 
 def read_cohort(
@@ -206,12 +202,9 @@ class _Reader:
                 dictionary, list(frame.columns), settings.missing, {str(name) for name in kept}
             )
         self._dictionary, self._categories = dictionary, () if dictionary is None else dictionary.categories
-        self._labels, self._notes = (settings.control, settings.patients), list[str]()
+        self._notes: list[str] = []
         if dictionary is not None:
             frame, self._notes = apply_dictionary(frame, dictionary, checked=self._roles.parts)
-            if (column := dictionary.get(settings.diagnosis)) is not None:
-                control = usual_controls(column.levels) if settings.control is None else settings.control
-                self._labels = resolve_levels(control, column), resolve_levels(settings.patients, column)
         self._table = typed(frame, (settings.id, settings.diagnosis, *self._categories))
         self._record = Record(len(frame))
 
@@ -231,7 +224,9 @@ class _Reader:
             )
             cohort, doubts = replace(cohort, years=years), [*doubts, *told]
         messages = [*self._notes, *self._record.warning(), *self._checked(cohort), *doubts]
-        unit = settings.unit or (None if self._dictionary is None else unit_of(self._dictionary, list(cohort.features)))
+        unit = settings.unit or (
+            None if self._dictionary is None else unit_of(self._dictionary, list(cohort.features.columns))
+        )
         return replace(cohort, messages=tuple(messages), unit=unit)
 
     def _read(self) -> Cohort:
@@ -252,9 +247,11 @@ class _Reader:
         )
         found = fields.observe(table)
         self._roster, ids, regions = found.roster, found.roster.ids, fields.regions.columns
-        self._groups = assign_groups(table[settings.diagnosis], *self._labels)
         if problems := fields.problems():
             raise refusal(problems, *self._without_columns(problems, regions, found.regions))
+        described = (self._dictionary or Dictionary()).get(settings.diagnosis, Column())
+        labels = settings.control, settings.patients, described.levels
+        self._groups = assign_groups(table[settings.diagnosis], *labels)
         self._line = None if settings.visit is None else read_timeline(table[settings.visit], found.roster)
         self._notes += fields.notes
         self._record.leave_out_incomplete(found, regions)
@@ -289,23 +286,21 @@ class _Reader:
         settings = self._settings
         sources = " or ".join(setting(name) for name in ("covariates", "smooth", "interactions", "proportion"))
         wanted = {
-            settings.id: ("the people's ids", setting("id")),
-            settings.diagnosis: ("the diagnosis", setting("diagnosis")),
+            settings.id: ("the people's ids", setting("id", "COLUMN")),
+            settings.diagnosis: ("the diagnosis", setting("diagnosis", "COLUMN")),
         }
         wanted |= {} if settings.visit is None else {settings.visit: ("the visit", setting("visit"))}
         wanted |= dict.fromkeys(self._roles.covariates, ("a covariate", sources))
         wanted |= {} if settings.site is None else {settings.site: ("the site", setting("site"))}
         for name, (role, where) in wanted.items():
-            require_column(
-                self._table.columns, name, role, f"Rename the column, add it, or correct the name in {where}."
-            )
+            require_column(self._table.columns, name, role, f"Rename the column, add it, or correct the name: {where}.")
 
     def _without_columns(self, problems: list[Problem], regions: Sequence[str], found: Seen) -> Iterator[str]:
         """Say which columns could be left out, where enough remain."""
         names = [name for name in regions if any(name in problem.columns for problem in problems)]
         if names and len(regions) - len(names) >= MIN_REGIONS:
             yield f"leave the column{'s' if len(names) > 1 else ''} out with {setting('exclude', names)}"
-            gappy = [name for name, gap in zip(regions, found.missing.any(axis=0).tolist(), strict=True) if gap]
+            gappy = [regions[place] for place in np.flatnonzero(np.any(found.missing, axis=0)).tolist()]
             if scores := possible_scores(found.values, regions, gappy):
                 it, they = (
                     ("it", "it is a score and no region")

@@ -13,16 +13,13 @@ from rindices.errors import InputError, counted
 from rindices.schema.cells import has_numbers, numbers_of, text_of
 from rindices.schema.fields import Roster
 
-__all__ = ["Timeline", "first_visits", "read_timeline", "years_since_first"]
-
 _DAYS_A_YEAR = 365.25
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
 _FIRST_WORDS = {"sc": 0, "scr": 0, "screening": 0, "bl": 1, "base": 1, "baseline": 1}
 _PREFIX = re.compile(r"^(ses|session|visit)[-_ ]*", re.IGNORECASE)
 _A_YEAR = {"y": 1.0, "m": 12.0, "w": _DAYS_A_YEAR / 7, "d": _DAYS_A_YEAR}  # how many of the unit make a year
 _UNIT = r"(y|yr|year|m|mo|month|w|wk|week|d|day)s?"
-_UNIT_FIRST = re.compile(rf"{_UNIT}[-_ ]?(\d+(?:\.\d+)?)", re.IGNORECASE)
-_NUMBER_FIRST = re.compile(rf"(\d+(?:\.\d+)?)[-_ ]?{_UNIT}", re.IGNORECASE)
+_TIME = re.compile(rf"{_UNIT}[-_ ]?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)[-_ ]?{_UNIT}", re.IGNORECASE)
 _UNIT_OF_NAME = re.compile(r"(?:^|[_ .-])(age|years?|yrs?|months?|mos?|weeks?|days?)(?:$|[_ .-])", re.IGNORECASE)
 _ENOUGH_GROW = 0.9  # share of people whose age must grow from visit to visit to be taken for the time
 
@@ -97,11 +94,8 @@ def _years_of_label(label: str) -> float | None:
     name = _PREFIX.sub("", label.strip())
     if name.casefold() in _FIRST_WORDS:
         return 0.0
-    if match := _UNIT_FIRST.fullmatch(name):
-        return float(match[2]) / _A_YEAR[match[1][0].lower()]
-    if match := _NUMBER_FIRST.fullmatch(name):
-        return float(match[1]) / _A_YEAR[match[2][0].lower()]
-    return None
+    match = _TIME.fullmatch(name)
+    return None if match is None else float(match[2] or match[3]) / _A_YEAR[(match[1] or match[4])[0].lower()]
 
 
 def _natural(label: str) -> list[tuple[int, float, str]]:

@@ -33,6 +33,7 @@ _TABLE = (
     *("join", "dictionary", "drop_missing", "drop_outliers", "features", "unit", "smooth", "interactions"),
     *("proportion", "sha256"),
 )
+_LISTS = ("covariates", "clinical", "join", "smooth", "interactions")  # however they were given
 _TABLE_IF_GIVEN = ("exclude", "missing")
 _ALWAYS_SAID = ("n_patterns", "n_repetitions", "random_state")  # in every run.toml, whatever the defaults are
 # A finished run has at least these; of people who were scored only, nothing was chosen or repeated.
@@ -83,6 +84,8 @@ class RunSettings(Document):
         """Return the sections as they are written; what is not given is None."""
         table = {name: getattr(self.table, name) for name in _TABLE}
         table |= {name: getattr(self.table, name) for name in _TABLE_IF_GIVEN if getattr(self.table, name)}
+        table |= {name: table[name].split(",") for name in _LISTS if isinstance(table[name], str) and table[name]}
+        table |= {name: [] for name in _LISTS if not table[name]}
         found = self.model_dump(exclude_unset=True) | {"table": table, "training": asdict(self.training)}
         written: dict[str, dict[str, Plain]] = json.loads(json.dumps(found, default=str))
         return {name: written[name] for name in RunSettings.model_fields if name in written}

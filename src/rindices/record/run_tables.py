@@ -197,13 +197,15 @@ def read_run(folder: Path, summary: Summary | None = None) -> Run:
         raise damaged(folder / SUMMARY, f"says that the run is {summary.status}, not done")
     numbers = range(1, summary.n_patterns + 1)
     scores = [f"r{number}{end}" for end in ("", "_sd") for number in numbers]
-    text = {*_WHO, *summary.variables}
-    variables = _read(folder / VARIABLES, (_ID, *summary.variables), text)
+    # Only the summary knows which variables are categories: a category may be called 1.
+    figures = {name: float for name, kind in summary.variables.items() if kind == "number"}
+    variables = _read(folder / VARIABLES, (_ID, *summary.variables), {*_WHO, *summary.variables} - {*figures})
+    known = variables[[*summary.variables]]
     z_scores = _read(folder / Z_SCORES, (_ID,), _WHO)
     results = Results(
         r_indices=_read(folder / R_INDICES, (_ID, "diagnosis", "group", *scores)),
         z_scores=z_scores.drop(columns=[*_WHO], errors="ignore"),
-        variables=_typed(folder / VARIABLES, variables, summary.variables),
+        variables=known.mask(known == "").astype(figures),
         patterns=_read(folder / PATTERNS, ("region", "pattern", "change_sd", "change_percent", "spread_sd")),
         people=_read(folder / PEOPLE, (_ID, "diagnosis", "group", "used", "reason", "distance", "flags")),
     )
@@ -240,14 +242,6 @@ def _read(path: Path, required: Sequence[str], text: Collection[str] = _TEXT) ->
     if words and len(table):
         raise damaged(path, f"has a column {words[0]!r} that should have numbers only")
     return table
-
-
-def _typed(path: Path, variables: pd.DataFrame, kinds: Mapping[str, str]) -> pd.DataFrame:
-    known = variables[list(kinds)].mask(variables[list(kinds)] == "")
-    try:
-        return known.astype({name: float for name, kind in kinds.items() if kind == "number"})
-    except ValueError as error:
-        raise damaged(path, f"has a variable that should have numbers only ({error})") from error
 
 
 def _some(folder: Path, required: Mapping[str, tuple[str, ...]]) -> dict[str, pd.DataFrame]:

@@ -144,7 +144,8 @@ def _together(batches: list[People]) -> People:
         arrays = isinstance(parts[0], np.ndarray)
         whole[name] = None if parts[0] is None else np.concatenate(parts) if arrays else pd.concat(parts)
     notes = tuple(dict.fromkeys(note for batch in batches for note in batch.notes))
-    return People(**whole, left_out=pd.concat([batch.left_out for batch in batches]), notes=notes)
+    left_out = [batch.left_out for batch in batches if len(batch.left_out)]
+    return People(**whole, left_out=pd.concat(left_out) if left_out else pd.DataFrame(), notes=notes)
 
 
 def _write_report(

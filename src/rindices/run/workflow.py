@@ -199,7 +199,8 @@ def carry_out(
     correction = correction_of(plan.table)
     search = SurrealGANSearch(**asdict(plan.search), correction=correction, models_per_chunk=models_per_chunk)
     with record.held(out, settings, overwrite=overwrite) as goes_on:
-        journal = Journal(out / record.JOURNAL, settings.fingerprint())
+        # What the folder says: the same run may have been told otherwise, its table moved.
+        journal = Journal(out / record.JOURNAL, record.read_settings(out / record.SETTINGS).fingerprint())
         try:
             told = _fit(search, plan, journal, progress)
             summary = summarise(plan, search, [worded(sentence, wording) for sentence in told])
@@ -208,12 +209,7 @@ def carry_out(
             record.write_text(out / record.SETTINGS, settings.text())
             summary = summary.model_copy(update={"seconds": round(time.perf_counter() - start, 1)})
             if plan.output.report:
-                write_report(
-                    out,
-                    summary=summary,
-                    show_ids=plan.output.show_ids,
-                    figures=plan.output.figures,
-                )
+                write_report(out, summary=summary, show_ids=plan.output.show_ids, figures=plan.output.figures)
             else:  # one that was asked for meanwhile says that the run is not finished
                 (out / record.REPORT).unlink(missing_ok=True)
             with ending or nullcontext():

@@ -11,21 +11,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
-__all__ = [
-    "LARGEST",
-    "MISSING_TEXT",
-    "MOSTLY_NUMBERS",
-    "has_numbers",
-    "meant_as_numbers",
-    "numbers_of",
-    "plain_code",
-    "share_of_numbers",
-    "spelling_hint",
-    "spreadsheet_rows",
-    "text_of",
-    "typed",
-]
-
 MISSING_TEXT = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "null", "None", "."})
 MOSTLY_NUMBERS = 0.8  # a text column with at least this share of numbers was meant as numbers: the rest are mistakes
 LARGEST = 1e15  # no measure of a brain or a person exceeds it in any unit; squares would overflow far beyond

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
-__all__ = ["STATISTICS", "STRICT", "Contract", "CovariateSpec", "first_problem"]
-
 # For all that is read from a file: kinds are as annotated, truth values are no numbers, nothing is unknown or infinite.
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+RANGE_MARGIN = 0.1  # share of a region's range in training by which a new person may exceed it before being flagged
 STATISTICS = ("feature_minimum", "feature_median", "feature_maximum")
 
 
@@ -147,6 +146,17 @@ class Contract:
             site_column=site_column,
             visit_column=visit_column,
         )
+
+    @property
+    def ranges(self) -> NDArray[np.float64]:
+        """Minimum, median and maximum (rows) of each region in training; NaN where not known."""
+        return np.array([getattr(self, name) for name in STATISTICS], dtype=float)
+
+    def outside(self, regions: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Mark what lies outside the training range by more than a tenth of it; where that is not known, nothing."""
+        minimum, _, maximum = self.ranges
+        margin = RANGE_MARGIN * (maximum - minimum)
+        return (regions < minimum - margin) | (regions > maximum + margin)
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:

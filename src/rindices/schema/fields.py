@@ -35,20 +35,6 @@ from rindices.schema.plausible import (
     unit_problems,
 )
 
-__all__ = [
-    "MIN_REGIONS",
-    "MIN_SITE_CONTROLS",
-    "CovariateField",
-    "FieldSet",
-    "IdField",
-    "Observed",
-    "RegionField",
-    "Roster",
-    "ScoreField",
-    "Seen",
-    "require_column",
-]
-
 MIN_REGIONS = 4
 MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
 # Numbers in these columns are names of places or machines: a slope over them would mean nothing.
@@ -121,16 +107,16 @@ class IdField:
         again = people[people.duplicated(keep=False)]
         if again.empty:
             return []
-        key, n_repeated = again.iloc[0], int(people.duplicated().sum())
+        key, others = again.iloc[0], len(again.drop_duplicates()) - 1
         places = listed(again.index[(again == key).all(axis=1)], joiner=" and ")
-        more = f"{counted(n_repeated, 'repeated row')} in all"
+        more = f" ({counted(others, 'other')} repeated as well)" if others else ""
         if len(self._columns) == 1:
-            text = f"Every person needs an id of their own, but {key.iloc[0]!r} occurs in rows {places} ({more})."
+            text = f"Every person needs an id of their own, but {key.iloc[0]!r} occurs in rows {places}{more}."
             visits = f"if these are visits of one person, name their column with {setting('visit', 'COLUMN')}"
             return [Problem(text, (visits, "make the ids differ"))]
         text = (
             f"A person's visits must differ, but participant {key.iloc[0]!r} has the visit {key.iloc[1]!r} (column "
-            f"{self._columns[1]!r}) in rows {places} ({more})."
+            f"{self._columns[1]!r}) in rows {places}{more}."
         )
         return [Problem(text, ("keep one of them", "correct the visits"))]
 
@@ -154,8 +140,8 @@ class _Tally:
             self.values.update(dict.fromkeys(value(row, position) for row in rows[:_MOST_VALUES]))
             for row in rows[: _MOST_CELLS - len(self.cells)]:
                 self.cells.append(f"{name} = {value(row, position)} in {roster.at(row)}")
-        empty = np.flatnonzero(bad.all(axis=1)) if bad.shape[1] > 1 else ()
-        if len(empty) and not self.empty_row:
+        empty = np.flatnonzero(np.all(bad, axis=1))
+        if len(empty) and len(columns) > 1 and not self.empty_row:
             self.empty_row = roster.at(int(empty[0]))
 
 
@@ -252,11 +238,10 @@ class NumberField:
             more = f" and {rest} more" if rest else ""
             text = (
                 f"Impossible values in {counted(len(odd), 'column')} ({counted(odd.total(), 'cell')}): "
-                f"{', '.join(self.impossible.cells)}{more}.\nThey are {', or '.join(self.impossible.reasons)}. "
+                f"{', '.join(self.impossible.cells)}{more}. They are {', or '.join(self.impossible.reasons)}. "
                 "Are they codes for missing values?"
             )
-            codes = setting("missing", [*self.impossible.values][:3])
-            found.append(Problem(text, (_CORRECT, f"name the codes with {codes}", leave), tuple(odd)))
+            found.append(Problem(text, (_CORRECT, f"name codes with {setting('missing')}", leave), tuple(odd)))
         return found
 
 
@@ -475,8 +460,9 @@ class FieldSet:
 
     def problems(self) -> list[Problem]:
         """Say what is wrong with all rows so far."""
-        cells = [one for field in (*self.covariates, self.regions) for one in field.problems(drop=self.drop)]
-        return self.people.problems() + cells + [one for field in self.scores for one in field.problems()]
+        covariates = [one for field in self.covariates for one in field.problems(drop=self.drop)]
+        scores = [one for field in self.scores for one in field.problems()]
+        return self.people.problems() + covariates + self.regions.problems(drop=self.drop) + scores
 
     @property
     def notes(self) -> list[str]:

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from rindices.errors import Problem, counted, listed, setting, shown
 from rindices.schema.cells import LARGEST
 
-__all__ = ["SEX_NAMES", "impossible_covariate", "impossible_regions", "reason", "suspected_codes", "unit_problems"]
-
 SEX_NAMES = frozenset({"sex", "gender"})  # numbers there are two codes
 _CODES = (-9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0)  # that people write for a missing value
 _FEW = 0.02  # where more values than this share are negative or 0, they are ordinary
@@ -159,10 +157,10 @@ def unit_problems(
     margin = 0.1 * (maximum - minimum)
     # Quantities that vary by orders of magnitude (lesions) may differ tenfold and still be ordinary.
     unusual = (medians < minimum - margin) | (medians > maximum + margin)
-    single = np.flatnonzero(comparable & unusual & (_whole_power(powers) != 0))
+    single = np.flatnonzero(comparable & unusual & (_whole_power(powers) != 0)).tolist()
     if not joint and (not len(single) or n_people < _FEWEST_FOR_ONE_REGION):
         return []
-    first = int(np.flatnonzero(comparable)[0]) if joint else int(single[0])
+    first = int(np.flatnonzero(comparable)[0]) if joint else single[0]
     power = joint or int(_whole_power(powers)[first])
     times = f"{10 ** abs(power)} times {'larger' if power > 0 else 'smaller'}"
     found = f"median {shown(float(median[first]))} in training, {shown(float(medians[first]))} here"

@@ -12,8 +12,6 @@ from rindices.files import plain_cells
 from rindices.schema.cells import numbers_of, text_of
 from rindices.tables.text import CELLS, named_columns
 
-__all__ = ["ParquetFile"]
-
 
 class ParquetFile:
     """A table in a Parquet file; see `rindices.tables.text.TextFile`."""

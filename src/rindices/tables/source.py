@@ -19,8 +19,6 @@ from rindices.tables.table import AS_TEXT, Table, read_table
 from rindices.tables.text import KINDS_OF_FILES
 from rindices.tables.workbook import file_and_sheet
 
-__all__ = ["Source", "digest_of", "join_by_id", "read_source"]
-
 _PARTICIPANTS, _PHENOTYPE, _SESSION = "participants.tsv", "phenotype", "session_id"
 
 
@@ -30,7 +28,7 @@ class Source(NamedTuple):
     Attributes
     ----------
     frame
-        The table, as `read_table` gives it; None where it is yet to be read.
+        The table, as `read_table` gives it; empty where it is yet to be read.
     table
         The table yet to be read; None where it was.
     dictionary
@@ -43,7 +41,7 @@ class Source(NamedTuple):
         Identifier of a BIDS dataset, if it tells one.
     """
 
-    frame: pd.DataFrame | None
+    frame: pd.DataFrame
     table: Table | None
     dictionary: Dictionary | None
     files: tuple[Path, ...]
@@ -107,7 +105,7 @@ def read_source(
     path, root = Path(path), _bids_root(Path(path))
     further = [join] if isinstance(join, str | Path) else join
     if not whole and root is None and not further and _sidecar(path) is None:
-        return Source(None, Table(path, text_columns=text_columns), None, (file_and_sheet(path)[0],))
+        return Source(pd.DataFrame(), Table(path, text_columns=text_columns), None, (file_and_sheet(path)[0],))
     main = path if root is None else root / _PARTICIPANTS
     phenotype = [] if root is None else sorted((root / _PHENOTYPE).glob("[!.]*.tsv"))
     names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype}

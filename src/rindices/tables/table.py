@@ -17,8 +17,6 @@ from rindices.tables.parquet import ParquetFile
 from rindices.tables.text import KINDS_OF_FILES, TEXT_KINDS, DecimalCommas, TextFile
 from rindices.tables.workbook import WORKBOOKS, Workbook, file_and_sheet
 
-__all__ = ["AS_TEXT", "Table", "read_table"]
-
 AS_TEXT = (TableSettings.id, TableSettings.diagnosis)
 _OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
 
@@ -150,8 +148,8 @@ def _failures_told(name: str, kind: str) -> Iterator[None]:
             raise
         what = "Parquet file" if kind == ".parquet" else "Excel workbook"
         raise InputError(
-            f"{name} is not a readable {what}: it is damaged, has a password, or is a file of another kind "
-            f"({type(error).__name__}).\nOpen it in the program that wrote it and save it again without a password, or "
+            f"{name} is not a readable {what}: it is damaged, has a password, or is a file of another kind.\n"
+            "Open it in the program that wrote it and save it again without a password, or "
             "save the table as .csv; a table that is text needs the extension .csv, .tsv or .txt."
         ) from error
 

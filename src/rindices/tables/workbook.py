@@ -24,8 +24,6 @@ from rindices.files import plain_cells
 from rindices.schema.cells import MISSING_TEXT
 from rindices.tables.text import LARGEST_RATIO, named_columns
 
-__all__ = ["WORKBOOKS", "Workbook", "file_and_sheet"]
-
 WORKBOOKS = (".xlsx", ".xlsm")
 # Sheets are read row by row; all else, such as the list of texts, is held in memory. Excel's own files are far smaller.
 _MOST_IN_SHEETS, _MOST_ELSEWHERE = 1_000_000_000, 100_000_000

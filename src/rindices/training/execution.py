@@ -195,10 +195,9 @@ class Execution:
         if place.is_here:
             return devices.describe()
         try:
-            [found] = place.run(_describe, [()])
+            return list(place.run(_describe, [()]))[0]  # noqa: RUF015 (to its end, not only to the first)
         except _LOSSES as error:
             raise LostWorkers("a worker was lost before the first chunk.") from error
-        return found
 
     def ready_executor(self) -> Executor:
         """Return where chunks are trained; where the first worker has yet to come, wait and say so."""

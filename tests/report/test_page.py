@@ -1,9 +1,8 @@
-"""The page as a whole, and the sections of every run."""
+"""The page as a whole, the sections of every run, and the page of a run that is not finished."""
 
 import base64
 import hashlib
 import itertools
-import json
 import re
 
 import numpy as np
@@ -11,9 +10,10 @@ import pandas as pd
 import pytest
 
 from rindices import plots
-from rindices.report import write_report
+from rindices.report import make_report, write_report
 from tests.report.made_run import (
     AGREEMENT,
+    CALIBRATED,
     REFITS,
     add_settings,
     add_truth,
@@ -28,38 +28,36 @@ from tests.report.page import POLICY, SCRIPT, SECTIONS, Page, pictures, report_o
 def test_sections_and_headline(run, undrawn):
     page = report_of(run)
     assert [text for level, text in page.headings if level == 2] == SECTIONS
-    assert "60 patients (AD, MCI) were compared with 40 controls (CN) in 20 regional measures" in page.words
-    assert "each of 3 disease patterns" in page.words
-    assert "12 other people" in page.words
-    assert "The number of patterns was given, not chosen from data." in page.words
-    assert "not a confidence interval" in page.words
-    assert "9 of 10 repetitions" in page.words
-    assert "disagrees with the others (0.61)" in page.words
-    assert "1 h 2 min 5 s" in page.words
-    assert 'command = "rindices fit volumes.csv"' in page.words
-    assert "Surreal-GAN" in page.words
-    assert "ICLR" in page.words
+    expected = [
+        "60 patients (AD, MCI) were compared with 40 controls (CN) in 20 regional measures",
+        "each of 3 disease patterns",
+        "12 other people",
+        "The number of patterns was given, not chosen from data.",
+        "not a confidence interval",
+        "9 of 10 repetitions",
+        "disagrees with the others (0.61)",
+        "1 h 2 min 5 s",
+        'line = "rindices fit volumes.csv"',
+        "Surreal-GAN",
+        "ICLR",
+    ]
+    assert [words for words in expected if words not in page.words] == []
+    change_summary(run, patterns_chosen_from_data=True, warnings=["Sites differ between the groups."])
+    page = report_of(run)
+    assert "was chosen from the data" in page.words
+    assert "not chosen from data" not in page.words
+    assert (2, "Warnings") in page.headings
+    assert "Sites differ between the groups." in page.words
 
 
-def test_number_of_patterns_chosen_from_data(run, undrawn):
-    change_summary(run, patterns_chosen_from_data=True)
-    words = report_of(run).words
-    assert "was chosen from the data" in words
-    assert "not chosen from data" not in words
-
-
-def test_quartiles_are_those_of_the_table(run, undrawn):
+def test_tables_are_those_of_the_files(run, undrawn):
+    text = write_report(run).read_text(encoding="utf-8")
     people = pd.read_csv(run / "r_indices.csv")
     values = np.percentile(people.loc[people["group"] == "patient", "r2"], [25, 50, 75])
-    rows = rows_of(write_report(run).read_text(encoding="utf-8"), "Quartiles of the R-indices")
+    rows = rows_of(text, "Quartiles of the R-indices")
     assert rows[4] == ["R2", "Patients", "60", *(f"{value:.2f}".replace("-", "−") for value in values)]
-
-
-def test_all_regions_are_there_sorted_by_size_of_change(run, undrawn):
-    patterns = pd.read_csv(run / "patterns.csv")
-    rows = patterns[patterns["pattern"] == 2].to_dict("records")
+    rows = pd.read_csv(run / "patterns.csv").query("pattern == 2").to_dict("records")
     rows.sort(key=lambda row: -abs(row["change_sd"]))
-    text = write_report(run).read_text(encoding="utf-8")
     found = rows_of(text, "All regions of pattern 2, strongest first")
     assert [row[:2] for row in found] == [[row["region"], f"{row['change_sd']:+.2f}".replace("-", "−")] for row in rows]
     assert f'data-value="{rows[0]["change_sd"]:.15g}"' in text
@@ -71,7 +69,7 @@ def test_hostile_text_is_shown_and_never_run(tmp_path):
     make_run(folder, n_patterns=2, names=[SCRIPT, odd, "a\"b'c&d</style>", "NA"])
     change_summary(
         folder,
-        warnings=[SCRIPT, "ok \ud800"],
+        warnings=[SCRIPT],
         reliable=False,
         reliable_reason=SCRIPT,
         source='"><img src=x onerror=alert(1)>',
@@ -83,9 +81,9 @@ def test_hostile_text_is_shown_and_never_run(tmp_path):
         search={"reason": SCRIPT},
     )
     add_settings(folder, [(3, 0.2, 3, 0.7)])
-    (folder / "run.toml").write_text(f'name = "{SCRIPT}</code></pre>"\n')
-    path = write_report(folder)
-    text = path.read_text(encoding="utf-8")
+    run_toml = (folder / "run.toml").read_text()
+    (folder / "run.toml").write_text(run_toml.replace("volumes.csv", f"{SCRIPT}</code></pre>"))
+    text = write_report(folder).read_text(encoding="utf-8")
     page = Page(text)
     assert [script.get("type") for script in page.every("script")] == ["application/json", None]
     assert "alert" not in "".join(page.scripts)
@@ -111,13 +109,8 @@ def test_nothing_comes_from_elsewhere(run):
     assert not re.search(r"@import|url\(", text)
     for picture in pictures(page):
         assert all(link.startswith(("#", "data:")) for link in re.findall(r'href="([^"]*)"', picture))
-
-
-def test_page_is_accessible(run, undrawn):
-    page = report_of(run)
     levels = [level for level, _ in page.headings]
-    assert levels[0] == 1
-    assert levels.count(1) == 1
+    assert levels.count(1) == levels[0] == 1
     assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
     assert len(page.every("caption")) == len(page.every("table"))
     assert all(heading.get("scope") in ("col", "row") for heading in page.every("th"))
@@ -125,22 +118,17 @@ def test_page_is_accessible(run, undrawn):
     assert page.every("html") == [{"lang": "en"}]
 
 
-def test_one_pattern(tmp_path):
+def test_one_pattern_and_one_training(tmp_path, undrawn):
     make_run(tmp_path, n_patterns=1)
     page = report_of(tmp_path)
     assert [text for level, text in page.headings if level == 2] == [name for name in SECTIONS if "Pairs" not in name]
     assert "the one disease pattern" in page.words
     assert "Difference correlation –" in re.sub(r"(correlation)(–)", r"\1 \2", page.words)
-
-
-def test_one_training_has_no_agreement(run, undrawn):
-    selection = pd.read_csv(run / "selection.csv").assign(n_models=1)
+    selection = pd.read_csv(tmp_path / "selection.csv").assign(n_models=1)
     selection[[name for name in selection.columns if name.startswith(AGREEMENT)]] = np.nan
-    selection.to_csv(run / "selection.csv", index=False)
-    people = pd.read_csv(run / "r_indices.csv")
-    people[["r1_sd", "r2_sd", "r3_sd"]] = np.nan
-    people.to_csv(run / "r_indices.csv", index=False)
-    words = report_of(run).words
+    selection.to_csv(tmp_path / "selection.csv", index=False)
+    pd.read_csv(tmp_path / "r_indices.csv").assign(r1_sd=np.nan).to_csv(tmp_path / "r_indices.csv", index=False)
+    words = report_of(tmp_path).words
     assert "Agreement needs at least two trainings" in words
     assert "half of all people have less than" not in words
 
@@ -159,24 +147,15 @@ def test_verdict(run, undrawn, reliable, expected, classes):
     found = [attributes["class"] for attributes in page.every("div") if attributes.get("role") == "note"]
     assert found == [classes]
     assert f"{expected} The reason is given." in page.words
+    assert ("Pattern 1:" in page.words) is (reliable is not False)
 
 
-def test_warnings(run, undrawn):
-    change_summary(run, warnings=["Sites differ between the groups."])
-    page = report_of(run)
-    assert (2, "Warnings") in page.headings
-    assert "Sites differ between the groups." in page.words
-
-
-def test_recovery_comes_first_and_matches_people_and_patterns(tmp_path, monkeypatch, undrawn):
-    truth = make_run(tmp_path, n_patterns=2)
-    add_truth(tmp_path, truth)
+def test_recovery_matches_people_and_patterns(tmp_path, monkeypatch, undrawn):
+    add_truth(tmp_path, make_run(tmp_path, n_patterns=2))
     drawn = []
-    draw = plots.recovery
-    monkeypatch.setattr(plots, "recovery", lambda *tables: drawn.append(tables) or draw(*tables))
+    monkeypatch.setattr(plots, "recovery", lambda *tables: drawn.append(tables))
     page = report_of(tmp_path)
-    headings = [text for level, text in page.headings if level == 2]
-    assert headings[:2] == ["In short", "Recovery of the known truth"]
+    assert (2, "Recovery of the known truth") in page.headings
     assert "0.911" in page.words
     [(known, scores, concordance)] = drawn
     assert list(known.columns) == ["s2", "s1"]
@@ -186,31 +165,44 @@ def test_recovery_comes_first_and_matches_people_and_patterns(tmp_path, monkeypa
         assert np.corrcoef(known.iloc[:, place], scores.iloc[:, place])[0, 1] > 0.9
 
 
-def test_truth_without_summary_is_left_out(run, undrawn):
-    (run / "truth.csv").write_text("participant_id,s1\nsub-0001,0.5\n")
-    assert "Recovery" not in report_of(run).words
-
-
-def test_members_may_be_listed_and_details_missing(run, undrawn):
-    summary = json.loads((run / "summary.json").read_text())
-    for name in ("weights", "versions", "members_left_out", "seconds", "unit", "n_other", "covariates"):
-        del summary[name]
-    save_summary(run, {**summary, "members_used": [0, 1, 2]})
-    words = report_of(run).words
-    assert "3 of 10 repetitions" in words
-    assert "None was left out." in words
-
-
 def test_same_folder_gives_the_same_bytes(tmp_path):
     run = tmp_path / "run"
     make_run(run, n_patterns=2)
     first = write_report(run)
     second = write_report(run, tmp_path / "new" / "other.html")
-    assert second == tmp_path / "new" / "other.html"
     assert first.read_bytes() == second.read_bytes()
     assert [path.name for path in second.parent.iterdir()] == ["other.html"]
 
 
-def test_large_run_stays_small(tmp_path):
-    make_run(tmp_path, n_patterns=5, n_controls=500, n_patients=900, n_regions=200)
-    assert write_report(tmp_path).stat().st_size < 3_000_000
+# Runs that failed or are not finished.
+
+
+@pytest.mark.parametrize(
+    ("status", "headline"), [("failed", "This run failed"), ("unfinished", "This run is not finished")]
+)
+def test_stopped_run_shows_no_results(run, status, headline):
+    change_summary(run, status=status, failure="Out of memory.", warnings=["One region is constant."], null=CALIBRATED)
+    (run / "r_indices.csv").unlink()
+    report = make_report(run)
+    page = Page(report.html)
+    assert report.status == status
+    assert page.headings[:3] == [(1, "R-indices report"), (2, headline), (2, "Warnings")]
+    told = ["Out of memory.", "repeat the same command. It goes on where it stopped.", "One region is constant."]
+    assert [words for words in (*told, 'line = "rindices fit volumes.csv"') if words not in page.words] == []
+    assert "Patients60" in page.words.replace(" ", "")
+    assert "jax0.7.0" in page.words.replace(" ", "")
+    assert not page.every("img")
+    for word in ("greement", "reproducible", "reliable", "Training steps", "each of 3", "0.95", "Quartiles"):
+        assert word not in page.words, word
+
+
+def test_stopped_run_with_hostile_text_and_almost_nothing_known(tmp_path):
+    save_summary(tmp_path, {"status": "failed"})
+    assert "Reason: it is not known." in report_of(tmp_path).words
+    save_summary(tmp_path, {"status": "failed", "failure": SCRIPT, "warnings": [SCRIPT]})
+    (tmp_path / "run.toml").write_bytes(f"{SCRIPT}</code>".encode() + b"\xff")
+    page = report_of(tmp_path)
+    [policy] = [meta["content"] for meta in page.every("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
+    assert policy == POLICY
+    assert not page.every("script")
+    assert page.words.count(SCRIPT) == 3

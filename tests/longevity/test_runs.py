@@ -1,0 +1,76 @@
+"""Run folders that an earlier version wrote: they are reported, run again, and gone on with."""
+
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from rindices.cli import app
+from rindices.record import read_run, read_settings, read_summary
+
+HERE = Path(__file__).parent
+RUNS = HERE / "runs"
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with copies of the table and of both runs, in which no model is trained."""
+    for name in ("finished", "interrupted"):
+        shutil.copytree(RUNS / f"1-{name}", tmp_path / name)
+    shutil.copy(HERE / "cohort.csv", tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+    def trained(*_, **__):
+        raise RuntimeError("training began")
+
+    monkeypatch.setattr("rindices.training.execution.train_chunk", trained)
+    return tmp_path
+
+
+def rindices(*line):
+    result = CliRunner().invoke(app, [*line])
+    return result.exit_code, " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("name", ["1-finished", "1-interrupted"])
+def test_documents_are_written_as_they_were(name):
+    settings, summary = read_settings(RUNS / name / "run.toml"), read_summary(RUNS / name)
+    assert settings.text() == (RUNS / name / "run.toml").read_text(encoding="utf-8")
+    written = summary.model_dump_json(indent=2, exclude_unset=True) + "\n"
+    assert written == (RUNS / name / "summary.json").read_text(encoding="utf-8")
+
+
+def test_finished_run_is_reported(place, monkeypatch):
+    monkeypatch.setattr("rindices.report.brain.find_spec", lambda _: None)
+    assert rindices("report", "finished", "--subgroup-limits", "0.3,0.6")[0] == 0
+    run = read_run(place / "finished")
+    assert run.summary.versions["rindices"] == "0.1.0"
+    assert run.summary.subgroup_limits == (0.3, 0.6)
+    page = (place / "finished" / "report.html").read_text(encoding="utf-8")
+    assert "154 patients (PT) were compared with 146 controls (CN)" in page
+    assert "All was computed with rindices 0.1.0" in page
+
+
+def test_finished_run_is_the_same_run(place):
+    Path("finished", "r_indices.png").touch()  # which is not kept here
+    line = read_settings(Path("finished", "run.toml")).command["line"]
+    code, told = rindices(*shlex.split(line)[1:])
+    assert (code, "already complete" in told) == (0, True), told
+
+
+def test_finished_run_runs_again(place):
+    code, told = rindices("fit", "--config", "finished/run.toml", "--out", "again")
+    assert (code, "training began" in told) == (3, True), told
+    before, now = (read_settings(Path(name, "run.toml")) for name in ("finished", "again"))
+    assert before.table == now.table
+    assert before.training == now.training
+
+
+def test_interrupted_run_goes_on_or_is_refused_with_its_version(place):
+    journal = {path.name for path in Path("interrupted", "journal").iterdir()}
+    line = read_settings(Path("interrupted", "run.toml")).command["line"]
+    code, told = rindices(*shlex.split(line)[1:])
+    assert "0.1.0 then" in told if code == 2 else "training began" in told, told
+    assert journal <= {path.name for path in Path("interrupted", "journal").iterdir()}

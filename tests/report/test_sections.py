@@ -1,0 +1,292 @@
+"""The sections: each shows its table, and those on analyses only where the table is there."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rindices import plots
+from rindices.report import write_report
+from tests.report.made_run import (
+    CALIBRATED,
+    REFITS,
+    add_analyses,
+    add_settings,
+    add_visits,
+    balance_row,
+    change_summary,
+    make_run,
+    save_summary,
+)
+from tests.report.page import SECTIONS, Page, pictures, report_of, rows_of
+
+KINDS = {"age": "number", "sex": "category"}
+TITLES = {
+    "associations": "Associations with clinical variables",
+    "subgroup_sizes": "Subgroups of patients",
+    "dose_response": "Regions by severity",
+    "group_check": "Is there anything to find?",
+    "change_summary": "Change per year",
+}
+
+
+@pytest.fixture
+def analysed(tmp_path):
+    folder = tmp_path / "run"
+    make_run(folder, n_patterns=2, names=["lHip", "rHip", "lAmy"])
+    add_analyses(folder)
+    return folder
+
+
+def table_of(folder, name):
+    return pd.read_csv(folder / "analysis" / f"{name}.csv", keep_default_na=False, na_values=[""])
+
+
+def titles(page):
+    return [text for level, text in page.headings if level == 2]
+
+
+def page_text(folder, **options):
+    return write_report(folder, **options).read_text(encoding="utf-8")
+
+
+def section_of(text, name):
+    return re.search(rf'<section id="{name}">(.*?)</section>', text, flags=re.DOTALL)[1]
+
+
+def test_every_section_is_in_the_contents_and_needs_its_table(analysed, undrawn):
+    add_visits(analysed)
+    page = report_of(analysed, show_ids=True)
+    anchors = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(anchors) == len(set(anchors))
+    links = [link["href"] for link in page.every("a") if not link["href"].startswith("#person")]
+    assert [f"#{section['id']}" for section in page.every("section") if "id" in section] == links[: len(titles(page))]
+    assert set(TITLES.values()) <= set(titles(page))
+    for place, name in enumerate(TITLES):
+        path = analysed / "analysis" / f"{name}.csv"
+        if place % 2:
+            path.unlink()
+        else:  # an empty table is as good as none
+            path.write_text(path.read_text().splitlines()[0] + "\n")
+    assert not set(TITLES.values()) & set(titles(report_of(analysed)))
+
+
+def test_flow_and_associations_are_the_tables(analysed, undrawn):
+    text = page_text(analysed)
+    flow = table_of(analysed, "flow")
+    shown = ["read", "missing region", "outlier", "used"]
+    expected = flow.loc[flow["site"] == "all", shown].astype(str).to_numpy().tolist()
+    assert [row[1:] for row in rows_of(text, "People read, left out and used")] == expected
+    assert [row[0] for row in rows_of(text, "The same by site")] == ["Ann Arbor"] * 4 + ["Basel"] * 4
+    assert "117 people were read and 112 used." in Page(text).words
+    table = table_of(analysed, "associations")
+    first = table[table["people"] == "patients"].iloc[0]
+    rows = rows_of(text, "Associations in patients")
+    assert rows[0][:5] == ["R1", "mmse", "Pearson r", "60", f"{first['coefficient']:.2f}".replace("-", "−")]
+    assert len(rows) == 8
+    assert rows[4][1] == "apoe4 = 1"
+    assert "part of pattern 1 may be age" in section_of(text, "verdict")
+    assert "Fewer than 10 patients: R1 high." in section_of(text, "subgroups")
+
+
+def test_summary_names_regions_and_clear_associations(analysed, undrawn):
+    table = table_of(analysed, "associations")
+    table["q"], table["coefficient"] = 0.5, 0.1
+    row = (table["people"] == "patients") & (table["pattern"] == 1) & (table["variable"] == "mmse")
+    table.loc[row, ["q", "coefficient"]] = 0.0001, -0.41
+    table.to_csv(analysed / "analysis" / "associations.csv", index=False)
+    patterns = pd.read_csv(analysed / "patterns.csv")
+    patterns["change_sd"] = np.where(patterns["region"].isin(["lHip", "rHip"]), -1.2, 0.1)
+    patterns.loc[patterns["region"] == "lAmy", "change_sd"] = 0.9
+    patterns.to_csv(analysed / "patterns.csv", index=False)
+    words = report_of(analysed).words
+    assert "2 patterns. Repeated trainings agree at 0.95 (0.5 is chance, 1 is perfect)." in words
+    regions = "lower in left and right Hip (−1.20 to −1.20 sd of controls at severity 1); higher in lAmy (0.90 sd"
+    assert f"Pattern 1: {regions}" in words
+    assert "Related to mmse (r = −0.41, q < 0.001) in patients." in words
+    assert words.count("Not clearly related to any clinical variable") == 1
+
+
+def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
+    before = rows_of(page_text(analysed), "Quartiles of the R-indices")
+    add_visits(analysed)
+    text = page_text(analysed)
+    assert rows_of(text, "Quartiles of the R-indices") == before  # of first visits only
+    rows, words = rows_of(text, "Change of the R-indices per year"), Page(section_of(text, "change")).words
+    assert ["R1", "Patients less controls", "112", "+0.002", "−0.010 to 0.014", "0.600"] in rows
+    assert "is told by “Patients less controls” alone" in words
+    assert "half a year" not in words  # everybody was seen over a year
+
+
+def test_change_says_who_does_not_count_and_draws_the_others(analysed, undrawn, monkeypatch):
+    add_visits(analysed)
+    drawn = []
+    monkeypatch.setattr(plots, "change_lines", lambda change, summary: drawn.append((change, summary)))
+    change, summary = table_of(analysed, "change"), table_of(analysed, "change_summary")
+    brief = (change["group"] == "control") | (change.groupby("group").cumcount() < 2)
+    change.loc[brief, "years"] = 0.05
+    change.to_csv(analysed / "analysis" / "change.csv", index=False)
+    counts = change[~brief].groupby("group").size()
+    summary = summary[summary["group"] != "patients less controls"]
+    summary["n"] = summary["group"].map(counts).fillna(0).astype(int)
+    summary.loc[summary["n"] == 0, ["mean", "low", "high", "p"]] = np.nan
+    summary.to_csv(analysed / "analysis" / "change_summary.csv", index=False)
+    text = page_text(analysed)
+    words = Page(section_of(text, "change")).words
+    assert f"half a year or more ({counts.sum()} of 112) count in the means and are drawn" in words
+    assert "Nobody among the controls was seen over half a year or more, so there is no mean of them." in words
+    assert "Patients less controls" not in words
+    assert ["R1", "Controls", "0", "–", "–", "–"] in rows_of(text, "Change of the R-indices per year")
+    assert sorted(drawn[0][0]["participant_id"]) == sorted(change.loc[~brief, "participant_id"])
+    assert set(drawn[0][1]["group"]) == {"patient", "other"}
+
+
+def test_long_table_is_cut_and_says_where_the_rest_is(tmp_path, undrawn):
+    make_run(tmp_path, n_patterns=2, n_regions=130)
+    add_analyses(tmp_path)
+    text = page_text(tmp_path)
+    effects = table_of(tmp_path, "subgroups")["effect"].abs()
+    rows = rows_of(text, "Regions of the subgroups against controls, strongest first")
+    assert len(rows) == 600
+    assert rows[0][3].lstrip("+−") == f"{effects.max():.2f}"
+    assert f"{len(effects) - 600} more rows are in <code>analysis/subgroups.csv</code>" in text
+
+
+def test_figures_are_saved_under_names(tmp_path):
+    make_run(tmp_path / "run", n_patterns=2, n_regions=6)
+    page = report_of(tmp_path / "run", figures=tmp_path / "figures")
+    names = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    stems = ["01_agreement_over_training", "02_r_indices", "03_pairs", "04_pattern_1", "05_pattern_2"]
+    assert names == [f"{stem}.{kind}" for stem in stems for kind in ("png", "svg")]
+    assert [(tmp_path / "figures" / f"{stem}.svg").read_text() for stem in stems] == pictures(page)
+    assert (tmp_path / "figures" / names[0]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
+    for name in ("selection.csv", "run.toml"):
+        (analysed / name).unlink()
+    summary = {"status": "done", "applied": True, "n_features": 20, "n_patterns": 2, "warnings": ["Two are odd."]}
+    summary |= {"model": {"file": "model.safetensors", "sha256": "abc"}, "n_controls": 40, "n_patients": 60}
+    save_summary(analysed, summary | {"n_other": 12, "covariates": ["age"], "variables": KINDS})
+    page = report_of(analysed)
+    expected = [
+        "112 people were scored by a model that was trained before",
+        "The model: model.safetensors, SHA-256 abc.",
+        "Two are odd.",
+        "Effects of age were estimated in the controls that the model was trained with by linear regression",
+    ]
+    assert [words for words in expected if words not in page.words] == []
+    for word in ("Agreement over training", "reproducible", "not judged", "Repetitions used", "How many patterns"):
+        assert word not in page.words, word
+    assert "Associations with clinical variables" in titles(page)
+
+
+@pytest.mark.slow
+def test_fifty_thousand_people_fit_into_five_megabytes(tmp_path):
+    make_run(tmp_path, n_patterns=5, n_controls=20_000, n_patients=30_000, n_regions=200)
+    add_analyses(tmp_path, clinical=[f"score {place}" for place in range(20)], n_drivers=3000)
+    for show_ids in (False, True):
+        assert write_report(tmp_path, show_ids=show_ids).stat().st_size < 5_000_000
+
+
+# The search and the verdict.
+
+
+@pytest.fixture
+def searched(run, undrawn):
+    add_settings(run, [(2, 0.8, 10, 0.91), (4, 0.8, 3, 0.85), (1, 0.8, 10, 0.98), (2, 0.2, 9, 0.1)])
+    runner_up = {"n_patterns": 2, "orthogonality": 0.8, "pattern_agreement": 0.91, "n_models": 10}
+    search = {"n_patterns": [1, 2, 3, 4], "orthogonality": [0.2, 0.8], "exhaustive": False}
+    search |= {"first_stage_repetitions": 3, "models_trained": 1057, "models_exhaustive": 2120}
+    search |= {"runners_up": [runner_up], "reason": "It agrees best & most clearly."}
+    change_summary(run, search=search)
+    return run, search
+
+
+def test_search_lists_settings_best_first(searched):
+    run, search = searched
+    text = page_text(run)
+    page = Page(text)
+    assert titles(page) == [*SECTIONS[:2], "How many patterns?", *SECTIONS[2:]]
+    assert "It agrees best & most clearly." in page.words
+    assert "Runner-up: 2 patterns with orthogonality 0.8 (pattern agreement 0.910, 10 models)." in page.words
+    assert "1,057 models were trained" in page.words
+    assert "would have been 2,120" in page.words
+    assert "M = 1 is never chosen by agreement" in page.words
+    rows = rows_of(text, "Agreement of each setting, best first; one pattern last")
+    assert [row[:4] for row in rows] == [
+        ["3", "0.8", "chosen", "10"],
+        ["2", "0.8", "runner-up", "10"],
+        ["4", "0.8", "dropped early", "3"],
+        ["2", "0.2", "", "9"],
+        ["1", "0.8", "not a rival", "10"],
+    ]
+    assert rows[2][4:] == ["16,000", "0.850", "0.800–0.900", "0.750", "0.700–0.800", "0.650", "0.600–0.700"]
+    assert rows[3][-1] == "−0.150 to −0.050"
+    change_summary(run, search=search | {"exhaustive": True, "models_trained": 2120, "runners_up": []})
+    words = report_of(run).words
+    assert "Every setting was trained in full: 2,120 models." in words
+    assert "dropped" not in words.lower()
+
+
+def test_long_search_is_cut_but_keeps_the_chosen(run, undrawn):
+    add_settings(run, [(2, 0.01 * place, 10, 0.99) for place in range(1, 26)])
+    text = page_text(run)
+    rows = rows_of(text, "Agreement of each setting, best first")
+    assert len(rows) == 21
+    assert rows[-1][:3] == ["3", "0.8", "chosen"]
+    assert "5 more settings are in" in text
+
+
+@pytest.mark.parametrize(
+    ("null", "expected"),
+    [
+        (
+            CALIBRATED,
+            "at 0.930 (pattern agreement among 3 repetitions; 0.5 is chance). This is above the threshold of 0.612",
+        ),
+        ({**CALIBRATED, "statistic": 0.6}, "This is not above the threshold of 0.612"),
+        ({**CALIBRATED, "threshold": None}, "there is no threshold"),
+        (REFITS, "the groups do not differ; 1 of them agreed as well or better (p = 0.100)"),
+        ({**REFITS, "values": [0.5] * 19, "p": 0.0002}, "none of them agreed as well or better (p < 0.001)"),
+        ({**REFITS, "values": [], "p": None}, "gave no p value"),
+        ({"method": "none", "statistic": None, "values": []}, "was not compared with cohorts without disease"),
+    ],
+)
+def test_verdict_in_words(run, undrawn, null, expected):
+    change_summary(run, null=null)
+    page = report_of(run)
+    assert "Is there anything to find?" in titles(page)
+    assert expected in page.words
+    assert "No covariates were in the table, so this could not be checked." in page.words
+    drawn = [image["alt"] for image in page.every("img") if "cohorts without disease" in image["alt"]]
+    assert len(drawn) == (null["method"] == "refits" and bool(null["values"]))
+
+
+def test_balance_of_groups_and_learned_correlation(run, undrawn):
+    rows = [
+        balance_row("age", "number", 1.126, 1e-9, True),
+        balance_row("sex", "category", 0.034, 0.5, False),
+        balance_row("site", "category", 0.31, 0.0421, True),
+        balance_row("scanner", "category", 0, None, False),
+    ]
+    correlation = [[1.0, 0.523, -0.104], [0.523, 1, 0.3], [-0.104, 0.3, 1.0]]
+    change_summary(run, balance=rows, latent="correlated", correlation=correlation)
+    text = page_text(run)
+    words = Page(text).words
+    assert "Patients and controls differ in age and site." in words
+    assert "what age explains in the controls was removed" in words
+    assert "give site as covariates" in words
+    values = ["61.2 ± 8.1", "70.3 ± 7.9"]
+    assert rows_of(text, "Controls and patients compared") == [
+        ["age", *values, "+1.13 sd", "&lt; 0.001", "imbalanced"],
+        ["sex", *values, "V = 0.03", "0.500", "no clear difference"],
+        ["site", *values, "V = 0.31", "0.042", "imbalanced"],
+        ["scanner", *values, "V = 0.00", "–", "no clear difference"],
+    ]
+    assert rows_of(text, "Learned correlation of severities")[2] == ["R3", "−0.10", "0.30", "1.00"]
+    change_summary(run, balance=[balance_row("age", "number", -0.02, 0.8, False)])
+    words = report_of(run).words
+    assert "do not differ clearly in these variables" in words
+    assert "−0.02 sd" in words
