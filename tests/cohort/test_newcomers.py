@@ -102,7 +102,7 @@ def test_a_column_with_gaps_may_be_a_score(column, values, offered):
 
 def test_codes_for_missing_values():
     scores = np.where(np.arange(120) % 8, np.resize([29, 27, 24], 120), -9999)
-    with pytest.raises(InputError, match=r"rAmy = -9999 in row 4[\s\S]*name the codes with missing=\['-9999'\]"):
+    with pytest.raises(InputError, match=r"rAmy = -9999 in row 4[\s\S]*name codes with `missing`"):
         make_cohort(clinic((2, "rAmy", -9999), MMST=scores), **ROLES)
     frame = clinic(MMST=scores)
     suspected, named = make_cohort(frame, **ROLES), make_cohort(frame, **ROLES, missing="-9999")
