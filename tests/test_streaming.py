@@ -17,23 +17,27 @@ from tests.test_cli import run
 N_PEOPLE, N_MORE = 20, 30_000
 
 
+def people(regions, diagnosis, ids):
+    """Put people with age and sex together."""
+    rows = np.arange(len(regions))
+    who = {"participant_id": ids, "diagnosis": diagnosis, "age": 50 + rows % 30, "sex": np.where(rows % 2, "M", "F")}
+    return pd.concat([pd.DataFrame(who), regions.round(1).reset_index(drop=True)], axis=1)
+
+
 @pytest.fixture(scope="module")
 def new_people(small_table):
     """People as the model expects them."""
-    rows = np.arange(N_PEOPLE)
-    regions = small_table.round(1).iloc[30 : 30 + N_PEOPLE].reset_index(drop=True)
-    who = {"participant_id": [f"s{i:03d}" for i in rows], "diagnosis": np.where(rows % 3, "CN", "AD")}
-    who |= {"age": 50 + rows % 30, "sex": np.where(rows % 2, "M", "F")}
-    return pd.concat([pd.DataFrame(who), regions], axis=1).assign(note="fine, so far")
+    ids = [f"s{i:03d}" for i in range(N_PEOPLE)]
+    regions = small_table.iloc[30 : 30 + N_PEOPLE]
+    return people(regions, np.resize(["AD", "CN", "CN"], N_PEOPLE), ids).assign(note="fine, so far")
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory, quick_preset, small_table, small_labels):
     """Return the file of a small model that corrects for age and sex."""
     folder = tmp_path_factory.mktemp("model")
-    who = {"participant_id": np.arange(80), "diagnosis": np.where(small_labels, "AD", "CN")}
-    who |= {"age": 50 + np.arange(80) % 30, "sex": np.where(np.arange(80) % 2, "M", "F")}
-    pd.concat([pd.DataFrame(who), small_table.round(1)], axis=1).to_csv(folder / "people.csv", index=False)
+    trained = people(small_table, np.where(small_labels, "AD", "CN"), np.arange(80))
+    trained.to_csv(folder / "people.csv", index=False)
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(settings.PRESETS, "fast", lambda: quick_preset)
         line = ("fit", folder / "people.csv", "--out", folder / "run", "--covariates", "age,sex")

@@ -6,19 +6,13 @@ from rindices.cohort import make_cohort
 from rindices.cohort.visits import read_timeline
 from rindices.errors import InputError
 from rindices.schema.fields import Roster
-
-REGIONS = ["lHip", "rHip", "lAmy", "rAmy"]
+from tests.cohort.people import table
 
 
 def visits(*cells, **columns):
     """60 people, controls first, with as many visits as there are cells: a visit of everybody, then the next."""
-    rng = np.random.default_rng(0)
-    n = 60 * len(cells)
-    frame = pd.DataFrame(rng.normal(5, 0.5, (n, 4)), columns=REGIONS)
-    frame.insert(0, "participant_id", np.tile([f"p{i:02d}" for i in range(60)], len(cells)))
-    frame.insert(1, "diagnosis", np.tile(["CN"] * 30 + ["AD"] * 30, len(cells)))
-    frame["wave"] = np.repeat(np.array(cells, dtype=object), 60)
-    return frame.assign(**columns)
+    everybody = [table(n_controls=30, n_patients=30, wave=cell) for cell in cells]
+    return pd.concat(everybody, ignore_index=True).drop(columns="age").assign(**columns)
 
 
 def order_of(*cells):
@@ -63,25 +57,25 @@ def test_the_first_visit_is_the_first_in_use():
     frame = visits("bl", "m06")
     frame.loc[3, "lHip"] = np.nan
     cohort = make_cohort(frame, visit="wave", drop_missing=True)
-    of_p03 = [
-        part[cohort.features.index == "p03"].tolist() for part in (cohort.visit, cohort.first_visit, cohort.years)
+    of_third = [
+        part[cohort.features.index == "003"].tolist() for part in (cohort.visit, cohort.first_visit, cohort.years)
     ]
-    assert of_p03 == [["m06"], [True], [0.0]]
+    assert of_third == [["m06"], [True], [0.0]]
     assert cohort.n_controls == 30
 
 
 def test_a_diagnosis_may_change():
     frame = visits("bl", "m06")
-    frame.loc[60, "diagnosis"] = "AD"  # p00 at the second visit
+    frame.loc[60, "diagnosis"] = "AD"  # 000 at the second visit
     cohort = make_cohort(frame, visit="wave")
-    assert cohort.group[cohort.features.index == "p00"].tolist() == ["control", "patient"]
+    assert cohort.group[cohort.features.index == "000"].tolist() == ["control", "patient"]
     assert (cohort.n_controls, cohort.n_patients) == (30, 30)
 
 
 def test_sizes_of_groups_count_people():
     frame = visits("bl", "m06")
     with pytest.raises(InputError, match="At least 20 controls are needed, but only 15 people"):
-        make_cohort(frame[~frame["participant_id"].isin([f"p{i:02d}" for i in range(15)])], visit="wave")
+        make_cohort(frame[~frame["participant_id"].isin([f"{i:03d}" for i in range(15)])], visit="wave")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +116,7 @@ def test_an_age_that_grows_goes_before_names_and_not_before_dates(cells, columns
 def test_people_whose_age_stands_still_have_no_years():
     age = np.r_[np.full(60, 60.0), 60.0, np.full(59, 62.0)]
     cohort = make_cohort(visits(1, 2, age=age), visit="wave")
-    assert np.isnan(cohort.years[cohort.features.index == "p00"]).all()
+    assert np.isnan(cohort.years[cohort.features.index == "000"]).all()
     assert (cohort.years[61:] == 2.0).all()
     assert any(warning.startswith("In 1 person age does not grow") for warning in cohort.warnings)
 
