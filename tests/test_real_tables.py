@@ -88,15 +88,6 @@ def test_everybody_is_scored_and_the_impossible_is_listed(fitted):
     assert summary["excluded"] == {"impossible value": 1}
 
 
-def test_the_flow_adds_up_in_every_row(fitted):
-    out, table = fitted
-    flow = pd.read_csv(out / "analysis" / "flow.csv")
-    assert (flow["read"] == flow["impossible value"] + flow["used"]).all()
-    everybody = flow[(flow["site"] == "all") & (flow["group"] == "all")].iloc[0]
-    assert everybody["read"] == len(table)
-    assert flow[(flow["site"] != "all") & (flow["group"] == "all")]["read"].sum() == len(table)
-
-
 def test_associations_count_each_person_once_and_gaps_per_variable(fitted):
     out, table = fitted
     found = pd.read_csv(out / "analysis" / "associations.csv")
