@@ -243,7 +243,7 @@ def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, mon
 def test_patterns_that_are_not_found_again_are_called_unreliable(fitted, tmp_path, monkeypatch):
     _, out, _ = fitted
     monkeypatch.setattr("rindices.judging.agreement.COLLAPSED_SD", 0.0)  # trainings as short as this do collapse
-    monkeypatch.setattr("rindices.judging.null.threshold", lambda *_: (0.999, []))
+    monkeypatch.setattr("rindices.judging.verdict.threshold", lambda *_: (0.999, []))
     result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", "--patients", "PT", *TINY)
     assert result.exit_code == 0, result.output
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["reliable"] is False

@@ -20,13 +20,12 @@ import rindices
 from rindices.core import devices, inference
 from rindices.errors import InputError, OutsideTraining
 from rindices.judging.agreement import Agreement
-from rindices.judging.selection import Judged, Selected, consensus, sweep
-from rindices.judging.study import Study
+from rindices.judging.selection import Judged, Selected, Study, consensus, sweep
 from rindices.model.file import complete, read_model, write_model
 from rindices.model.header import Header, Parameters, StoredAgreement
 from rindices.model.inputs import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
 from rindices.preprocessing import SCALED_SD, Preprocessing
-from rindices.preprocessing.design import TOO_UNCERTAIN, design_of, uncertainty_in_words
+from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertainty_in_words
 from rindices.preprocessing.storage import describe
 from rindices.schema.contract import Contract
 from rindices.schema.fields import RegionField, Roster

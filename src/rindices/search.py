@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rindices.errors import counted
 from rindices.estimator import SurrealGAN
-from rindices.judging.null import FEWEST_REFITS, calibrated, refits
 from rindices.judging.selection import Swept, consensus, sweep
+from rindices.judging.verdict import FEWEST_REFITS, calibrated, refits
 from rindices.settings import Correction, Preset, SearchSettings
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store

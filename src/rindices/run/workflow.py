@@ -19,7 +19,7 @@ from rindices.core import devices
 from rindices.errors import InputError, Value, in_python, without_data, worded
 from rindices.files import atomic_file
 from rindices.judging.agreement import match_patterns
-from rindices.judging.null import to_json
+from rindices.judging.verdict import to_json
 from rindices.report import write_report
 from rindices.run.bids_output import write_bids
 from rindices.run.findings import Roles, analyse, results_of
