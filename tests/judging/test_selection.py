@@ -31,7 +31,7 @@ def finished(*trajectories):
     n_models = sum(one.r_indices.shape[1] for one in trajectories)
     chunks, execution = cut(members_of([POINT], range(n_models)), n_models // len(trajectories)), Execution(Memory())
     for chunk, one in zip(chunks, trajectories, strict=True):
-        execution.store.put(chunk, one)
+        execution.store[chunk] = one
     return chunks, execution
 
 

@@ -170,7 +170,7 @@ def sweep(
     def as_many_as_fit() -> int:
         most, batch_size = max(point.n_patterns for point in points), study.settings.batch_size
         device = execution.device()  # of a worker, who may have to come first
-        return models_per_chunk(study.people(), most, batch_size, device, execution.chunks_per_device())
+        return models_per_chunk(study.people(), most, batch_size, device, execution.ready_executor().chunks_per_device)
 
     # The number of models in a chunk is fixed before work starts.
     execution.models_per_chunk = execution.store.plan(lambda: execution.models_per_chunk or as_many_as_fit())
@@ -245,7 +245,7 @@ def _find(
     Models that were all frozen before the others ended stay as they were.
     """
     place = {member: (chunk, k) for chunk in chunks for k, member in enumerate(chunk.members)}
-    found = [(execution.store.get(chunk), k) for chunk, k in (place[member] for member in members)]
+    found = [(execution.store[chunk], k) for chunk, k in (place[member] for member in members)]
     looks = np.arange(max(len(trajectory.steps) for trajectory, _ in found))
     return [(trajectory, np.minimum(looks, len(trajectory.steps) - 1), k) for trajectory, k in found]
 
