@@ -62,8 +62,7 @@ def new_people():
 
 def _write_bids(path):
     path.mkdir()
-    made = table({"CN": 40, "AD": 40})
-    made.to_csv(path / "participants.tsv", sep="\t", index=False)
+    table({"CN": 40, "AD": 40}).to_csv(path / "participants.tsv", sep="\t", index=False)
     levels = {"sex": {"Levels": {"F": "female", "M": "male"}}, "age": {"Units": "year"}}
     (path / "participants.json").write_text(json.dumps(levels))
 
@@ -74,8 +73,7 @@ def _write_dictionary(path):
 
 
 def _write_old_layout(path):
-    made = table({"CN": 40, "AD": 40}).assign(diagnosis=lambda people: people["diagnosis"].map({"CN": -1, "AD": 1}))
-    made = made.assign(sex=(made["sex"] == "M").astype(int))
+    made = table({"CN": 40, "AD": 40}).replace({"diagnosis": {"CN": -1, "AD": 1}, "sex": {"F": 0, "M": 1}})
     columns = ["sex", "age"] if path.name == "covariate.csv" else REGIONS
     made[["participant_id", "diagnosis", *columns]].to_csv(path, index=False)
 
@@ -91,23 +89,14 @@ def _write_maps(path):
 
 
 def _write_labels(path):
-    labels = np.zeros(SHAPE)
-    labels[1:-1, 1:-1, 1:-1] = np.arange(labels[1:-1, 1:-1, 1:-1].size).reshape([n - 2 for n in SHAPE]) % N_REGIONS + 1
-    write_image(path, labels, dtype=np.int16)
+    """Write numbers of regions within a border, or a mask of all that is within it."""
+    inside = np.arange(np.prod([n - 2 for n in SHAPE])).reshape([n - 2 for n in SHAPE]) % N_REGIONS + 1
+    kept = {"labels.nii.gz": (inside, np.int16), "mask.nii.gz": (inside > 0, np.uint8)}[path.name]
+    write_image(path, np.pad(kept[0], 1).astype(float), dtype=kept[1])
 
 
 def _csv(make):
     return lambda path: make().to_csv(path, index=False)
-
-
-def _label_names():
-    return pd.DataFrame({"label": range(1, N_REGIONS + 1), "region": REGIONS})
-
-
-def _mask(path):
-    inside = np.zeros(SHAPE)
-    inside[1:-1, 1:-1, 1:-1] = 1
-    write_image(path, inside, dtype=np.uint8)
 
 
 MAKERS = {
@@ -124,9 +113,9 @@ MAKERS = {
     "data.csv": _write_old_layout,
     "covariate.csv": _write_old_layout,
     "labels.nii.gz": _write_labels,
-    "names.csv": _csv(_label_names),
+    "names.csv": _csv(lambda: pd.DataFrame({"label": range(1, N_REGIONS + 1), "region": REGIONS})),
     "maps.csv": _write_maps,
-    "mask.nii.gz": _mask,
+    "mask.nii.gz": _write_labels,
 }
 
 

@@ -7,7 +7,12 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
 _COMMENT = re.compile(r"<!--\s*(.*?)\s*-->")
-_FENCE = re.compile(r"^( *)```(\w*)\s*$")
+_FENCE = re.compile(r"^ *```\w*\s*$", re.MULTILINE)
+_BLOCK = re.compile(
+    r"(?:^ *<!--[ \t]*(?P<comment>[^\n]*?)[ \t]*-->\s*?\n\s*?)?"
+    r"^(?P<indent> *)```(?P<language>\w*)[ \t]*\n(?P<code>.*?)^ *```[ \t]*$",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 class Block(NamedTuple):
@@ -34,28 +39,18 @@ def text_of(page):
 
 def blocks_of(page):
     """Return the blocks of a page in their order."""
-    found, comment, opened, lines = [], "", None, []
-    for number, line in enumerate(text_of(page).splitlines(), 1):
-        fence = _FENCE.match(line)
-        if opened is None and fence:
-            opened, lines = (number, fence[2], len(fence[1]), comment), []
-        elif opened and fence:
-            first, language, indent, said = opened
-            found.append(Block(page, first, language, "\n".join(one[indent:] for one in lines), said))
-            opened, comment = None, ""
-        elif opened:
-            lines.append(line)
-        elif line.strip():
-            said = _COMMENT.fullmatch(line.strip())
-            comment = said[1] if said else ""
-    assert opened is None, f"{page}: a block of code is never closed"
+    text, found = text_of(page), []
+    for block in _BLOCK.finditer(text):
+        code = "\n".join(line[len(block["indent"]) :] for line in block["code"].splitlines())
+        line = 1 + text.count("\n", 0, block.start("indent"))
+        found.append(Block(page, line, block["language"], code, block["comment"] or ""))
+    assert len(_FENCE.findall(text)) == 2 * len(found), f"{page}: a block of code is never closed"
     return found
 
 
 def prose_of(page):
     """Return a page without its blocks of code."""
-    text = re.sub(r"^( *)```\w*\s*$.*?^\1```\s*$", "", text_of(page), flags=re.MULTILINE | re.DOTALL)
-    return _COMMENT.sub("", text)
+    return _COMMENT.sub("", _BLOCK.sub("", text_of(page)))
 
 
 def inline_code_of(page):

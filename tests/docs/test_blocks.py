@@ -6,7 +6,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import warnings
 from pathlib import Path
 
 import pytest
@@ -32,7 +31,8 @@ class Page:
         self.names, self.printed = {"__name__": "__main__"}, ""
 
     def follow(self, block):
-        getattr(self, f"_{block.language}", lambda block: None)(block)
+        if not block.not_run:
+            getattr(self, f"_{block.language}", lambda block: None)(block)
 
     def _bash(self, block):
         self.printed = ""
@@ -65,20 +65,17 @@ def _without_figures(line):
     return re.sub(r"\d[\d.,]*", "0", line.strip())
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # trainings as short as these are warned of
 @pytest.mark.usefixtures("short_trainings")
 @pytest.mark.parametrize("page", WITH_CODE)
 def test_a_reader_can_follow(page, tmp_path, monkeypatch, request):
-    blocks = [block for block in pages.blocks_of(page) if not block.not_run]
-    names = pages.given_of(page)
+    names, reader = pages.given_of(page), Page()
     run = request.getfixturevalue("finished_run") if "run" in names else None
     monkeypatch.chdir(tmp_path)
     for name in names:
         provide(name, tmp_path, run)
-    reader = Page()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # trainings as short as these are warned of
-        for block in blocks:
-            reader.follow(block)
+    for block in pages.blocks_of(page):
+        reader.follow(block)
 
 
 def test_what_is_given_is_used():
@@ -92,14 +89,10 @@ def test_what_is_given_is_used():
 def test_blocks_have_a_language_and_those_not_run_parse(block):
     assert block.language in LANGUAGES, f"{block}: name one of {', '.join(sorted(LANGUAGES))}"
     assert block.not_run or not block.comment.startswith("not run"), f"{block}: say why"
-    if not block.not_run:
-        return
-    if block.language == "python":
+    if block.not_run and block.language == "python":
         ast.parse(block.code)
-    elif block.language == "bash":
-        bash = shutil.which("bash")
-        if bash is None:
-            pytest.skip("there is no bash")
+    elif block.not_run and block.language == "bash":
+        bash = shutil.which("bash") or pytest.skip("there is no bash")
         checked = subprocess.run([bash, "-n"], input=block.code, capture_output=True, text=True, check=False)
         assert checked.returncode == 0, f"{block}: {checked.stderr}"
 

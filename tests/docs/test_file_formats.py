@@ -19,11 +19,8 @@ _SOMETIMES = {"failure", "recovery"}  # keys of failed runs and of demonstration
 
 def section(title):
     """Return the lines of the page below a heading, up to the next one."""
-    lines = text_of(PAGE).splitlines()
-    first = next(number for number, line in enumerate(lines) if line.startswith("#") and line.lstrip("# ") == title)
-    rest = lines[first + 1 :]
-    end = next((number for number, line in enumerate(rest) if line.startswith("#")), len(rest))
-    return rest[:end]
+    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", text_of(PAGE), re.MULTILINE | re.DOTALL)
+    return found[1].splitlines()
 
 
 def named(title):
@@ -46,9 +43,7 @@ def tables(finished_run):
 def test_every_table_and_column_is_told(tables):
     assert len(tables) > 12
     for name, table in tables.items():
-        own = _OWN.get(name, set())
-        if name == "variables.csv":
-            own = set(table) - {"participant_id", "visit"}
+        own = set(table) - {"participant_id", "visit"} if name == "variables.csv" else _OWN.get(name, set())
         assert _general(set(table) - own) == named(f"`{name}`"), name
 
 

@@ -9,6 +9,7 @@ import warnings
 
 import pytest
 
+import rindices
 from tests.docs.pages import ROOT
 from tests.docs.test_commands import COMMANDS
 
@@ -48,17 +49,12 @@ class _Loads(html.parser.HTMLParser):
             self.found.append((tag, told[_LOADS[tag]]))
 
 
-def _read(path):
-    page = _Loads()
-    page.feed(path.read_text(encoding="utf-8"))
-    return page
-
-
 def test_nothing_is_loaded_from_elsewhere_and_all_that_is_loaded_is_there(site):
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 30
     for path in pages:
-        page = _read(path)
+        page = _Loads()
+        page.feed(path.read_text(encoding="utf-8"))
         assert "mermaid" not in page.classes, f"{path.name}: drawn by a script from the network"
         for tag, address in page.found:
             assert not re.match(r"(\w+:)?//", address), f"{path.name}: <{tag}> loads {address}"
@@ -85,8 +81,6 @@ def test_the_reference_has_every_command_option_and_public_name(site):
         assert f'id="rindices-{name}"' in page
         for option in options - {"--help"}:
             assert (option if option.startswith("-") else option.upper()) in page, option
-    import rindices
-
     api = "".join(path.read_text(encoding="utf-8") for path in (site / "reference" / "api").glob("*.html"))
     for name in rindices.__all__:
         assert re.search(rf'id="rindices\.[\w.]+\.{name}"', api), f"{name} is not in the reference"

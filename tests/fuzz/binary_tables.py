@@ -1,6 +1,6 @@
 """Tables in workbooks and Parquet files: the same cells as in text, and the damage that only such files can have."""
 
-import contextlib
+import functools
 import io
 import re
 import zipfile
@@ -14,7 +14,7 @@ from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 from pyarrow import parquet
 
 from tests.fuzz.engine import deep_stack
-from tests.fuzz.grids import NUMBERS, Grid
+from tests.fuzz.grids import NUMBERS, Grid, number_in
 from tests.fuzz.mutations import chance, damaged, pick
 
 _SHEET = "xl/worksheets/sheet1.xml"
@@ -76,9 +76,8 @@ def _zipped(parts: dict[str, bytes]) -> bytes:
 
 
 def _is_number(text: str) -> bool:
-    with contextlib.suppress(ValueError):
-        return bool(np.isfinite(float(text)))
-    return False
+    number = number_in(text)
+    return number is not None and bool(np.isfinite(number))
 
 
 def _as_stored(text: str) -> str:
@@ -90,30 +89,25 @@ def _as_stored(text: str) -> str:
 
 
 def _harmed_workbook(parts: dict[str, bytes], grid: Grid, rng: np.random.Generator) -> bytes:
-    what = pick(rng, ["bytes", "part", "part", "lie", "lie", "lie", "bomb", "lost"])
-    grid.note(what)
-    if what == "bytes":
-        content, words = damaged(_zipped(parts), rng)
-        grid.note(words)
-        return content
-    name = pick(rng, list(parts))
-    if what == "part":
-        parts[name], words = damaged(parts[name], rng)
-        grid.note(name, words)
-    elif what == "lie":
+    what, name = pick(rng, ["bytes", "part", "part", "lie", "lie", "lie", "bomb", "lost"]), pick(rng, list(parts))
+    if what in ("bytes", "part"):
+        content, words = damaged(_zipped(parts) if what == "bytes" else parts[name], rng)
+        grid.note(what, name, words)
+        return content if what == "bytes" else _zipped(parts | {name: content})
+    if what == "lost":
+        grid.note(what, name)
+        return _zipped({one: part for one, part in parts.items() if one != name})
+    if what == "lie":
         pattern, lie = pick(rng, _LIES)
         text = parts[_SHEET].decode()
-        parts[_SHEET] = re.sub(pattern, lambda _: lie, text, count=int(rng.integers(2))).encode()
-        grid.note(pattern, lie[:40])
-    elif what == "bomb":
-        filler = pick(rng, [b" ", b"<row/>", b'<row r="7"><c r="A7" t="n"><v>1</v></c></row>', b"<a>"])
-        size = int(10 ** rng.uniform(5, 7.5))
-        parts[pick(rng, [_SHEET, "xl/sharedStrings.xml", "xl/other.xml"])] = filler * (size // len(filler))
-        grid.note(filler, size)
+        name, content = _SHEET, re.sub(pattern, lambda _: lie, text, count=int(rng.integers(2))).encode()
+        grid.note(what, pattern, lie[:40])
     else:
-        del parts[name]
-        grid.note(name)
-    return _zipped(parts)
+        filler = pick(rng, [b" ", b"<row/>", b'<row r="7"><c r="A7" t="n"><v>1</v></c></row>', b"<a>"])
+        name, size = pick(rng, [_SHEET, "xl/sharedStrings.xml", "xl/other.xml"]), int(10 ** rng.uniform(5, 7.5))
+        content = filler * (size // len(filler))
+        grid.note(what, filler, size)
+    return _zipped(parts | {name: content})
 
 
 def write_parquet(grid: Grid, rng: np.random.Generator, *, harm: bool) -> bytes:
@@ -143,6 +137,7 @@ def write_parquet(grid: Grid, rng: np.random.Generator, *, harm: bool) -> bytes:
 
 def _odd_columns(n_people: int, rng: np.random.Generator) -> dict[str, pa.Array]:
     whole = rng.integers(0, 5, n_people)
+    nested = functools.reduce(lambda inner, _: [inner], range(min(100, deep_stack())), [1])
     return {
         "truth values": pa.array(whole > 2),
         "large whole numbers": pa.array([2**63 + number for number in whole.tolist()], pa.uint64()),
@@ -158,12 +153,5 @@ def _odd_columns(n_people: int, rng: np.random.Generator) -> dict[str, pa.Array]
         "not finite": pa.array([np.nan if number == 1 else np.inf for number in whole.tolist()]),
         "durations": pa.array(whole.astype("m8[s]")),
         "long text": pa.array(["A" * 100_000] * n_people),
-        "deep lists": pa.array([_nested(min(100, deep_stack()))] * n_people),
+        "deep lists": pa.array([nested] * n_people),
     }
-
-
-def _nested(depth: int) -> list:
-    inner: list = [1]
-    for _ in range(depth):
-        inner = [inner]
-    return inner

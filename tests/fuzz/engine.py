@@ -82,8 +82,7 @@ def attempt(target: Target, seed: int, number: int, folder: Path, *, bounded: bo
     except Exception:  # noqa: BLE001 (whatever it is, it is the finding)
         trouble = traceback.format_exc(limit=-6)
     seconds = time.process_time() - begun
-    if bounded and not trouble and seconds > CPU_SECONDS:
-        trouble = f"took {seconds:.1f} s"
+    trouble = trouble or (f"took {seconds:.1f} s" if bounded and seconds > CPU_SECONDS else "")
     if trouble:
         return Outcome(number, "failed", f"{', '.join(case.mutations)}\n{trouble}", seconds)
     path.unlink()
@@ -118,15 +117,15 @@ def outcomes(make_target: Callable[[], Target], seed: int, numbers: Sequence[int
     left = list(numbers)
     while left:
         with _worker(make_target, seed, left, keep) as pipe:
-            died = False
-            while left and not died:
-                outcome = _received(pipe, left[0])
-                died = outcome.trouble.startswith("the worker")
+            for number in tuple(left):
+                outcome = _received(pipe, number)
+                left.remove(number)
                 if outcome.trouble:
-                    text = f"seed {seed}, case {left[0]}: {outcome.trouble}\n"
-                    (keep / f"{seed}-{left[0]}.txt").write_text(text, encoding="utf-8", errors="backslashreplace")
-                left.pop(0)
+                    text = f"seed {seed}, case {number}: {outcome.trouble}\n"
+                    (keep / f"{seed}-{number}.txt").write_text(text, encoding="utf-8", errors="backslashreplace")
                 yield outcome
+                if outcome.trouble.startswith("the worker"):
+                    break
 
 
 @contextlib.contextmanager

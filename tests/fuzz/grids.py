@@ -1,5 +1,6 @@
 """Tables as texts in cells, written in all the ways that spreadsheets write them, and what reading them has to give."""
 
+import contextlib
 import gzip
 import math
 import re
@@ -79,30 +80,27 @@ def change_cells(grid: Grid, rng: np.random.Generator) -> None:
 def change_structure(grid: Grid, rng: np.random.Generator) -> None:
     """Repeat, drop or bend rows and columns as people do by accident."""
     grid.sound, grid.exact = False, False
-    row, column = int(rng.integers(len(grid.rows))), int(rng.integers(len(grid.header)))
-    kinds = ["row repeated", "rows dropped", "cell dropped", "cell added", "header", "columns", "title", "long"]
-    what = pick(rng, kinds)
+    header, rows = grid.header, grid.rows
+    row, column, extra = int(rng.integers(len(rows))), int(rng.integers(len(header))), int(10 ** rng.uniform(0, 2.5))
+    person, odd = rows[row], pick(rng, ODD_CELLS)
+    long = pick(rng, ["9", "A", '"', ",", " "]) * int(10 ** rng.uniform(3, 6))
+
+    def with_cells(*cells: str) -> list[list[str]]:
+        return [*rows[:row], [*person[:column], *cells, *person[column + 1 :]], *rows[row + 1 :]]
+
+    ways = {
+        "row repeated": (header, [*rows[:row], *[person] * int(rng.integers(1, 4)), *rows[row:]]),
+        "rows dropped": (header, rows[:row]),
+        "cell dropped": (header, with_cells()),
+        "cell added": (header, with_cells(odd, person[column])),
+        "header": ([*header[:column], pick(rng, [*ODD_CELLS, *header]), *header[column + 1 :]], rows),
+        "columns": ([*header, *(f"x{number}" for number in range(extra))], [[*one, *["1"] * extra] for one in rows]),
+        "title": ([odd, *[""] * (len(header) - 1)], [header, *rows]),
+        "long": (header, with_cells(long)),
+    }
+    what = pick(rng, list(ways))
+    grid.header, grid.rows = ways[what]
     grid.note(what, row, column)
-    if what == "row repeated":
-        grid.rows[row:row] = [list(grid.rows[row])] * int(rng.integers(1, 4))
-    elif what == "rows dropped":
-        del grid.rows[row:]
-    elif what == "cell dropped":
-        del grid.rows[row][column]
-    elif what == "cell added":
-        grid.rows[row].insert(column, pick(rng, ODD_CELLS))
-    elif what == "header":
-        grid.header[column] = pick(rng, [*ODD_CELLS, *grid.header])
-    elif what == "columns":
-        for number in range(int(10 ** rng.uniform(0, 2.5))):
-            grid.header.append(f"x{number}")
-            for person in grid.rows:
-                person.append("1")
-    elif what == "title":
-        grid.rows[:0] = [list(grid.header)]
-        grid.header = [pick(rng, ODD_CELLS), *[""] * (len(grid.header) - 1)]
-    else:
-        grid.rows[row][column] = pick(rng, ["9", "A", '"', ",", " "]) * int(10 ** rng.uniform(3, 6))
 
 
 def written(grid: Grid, rng: np.random.Generator) -> tuple[str, bytes]:
@@ -116,36 +114,33 @@ def written(grid: Grid, rng: np.random.Generator) -> tuple[str, bytes]:
     grid.separator = pick(rng, [",", ",", ";", "\t"])
     grid.decimal_comma = grid.separator != "," and chance(rng, 0.4)
     ending, newline, quotes = pick(rng, [".csv", ".csv", ".tsv", ".txt"]), pick(rng, NEWLINES), pick(rng, [0, 0, 1, 2])
-    lines = [_line(cells, grid, quotes, rng) for cells in ([grid.header], grid.rows) for cells in cells]
+    lines = [_line(cells, grid, quotes, rng) for cells in [grid.header, *grid.rows]]
     if chance(rng, 0.2):
         for _ in range(int(rng.integers(1, 6))):
             lines.insert(int(rng.integers(len(lines) + 1)), "")
         grid.note("blank lines")
     text = newline.join(lines) + (newline if chance(rng, 0.8) else "")
-    grid.note("separator", repr(grid.separator), "newline", repr(newline), "quotes", quotes)
-    grid.note("decimal comma" if grid.decimal_comma else "decimal point")
     encoding = pick(rng, ["utf-8", "utf-8", "utf-8-sig", "utf-16", "latin-1"])
     try:
         content = text.encode(encoding)
     except UnicodeEncodeError:
         encoding, content = "utf-8", text.encode("utf-8", "surrogatepass")
-    if encoding == "latin-1" and not text.isascii():
-        grid.exact = False  # some texts in it are valid UTF-8 as well
-    grid.note(encoding)
-    name = f"table{ending}"
+    grid.exact &= encoding != "latin-1" or text.isascii()  # some texts in it are valid UTF-8 as well
+    decimal = "comma" if grid.decimal_comma else "point"
+    grid.note(
+        encoding, "separator", repr(grid.separator), "newline", repr(newline), "quotes", quotes, "decimal", decimal
+    )
     if chance(rng, 0.1):
-        name, content = f"{name}.gz", gzip.compress(content, 1, mtime=0)
-    return name, content
+        return f"table{ending}.gz", gzip.compress(content, 1, mtime=0)
+    return f"table{ending}", content
 
 
 def _line(cells: list[str], grid: Grid, quotes: int, rng: np.random.Generator) -> str:
-    texts = []
-    for cell in cells:
-        text = cell.replace(".", ",") if grid.decimal_comma and _PLAIN.fullmatch(cell) else cell
+    texts = [cell.replace(".", ",") if grid.decimal_comma and _PLAIN.fullmatch(cell) else cell for cell in cells]
+    for place, text in enumerate(texts):
         needs = any(sign in text for sign in (grid.separator, '"', "\n", "\r"))
         if needs or quotes == 2 or (quotes == 1 and chance(rng, 0.5)):
-            text = '"' + text.replace('"', '""') + '"'
-        texts.append(text)
+            texts[place] = '"' + text.replace('"', '""') + '"'
     return grid.separator.join(texts)
 
 
@@ -177,20 +172,19 @@ def _missing(text: str) -> bool:
     return text.strip() in MISSING_TEXT
 
 
+def number_in(text: str) -> float | None:
+    """Return the number that a text is, if it is one."""
+    with contextlib.suppress(ValueError):
+        return float(text)
+    return None
+
+
 def _same_number(text: str, value: float, grid: Grid) -> bool:
     if _missing(text):
         return math.isnan(value)
-    candidates = [text.strip()]
-    if grid.separator not in ("", ","):
-        candidates.append(_COMMA.sub(r"\1.\2", text.strip()))
-    for candidate in candidates:
-        try:
-            number = float(candidate)
-        except ValueError:
-            continue
-        if number == value or (math.isnan(number) and math.isnan(value)):
-            return True
-    return False
+    texts = [text.strip(), *([] if grid.separator in ("", ",") else [_COMMA.sub(r"\1.\2", text.strip())])]
+    numbers = [number for number in map(number_in, texts) if number is not None]
+    return any(number == value or (math.isnan(number) and math.isnan(value)) for number in numbers)
 
 
 def _same_text(text: str, value: object, grid: Grid) -> bool:

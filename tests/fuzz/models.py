@@ -1,8 +1,10 @@
 """The reader of model files: no score changes silently, and nothing but an `InputError` comes of damage."""
 
 import copy
+import functools
 import hashlib
 import json
+import operator
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,9 +82,7 @@ class Models:
         header, words, decisive = json.loads(self.metadata["header"]), [], False
         for _ in range(1 if chance(rng, 0.8) else int(rng.integers(2, 5))):
             *way, last = path = pick(rng, list(_paths(header)))
-            parent = header
-            for key in way:
-                parent = parent[key]
+            parent = functools.reduce(operator.getitem, way, header)
             parent[last] = copy.deepcopy(pick(rng, [*_variants(parent[last]), *[pick(rng, ODD_VALUES)] * 3, DEEP]))
             if chance(rng, 0.1):
                 del parent[last]
@@ -124,17 +124,13 @@ class Models:
             raise Failure("describe failed") from described.exception
         try:
             model = load_model(path)
-        except InputError:
-            return "refused"
-        if described.exit_code:
-            raise Failure("the model was loaded, but cannot be described")
-        try:
-            given = inputs_of(model, self.people)
-        except KeyError:  # it was trained with columns that nobody has
-            return "refused"
-        try:
+            if described.exit_code:
+                raise Failure("the model was loaded, but cannot be described")
+            contract = model.contract_
+            if not {*contract.features, *(spec.name for spec in contract.covariates)} <= {*self.people}:
+                return "refused"  # it was trained with columns that nobody has
             with np.errstate(all="ignore"):
-                scores = model.transform(*given)
+                scores = model.transform(*inputs_of(model, self.people))
         except InputError:
             return "refused"
         if case.expected and not np.array_equal(scores, self.scores):

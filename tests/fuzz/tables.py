@@ -2,7 +2,9 @@
 
 import gzip
 import io
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -53,48 +55,42 @@ class Tables:
         return Case(name, content, tuple(grid.notes), grid if kind != "bytes" else None)
 
     def judge(self, case: Case, path: Path) -> str:
-        """Read the table, compare what was read, and make a cohort and new people of it."""
+        """Read the table, compare what was read, and make a cohort or new people of it."""
         grid: Grid | None = case.expected
-        try:
-            frame = read_table(path)
-        except InputError as error:
-            if grid is not None and grid.sound:
-                raise Failure(f"a valid table was refused: {error}") from error
+        frame = _accepted(grid, read_table, path)
+        if frame is None:
             return "refused"
         if grid is not None and grid.exact:
             compare(grid, frame)
         if path.suffix in (".csv", ".tsv", ".txt") and len(case.content) % 4 == 0 and len(frame.columns) < 20:
-            self._compare_batches(frame, path)
-        use = (self._cohort, self._people)[len(case.content) % 2]
-        try:
-            use(frame)
-        except InputError as error:
-            if grid is not None and grid.sound:
-                raise Failure(f"a valid table was refused: {error}") from error
+            _compare_batches(frame, path)
+        uses = (lambda frame: make_cohort(frame, **OPTIONS), lambda frame: check_people(frame, self.contract))
+        people = _accepted(grid, uses[len(case.content) % 2], frame)
+        if people is None:
             return "refused"
+        if not np.isfinite(people.features.to_numpy()).all():
+            raise Failure("people with numbers that are not finite were accepted")
+        for name in (name for name in REGIONS if name in people.features):
+            if not np.array_equal(people.features[name].to_numpy(), frame[name].to_numpy(dtype=float)):
+                raise Failure(f"column {name} changed on the way to the people")
         return "read"
 
-    @staticmethod
-    def _compare_batches(frame: pd.DataFrame, path: Path) -> None:
-        """Read the table a few rows at a time: this must not change a value or a kind."""
-        with mock.patch.object(text, "CELLS", 100):
-            pieces = read_table(path)
-        if np.isinf(frame.select_dtypes(float)).to_numpy().any():
-            return  # numbers of hundreds of digits: infinite or text, they are refused as regions either way
-        if not (pieces.equals(frame) and pieces.dtypes.equals(frame.dtypes)):
-            raise Failure("read in batches, the table has other values")
 
-    def _cohort(self, frame: pd.DataFrame) -> None:
-        cohort = make_cohort(frame, **OPTIONS)
-        self._compare(frame, cohort.features)
+def _accepted(grid: Grid | None, use: Callable, given: object) -> Any:
+    """Return what is made of a file or table; nothing where it is refused, which a valid one must not be."""
+    try:
+        return use(given)
+    except InputError as error:
+        if grid is not None and grid.sound:
+            raise Failure(f"a valid table was refused: {error}") from error
+        return None
 
-    def _people(self, frame: pd.DataFrame) -> None:
-        self._compare(frame, check_people(frame, self.contract).features)
 
-    @staticmethod
-    def _compare(frame: pd.DataFrame, features: pd.DataFrame) -> None:
-        if not np.isfinite(features.to_numpy()).all():
-            raise Failure("people with numbers that are not finite were accepted")
-        for name in (name for name in REGIONS if name in features):
-            if not np.array_equal(features[name].to_numpy(), frame[name].to_numpy(dtype=float)):
-                raise Failure(f"column {name} changed on the way to the people")
+def _compare_batches(frame: pd.DataFrame, path: Path) -> None:
+    """Read the table a few rows at a time: this must not change a value or a kind."""
+    with mock.patch.object(text, "CELLS", 100):
+        pieces = read_table(path)
+    if np.isinf(frame.select_dtypes(float)).to_numpy().any():
+        return  # numbers of hundreds of digits: infinite or text, they are refused as regions either way
+    if not (pieces.equals(frame) and pieces.dtypes.equals(frame.dtypes)):
+        raise Failure("read in batches, the table has other values")

@@ -1,8 +1,6 @@
-"""Models of every version of the file format still say what they said, and runs are still read: see README.md here."""
+"""Models of every version of the file format still say what they said: see README.md here."""
 
 import re
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,8 +13,6 @@ from rindices.cli import app
 from tests.longevity.freeze import FROZEN, PEOPLE, description_of, maps_of, scores_of
 
 NAMES = sorted(folder.name for folder in FROZEN.iterdir())
-RUNS_FOLDER = FROZEN.parent / "runs"
-RUNS = sorted(folder.name for folder in RUNS_FOLDER.iterdir())
 # Inference is in double precision, so that other processors and libraries change the last digits only: 3e-14 was the
 # most between the oldest and the newest dependencies. Single precision is off by 5e-7 to 1e-5, a change of the method
 # by more.
@@ -95,22 +91,3 @@ def test_a_file_of_the_future_is_refused_with_advice(tmp_path):
     assert done.exit_code == 2
     assert "format version 9" in done.output
     assert "Install a newer rindices." in done.output
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_a_frozen_run_is_reported_on(name, tmp_path):
-    """All that a report of a finished run needs is in its folder; of an interrupted one it has no results to show."""
-    folder = Path(shutil.copytree(RUNS_FOLDER / name, tmp_path / "run"))
-    done = run("report", folder)
-    assert done.exit_code == 0 or "interrupted" in name, done.output
-    assert "Traceback" not in done.output
-    assert (folder / "report.html").exists()
-
-
-@pytest.mark.slow
-def test_an_interrupted_frozen_run_goes_on_or_is_refused_with_its_version_named(tmp_path, monkeypatch):
-    monkeypatch.chdir(FROZEN.parent)
-    folder = Path(shutil.copytree(RUNS_FOLDER / "1-interrupted", tmp_path / "run"))
-    options = ("--control", "CN", "--patients", "PT", "--covariates", "age,sex", "--patterns", 2, "--repetitions", 3)
-    done = run("fit", "cohort.csv", "--out", folder, *options, "--steps", 9000)
-    assert done.exit_code == 0 or (done.exit_code == 2 and "0.1.0" in done.output), done.output

@@ -68,7 +68,9 @@ def test_finished_run_runs_again(place):
     assert before.training == now.training
 
 
-def test_interrupted_run_goes_on_or_is_refused_with_its_version(place):
+def test_interrupted_run_is_reported_and_goes_on_or_is_refused_with_its_version(place):
+    assert "Traceback" not in rindices("report", "interrupted")[1]
+    assert Path("interrupted", "report.html").exists()  # though it has no results to show
     journal = {path.name for path in Path("interrupted", "journal").iterdir()}
     line = read_settings(Path("interrupted", "run.toml")).command["line"]
     code, told = rindices(*shlex.split(line)[1:])

@@ -1,6 +1,6 @@
 """People, names and numbers as tables have them: several scales, ties, odd names; realistic, but nasty."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -61,10 +61,6 @@ class Study:
     def categories(self):
         """Names of the covariates that are categories, the site included."""
         return [name for name in self.covariates if name not in self.numbers]
-
-    def with_(self, **changes):
-        """Return a changed copy."""
-        return replace(self, **changes)
 
 
 def _balanced(rng, labels, n_people):

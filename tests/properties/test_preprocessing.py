@@ -6,6 +6,8 @@ squares lose a few more. Sites' scales are found by turns until they change by l
 another number of turns may be seen.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,10 +47,10 @@ def test_units_of_regions_do_not_matter(study, data):
     halvings = data.draw(st.lists(st.integers(-40, 40), min_size=n_regions, max_size=n_regions))
     # Powers of two round nothing: not a bit may differ.
     np.testing.assert_array_equal(
-        scaled(study.with_(features=study.features * 2.0 ** np.array(halvings))), scaled(study)
+        scaled(replace(study, features=study.features * 2.0 ** np.array(halvings))), scaled(study)
     )
     factors = 10.0 ** np.random.default_rng(data.draw(SEEDS)).uniform(-9, 9, n_regions)
-    assert_near(scaled(study.with_(features=study.features * factors)), scaled(study))
+    assert_near(scaled(replace(study, features=study.features * factors)), scaled(study))
 
 
 @given(studies(), st.data())
@@ -61,7 +63,7 @@ def test_units_and_origins_of_covariates_do_not_matter(study, data):
             changed[name] *= factor  # a head of size 0 stays one
         else:
             changed[name] = rng.choice([-1, 1]) * factor * (changed[name] + shift)
-    assert_near(scaled(study.with_(covariates=changed)), scaled(study))
+    assert_near(scaled(replace(study, covariates=changed)), scaled(study))
 
 
 @given(studies(), st.data())
@@ -70,7 +72,7 @@ def test_people_and_columns_in_another_order_give_the_same(study, data):
     people = np.concatenate([data.draw(orders(study.n_controls)), data.draw(st.permutations(patients))])
     columns = data.draw(orders(study.features.shape[1]))
     covariates = study.covariates.iloc[people, data.draw(orders(study.covariates.shape[1]))].reset_index(drop=True)
-    other = study.with_(features=study.features[np.ix_(people, columns)], covariates=covariates)
+    other = replace(study, features=study.features[np.ix_(people, columns)], covariates=covariates)
     assert_near(scaled(other), scaled(study)[np.ix_(people, columns)])
 
 
@@ -81,4 +83,4 @@ def test_names_of_categories_do_not_matter(study, data):
         known = changed[name].unique()
         others = data.draw(names(len(known), LABELS if name == "site" else NAMES))
         changed[name] = changed[name].map(dict(zip(known, others, strict=True)))
-    assert_near(scaled(study.with_(covariates=changed)), scaled(study))
+    assert_near(scaled(replace(study, covariates=changed)), scaled(study))

@@ -1,4 +1,3 @@
-import hashlib
 import json
 
 import numpy as np
@@ -6,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rindices.errors import InputError
-from rindices.tables.source import digest_of, join_by_id, read_source
+from rindices.tables.source import join_by_id, read_source
 from rindices.tables.table import read_table
 
 PEOPLE = "participant_id\tage\tsex\tgroup\nsub-01\t61\t0\t1\nsub-02\tn/a\t1\t2\nsub-03\t72.5\t1\t2\n"
@@ -65,25 +64,14 @@ def test_any_other_table_is_read_now_or_later(tmp_path):
     assert read_source(path, whole=False, join=[path]).table is None
 
 
-@pytest.mark.parametrize(
-    ("text", "honoured"), [('{"age": {"Units": "year"}}', True), ('[{"age": 61}]', False), ("{", None)]
-)
+@pytest.mark.parametrize(("text", "honoured"), [('{"age": {"Units": "year"}}', True), ('[{"age": 61}]', False)])
 def test_a_json_file_beside_a_tsv_file_is_its_dictionary_if_it_looks_like_one(tmp_path, text, honoured):
     path = tmp_path / "people.tsv"
     path.write_text("participant_id\tage\n001\t61\n")
     path.with_suffix(".json").write_text(text)
-    if honoured is None:
-        with pytest.raises(InputError, match=r"people\.json cannot be read as JSON"):
-            read_source(path)
-        return
     source = read_source(path)
     assert (source.dictionary is not None) == honoured
     assert source.files == ((path, path.with_suffix(".json")) if honoured else (path,))
-
-
-def test_a_folder_without_participants_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"without participants\.tsv, so it is no BIDS dataset"):
-        read_source(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -114,13 +102,10 @@ def test_sessions_of_the_participants_file_are_joined_by_session(tmp_path):
     np.testing.assert_array_equal(read_source(root).frame[["mmse", "apoe"]], [[30, 34], [np.nan, 34], [27, 44]])
 
 
-def test_a_column_in_two_files_must_not_differ(tmp_path):
+def test_a_column_may_be_in_two_files(tmp_path):
     same = "participant_id\tage\nsub-01\t61.0\nsub-02\t55\nsub-03\t72.5\n"
     frame = read_source(dataset(tmp_path / "same", a_tsv=same)).frame
     assert frame["age"].tolist() == [61, 55, 72.5]  # a gap is no contradiction
-    differing = {"a_tsv": "participant_id\tx\nsub-01\t1\n", "b_tsv": "participant_id\tx\nsub-01\t2\n"}
-    with pytest.raises(InputError, match=r"Column 'x' is in phenotype/a\.tsv and in phenotype/b\.tsv.*row 2.* 1 and 2"):
-        read_source(dataset(tmp_path / "differing", **differing))
 
 
 def test_further_tables_are_joined(tmp_path):
@@ -137,9 +122,6 @@ def test_further_tables_are_joined(tmp_path):
         "1 row of scores.tsv left out: the main table has nobody with that id.",
         "1 row of the main table not found in scores.tsv: gaps in its columns.",
     )
-    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (main, scores)]
-    assert digest_of([main]) == digests[0]
-    assert digest_of([main, scores]) == hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 MAIN = pd.DataFrame({"id": ["a", "a", "b"], "visit": [1.0, 2.0, 1.0], "x": [1.0, 2.0, 3.0]})
@@ -156,12 +138,8 @@ def test_visits_are_joined_however_they_are_written():
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ({"ID": ["a"], "y": [1.0]}, r"joined by the column 'id', but y\.csv has none\. Did you mean 'ID'"),
         ({"id": ["a", None], "visit": [1, 2]}, r"Every row of y\.csv needs a value in 'id' and 'visit', but row 3"),
         ({"id": ["a", "a"], "visit": [1, 1]}, r"has 'a' and '1' in rows 2 and 3.*\nKeep one row a person and visit"),
-        ({"id": ["a", "a"], "y": [1, 1]}, r"y\.csv has 'a' in rows 2 and 3.*\nKeep one row a person"),
-        ({"id": ["c-a", "c-b"], "y": [1, 1]}, r"Nobody in y\.csv has an id.*'c-a' and 'c-b', the main table 'a'"),
-        ({"id": ["b"], "x": [4.0]}, r"Column 'x' is in the main table and in y\.csv.*row 4 of the main table 3 and 4"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(other, message):

@@ -6,6 +6,7 @@ import pytest
 
 from rindices.errors import InputError
 from rindices.tables.dictionary import Column, Dictionary, apply_dictionary, read_dictionary, unit_of
+from tests.tables.test_tables import write
 
 SEX = Column(levels={"0": "male", "1": "female"})
 SIDECAR = {
@@ -30,13 +31,6 @@ PLAIN = (
     "Column\tlabel\tUnits\tlevels\tmin\tmax\tmissing codes\nx\tscore\tmm3\t0=a;1=b, c\t\t\t-9=refused, -99\n"
     "y\t\t\t\t0\t1.5\t\n"
 )
-
-
-def write(folder, name, content):
-    """Write text or bytes."""
-    path = folder / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,7 @@ def test_missing_words_and_what_is_text(tmp_path):
     lines = [f"p{number},{word},{word or 'x'},0{number},yes" for number, word in enumerate(words)]
     path = write(tmp_path, "a.csv", "participant_id,v,t,code,flag\n" + "\n".join([*lines, "p10,1e3,word,10,no"]))
     frame = read_table(path)
-    assert frame["v"].isna().sum() == 10
-    assert frame["v"].iloc[10] == 1000.0
+    np.testing.assert_array_equal(frame["v"], [np.nan] * 10 + [1000.0])
     assert frame["code"].tolist() == [f"0{number}" for number in range(10)] + ["10"]
     assert frame["flag"].tolist() == ["yes"] * 10 + ["no"]
 
@@ -79,26 +78,19 @@ def test_missing_words_and_what_is_text(tmp_path):
 @pytest.mark.parametrize(
     ("content", "values"),
     [
-        ("participant_id,v\nJosé,True\nZoë,\n".encode("latin-1"), [["José", "True"], ["Zoë", np.nan]]),
-        ('participant_id,v\n"a\nb",2\nc,"1,5"\n', [["a\nb", "2"], ["c", "1,5"]]),
-        ("participant_id,v\n'=1+1,it's\n", [["=1+1", "it's"]]),
-        ("\nsep=;\n;;\nparticipant_id;v\na;1,5\nb;2\n", [["a", 1.5], ["b", 2]]),
-        ("participant_id,v\n\n  \n,\nNA,.\na,1\n\n", [["a", 1]]),
+        ("participant_id,v\nJosé,True\nZoë,\n".encode("latin-1"), {0: ["José", "True"], 1: ["Zoë", np.nan]}),
+        ('participant_id,v\n"a\nb",2\nc,"1,5"\n', {0: ["a\nb", "2"], 1: ["c", "1,5"]}),
+        ("participant_id,v\n'=1+1,it's\n", {0: ["=1+1", "it's"]}),
+        ("\nsep=;\n;;\nparticipant_id;v\na;1,5\nb;2\n", {3: ["a", 1.5], 4: ["b", 2]}),
+        ("participant_id,v\n\n  \n,\nNA,.\na,1\n\n", {4: ["a", 1]}),
+        ('\nsep=,\n,\nparticipant_id,v\n"a\n",1\n\n,\nb,4\n', {3: ["a", 1], 6: ["b", 4]}),
     ],
-    ids=["Latin-1", "line breaks and commas in quotes", "guarded cells", "Excel's line", "empty rows"],
+    ids=["Latin-1", "line breaks and commas in quotes", "guarded cells", "Excel's line", "empty rows", "all at once"],
 )
-def test_cells(tmp_path, content, values):
-    path = write(tmp_path, "a.csv", content)
-    pd.testing.assert_frame_equal(
-        read_table(path).reset_index(drop=True),
-        pd.DataFrame(values, columns=["participant_id", "v"]),
-        check_dtype=False,
-    )
-
-
-def test_rows_keep_their_numbers(tmp_path):
-    frame = read_table(write(tmp_path, "a.csv", '\nsep=,\n,\nparticipant_id,v\n"a\n",1\n\n,\nb,4\n'))
-    assert frame.index.tolist() == [3, 6]
+def test_cells_and_the_rows_that_they_are_in(tmp_path, content, values):
+    expected = pd.DataFrame.from_dict(values, "index", columns=["participant_id", "v"])
+    found = read_table(write(tmp_path, "a.csv", content))
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False, check_index_type=False)
 
 
 def test_columns_without_a_name(tmp_path):
@@ -116,47 +108,16 @@ def test_points_beside_decimal_commas_may_stand_for_thousands(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("blank.csv", " \n\n", r"blank\.csv is empty"),
-        ("header.csv", "participant_id,v\n\n\n", r"header\.csv has a header but no people"),
-        ("twice.csv", "participant_id,v,v\n1,2,3\n", r"has 'v' more than once \('v' is column 2 and 3\)"),
-        ("short.csv", "participant_id,v,w\n1,2,3\n1,2\n", r"Row 3 of short\.csv has 2 cells, but the header has 3"),
-        (
-            "long.csv",
-            "participant_id,v\n1,2\n2,1,5\n\n3,2,5\n",
-            r"Row 3 .* has 3 cells.*, and 1 more row is like it[\s\S]*decimal commas",
-        ),
-        (
-            "title.csv",
-            "Volumes, in mm3\n\nid,v,w,x,y\n1,2,3,4,5\n",
-            r"Row 3 .* has 5 cells, but the header has 2[\s\S]*a title above",
-        ),
-        ("quote.csv", 'participant_id,v\n1,2\n"2,3\n4,5\n', r"Row 3 .* quotation mark without its partner"),
-        ("quotes.csv", 'id,"name,a\n' + "1,2,3\n" * 40_000, r"Row 1 .* quotation mark without its partner"),
-        ("old.xls", b"\xd0\xcf\x11\xe0", r"extension '\.xls'[\s\S]*'Save as', and 'Excel workbook \(\.xlsx\)'"),
+        ("quotes.csv", 'id,"name,a\n' + "1,2,3\n" * 40_000, r"Row 1 [\s\S]* quotation mark without its partner"),
         ("book.xlsx.gz", b"\x1f\x8b", r"extension '\.xlsx\.gz'"),
-        ("zeros.csv", "participant_id,v\n1,2\0\n", r"no table of text[\s\S]*Save the table as 'CSV UTF-8'"),
         ("renamed.csv", b"PK\x03\x04", r"Excel workbooks in spite of their name"),
-        ("late.csv", PLAIN.encode() + "003,CN,é,1\n004,CN,".encode() + b"\xff,1\n", r"damaged: row 5 .* UTF-8"),
-        ("bad.csv.gz", b"not gzip", r"bad\.csv\.gz cannot be opened"),
         ("bomb.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 60_000_000, 1), r"unpacks to more than 200 times"),
-        ("bad.parquet", b"not parquet", r"not a readable Parquet file"),
     ],
+    ids=lambda value: value if isinstance(value, str) and len(value) < 20 else "",
 )
 def test_unreadable_files_are_explained(tmp_path, name, content, message):
-    if name.endswith("parquet"):
-        pytest.importorskip("pyarrow")
-    with pytest.raises(InputError, match=message.replace(r" .* quot", r"[\s\S]* quot")):
+    with pytest.raises(InputError, match=message):
         read_table(write(tmp_path, name, content))
-
-
-def test_absent_files_and_folders_are_explained(tmp_path):
-    write(tmp_path, "people.tsv", PLAIN)
-    for path, message in {
-        tmp_path: "is a folder",
-        tmp_path / "people.csv": r"There is no file .*people\.csv[\s\S]*there is people\.tsv",
-    }.items():
-        with pytest.raises(InputError, match=message):
-            read_table(path)
 
 
 def test_parquet_reads_like_csv(tmp_path):

@@ -108,12 +108,12 @@ def _failing(replace):
 
 
 def _compare_images(life, table):
-    import nibabel
+    from tests.imaging.made_up import write_image
 
-    rng, affine = np.random.default_rng(0), np.diag([12.0, 12, 12, 1])
-    images = {f"{number}.nii": rng.standard_normal((6, 6, 6)).astype(np.float32) for number in range(len(table))}
-    for name, image in (images | {"mask.nii": np.pad(np.ones((4, 4, 4), np.uint8), 1)}).items():
-        nibabel.save(nibabel.Nifti1Image(image, affine), life.folder / name)
+    rng, names = np.random.default_rng(0), [f"{number}.nii" for number in range(len(table))]
+    for name in names:
+        write_image(life.folder / name, rng.standard_normal((6, 6, 6)))
+    write_image(life.folder / "mask.nii", np.pad(np.ones((4, 4, 4)), 1), dtype=np.uint8)
     maps, mask = life.folder / "maps.csv", life.folder / "mask.nii"
-    table[["participant_id"]].assign(path=list(images)).to_csv(maps, index=False)
+    table[["participant_id"]].assign(path=names).to_csv(maps, index=False)
     life("voxelwise", "voxelwise", life.folder / "run", "--maps", maps, "--mask", mask, "--regressions")

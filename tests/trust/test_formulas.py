@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rindices.cohort import read_table
 from rindices.files import guarded_text, plain_text, write_csv
+from rindices.tables import read_table
 from tests.properties.conftest import SHARED
 
 RUNNING = [
