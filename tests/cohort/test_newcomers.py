@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.cohort import check_people, make_cohort, read_cohort, read_people
+from rindices.cohort import make_cohort, read_cohort, read_people
 from rindices.errors import InputError
 from rindices.settings import ApplySettings
 from tests.cohort.people import table
-from tests.schema.contracts import contract_of
+from tests.schema.contracts import check_people, contract_of
 
 ROLES = {"covariates": "age,icv", "clinical": "MMST"}
 DROP = ApplySettings(drop_missing=True)

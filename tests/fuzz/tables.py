@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 
-from rindices.cohort import check_people, make_cohort
+from rindices.cohort import make_cohort
 from rindices.errors import InputError
 from rindices.tables import text
 from rindices.tables.table import read_table
@@ -18,7 +18,7 @@ from tests.fuzz.binary_tables import write_parquet, write_workbook
 from tests.fuzz.engine import Case, Failure
 from tests.fuzz.grids import REGIONS, TEXT_COLUMNS, Grid, change_cells, change_structure, compare, draw_grid, written
 from tests.fuzz.mutations import chance, damaged, pick
-from tests.schema.contracts import contract_of
+from tests.schema.contracts import check_people, contract_of
 
 OPTIONS = {"control": "CN", "patients": "AD", "covariates": "age,sex", "site": "site"}
 

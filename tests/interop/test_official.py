@@ -4,12 +4,12 @@ import pytest
 from scipy.stats import spearmanr
 
 from rindices import InputError, load_model
-from rindices.cohort import check_people
 from rindices.core import networks
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.interop.official import import_official, read_checkpoint
 from rindices.interop.pickle_machine import ArchiveError
 from tests.interop.archives import Tensor, checkpoint, data_folder, save
+from tests.schema.contracts import check_people
 
 
 def leaky(values):

@@ -1,5 +1,6 @@
 """What a model of a cohort would expect of a table."""
 
+from rindices.cohort import read_people
 from rindices.schema.contract import Contract
 
 
@@ -14,3 +15,9 @@ def contract_of(cohort, **columns) -> Contract:
         site_column=None if cohort.site is None else str(cohort.site.name),
         **columns,
     )
+
+
+def check_people(table, contract, settings=None):
+    """Check a table of new people in memory."""
+    (people,) = read_people(table, contract, settings)
+    return people

@@ -1,7 +1,7 @@
 """Users' tables as people: read, checked by the fields of `rindices.schema`, and sorted into controls and patients."""
 
 from rindices.cohort.groups import MIN_PEOPLE
-from rindices.cohort.newcomers import check_people, read_people
+from rindices.cohort.newcomers import read_people
 from rindices.cohort.people import Cohort, People
 from rindices.cohort.roles import correction_of, expand_names, wanted_names
 from rindices.cohort.training import make_cohort, read_cohort
@@ -10,7 +10,6 @@ __all__ = [
     "MIN_PEOPLE",
     "Cohort",
     "People",
-    "check_people",
     "correction_of",
     "expand_names",
     "make_cohort",

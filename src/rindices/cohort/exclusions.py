@@ -13,10 +13,6 @@ from rindices.cohort.groups import MIN_PEOPLE
 from rindices.errors import InputError, counted, listed, setting, shown
 from rindices.schema.fields import MIN_SITE_CONTROLS, Observed, Roster
 
-# The other reasons are "missing covariate" and "missing region".
-IMPOSSIBLE = "impossible value"
-OUTLIER = "outlier"
-SMALL_SITE = "site without enough controls"
 _PEOPLE_A_SITE = 3  # on average; with fewer, a column is something else than the site
 # Generous: of simulated people less than 1 in 1,000 is flagged, of 1,000 real scans nobody had looked at 2 in 100.
 _FAR_PERSON = 4.5  # robust sd of the logarithm of the distance
@@ -74,7 +70,7 @@ class Record:
         for _, columns, seen in parts:
             values = seen.values[seen.impossible].tolist()
             self._note_cells(seen.impossible, columns, [f"= {shown(float(value))} is impossible" for value in values])
-            self.leave_out(np.any(seen.impossible, axis=1), IMPOSSIBLE)
+            self.leave_out(np.any(seen.impossible, axis=1), "impossible value")
 
     def warning(self) -> list[str]:
         """Return a sentence on who was left out."""
@@ -103,7 +99,7 @@ def leave_out_outliers(
         record.note(int(positions[position]), text)
     who = positions[list(notes)]
     if drop:
-        record.leave_out(np.isin(np.arange(len(features)), who), OUTLIER)
+        record.leave_out(np.isin(np.arange(len(features)), who), "outlier")
     if drop or not notes:
         return []
     people = counted(len(notes), "person lies", "people lie")
@@ -134,7 +130,7 @@ def leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[np
     if not len(small):
         return
     if drop:
-        record.leave_out(sites.isin(small.index).to_numpy(), SMALL_SITE)
+        record.leave_out(sites.isin(small.index).to_numpy(), "site without enough controls")
         return
     people = {str(site): counted(int(number), "person", "people") for site, number in present.value_counts().items()}
     few = {str(site): counted(int(number), "control") for site, number in small.items()}

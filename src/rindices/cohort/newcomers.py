@@ -103,12 +103,6 @@ def read_people(
         check.finish()
 
 
-def check_people(table: pd.DataFrame, contract: Contract, settings: ApplySettings | None = None) -> People:
-    """Check a table of new people in memory; see `read_people`."""
-    (people,) = read_people(table, contract, settings)
-    return people
-
-
 class _Check:
     """The fields of a model's contract, for the rows of one table."""
 

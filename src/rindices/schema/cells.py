@@ -114,12 +114,6 @@ def _with_points(text: pd.Series) -> pd.Series:
     ).astype(object)
 
 
-def share_of_numbers(text: pd.Series) -> float:
-    """Return the share of the cells that are not missing and read as numbers (0 for an empty column)."""
-    present = int(text.notna().sum())
-    return float(pd.to_numeric(text, errors="coerce").notna().sum()) / present if present else 0.0
-
-
 def has_numbers(column: pd.Series) -> bool:
     """Tell whether a column of `typed` holds numbers (an empty column does not)."""
     return bool(is_numeric_dtype(column) and column.notna().any())
@@ -143,7 +137,7 @@ def meant_as_numbers(column: pd.Series) -> bool:
     (True, False)
     """
     cells = column.dropna().astype(str)
-    if share_of_numbers(column) >= MOSTLY_NUMBERS:
+    if np.isfinite(numbers_of(cells)).sum() >= MOSTLY_NUMBERS * len(cells) > 0:
         return not cells.str.fullmatch(_CODE).any()
     like = cells.map(lambda cell: bool(_LIKE_NUMBER.fullmatch(cell)) and not _DATE.fullmatch(cell))
     return bool(cells.nunique() > _MOST_LEVELS and like.mean() >= MOSTLY_NUMBERS)

@@ -27,7 +27,6 @@ _LARGE = 100.0  # whole numbers below are counts and codes, where 0 is ordinary:
 _TOLERANCE = 0.15
 _LARGEST_POWER = 6
 _FEWEST_FOR_ONE_REGION = 5
-_SMALLER_UNIT = {1: ("cm", "mm"), 2: ("cm2", "mm2"), 3: ("mL", "mm3")}
 
 
 def suspected_codes(values: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -150,7 +149,7 @@ def unit_problems(
     times = f"{10 ** abs(power)} times {'larger' if power > 0 else 'smaller'}"
     found = f"median {shown(float(median[first]))} in training, {shown(float(medians[first]))} here"
     if joint:
-        guess = _unit_guess(power, unit)
+        guess = f"the model was trained on values in {unit}" if unit else "another unit?"
         text = f"The values look {times} than in training ({guess}).\nFor example {names[first]!r}: {found}."
         return [Problem(text, ("convert the regions to the unit of the training table",))]
     which = listed(names[position] for position in single)
@@ -166,12 +165,3 @@ def _whole_power(powers: NDArray[np.float64]) -> NDArray[np.int64]:
     nearest = np.rint(powers)
     close = (np.abs(powers - nearest) <= _TOLERANCE) & (np.abs(nearest) <= _LARGEST_POWER)
     return np.where(close, nearest, 0).astype(np.int64)
-
-
-def _unit_guess(power: int, unit: str | None) -> str:
-    if unit:
-        return f"the model was trained on values in {unit}"
-    if abs(power) not in _SMALLER_UNIT:
-        return "another unit?"
-    large, small = _SMALLER_UNIT[abs(power)]
-    return f"{large} there, {small} here?" if power > 0 else f"{small} there, {large} here?"

@@ -118,11 +118,9 @@ def read_source(
         keys = [id_column, visit_column]
         of_visits = {names[table]: others[table][0] for table in phenotype if {*keys} <= {*others[table][0].columns}}
         frame, notes = _a_row_each_visit(frame, of_visits, keys, main.name)
-    origins = {str(name): main.name for name in frame.columns}
     for table, (other, described, read) in others.items():
         by = next((name for name in (visit_column, _SESSION) if name in other.columns), None)
-        frame, said = join_by_id(frame, other, id_column, by, source=names[table], origins=origins)
-        origins = dict.fromkeys(map(str, frame.columns), names[table]) | origins
+        frame, said = join_by_id(frame, other, id_column, by, source=names[table])
         notes, files = [*notes, *said], (*files, *read)
         if described is not None:  # the main table's own dictionary has the last word
             dictionary = described | (dictionary or {})
@@ -188,7 +186,6 @@ def join_by_id(
     visit_column: str | None = None,
     *,
     source: str,
-    origins: Mapping[str, str] | None = None,
 ) -> tuple[pd.DataFrame, list[str]]:
     """Add the columns of another table of the same people.
 
@@ -202,8 +199,6 @@ def join_by_id(
         Columns to join by. The visit counts where both tables have it; else one row a person is needed.
     source
         Name of the other table.
-    origins
-        Table that each column of `frame` came from, for messages.
 
     Returns
     -------
@@ -248,7 +243,7 @@ def join_by_id(
     added = other.drop(columns=[id_column, visit_column or id_column], errors="ignore").reset_index(drop=True)
     added = added.reindex(positions).set_axis(frame.index, axis=0)
     both = [name for name in added.columns if name in frame.columns]
-    agreed = {str(name): _agreed(frame[name], added[name], frame, source, origins or {}) for name in both}
+    agreed = {str(name): _agreed(frame[name], added[name], frame, source) for name in both}
     joined = pd.concat([frame.assign(**agreed), added.drop(columns=both)], axis=1)
     notes = {
         f"{counted(int((~known).sum()), 'row')} of {source} left out: the main table has nobody with that id.": ~known,
@@ -295,9 +290,7 @@ def _refuse_bad_keys(
         )
 
 
-def _agreed(
-    given: pd.Series, added: pd.Series, frame: pd.DataFrame, source: str, origins: Mapping[str, str]
-) -> pd.Series:
+def _agreed(given: pd.Series, added: pd.Series, frame: pd.DataFrame, source: str) -> pd.Series:
     """Return a column of both tables with the gaps of the one filled by the other; a contradiction is refused."""
     ours, theirs = (text_of(column).map(plain_code, na_action="ignore") for column in (given, added))
     differing = np.flatnonzero((ours.notna() & theirs.notna() & (ours != theirs)).to_numpy())
@@ -305,7 +298,7 @@ def _agreed(
         first, name = int(differing[0]), str(given.name)
         number = counted(len(differing), "value differs", "values differ")
         raise InputError(
-            f"Column {name!r} is in {origins.get(name, 'the main table')} and in {source}, but {number}: in row "
+            f"Column {name!r} is in {source} and in a table before it, but {number}: in row "
             f"{spreadsheet_rows(frame)[first]} of the main table {ours.iloc[first]} and {theirs.iloc[first]}.\n"
             "Rename or remove one of the two."
         )
