@@ -54,12 +54,12 @@ class Gallery:
         return paths
 
 
-def number(value: float | None, digits: int = 2, sign: str = "") -> str:
+def number(value: float | None, digits: int = 2, sign: str = "", unit: str = "") -> str:
     """Return a number with so many digits, a dash where there is none."""
     if value is None or pd.isna(value):
         return "–"
     # Adding zero turns a rounded "-0.00" into "0.00"; the true minus is read aloud, a hyphen may not be.
-    return f"{round(value, digits) + 0.0:{sign}.{digits}f}".replace("-", "−")
+    return f"{round(value, digits) + 0.0:{sign}.{digits}f}{unit}".replace("-", "−")
 
 
 def interval(low: float, high: float, digits: int = 2) -> str:
@@ -112,6 +112,10 @@ class Column(NamedTuple):
     cells: list[Cell]
     is_number: bool = True
     parts: tuple[str, ...] = ()
+
+    def shown_as(self, texts: Iterable[str]) -> Column:
+        """Return the same values, seen as other texts."""
+        return self._replace(cells=[Cell(text, cell.value) for text, cell in zip(texts, self.cells, strict=True)])
 
 
 class Table(NamedTuple):

@@ -28,13 +28,12 @@ from rindices.report.distribution import (
     recovery_section,
 )
 from rindices.report.elements import Gallery
-from rindices.report.evidence import verdict_section
+from rindices.report.evidence import agreement_section, repetitions_section, search_section, verdict_section
 from rindices.report.overview import in_short
 from rindices.report.participation import people_section
 from rindices.report.privacy import Curtain
 from rindices.report.regions import dose_section, maps_section, subgroups_section
 from rindices.report.relations import associations_section, change_section
-from rindices.report.repeatability import agreement_section, repetitions_section, search_section
 
 _FILES = resources.files("rindices.report")
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"

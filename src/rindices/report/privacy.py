@@ -48,4 +48,4 @@ class Curtain:
         """Return a summary whose free texts are without ids."""
         texts = {name: self(getattr(summary, name)) for name in ("failure", "reliable_reason", "source")}
         model = {name: self(text) for name, text in summary.model.items()}
-        return summary.model_copy(update={**texts, "model": model, "warnings": tuple(map(self, summary.warnings))})
+        return summary.updated(**texts, model=model, warnings=[*map(self, summary.warnings)])
