@@ -269,7 +269,8 @@ def add_visits(folder):
     names = [name for name in people.columns if name[0] == "r" and name[1:].isdigit()]
     later = people.copy()
     later[names] += 0.05
-    both = pd.concat([later.assign(visit="m12", first_visit=False), people.assign(visit="bl", first_visit=True)])
+    visits = [(later, "m12", 1.0), (people, "bl", 0.0)]
+    both = pd.concat([one.assign(visit=name, years=years, first_visit=not years) for one, name, years in visits])
     both.to_csv(folder / "r_indices.csv", index=False)
     for name in ("z_scores.csv", "variables.csv"):
         rows = pd.read_csv(folder / name, dtype={"participant_id": str}, keep_default_na=False)

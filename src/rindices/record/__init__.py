@@ -59,9 +59,10 @@ from rindices.record.folder import (
     run_around,
     status_of,
 )
-from rindices.record.run_tables import Results, Run, read_run, sha256_of, write_tables
+from rindices.record.run_tables import AGREEMENTS, Results, Run, read_run, sha256_of, write_tables
 
 __all__ = [
+    "AGREEMENTS",
     "ANALYSIS",
     "BIDS",
     "BRAIN",

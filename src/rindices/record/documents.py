@@ -36,6 +36,9 @@ _TABLE = (
     *("join", "dictionary", "drop_missing", "drop_outliers", "features", "unit", "smooth", "interactions"),
     *("proportion", "sha256"),
 )
+_TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "is not known"} | dict.fromkeys(
+    ("missing", "missing_argument", "missing_keyword_only_argument"), "is missing"
+)
 _LISTS = ("covariates", "clinical", "join", "smooth", "interactions")  # however they were given
 _TABLE_IF_GIVEN = ("exclude", "missing")
 _ALWAYS_SAID = ("n_patterns", "n_repetitions", "random_state")  # in every run.toml, whatever the defaults are
@@ -114,12 +117,12 @@ def toml_text(sections: Mapping[str, Mapping[str, Plain]]) -> str:
     """
     lines = []
     for section, values in sections.items():
-        lines.append(f"[{section}]")
-        for name, value in values.items():
-            # A TOML string, number, truth value or list of them is written as in JSON, but for one character.
-            written = json.dumps(value, ensure_ascii=False).replace("\x7f", r"\u007f")
-            lines.append(f"# {name}: not given" if value is None else f"{name} = {written}")
-        lines.append("")
+        # A TOML string, number, truth value or list of them is written as in JSON, but for one character.
+        written = {
+            name: json.dumps(value, ensure_ascii=False).replace("\x7f", r"\u007f") for name, value in values.items()
+        }
+        said = [f"{name} = {text}" if text != "null" else f"# {name}: not given" for name, text in written.items()]
+        lines += [f"[{section}]", *said, ""]
     return "\n".join(lines)
 
 
@@ -144,9 +147,8 @@ def in_words(error: ValidationError) -> str:
     """Return what is wrong with a document: which name, what it should be, and what was found."""
     first = error.errors()[0]
     name = " of ".join(repr(str(part)) for part in reversed(first["loc"]) if not isinstance(part, int))
-    if first["type"].startswith("missing"):
-        return f"{name} is missing"
-    return f"{name} {first['msg'].replace('Input should', 'should')}, found {first['input']!r}"
+    wrong = f"{first['msg'].replace('Input should', 'should')}, found {first['input']!r}"
+    return f"{name} {_TROUBLES.get(first['type'], wrong)}"
 
 
 def _known(value: object) -> object:

@@ -63,11 +63,8 @@ def check_free(out: Path) -> None:
 def run_around(path: Path) -> Path | None:
     """Return the run folder that keeps a file of this name for its own results; None where there is none."""
     path = path.resolve()
-    for folder in path.parents:
-        ours = path.relative_to(folder).parts[0] in _OURS
-        if ours and any((folder / name).is_file() for name in (SETTINGS, SUMMARY)):
-            return folder
-    return None
+    ours = (folder for folder in path.parents if path.relative_to(folder).parts[0] in _OURS)
+    return next((one for one in ours if any((one / name).is_file() for name in (SETTINGS, SUMMARY))), None)
 
 
 def _half_written(path: Path) -> bool:

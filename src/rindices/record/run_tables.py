@@ -37,6 +37,7 @@ from rindices.record.folder import (
     Z_SCORES,
 )
 
+AGREEMENTS = ("pattern_agreement", "dimension_correlation", "difference_correlation")
 GROUPS = {"control": "n_controls", "patient": "n_patients", "other": "n_other"}
 _ID, _VISIT = "participant_id", "visit"
 _WHO = (_ID, _VISIT)
@@ -44,14 +45,13 @@ _WHO = (_ID, _VISIT)
 _TEXT = frozenset({*_WHO, "diagnosis", "group", "flags", "reason", "site", "region", "people", "variable", "level"}) | {
     *("kind", "statistic", "note", "remark", "rule", "t_map", "q_map")
 }
-_AGREEMENTS = ("pattern_agreement", "dimension_correlation", "difference_correlation")
-_ENDS = tuple(f"{name}_{end}" for name in _AGREEMENTS for end in ("low", "high"))
-_ESTIMATE = ("coefficient", "low", "high", "p", "q")
-_PARTIAL = ("partial", "partial_low", "partial_high", "partial_q")
 # What each analysis has at least; a file that is not there, or has no rows, is an analysis that could not be made.
 _ANALYSES: dict[str, tuple[str, ...]] = {
     "flow": ("site", "group", "read", "used"),
-    "associations": ("people", "pattern", "variable", "level", "statistic", "n", *_ESTIMATE, *_PARTIAL, "note"),
+    "associations": (
+        *("people", "pattern", "variable", "level", "statistic", "n", "coefficient", "low", "high", "p", "q"),
+        *("partial", "partial_low", "partial_high", "partial_q", "note"),
+    ),
     "group_check": (
         *("pattern", "variable", "statistic", "coefficient", "q", "coefficient_patients", "q_patients"),
         *("imbalanced", "removed", "explained", "remark"),
@@ -107,9 +107,12 @@ class Results:
     @property
     def first_visit(self) -> np.ndarray:
         """True in one row a person."""
-        if "first_visit" not in self.r_indices:
-            return np.ones(len(self.r_indices), dtype=bool)
-        return self.r_indices["first_visit"].to_numpy(dtype=bool)
+        return self.r_indices.get("first_visit", pd.Series(True, self.r_indices.index)).to_numpy(dtype=bool)
+
+    @property
+    def first_visits(self) -> pd.DataFrame:
+        """R-indices of each person once."""
+        return self.r_indices[self.first_visit]
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -252,7 +255,7 @@ def _some(folder: Path, required: Mapping[str, tuple[str, ...]]) -> dict[str, pd
 
 def _selection(path: Path, n_patterns: int) -> pd.DataFrame:
     counts = ("n_patterns", "orthogonality", "step", "n_models", "best", "chosen")
-    table = _read(path, (*counts, *_AGREEMENTS, *_ENDS))
+    table = _read(path, (*counts, *(f"{name}{end}" for name in AGREEMENTS for end in ("", "_low", "_high"))))
     chosen = table[table["chosen"].astype(bool)]
     if len(chosen) != 1 or chosen["n_patterns"].iloc[0] != n_patterns:
         raise damaged(path, f"should have one chosen row, of {n_patterns} patterns")
@@ -272,9 +275,9 @@ def _check_together(folder: Path, summary: Summary, results: Results, ids: Mappi
 
     `ids` are the people of the tables whose rows are matched with those of the R-indices by position.
     """
-    group = results.r_indices["group"]
+    group = results.first_visits["group"]
     for name, key in GROUPS.items():
-        found, expected = int((group[results.first_visit] == name).sum()), getattr(summary, key)
+        found, expected = int((group == name).sum()), getattr(summary, key)
         if found != expected:
             said = f"{found} people of the group {name}, but summary.json has {expected}"
             raise damaged(folder / R_INDICES, f"has {said}: the tables have different numbers of rows")

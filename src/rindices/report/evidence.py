@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from rindices import plots
-from rindices.record import Run
+from rindices.record import AGREEMENTS, Run
 from rindices.report.elements import (
     Cell,
     Column,
@@ -16,7 +16,6 @@ from rindices.report.elements import (
     counted,
     counts,
     limits,
-    make_table,
     measures,
     number,
     p_value,
@@ -26,7 +25,6 @@ from rindices.report.elements import (
 
 MOST_SETTINGS = 20
 _DROPPED = "dropped early"
-_AGREEMENT = ("pattern_agreement", "dimension_correlation", "difference_correlation")
 
 
 def verdict_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
@@ -67,7 +65,7 @@ def _balance_table(rows: pd.DataFrame) -> Table:
         probabilities("p", rows["p"]),
         words("Remark", rows["imbalanced"].map({True: "imbalanced", False: "no clear difference"})),
     ]
-    return make_table("Controls and patients compared", columns)
+    return Table("Controls and patients compared", columns)
 
 
 def _check_table(check: pd.DataFrame) -> Table:
@@ -84,7 +82,7 @@ def _check_table(check: pd.DataFrame) -> Table:
             number(100 * one, 0, unit=" %") for one in check["explained"]
         ),
     ]
-    return make_table("R-indices and the background of people", columns)
+    return Table("R-indices and the background of people", columns)
 
 
 def _with_q(coefficients: pd.Series, qs: pd.Series) -> pd.Series:
@@ -153,11 +151,11 @@ def _settings_table(shown: pd.DataFrame, *, one_pattern: bool) -> Table:
         counts("Models", shown["n_models"]),
         counts("Step", shown["step"]),
     ]
-    for name in _AGREEMENT:
+    for name in AGREEMENTS:
         title = name.replace("_", " ").capitalize()
         columns += [measures(title, shown[name], 3), limits(shown[f"{name}_low"], shown[f"{name}_high"], 3, of=title)]
     caption = "Agreement of each setting, best first" + ("; one pattern last" if one_pattern else "")
-    return make_table(caption, columns, marked=shown["remark"].tolist().index("chosen"))
+    return Table(caption, columns, marked=shown["remark"].tolist().index("chosen"))
 
 
 def agreement_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
@@ -165,21 +163,21 @@ def agreement_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
     if run.selection is None:
         return None
     chosen = run.selection[run.selection["chosen"]].iloc[0]
-    names = [name.replace("_", " ") for name in _AGREEMENT]
-    low, high = ([chosen[f"{name}_{end}"] for name in _AGREEMENT] for end in ("low", "high"))
+    names = [name.replace("_", " ") for name in AGREEMENTS]
+    low, high = ([chosen[f"{name}_{end}"] for name in AGREEMENTS] for end in ("low", "high"))
     intervals = bool(pd.notna([*low, *high]).any())
     columns = [
         words("Index", [name.capitalize() for name in names]),
-        measures("Value", [chosen[name] for name in _AGREEMENT], 3),
+        measures("Value", [chosen[name] for name in AGREEMENTS], 3),
         *([limits(low, high, 3)] if intervals else []),
     ]
     step = f"{int(chosen['step']):,}"
     values = ", ".join(f"{name} {cell.text}" for name, cell in zip(names, columns[1].cells, strict=True))
     alt = f"Agreement between trainings over the steps of training. At the chosen step {step}: {values}."
-    known = chosen[list(_AGREEMENT)].notna().any()
+    known = chosen[list(AGREEMENTS)].notna().any()
     figure = plots.agreement_over_training(run.selection)
     return {
-        "table": make_table(f"Agreement at the chosen step {step}", columns),
+        "table": Table(f"Agreement at the chosen step {step}", columns),
         "intervals": intervals,
         "searched": run.selection["best"].sum() > 1,
         "n_models": int(chosen["n_models"]),
@@ -193,4 +191,4 @@ def repetitions_section(run: Run) -> dict[str, object] | None:
         return None
     rows = pd.DataFrame([*run.summary.members_left_out], columns=["member", "reason"])
     columns = [words("Repetition", rows["member"]), words("Reason", rows["reason"])]
-    return {"table": make_table("Repetitions that were left out", columns) if len(rows) else None}
+    return {"table": Table("Repetitions that were left out", columns) if len(rows) else None}

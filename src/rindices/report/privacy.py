@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from rindices.record import Summary
 
-HIDDEN = "[id]"
 _MENTION = re.compile(r"\s*\(participants? [^()\n]*\)", re.IGNORECASE)
 _EDGE = r"(?:(?<![^\W_])|(?![^\W_]))"  # not within a word
 _SHORTEST_NUMBER = 5  # a shorter number in a text is rather a count or a setting than a person
@@ -41,7 +40,7 @@ class Curtain:
         text = _MENTION.sub("", text)
         for one in self._ids:
             if one in text:
-                text = re.sub(f"{_EDGE}{re.escape(one)}{_EDGE}", HIDDEN, text)
+                text = re.sub(f"{_EDGE}{re.escape(one)}{_EDGE}", "[id]", text)
         return text
 
     def summary(self, summary: Summary) -> Summary:
