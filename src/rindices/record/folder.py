@@ -145,11 +145,9 @@ def held(out: Path, settings: RunSettings, *, overwrite: bool = False) -> Iterat
         goes_on = status_of(out) is not None and not overwrite
         if goes_on:
             _refuse_others(out, settings, ignore=())
-            write_summary(out, Summary(status=UNFINISHED))  # it may have failed before
-        else:
-            (out / SUMMARY).unlink(missing_ok=True)  # first: it must not say "done" of what is only half there
+        (out / SUMMARY).unlink(missing_ok=True)  # first: it must not say "done" of what is only half there
         for path in [*out.glob("*")]:
-            keep = path.name == JOURNAL or (goes_on and path.name in (SETTINGS, SUMMARY))
+            keep = path.name == JOURNAL or (goes_on and path.name == SETTINGS)
             if not keep and (path.name in _OURS or _half_written(path)):
                 remove = shutil.rmtree if path.is_dir() and not path.is_symlink() else Path.unlink
                 remove(path)
@@ -158,7 +156,7 @@ def held(out: Path, settings: RunSettings, *, overwrite: bool = False) -> Iterat
                 path.unlink(missing_ok=True)
         if not goes_on:
             write_text(out / SETTINGS, settings.text())
-            write_summary(out, Summary(status=UNFINISHED))
+        write_summary(out, Summary(status=UNFINISHED))
         yield goes_on
 
 

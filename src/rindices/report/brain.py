@@ -42,8 +42,7 @@ def brain_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
 
 def _marks(run: Run, gallery: Gallery) -> list[Picture]:
     regions = run.results.patterns["region"].unique()
-    placed = brain.place_regions(regions)
-    if placed.centres["region"].nunique() < _ENOUGH * len(regions):
+    if brain.place_regions(regions).centres["region"].nunique() < _ENOUGH * len(regions):
         return []
     table, many = run.analyses.get("severities", run.results.patterns), run.summary.n_patterns > _MANY_PATTERNS
     if many and "severity" in table:
@@ -70,8 +69,10 @@ def _painted(paths: list[Path], gallery: Gallery) -> list[Picture]:
         several = {f"severity {severity:g}": images[severity] for severity in sorted(images)}
         glass = brain.glass(several, _UNIT, title=title, limit=limit)
         slices = brain.stat_mosaic(images[most], 0, _UNIT, title=f"{title}, severity {most:g}", limit=limit)
-        pictures.append(gallery.draw(f"brain_pattern_{place}", glass, f"{alt} Glass brain at growing severity."))
-        pictures.append(gallery.draw(f"brain_slices_{place}", slices, f"{alt} Slices."))
+        pictures += [
+            gallery.draw(f"brain_pattern_{place}", glass, f"{alt} Glass brain at growing severity."),
+            gallery.draw(f"brain_slices_{place}", slices, f"{alt} Slices."),
+        ]
     return pictures
 
 
