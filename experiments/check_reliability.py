@@ -19,7 +19,7 @@ from joblib import Parallel, delayed
 from many_cohorts import ALL_REGIONS, Cohort, Group, simulate_all, steps_of_looks, train_all
 
 from rindices.core import devices
-from rindices.judging.null import highest_threshold
+from rindices.judging.verdict import highest_threshold
 from rindices.settings import adjusted, fast
 
 RESULTS = Path(__file__).parent / "results"

@@ -25,11 +25,10 @@ from many_cohorts import BATCH_SIZE, Brains, Cohort, Group, steps_of_looks, trai
 from scipy.stats import binomtest
 
 from rindices.core import devices
-from rindices.judging.null import LEVEL, threshold
-from rindices.judging.selection import FIRST_LOOK
-from rindices.judging.study import Study
+from rindices.judging.selection import FIRST_LOOK, Study
+from rindices.judging.verdict import LEVEL, threshold
 from rindices.preprocessing import Preprocessing
-from rindices.preprocessing.design import design_of
+from rindices.preprocessing.covariates import design_of
 from rindices.settings import Correction, Preset, adjusted, fast
 from rindices.training.chunks import Settings
 

@@ -61,7 +61,7 @@ class Trained(Memory):
         self.asked.append(chunk)
         return True
 
-    def get(self, chunk: Chunk) -> Trajectory:
+    def __getitem__(self, chunk: Chunk) -> Trajectory:
         """Make up the R-indices of a chunk."""
         return trajectory(list(np.stack([self._member(member) for member in chunk.members], axis=1)))
 

@@ -183,25 +183,6 @@ def test_apply_gives_the_same_people_the_same_scores_whatever_the_order(fitted, 
     assert "Scored 80 people" in result.output
 
 
-def test_apply_flags_people_outside_the_training_range(fitted, tmp_path):
-    _, out, table = fitted
-    odd = table.copy()
-    odd.loc[0, "age"] = 120
-    odd.to_csv(tmp_path / "new.csv", index=False)
-    result = run("apply", out / "model.safetensors", tmp_path / "new.csv", "--out", tmp_path / "scores.csv")
-    assert result.exit_code == 0, result.output
-    assert "1 of them" in result.output
-    assert "age 120 above" in pd.read_csv(tmp_path / "scores.csv")["flags"][0]
-
-
-def test_describe_prints_the_contract(fitted):
-    _, out, _ = fitted
-    result = run("describe", out / "model.safetensors")
-    assert result.exit_code == 0, result.output
-    for word in ("mL", "CN", "PT", "age (", "sex (F, M)", "lAcc", "12, with their range", "fast, seed 0, step 10"):
-        assert word in result.output
-
-
 def test_report_can_be_written_again(fitted, tmp_path):
     _, out, _ = fitted
     result = run("report", out, "--out", tmp_path / "again.html")
@@ -259,40 +240,10 @@ def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, mon
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 
 
-def test_an_earlier_run_is_replaced_only_when_told(fitted):
-    _, out, _ = fitted
-    before = (out / "summary.json").read_bytes()
-    result = run("fit", out.parent / "cohort.csv", "--out", out, "--patients", "PT", *TINY)
-    assert result.exit_code == 2
-    assert "--overwrite" in result.output
-    assert (out / "summary.json").read_bytes() == before
-
-
-def test_files_of_the_user_survive_in_the_run_folder(fitted):
-    _, out, _ = fitted
-    (out / "notes.txt").write_text("precious")
-    try:
-        result = run("fit", out.parent / "cohort.csv", "--out", out, "--overwrite", "--patients", "PT", *TINY)
-        assert result.exit_code == 2
-        assert (out / "notes.txt").read_text() == "precious"
-    finally:
-        (out / "notes.txt").unlink()
-
-
-@pytest.mark.parametrize("which", ["cohort.csv", "run/model.safetensors"])
-def test_apply_does_not_write_over_what_it_reads(fitted, which):
-    _, out, _ = fitted
-    before = (out.parent / which).read_bytes()
-    result = run("apply", out / "model.safetensors", out.parent / "cohort.csv", "--out", out.parent / which)
-    assert result.exit_code == 2
-    assert "would replace" in result.output
-    assert (out.parent / which).read_bytes() == before
-
-
 def test_patterns_that_are_not_found_again_are_called_unreliable(fitted, tmp_path, monkeypatch):
     _, out, _ = fitted
     monkeypatch.setattr("rindices.judging.agreement.COLLAPSED_SD", 0.0)  # trainings as short as this do collapse
-    monkeypatch.setattr("rindices.judging.null.threshold", lambda *_: (0.999, []))
+    monkeypatch.setattr("rindices.judging.verdict.threshold", lambda *_: (0.999, []))
     result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", "--patients", "PT", *TINY)
     assert result.exit_code == 0, result.output
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["reliable"] is False

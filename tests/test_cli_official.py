@@ -116,14 +116,6 @@ def test_imports_that_do_not_fit_are_refused(imported, tmp_path, options, expect
     assert not list(tmp_path.iterdir())
 
 
-def test_checkpoint_that_is_none_is_refused(tmp_path):
-    (tmp_path / "official.pt").write_bytes(b"not a checkpoint")
-    arguments = (tmp_path / "official.pt", "--out", tmp_path / "model.safetensors", "--features", "muse72")
-    result = run("import-official", *arguments)
-    assert result.exit_code == 2, result.output
-    assert "is not a zip archive" in " ".join(result.output.split())
-
-
 @pytest.mark.parametrize("harmonised", [False, True], ids=["raw", "raw and harmonised"])
 def test_fit_sums_muse_regions_and_can_be_run_again(muse_table, tmp_path, harmonised):
     options, table = ["--features", "muse72", "--covariates", "sex,age", *TINY], muse_table

@@ -32,7 +32,6 @@ MAY_IMPORT = {
     "cohort": ["tables", "schema"],
     "plots": [],
     "analysis": [],
-    "analysis.reproducibility": ["judging"],
     "imaging": ["analysis", "plots"],
     "simulate": [],
     "interop": ["estimator", "cohort"],

@@ -9,8 +9,8 @@ import pytest
 from safetensors import safe_open
 from typer.testing import CliRunner
 
+from experiments.reproducibility import split_half
 from rindices import SurrealGAN
-from rindices.analysis.reproducibility import split_half
 from rindices.cli import app
 from rindices.simulate import simulate_cohort
 

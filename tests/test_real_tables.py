@@ -116,15 +116,6 @@ def test_associations_count_each_person_once_and_gaps_per_variable(fitted):
     assert rows.loc["memory", "coefficient"] == pytest.approx(expected, abs=1e-4)
 
 
-def test_z_scores_of_training_controls_have_mean_0_and_sd_1(fitted):
-    _, out, _ = fitted
-    scores, z = pd.read_csv(out / "r_indices.csv"), pd.read_csv(out / "z_scores.csv")
-    controls = ((scores["group"] == "control") & scores["first_visit"]).to_numpy()
-    values = z.drop(columns=["participant_id", "visit"]).to_numpy()[controls]
-    np.testing.assert_allclose(values.mean(axis=0), 0, atol=1e-3)
-    np.testing.assert_allclose(values.std(axis=0), 1, atol=1e-3)
-
-
 def test_the_model_keeps_the_correction_and_scores_new_people_the_same(fitted, tmp_path):
     _, out, table = fitted
     model = load_model(out / "model.safetensors")

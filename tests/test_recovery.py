@@ -8,8 +8,7 @@ import pytest
 from rindices.core.inference import pattern_changes, r_indices
 from rindices.core.train import make_members, train
 from rindices.judging.agreement import pattern_concordance
-from rindices.judging.selection import consensus, sweep
-from rindices.judging.study import Study
+from rindices.judging.selection import Study, consensus, sweep
 from rindices.preprocessing import ControlScaler
 from rindices.settings import LearningRates, LossWeights, Schedule, Training, adjusted, fast
 from rindices.simulate import simulate_cohort

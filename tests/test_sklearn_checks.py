@@ -7,7 +7,6 @@ from rindices import SurrealGAN, SurrealGANSearch
 # The checks give a few people, and labels such as -1 and 1.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Only .* controls and .* patients:UserWarning"),
-    pytest.mark.filterwarnings("ignore:Batches of 32 are drawn with replacement:UserWarning"),
     pytest.mark.filterwarnings("ignore:y holds .* not 0 and 1:UserWarning"),
 ]
 

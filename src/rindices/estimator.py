@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -20,13 +20,12 @@ import rindices
 from rindices.core import devices, inference
 from rindices.errors import InputError, OutsideTraining
 from rindices.judging.agreement import Agreement
-from rindices.judging.selection import Judged, Selected, consensus, sweep
-from rindices.judging.study import Study
+from rindices.judging.selection import Judged, Selected, Study, consensus, sweep
 from rindices.model.file import complete, read_model, write_model
 from rindices.model.header import Header, Parameters, StoredAgreement
 from rindices.model.inputs import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
 from rindices.preprocessing import SCALED_SD, Preprocessing
-from rindices.preprocessing.design import TOO_UNCERTAIN, design_of, uncertainty_in_words
+from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertainty_in_words
 from rindices.preprocessing.storage import describe
 from rindices.schema.contract import Contract
 from rindices.schema.fields import RegionField, Roster
@@ -57,12 +56,35 @@ class Scaled(NamedTuple):
     values: np.ndarray
     covariates: pd.DataFrame | None
 
-    def of(self, rows: np.ndarray) -> Scaled:
-        """Return some of the people."""
-        return Scaled(self.values[rows], None if self.covariates is None else self.covariates[rows])
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RIndexEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """What `SurrealGAN` and `rindices.SurrealGANSearch` have in common: these parameters, and covariates."""
+
+    n_repetitions: int = SearchSettings.n_repetitions
+    preset: str | Preset = SearchSettings.preset
+    inference: Literal["consensus", "medoid"] = "consensus"
+    max_steps: int | None = SearchSettings.max_steps
+    latent: Literal["independent", "correlated"] | None = SearchSettings.latent
+    correction: Correction | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    models_per_chunk: int | None = None
+
+    def fit_transform(self, X: Any, y: Any, covariates: Any = None) -> Any:
+        """Fit, then return the R-indices of the same people."""
+        return self.fit(X, y, covariates).transform(X, covariates)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        # Not a classifier; this only says that y has two values.
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
 
 
-class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class SurrealGAN(RIndexEstimator):
     """R-indices: the severity of each disease pattern in each person, learned from controls and patients.
 
     Repeated trainings of small networks learn how the disease transforms a healthy brain; those that agree are
@@ -139,32 +161,8 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     (200, 3)
     """
 
-    def __init__(
-        self,
-        n_patterns: int = SearchSettings.n_patterns[0],
-        *,
-        n_repetitions: int = SearchSettings.n_repetitions,
-        preset: str | Preset = SearchSettings.preset,
-        inference: Literal["consensus", "medoid"] = "consensus",
-        orthogonality: float | None = None,
-        max_steps: int | None = SearchSettings.max_steps,
-        latent: Literal["independent", "correlated"] | None = SearchSettings.latent,
-        correction: Correction | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        models_per_chunk: int | None = None,
-    ) -> None:
-        self.n_patterns = n_patterns
-        self.n_repetitions = n_repetitions
-        self.preset = preset
-        self.inference = inference
-        self.orthogonality = orthogonality
-        self.max_steps = max_steps
-        self.latent = latent
-        self.correction = correction
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.models_per_chunk = models_per_chunk
+    n_patterns: int = SearchSettings.n_patterns[0]
+    orthogonality: float | None = field(default=None, kw_only=True)
 
     def fit(
         self,
@@ -191,7 +189,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Where trained models are kept until all are; a `rindices.training.journal.Journal` outlives a sudden end.
         """
         training = self._training_set(X, y, covariates)
-        execution = Execution(store or Memory(), self.n_jobs, progress, self.models_per_chunk)
+        execution = Execution(Memory() if store is None else store, self.n_jobs, progress, self.models_per_chunk)
         point = Point(self.n_patterns, training.study.settings.preset.weights.orthogonality)
         swept = sweep(training.study, [point], self.n_repetitions, execution)
         return self._keep(training, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
@@ -207,7 +205,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_roles(regions, [*([] if table is None else table), Contract.id_column, Contract.diagnosis_column])
         contract = Contract.of_people(pd.DataFrame(X, columns=regions), table)
         batch_size = preset.schedule.batch_size or max(1, int(patient.sum()) // 8)
-        check_groups(X[~patient], int(patient.sum()), batch_size, regions)
+        check_groups(X[~patient], int(patient.sum()), regions)
         preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient], self.correction)
         check_residuals(X[~patient].std(axis=0), preprocessing.scaler.sd, regions)
         devices.prepare()
@@ -242,10 +240,6 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             reasons = ", ".join(f"no. {member} {why}" for member, why in self.left_out_.items())
             warnings.warn(f"Repetitions left out: {reasons}.", UserWarning, stacklevel=3)
         return self
-
-    def fit_transform(self, X: Any, y: Any, covariates: Any = None) -> Any:
-        """Fit, then return the R-indices of the same people."""
-        return self.fit(X, y, covariates).transform(X, covariates)
 
     def transform(self, X: Any, covariates: Any = None) -> Any:
         """Return the R-indices of people, who need not have been in `fit`; columns are matched by name."""
@@ -342,7 +336,7 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Return the names r1, r2, ... of the R-indices."""
-        super().get_feature_names_out(input_features)
+        super().get_feature_names_out(input_features)  # refuses names that are not the regions'
         return np.array([f"r{i + 1}" for i in range(self._n_features_out)], dtype=object)
 
     def save(self, path: str | Path) -> Path:
@@ -355,7 +349,10 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             members=tuple(self.members_),
             step=self.step_,
             seed=self.seed_,
-            parameters=Parameters(**{name: _as_python(value) for name, value in given.items()}),
+            # NumPy's numbers may come in settings.
+            parameters=Parameters(
+                **{name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+            ),
             contract=self.contract_,
             agreement=StoredAgreement(**known),
             reliability=getattr(self, "reliability_", (None, "")),
@@ -418,22 +415,10 @@ class SurrealGAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         members = inference.r_indices(self.models_, scaled)
         return members[0] if self.inference == "medoid" else members.mean(axis=0), _spread_of(members)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        # Not a classifier; this only says that y has two values.
-        tags.classifier_tags = ClassifierTags(multi_class=False)
-        return tags
-
 
 def _spread_of(members: np.ndarray) -> np.ndarray:
     """Return the standard deviation over repetitions, NaN with a single one."""
     return members.std(axis=0, ddof=1) if len(members) > 1 else np.full(members.shape[1:], np.nan)
-
-
-def _as_python(value: Any) -> Any:
-    """Return NumPy's numbers, which may come in settings, as Python's."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def load_model(path: str | Path) -> SurrealGAN:

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and cells that no spreadsheet runs.
+"""Files that appear whole or not at all, arrays with a checksum, and cells that no spreadsheet runs.
 
 A cell that begins with ``=``, ``+``, ``-`` or ``@`` is a formula to a spreadsheet, and a formula can start programs or
 send cells elsewhere. Such a cell is written with an apostrophe before it. The same holds for what follows a semicolon,
@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import hashlib
+import json
 import os
 import platform
 import re
@@ -23,7 +24,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -31,24 +32,8 @@ from typing import TYPE_CHECKING, Literal
 from rindices.errors import InputError, setting
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
-
-__all__ = [
-    "atomic_file",
-    "check_folder",
-    "check_writable",
-    "guarded",
-    "guarded_text",
-    "plain",
-    "plain_cells",
-    "plain_text",
-    "private_folder",
-    "refuse_same",
-    "remove_half_written",
-    "write_csv",
-    "write_csv_parts",
-]
-
 
 _HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # process numbers mean something on one machine only
 _LONGEST_NAME = 150  # of a file, in what its half-written version is called; file systems have room for 255 bytes
@@ -131,34 +116,77 @@ def _remove_abandoned(folder: Path, beginning: str, end: str) -> None:
     """Remove what processes of this machine that are no longer there began to write in a folder."""
     if os.name == "nt":  # there is no harmless way to ask for a process there
         return
-    ours = re.compile(rf"{re.escape(beginning)}{_HERE}-(\d+)-\w+{re.escape(end)}")
-    with contextlib.suppress(OSError):
-        for name in os.listdir(folder):
-            if (found := ours.fullmatch(name)) and not _is_alive(int(found[1])):
-                _remove_own(folder / name)
+    ours = re.compile(rf"{re.escape(beginning)}{_HERE}-(\d{{1,9}})-\w+{re.escape(end)}")
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            found = ours.fullmatch(entry.name)
+            if found and entry.stat(follow_symlinks=False).st_uid == os.getuid() and not _is_alive(int(found[1])):
+                remove = shutil.rmtree if entry.is_dir(follow_symlinks=False) else os.unlink
+                remove(entry.path)
 
 
 def _is_alive(process: int) -> bool:
     try:
-        with contextlib.suppress(PermissionError):  # it belongs to somebody else
-            os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
+        os.kill(process, 0)
+    except OSError as error:
+        return isinstance(error, PermissionError)  # it belongs to somebody else
     return True
-
-
-def _remove_own(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        status = path.lstat()
-        if status.st_uid == os.getuid():
-            remove = shutil.rmtree if stat.S_ISDIR(status.st_mode) else os.unlink
-            remove(path)
 
 
 def _flush(path: Path) -> None:
     """See that after a loss of power, too, there is the old file or the new one, whole."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
+
+
+def write_arrays(path: Path, texts: Mapping[str, str], signed: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write a safetensors file with a `checksum`, which always has the same bytes for the same contents.
+
+    Parameters
+    ----------
+    path
+        Where to.
+    texts, arrays
+        What the file holds.
+    signed
+        The text that is in the checksum beside the arrays.
+    """
+    from numpy import ascontiguousarray
+    from safetensors.numpy import save
+
+    arrays = {name: ascontiguousarray(array) for name, array in arrays.items()}
+    content = save(arrays, {**texts, "sha256": checksum(signed, arrays)})
+    start = 8 + int.from_bytes(content[:8], "little")
+    # What such a file begins with is written in any order by the library. Arrays begin at a multiple of eight bytes.
+    head = json.dumps(json.loads(content[8:start]), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    head += b" " * (-len(head) % 8)
+    with atomic_file(path) as beside:
+        beside.write_bytes(len(head).to_bytes(8, "little") + head + content[start:])
+
+
+def read_arrays(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """Return the texts and arrays of a safetensors file; whoever asks compares the checksum.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read: it is missing, damaged or of another kind.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, ValueError, TypeError) as error:
+        raise OSError(f"{path} is no whole safetensors file: {error}") from error
+
+
+def checksum(text: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """Return the checksum of a text and of the names, types, shapes and numbers of arrays."""
+    digest = hashlib.sha256(text.encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode() + array.tobytes())
+    return digest.hexdigest()
 
 
 def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True, digits: int = 6) -> None:
@@ -175,8 +203,7 @@ def write_csv_parts(tables: Iterable[pd.DataFrame], path: Path, *, digits: int =
     with atomic_file(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
         for position, table in enumerate(tables):
             quoting: Literal[0, 1] = csv.QUOTE_ALL if _breaks_rows(table) else csv.QUOTE_MINIMAL
-            safe = guarded(table)
-            safe.to_csv(file, index=False, header=position == 0, float_format=f"%.{digits}g", quoting=quoting)
+            guarded(table).to_csv(file, index=False, header=position == 0, float_format=f"%.{digits}g", quoting=quoting)
 
 
 def _breaks_rows(table: pd.DataFrame) -> bool:
@@ -195,12 +222,9 @@ def check_writable(path: Path, name: str = "out") -> None:
     parent = _led_to(path, name).absolute().parent
     while not parent.exists():
         parent = parent.parent
-    if not parent.is_dir():
-        raise InputError(
-            f"{parent} is a file, so {path} cannot be made below it.\nChoose another place with {setting(name)}."
-        )
-    if not os.access(parent, os.W_OK):
-        raise InputError(f"The folder {parent} cannot be written to.\nChoose another place with {setting(name)}.")
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        found = f"The folder {parent} cannot be written to" if parent.is_dir() else f"{parent} is a file, not a folder"
+        raise InputError(f"{found}: {path} cannot be made there.\nChoose another place with {setting(name)}.")
 
 
 def _led_to(path: Path, name: str = "out", most_links: int = 40) -> Path:
@@ -301,14 +325,12 @@ def _everywhere(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFra
 
 
 def _cells(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
-    from pandas import Series
-    from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
-
     changed = table.copy(deep=False)
     for position in range(table.shape[1]):
         column = table.iloc[:, position]
-        if not is_numeric_dtype(column) and not is_datetime64_any_dtype(column):
+        if column.dtype.kind == "O":  # text, categories, or cells of several kinds
             new = {cell: change(cell) for cell in dict.fromkeys(column) if isinstance(cell, str)}
             if any(after != before for before, after in new.items()):
-                changed.isetitem(position, Series([new.get(cell, cell) for cell in column], dtype=object).to_numpy())
+                cells = column.astype(object).map(lambda cell, new=new: new.get(cell, cell))
+                changed.isetitem(position, cells.to_numpy(dtype=object))
     return changed

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
-import pandas as pd
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from rindices.errors import counted
-from rindices.estimator import SurrealGAN
-from rindices.judging.null import FEWEST_REFITS, calibrated, refits
+from rindices.estimator import RIndexEstimator, SurrealGAN
 from rindices.judging.selection import Swept, consensus, sweep
-from rindices.settings import Correction, Preset, SearchSettings
+from rindices.judging.verdict import FEWEST_REFITS, calibrated, refits
+from rindices.settings import SearchSettings
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store
 
 
-class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class SurrealGANSearch(RIndexEstimator):
     """Chooses the number of patterns and their separation by the agreement of repeated trainings.
 
     Unless `exhaustive`, each setting first gets three repetitions, and only the best and those too close to call get
@@ -71,36 +70,10 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     [2, 3]
     """
 
-    def __init__(
-        self,
-        n_patterns: int | Sequence[int] = (2, 3, 4, 5),
-        orthogonality: float | Sequence[float] | None = None,
-        *,
-        n_repetitions: int = SearchSettings.n_repetitions,
-        exhaustive: bool = SearchSettings.exhaustive,
-        n_null: int = SearchSettings.n_null,
-        preset: str | Preset = SearchSettings.preset,
-        inference: Literal["consensus", "medoid"] = "consensus",
-        max_steps: int | None = SearchSettings.max_steps,
-        latent: Literal["independent", "correlated"] | None = SearchSettings.latent,
-        correction: Correction | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        models_per_chunk: int | None = None,
-    ) -> None:
-        self.n_patterns = n_patterns
-        self.orthogonality = orthogonality
-        self.n_repetitions = n_repetitions
-        self.exhaustive = exhaustive
-        self.n_null = n_null
-        self.preset = preset
-        self.inference = inference
-        self.max_steps = max_steps
-        self.latent = latent
-        self.correction = correction
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.models_per_chunk = models_per_chunk
+    n_patterns: int | Sequence[int] = (2, 3, 4, 5)
+    orthogonality: float | Sequence[float] | None = None
+    exhaustive: bool = field(default=SearchSettings.exhaustive, kw_only=True)
+    n_null: int = field(default=SearchSettings.n_null, kw_only=True)
 
     def fit(
         self,
@@ -115,14 +88,15 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         grid = self._grid()
         points = [Point(one.n_patterns, float(one._preset().weights.orthogonality)) for one in grid]
         training = grid[0]._training_set(X, y, covariates)
-        execution = Execution(store or Memory(), self.n_jobs, progress, self.models_per_chunk)
+        execution = Execution(Memory() if store is None else store, self.n_jobs, progress, self.models_per_chunk)
         swept = sweep(training.study, points, self.n_repetitions, execution, exhaustive=self.exhaustive)
         self.best_params_ = swept.chosen.point._asdict()
         best = grid[0].set_params(**self.best_params_)
         self.best_estimator_ = best._keep(training, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
         self.best_score_ = swept.chosen.value
         self.history_ = swept.table()
-        self.results_ = _results(swept)
+        self.results_ = self.history_[self.history_["best"]].drop(columns="best").reset_index(drop=True)
+        self.results_.insert(3, "n_repetitions", [one.n_repetitions for one in swept.judged])
         self.reason_ = explain(swept)
         self.verdict_ = (
             refits(swept, training.study, self.n_null, execution) if self.n_null else calibrated(swept, training.study)
@@ -130,10 +104,6 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         best.reliability_ = self.verdict_.reliable, self.verdict_.reason
         self.models_trained_, self.models_per_chunk_ = swept.models_trained, execution.models_per_chunk
         return self
-
-    def fit_transform(self, X: Any, y: Any, covariates: Any = None) -> Any:
-        """Fit, then return the R-indices of the same people."""
-        return self.fit(X, y, covariates).transform(X, covariates)
 
     def transform(self, X: Any, covariates: Any = None) -> Any:
         """Return the R-indices of people by the best estimator."""
@@ -167,23 +137,12 @@ class SurrealGANSearch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         numbers, weights = _several(self.n_patterns), _several(self.orthogonality)
         if not numbers or not weights:
             raise ValueError("n_patterns and orthogonality should each have at least one value.")
-        shared = set(SurrealGAN().get_params()) - {"n_patterns", "orthogonality"}
-        settings = {name: getattr(self, name) for name in shared}
+        settings = {shared.name: getattr(self, shared.name) for shared in fields(RIndexEstimator)}
         return [SurrealGAN(m, orthogonality=weight, **settings) for m in numbers for weight in weights]
-
-    def __sklearn_tags__(self) -> Tags:
-        return SurrealGAN().__sklearn_tags__()
 
 
 def _several(values: Any) -> list[Any]:
     return list(values) if isinstance(values, Sequence | np.ndarray | range) else [values]
-
-
-def _results(swept: Swept) -> pd.DataFrame:
-    table = swept.table()
-    best = table[table["best"]].drop(columns="best").reset_index(drop=True)
-    best.insert(3, "n_repetitions", [one.n_repetitions for one in swept.judged])
-    return best
 
 
 def explain(swept: Swept) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from numbers import Integral
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -253,19 +254,17 @@ class Correction:
     def __post_init__(self) -> None:
         if isinstance(self.smooth, str) or isinstance(self.interactions, str):
             raise InputError("smooth and interactions should be lists, found a text.")
-        smooth = tuple(self.smooth)
-        pairs = [(pair,) if isinstance(pair, str) else tuple(pair) for pair in self.interactions]
-        one = [name for name in (self.proportion, self.site) if name is not None]
-        if not all(isinstance(name, str) for name in [*smooth, *one, *(name for pair in pairs for name in pair)]):
+        smooth, pairs = tuple(self.smooth), tuple(tuple(pair) for pair in self.interactions)
+        if not all(isinstance(name, str | None) for name in (*smooth, *chain(*pairs), self.proportion, self.site)):
             raise InputError(f"A correction should name covariates by text, found {self!r}.")
-        if any(len(pair) != 2 or pair[0] == pair[1] for pair in pairs):
+        if any(len(set(pair)) != 2 or len(pair) != 2 for pair in pairs):
             raise InputError(f"interactions should be pairs of two covariates, found {self.interactions!r}.")
-        if len(set(smooth)) < len(smooth) or len({frozenset(pair) for pair in pairs}) < len(pairs):
+        if len(set(smooth)) < len(smooth) or len(set(map(frozenset, pairs))) < len(pairs):
             raise InputError("A correction names a covariate or a pair twice: name each once.")
-        if len(set(one)) < len(one):
+        if self.site is not None and self.site == self.proportion:
             raise InputError(f"{self.site!r} cannot be both head size and site.")
         object.__setattr__(self, "smooth", smooth)
-        object.__setattr__(self, "interactions", tuple(pairs))
+        object.__setattr__(self, "interactions", pairs)
 
 
 @dataclass(frozen=True)
@@ -338,12 +337,10 @@ def adjusted(
     latent: Literal["independent", "correlated"] | None = None,
 ) -> Preset:
     """Return a preset with another weight λ, another length or other severities, where they are given."""
-    if latent is not None:
-        if latent not in LATENTS:
-            raise ValueError(f"latent should be one of {', '.join(LATENTS)}, found {latent!r}.")
-        kind = preset.training.latent
-        if (kind == "independent") != (latent == "independent"):
-            kind = "independent" if latent == "independent" else "sampled"
+    if latent not in (None, *LATENTS):
+        raise ValueError(f"latent should be one of {', '.join(LATENTS)}, found {latent!r}.")
+    if latent is not None and (latent == "independent") != (preset.training.latent == "independent"):
+        kind: Literal["independent", "sampled"] = "independent" if latent == "independent" else "sampled"
         preset = replace(preset, training=replace(preset.training, latent=kind))
     if orthogonality is not None:
         if not 0 <= orthogonality < float("inf"):

@@ -32,7 +32,7 @@ def test_intervals_hold_the_truth_in_95_percent(shares, noise):
             return explained_variance(own - own.mean(), (values[:, None] == [1, 2]).astype(float))
         return correlation(own - own.mean(), values - values.mean())
 
-    truth = estimate(np.arange(N_PEOPLE)).coefficient[0]
+    truth = estimate(np.arange(N_PEOPLE)).value[0]
     found = [estimate(rng.integers(N_PEOPLE, size=150)) for _ in range(N_SETS)]
     held = np.mean([each.low[0] <= truth <= each.high[0] for each in found])
     assert 0.925 <= held <= 0.975  # 0.95 and 2.5 standard errors; Fisher's z and the noncentral F fall below

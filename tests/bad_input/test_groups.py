@@ -146,7 +146,7 @@ APART = "cannot be told from"
     fit(
         "sex unknown",
         covariate(Sex=lambda p: np.where(p.index == 3, 9, p.index % 2)),
-        ("Sex = 9 in row 5 (participant p03)", "besides the two most frequent of Sex"),
+        ("Sex = 9 in row 5 (participant p03)", "the sex has two codes"),
         "--drop-missing",
         "--covariates Sex",
     ),
@@ -161,14 +161,14 @@ APART = "cannot be told from"
     fit(
         "proportion of codes",
         covariate(sex=lambda p: p.index % 2),
-        ("Impossible values", "(40 cells)", "sex = 0 in row 2", "divided by sex (--proportion)", "a head size"),
+        ("Impossible values", "(40 cells)", "sex = 0 in row 2", "sizes are above 0"),
         "--drop-missing",
         "--proportion sex",
     ),
     fit(
         "proportion of a patient",
         cell("icv", 44, -3),
-        ("icv = -3 in row 46 (participant p44)", "not above 0"),
+        ("icv = -3 in row 46 (participant p44)", "sizes are above 0"),
         "--drop-missing",
         "--proportion icv",
     ),
@@ -245,7 +245,7 @@ def below(*lines):
 
 def test_note_below_the_table_is_told_as_one(stage):
     remedy = "leave these people out with --drop-missing"
-    said = stage(fit("note", below("checked by AB"), ("12 region columns", "row 82", "a note below"), remedy)).message
+    said = stage(fit("note", below("checked by AB"), ("12 region columns", "row 82"), remedy)).message
     assert "--exclude" not in said  # nothing would remain
 
 

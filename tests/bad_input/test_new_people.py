@@ -67,7 +67,7 @@ def millilitres(people):
     new("gap in a region", cell("region3", 4, ""), ("Missing", "region3", "row 6", "Fill in"), "--drop-missing"),
     new("gap in a covariate", cell("age", 4, ""), ("Missing", "age", "row 6", "Fill in"), "--drop-missing"),
     new("gap in a category", cell("sex", 4, ""), ("Missing", "sex", "row 6", "Fill in"), "--drop-missing"),
-    new("impossible age", cell("age", 4, 250), ("age = 250 in row 6", "no possible age"), "--drop-missing"),
+    new("impossible age", cell("age", 4, 250), ("age = 250 in row 6", "Ages lie between 0 and 120"), "--drop-missing"),
     new("gaps everywhere", assigned(region3=""), "Nobody is left", "Fill in the cells", "--drop-missing"),
     new(
         "ages with units",

@@ -127,7 +127,7 @@ def test_a_column_with_gaps_may_be_a_score(column, values, offered):
 def test_codes_for_missing_values():
     frame = clinic().assign(MMST=np.where(np.arange(80) % 8, np.resize([29, 27, 24], 80), -9999))
     frame.loc[2, "region2"] = -9999
-    with pytest.raises(InputError, match=r"region2 = -9999 in row 4[\s\S]*name the codes with `missing`"):
+    with pytest.raises(InputError, match=r"region2 = -9999 in row 4[\s\S]*name codes with `missing`"):
         make_cohort(frame, **ROLES)
     frame = frame.drop(2)
     suspected = make_cohort(frame, **ROLES)

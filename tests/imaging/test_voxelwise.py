@@ -8,7 +8,7 @@ from scipy import stats
 from rindices.analysis import subgroup_sizes
 from rindices.errors import InputError
 from rindices.imaging import compare_maps
-from rindices.imaging.least_squares import make_model, t_values
+from rindices.imaging.voxelwise import make_model, t_values
 from tests.imaging.made_up import SHAPE, people
 
 

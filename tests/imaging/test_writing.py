@@ -4,10 +4,12 @@ import pandas as pd
 import pytest
 from nilearn.image import load_img
 
+from rindices.errors import InputError
 from rindices.imaging import Comparison, cluster_table, compare_maps, comparison_table, write_comparisons
 from rindices.imaging.images import Grid, Space
 from rindices.imaging.voxelwise import Result
-from tests.imaging.made_up import AFFINE, SHAPE, people
+from rindices.imaging.writing import paint_patterns
+from tests.imaging.made_up import AFFINE, SHAPE, people, write_image
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +92,52 @@ def test_images_of_an_earlier_time_are_removed_and_bytes_repeat(compared, tmp_pa
     assert (tmp_path / "pattern-1_high_t.nii.gz").read_bytes() == before
     assert not (tmp_path / "pattern-9_high_t.nii.gz").exists()
     assert (tmp_path / "mine.nii.gz").exists()
+
+
+def atlas(folder, values=None, dtype=np.int16):
+    labels = np.zeros((4, 4, 4))
+    labels[0], labels[1], labels[2, 0, 0] = 7, 3000, -2
+    path = folder / "atlas.nii"
+    write_image(path, labels if values is None else values, dtype=dtype)
+    return path
+
+
+def names_of(**columns):
+    return pd.DataFrame({"label": [7, 3000, 5], "region": ["a", "b", "c"]} | columns)
+
+
+def changes(**values):
+    return pd.DataFrame({"region": list(values), "pattern": 1, "change_sd": list(values.values())})
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.int32, np.float64])
+def test_labels_are_painted(tmp_path, dtype):
+    table = changes(a=-1.5, b=2.0, c=3.0, d=1.0)
+    (tmp_path / "pattern-9_severity-1.nii.gz").touch()
+    paths, note = paint_patterns(table, atlas(tmp_path, dtype=dtype), names_of(), tmp_path)
+    assert paths == list(tmp_path.glob("pattern-*")) == [tmp_path / "pattern-1_severity-1.nii.gz"]
+    image = nibabel.load(paths[0])
+    expected = np.zeros((4, 4, 4))
+    expected[0], expected[1] = -1.5, 2.0
+    np.testing.assert_array_equal(image.get_fdata(), expected)
+    np.testing.assert_array_equal(image.affine, AFFINE)
+    assert note == "2 regions without a label in the image, 1 label of the image without a region"
+
+
+@pytest.mark.parametrize(
+    ("values", "names", "change"),
+    [
+        (None, names_of(), {"x": 1.0}),
+        (None, names_of(label=[7, 7, 5]), {"a": 1.0}),
+        (None, names_of(label=["7", "x", "5"]), {"a": 1.0}),
+        (None, names_of().drop(columns="region"), {"a": 1.0}),
+        (np.full((4, 4, 4), 0.5), names_of(), {"a": 1.0}),
+        (np.full((4, 4, 4), np.nan), names_of(), {"a": 1.0}),
+        (np.zeros((4, 4, 4, 2)), names_of(), {"a": 1.0}),
+    ],
+    ids=["no region", "twice", "text", "no column", "fractions", "gaps", "two volumes"],
+)
+def test_atlases_that_cannot_be_painted_are_refused(tmp_path, values, names, change):
+    with pytest.raises(InputError):
+        paint_patterns(changes(**change), atlas(tmp_path, values, np.float32), names, tmp_path)
+    assert not list(tmp_path.glob("pattern-*"))

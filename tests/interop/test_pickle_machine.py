@@ -20,9 +20,9 @@ def hostile_pickles(marker):
     array = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tC\x01btR"
     return {
         "GLOBAL": (b"\x80\x02cos\nsystem\n" + text + b"\x85R.", "os.system"),
-        "STACK_GLOBAL": (b"\x80\x04" + _texts(b"posix", b"system") + b"\x93" + text + b"\x85R.", "posix.system"),
+        "STACK_GLOBAL": (b"\x80\x04" + _texts(b"posix", b"system") + b"\x93" + text + b"\x85R.", "posix"),
         "eval": (b"\x80\x02cbuiltins\neval\n" + source + b"\x85R.", "builtins.eval"),
-        "dotted": (b"\x80\x04" + _texts(b"collections", b"OrderedDict.fromkeys") + b"\x93.", "fromkeys"),
+        "dotted": (b"\x80\x04" + _texts(b"collections", b"OrderedDict.fromkeys") + b"\x93.", "collections"),
         "INST": (b"(" + text + b"ios\nsystem\n.", "INST (os system)"),
         "OBJ": (b"(cos\nsystem\n" + text + b"o.", "os.system"),
         "OBJ of a known name": (b"(ccollections\nOrderedDict\no.", "OBJ"),
@@ -45,14 +45,13 @@ def hostile_pickles(marker):
         "structure": (b"cnumpy\ndtype\n(X\x03\x00\x00\x00V16\x89\x88tR.", "V16"),
         "fields": (
             b"cnumpy\ndtype\n(X\x02\x00\x00\x00f8\x89\x88tR(K\x03X\x01\x00\x00\x00<N)}J\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb.",
-            "parts",
+            "state of a",
         ),
-        "class of an array": (array.replace(b"numpy\nndarray", b"torch\nFloatStorage") + b".", "ndarray"),
         "codec": (b"c_codecs\nencode\n(" + text + b"X\x03\x00\x00\x00zip\x74R.", "_codecs.encode"),
         "PERSID": (b"P../../secret\n.", "PERSID"),
         "tuple as key": (b"\x80\x02}K\x01\x85K\x02s.", "tuple as key"),
-        "dictionary of an array": (array + b"K\x01K\x02s.", "sets items"),
-        "append to an array": (array + b"K\x01a.", "appends"),
+        "dictionary of an array": (array + b"K\x01K\x02s.", "puts items"),
+        "append to an array": (array + b"K\x01a.", "puts items"),
     }  # fmt: skip
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from rindices.core.inference import r_indices, reorder_patterns
 from rindices.judging.agreement import compare
-from rindices.judging.selection import FIRST_LOOK, consensus, judge, members_of, rivals, sweep
-from rindices.judging.study import Study
+from rindices.judging.selection import FIRST_LOOK, Study, consensus, judge, members_of, rivals, sweep
 from rindices.preprocessing import whitening_matrix
 from rindices.settings import Schedule, fast
 from rindices.training.chunks import Point, Settings, cut
@@ -32,7 +31,7 @@ def finished(*trajectories):
     n_models = sum(one.r_indices.shape[1] for one in trajectories)
     chunks, execution = cut(members_of([POINT], range(n_models)), n_models // len(trajectories)), Execution(Memory())
     for chunk, one in zip(chunks, trajectories, strict=True):
-        execution.store.put(chunk, one)
+        execution.store[chunk] = one
     return chunks, execution
 
 

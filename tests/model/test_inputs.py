@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rindices import InputError
 from rindices.model.inputs import check_groups, check_residuals, covariate_table, is_patient, seed_from
 
 
@@ -109,7 +110,13 @@ def test_regions_without_residuals_are_named():
 def test_constant_regions_are_counted_and_the_first_named():
     controls = np.array([[1.0, 2.0, 3.0], [5.0, 2.0, 3.0]])
     with pytest.raises(ValueError, match=r"Region 'b' has the same value in all 2 controls \(2 such"):
-        check_groups(controls, 30, 8, ["a", "b", "c"])
+        check_groups(controls, 30, ["a", "b", "c"])
+
+
+@pytest.mark.parametrize(("n_controls", "n_patients"), [(1, 30), (30, 1)])
+def test_one_person_is_no_group(n_controls, n_patients):
+    with pytest.raises(InputError, match="Too few people"):
+        check_groups(np.random.default_rng(0).normal(size=(n_controls, 2)), n_patients, ["a", "b"])
 
 
 def test_covariates_in_another_order_are_refused():

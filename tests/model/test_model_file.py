@@ -3,7 +3,6 @@ import json
 import subprocess
 import sys
 from copy import copy
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -14,7 +13,7 @@ from safetensors.numpy import save_file
 from sklearn.base import clone
 
 from rindices import InputError, SurrealGAN, load_model
-from rindices.model.file import ModelFileError, read_header
+from rindices.model.file import ModelFileError
 from rindices.settings import PRESETS, Correction, LearningRates, LossWeights, Preset, Schedule, Training
 
 # Trainings of forty steps seldom agree.
@@ -153,11 +152,7 @@ def test_files_from_before_correlation_patience_and_verdicts_are_read(saved, for
 
 
 def test_a_loaded_model_is_saved_with_the_same_contents(loaded, saved, tmp_path):
-    (metadata, arrays), (kept, expected) = contents(loaded.save(tmp_path / "again.safetensors")), contents(saved)
-    assert metadata == kept
-    assert {name: array.tobytes() for name, array in arrays.items()} == {
-        name: array.tobytes() for name, array in expected.items()
-    }
+    assert loaded.save(tmp_path / "again.safetensors").read_bytes() == saved.read_bytes()
 
 
 def test_a_loaded_model_can_be_fitted_again(fitted, loaded, table, small_labels, covariates):
@@ -207,16 +202,6 @@ def test_a_site_without_a_name_is_refused(corrected, tmp_path):
     refused(path, "a site has no name")
 
 
-def test_files_of_the_first_format_are_read(saved, forge, fitted, table, covariates):
-    header = json.loads(contents(saved)[0]["header"])
-    del header["parameters"]["correction"]
-    header["residualized"] = [[name, categories] for name, categories, _ in header.pop("preprocessing")["covariates"]]
-    assert header["residualized"] == [["âge", None], ["site", ["A", "北京"]]]
-    loaded = load_model(forge(header=json.dumps(header, ensure_ascii=False), format_version="1"))
-    np.testing.assert_array_equal(loaded.transform(table, covariates), fitted.r_indices_)
-    assert loaded.correction is None
-
-
 # What is in the file
 
 
@@ -244,32 +229,13 @@ def test_the_header_is_read_without_loading_the_engine(saved, loaded):
 def test_a_truncated_file_is_refused(saved, tmp_path, share):
     content = saved.read_bytes()
     path = tmp_path / "model.safetensors"
-    path.write_bytes(content[: int(share * len(content))])
-    refused(path, "truncated, damaged or of another kind")
-
-
-def test_any_flipped_bit_is_noticed(saved, tmp_path):
-    content = saved.read_bytes()
-    header_end = 8 + int.from_bytes(content[:8], "little")
-    rng = np.random.default_rng(6)
-    places = [*range(header_end), *rng.integers(header_end, len(content), 500)]
-    path = tmp_path / "model.safetensors"
-    for place in places:
-        damaged = bytearray(content)
-        damaged[place] ^= 1 << rng.integers(8)
-        path.write_bytes(damaged)
-        refused(path)
+    for altered in (content[: int(share * len(content))], b"PK\x03\x04" + bytes(200)):
+        path.write_bytes(altered)
+        refused(path, "truncated, damaged or of another kind")
 
 
 def test_a_changed_checksum_is_noticed(forge):
     refused(forge(sha256="0" * 64), "was altered or damaged")
-
-
-@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\x80\x04\x95cposix\nsystem\n", b"PK\x03\x04" + bytes(200)])
-def test_files_of_other_kinds_are_refused(tmp_path, content):
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(content)
-    refused(path, "truncated, damaged or of another kind")
 
 
 @pytest.mark.parametrize("metadata", [None, {}, {"format": "pt"}, {"format": "rindices-model", "format_version": "1"}])
@@ -304,14 +270,9 @@ def test_values_that_are_not_finite_are_refused(saved, forge, name, value):
     refused(forge({name: array}), f"array {name} should hold finite")
 
 
-def test_any_missing_array_is_refused(saved, forge):
-    for name in contents(saved)[1]:
-        refused(forge({name: None}), f"is not a complete model.*{name}")
-
-
-def test_any_array_of_another_shape_is_refused(saved, forge):
+def test_any_array_that_is_missing_or_of_another_shape_is_refused(saved, forge):
     for name, array in contents(saved)[1].items():
-        for other in (array[..., :-1].copy(), array[None]):
+        for other in (None, array[..., :-1].copy(), array[None]):
             refused(forge({name: other}), "is not a complete model")
 
 
@@ -347,21 +308,6 @@ def test_an_entry_of_another_kind_is_refused(saved, forge, name, value):
     refused(forge(header=changed_header(saved, **{name: value})), "is not a complete model")
 
 
-def test_unknown_settings_are_refused(saved, forge):
-    parameters = json.loads(contents(saved)[0]["header"])["parameters"]
-    changes = ({"n_layers": 3}, {"inference": "mean"}, {"n_patterns": 0}, {"preset": {"name": "fast"}})
-    corrections = (3, {"smooth": "age"}, {"curve": []})
-    more = ({"preset": parameters["preset"] | {"optimiser": "sgd"}}, *({"correction": one} for one in corrections))
-    for change in (*changes, *more):
-        refused(forge(header=changed_header(saved, parameters=parameters | change)), "is not a complete model")
-
-
-def test_names_must_fit_the_regions(saved, forge):
-    contract = json.loads(contents(saved)[0]["header"])["contract"]
-    shorter = {name: contract[name][:-1] for name in contract if name.startswith("feature")}
-    refused(forge(header=changed_header(saved, contract=contract | shorter)), "in the shape")
-
-
 def edited(path, *keys, to):
     """Return the header with one entry replaced, as text."""
     header = json.loads(contents(path)[0]["header"])
@@ -384,6 +330,10 @@ FORGED = [
     (("correlation",), [[1.0]], "correlation should be one of 3 patterns"),
     (("reliability",), [1, "why"], "reliability.0: "),
     (("parameters", "n_patterns"), 2, "in the shape"),
+    (("parameters", "n_layers"), 3, "parameters.n_layers: "),
+    (("parameters", "inference"), "mean", "parameters.inference: "),
+    (("parameters", "preset", "optimiser"), "sgd", "parameters.preset.optimiser: "),
+    (("parameters", "correction"), {"smooth": "age"}, "parameters.correction."),
     (("parameters", "random_state"), 1.5, "parameters.random_state: "),
     (("parameters", "preset", "weights", "change"), 10**400, "parameters.preset.weights.change: "),
     (("parameters", "preset", "training", "composition"), "other", "parameters.preset.training.composition: "),
@@ -432,27 +382,3 @@ def test_standard_deviations_have_to_be_positive(saved, forge, factor):
 
 
 # Failures while saving
-
-
-@pytest.mark.parametrize("action", ["write_bytes", "replace"])
-def test_a_failed_save_leaves_the_old_file(fitted, saved, tmp_path, monkeypatch, action):
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(saved.read_bytes())
-
-    def half_done(self, argument):
-        if action == "write_bytes":
-            with self.open("wb") as file:
-                file.write(argument[:100])
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(Path, action, half_done)
-    with pytest.raises(OSError, match="No space left"):
-        fitted.save(path)
-    assert [file.name for file in tmp_path.iterdir()] == ["model.safetensors"]
-    assert path.read_bytes() == saved.read_bytes()
-
-
-def test_read_header_checks_as_loading_does(saved, forge):
-    assert read_header(saved).contract.features == tuple(ODD_NAMES)
-    with pytest.raises(ModelFileError, match="step: "):
-        read_header(forge(header=edited(saved, "step", to=None)))

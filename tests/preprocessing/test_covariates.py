@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from rindices.preprocessing import CovariateResidualizer, Preprocessing
-from rindices.preprocessing.spline import spline_basis, spline_knots
+from rindices.preprocessing.covariates import spline_basis, spline_knots
 
 
 def least_squares(volumes, covariates):

@@ -7,7 +7,7 @@ import statsmodels.api as sm
 from statsmodels.stats.outliers_influence import OLSInfluence
 
 from rindices.preprocessing import Preprocessing
-from rindices.preprocessing.design import (
+from rindices.preprocessing.covariates import (
     TOO_UNCERTAIN,
     design_of,
     uncertainty_in_words,

@@ -100,19 +100,6 @@ def test_any_fault_of_any_write(table, tmp_path, faultless, kind, stage, number,
 
 
 @pytest.mark.usefixtures("short")
-def test_a_folder_that_can_no_longer_be_flushed_is_no_reason_to_fail(table, tmp_path, faultless, monkeypatch):
-    def flush(path, flush=files._flush):
-        if path.is_dir():
-            raise OSError(errno.EINVAL, "Invalid argument")
-        flush(path)
-
-    monkeypatch.setattr(files, "_flush", flush)
-    outcome = fit(table, "--out", tmp_path / "run")
-    assert outcome.exit_code == 0, outcome.output
-    assert_same(tmp_path / "run", faultless)
-
-
-@pytest.mark.usefixtures("short")
 def test_what_was_trained_is_kept_when_the_folder_becomes_read_only(table, tmp_path, faultless, monkeypatch):
     out = tmp_path / "run"
 

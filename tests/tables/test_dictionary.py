@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rindices.errors import InputError
-from rindices.tables.dictionary import Column, Dictionary, apply_dictionary, read_dictionary, resolve_levels, unit_of
+from rindices.tables.dictionary import Column, Dictionary, apply_dictionary, read_dictionary, unit_of
 
 SEX = Column(levels={"0": "male", "1": "female"})
 SIDECAR = {
@@ -127,23 +127,6 @@ def test_missing_codes_become_gaps_in_numbers_and_text():
 def test_other_capitals_are_told():
     _, notes = apply_dictionary(pd.DataFrame({"Age": [1.0]}), Dictionary({"age": SEX, "sex": SEX}))
     assert notes == ["The dictionary describes 'age', the table has 'Age': not applied to it."]
-
-
-@pytest.mark.parametrize(
-    ("names", "codes"),
-    [
-        ("control", ("1",)),
-        ("mild, stable ", ("2",)),
-        ("AD,1.0", ("3", "4", "1")),
-        (["AD", "unknown"], ("3", "4", "unknown")),
-        ("5", ("5",)),
-        (None, None),
-        ("a,b", ("a", "b")),
-    ],
-)
-def test_labels_may_be_named_by_meaning(names, codes):
-    column = Column(levels={"1": "Control", "2": "Mild, stable", "3": "AD", "4": "ad", "5": "6", "6": "5"})
-    assert resolve_levels(names, column) == codes
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_points_beside_decimal_commas_may_stand_for_thousands(tmp_path):
         (
             "title.csv",
             "Volumes, in mm3\n\nid,v,w,x,y\n1,2,3,4,5\n",
-            r"Row 1 .* no header: it has 2 cells[\s\S]*1 to 2,",
+            r"Row 3 .* has 5 cells, but the header has 2[\s\S]*a title above",
         ),
         ("quote.csv", 'participant_id,v\n1,2\n"2,3\n4,5\n', r"Row 3 .* quotation mark without its partner"),
         ("quotes.csv", 'id,"name,a\n' + "1,2,3\n" * 40_000, r"Row 1 .* quotation mark without its partner"),

@@ -53,10 +53,6 @@ def same_bits(found, expected):
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
-def all_members(n_repetitions=5, cohorts=(0, 1)):
-    return [Member(point, k, cohort) for cohort in cohorts for k in range(n_repetitions) for point in POINTS]
-
-
 @pytest.mark.parametrize("size", [1, 3, 4, 7, 100])
 def test_cut_puts_every_member_into_one_chunk_of_its_kind(size):
     members = [Member(point, k, cohort) for cohort in (0, 1, 11) for k in range(5) for point in POINTS]
@@ -135,11 +131,6 @@ def with_schedule(settings, **changes):
 
 def test_last_weights_are_kept_where_the_least_steps_are_out_of_reach(settings, small_people):
     assert list(train_chunk(PAIR, with_schedule(settings, min_steps=1000), small_people).weights) == [40]
-
-
-def test_no_steps_at_all_is_an_error(settings, small_people):
-    with pytest.raises(ValueError, match="max_steps"):
-        train_chunk(PAIR, with_schedule(settings, max_steps=0), small_people)
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def alone(settings, people):
 
 def same_bits(found, expected, chunks=CHUNKS):
     for chunk in chunks:
-        jax.tree.map(np.testing.assert_array_equal, found.get(chunk), expected.get(chunk))
+        jax.tree.map(np.testing.assert_array_equal, found[chunk], expected[chunk])
 
 
 class Fake:
@@ -77,7 +77,7 @@ def fake(monkeypatch):
 
 
 def test_order_and_threads_do_not_change_a_bit(alone, settings, people):
-    assert alone.get(A).steps.tolist() == [20, 40]
+    assert alone[A].steps.tolist() == [20, 40]
     for other in (B, D):  # another repetition, another cohort
         assert not np.array_equal(alone.get(A).r_indices, alone.get(other).r_indices)
     for n_jobs in (1, 2):
@@ -114,11 +114,11 @@ def test_a_cluster_does_not_change_a_bit(alone, settings, people):
 
 def test_what_is_in_the_store_is_not_trained_again(fake, settings, people):
     made, store, there = fake(), Memory(), trajectory([scores(0.3)])
-    store.put(B, there)
+    store[B] = there
     for _ in range(2):
         train_all(CHUNKS, settings, people, Execution(store, n_jobs=1))
         assert made.calls == [A, C, D]
-    assert store.get(B) is there
+    assert store[B] is there
 
 
 @pytest.mark.parametrize("error", [LostWorkers, BrokenProcessPool])
@@ -185,7 +185,7 @@ def test_progress_counts_steps_of_all_models(fake, settings, people, chunks, the
     fake(**training)
     store, seen = Memory(), []
     for chunk in there:
-        store.put(chunk, trajectory([scores(0.1)]))
+        store[chunk] = trajectory([scores(0.1)])
     with joblib.parallel_config(backend=backend, n_jobs=1):
         train_all(chunks, settings, people, Execution(store, progress=seen.append), "A stage")
     total = 40 * sum(len(chunk.members) for chunk in chunks)
@@ -199,7 +199,7 @@ def test_number_of_workers_is_what_was_asked_for_or_the_number_of_cores(monkeypa
     assert executor().chunks_per_device == 7
     assert executor(number).chunks_per_device == number
     with joblib.parallel_config(backend=backend, n_jobs=number) if backend else joblib.parallel_config(n_jobs=number):
-        assert executor().chunks_per_device == Execution().chunks_per_device() == number
+        assert executor().chunks_per_device == Execution().ready_executor().chunks_per_device == number
         assert executor(3).chunks_per_device == 3
         assert executor().is_here == (backend != "loky" or number == 1)
     monkeypatch.setattr(devices, "describe", lambda: Device("gpu", "made up", 1, 2**30))
@@ -209,7 +209,7 @@ def test_number_of_workers_is_what_was_asked_for_or_the_number_of_cores(monkeypa
 def test_inside_a_loop_of_somebody_else_there_is_one_core_for_each(monkeypatch):
     monkeypatch.setattr(devices, "n_cores", lambda: 7)
     loop = joblib.Parallel(n_jobs=2, backend="threading")
-    assert loop(joblib.delayed(Execution(n_jobs=asked).chunks_per_device)() for asked in (None, 2)) == [1, 2]
+    assert loop(joblib.delayed(lambda asked: executor(asked).chunks_per_device)(asked) for asked in (None, 2)) == [1, 2]
 
 
 def test_processes_that_are_copies_of_this_one_are_refused(settings, people):

@@ -2,13 +2,11 @@
 
 import os
 import secrets
-import signal
 import stat
 import subprocess
 import sys
 import tempfile
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -152,30 +150,6 @@ def test_a_process_that_ends_at_once_leaves_nothing_half_written(tmp_path, monke
     assert (ended, list(tmp_path.iterdir())) == ([143], [])
     stop.set()
     worker.join()
-
-
-WRITER = """
-import sys, time
-from pathlib import Path
-from rindices.files import atomic_file
-with atomic_file(sys.argv[1]) as beside:
-    beside.write_text("half")
-    print(beside, flush=True)
-    time.sleep(3600)
-"""
-
-
-def test_a_kill_while_writing(tmp_path):
-    path = tmp_path / "scores.csv"
-    with subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True) as process:
-        beside = Path(process.stdout.readline().strip())
-        assert (beside.read_text(), rights(beside)) == ("half", 0o600)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert [one.name for one in tmp_path.iterdir()] == [beside.name]
-    with atomic_file(path) as again:
-        again.write_text("whole")
-    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("scores.csv", "whole")]
 
 
 @pytest.fixture

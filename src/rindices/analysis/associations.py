@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import pandas as pd
 
-from rindices.analysis.coding import Coded, coded, design, indicators, same_people
+from rindices.analysis.coding import Coded, as_numbers, coded, design, same_people
 from rindices.analysis.statistics import (
     Estimate,
     basis,
@@ -20,9 +18,10 @@ from rindices.analysis.statistics import (
 FEWEST_PEOPLE = 10  # a correlation of fewer says nothing, and its interval does not hold
 FEWEST_IN_CATEGORY = 3
 STATISTICS = {"continuous": "Pearson r", "dichotomous": "point-biserial r", "categorical": "eta²"}
-_WHAT = ["pattern", "variable", "level", "kind", "statistic", "n"]
 _WHOLE = ["coefficient", "low", "high", "p"]
 _PARTIAL = ["partial", "partial_low", "partial_high", "partial_p"]
+_COLUMNS = ["people", "pattern", "variable", "level", "kind", "statistic", "n"]
+_COLUMNS += [*_WHOLE, "q", *_PARTIAL, "partial_q", "note"]
 
 
 def associations(
@@ -72,24 +71,11 @@ def associations(
     same_people(len(scores), variables=variables, **({} if covariates is None else {"covariates": covariates}))
     sound = np.isfinite(scores).all(axis=1)
     adjustment = None if covariates is None else _Adjustment(covariates)
-    rows = []
-    for name, column in variables.items():
-        found = _associated(scores, coded(column, sound), adjustment)
-        rows += [_row(str(name), found, pattern) for pattern in range(scores.shape[1])]
-    table = pd.DataFrame(rows, columns=[*_WHAT, *_WHOLE, *_PARTIAL, "note"])
-    table = table.astype({"pattern": int, "n": int} | dict.fromkeys([*_WHOLE, *_PARTIAL], float)).assign(people=people)
-    for q, p in (("q", "p"), ("partial_q", "partial_p")):
-        table[q] = false_discovery(table[p].to_numpy())
-    order = ["people", *_WHAT, *_WHOLE, "q", *_PARTIAL, "partial_q", "note"]
-    return table.sort_values("pattern", kind="stable", ignore_index=True)[order]
-
-
-class _Found(NamedTuple):
-    column: Coded
-    level: str
-    whole: Estimate
-    partial: Estimate
-    note: str
+    parts = [_associated(str(name), coded(column, sound), scores, adjustment) for name, column in variables.items()]
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_COLUMNS, dtype=float)
+    q, partial_q = (false_discovery(table[name].to_numpy()) for name in ("p", "partial_p"))
+    table = table.assign(people=people, q=q, partial_q=partial_q)
+    return table.sort_values("pattern", kind="stable", ignore_index=True)[_COLUMNS]
 
 
 class _Adjustment:
@@ -106,26 +92,36 @@ class _Adjustment:
         return self._bases[key]
 
 
-def _associated(scores: np.ndarray, column: Coded, adjustment: _Adjustment | None) -> _Found:
-    none = Estimate(*(np.full(scores.shape[1], np.nan) for _ in range(4)))
-    reason = _why_not(column)
-    if reason:
-        return _Found(column, "", none, none, reason)
-    level = column.levels[1] if column.kind == "dichotomous" else ""
-    whole = _estimate(scores[column.people], column, np.empty((len(column.values), 0)))
-    if adjustment is None:
-        return _Found(column, level, whole, none, "")
+def _associated(name: str, column: Coded, scores: np.ndarray, adjustment: _Adjustment | None) -> pd.DataFrame:
+    """Return one row a pattern."""
+    whole = partial = Estimate.unknown(scores.shape[1])
+    note, level = _why_not(column), ""
+    if not note:
+        level = column.levels[1] if column.kind == "dichotomous" else ""
+        whole = _estimate(scores[column.people], column, np.empty((len(column.values), 0)))
+        if adjustment is not None:
+            partial, note = _adjusted(scores, column, adjustment)
+    told = {"variable": name, "kind": column.kind, "statistic": STATISTICS[column.kind], "n": len(column.values)}
+    numbers = dict(zip([*_WHOLE, *_PARTIAL], [*whole, *partial], strict=True))
+    notes = np.where(np.isnan(whole.value), note or "the R-index does not vary", note)
+    return pd.DataFrame({"pattern": np.arange(len(notes)) + 1} | told | numbers | {"level": level, "note": notes})
+
+
+def _adjusted(scores: np.ndarray, column: Coded, adjustment: _Adjustment) -> tuple[Estimate, str]:
+    """Return the partial coefficients, and a note on who they are of, or why there are none."""
     inside = adjustment.complete[column.people]
     smaller = column._replace(values=column.values[inside], people=column.people & adjustment.complete)
-    given = adjustment.basis(smaller.people)
-    reason = _why_not(smaller) or ("too few people for the covariates" if _too_few(smaller, given) else "")
-    partial = none if reason else _estimate(scores[smaller.people], smaller, given)
-    if not reason and np.isnan(partial.coefficient).all():
-        reason = "the covariates explain it completely"
-    note = f"no partial coefficient: {reason}" if reason else ""
-    if not reason and not inside.all():
-        note = f"partial coefficient from {len(smaller.values)} people: others lack a covariate"
-    return _Found(column, level, whole, partial, note)
+    given, partial = adjustment.basis(smaller.people), Estimate.unknown(scores.shape[1])
+    reason = _why_not(smaller)
+    if not reason and len(smaller.values) - given.shape[1] - len(column.levels) < FEWEST_PEOPLE:
+        reason = "too few people for the covariates"
+    if not reason:
+        partial = _estimate(scores[smaller.people], smaller, given)
+        reason = "the covariates explain it completely" if np.isnan(partial.value).all() else ""
+    if reason:
+        return partial, f"no partial coefficient: {reason}"
+    fewer = f"partial coefficient from {len(smaller.values)} people: others lack a covariate"
+    return partial, "" if inside.all() else fewer
 
 
 def _why_not(column: Coded) -> str:
@@ -134,27 +130,14 @@ def _why_not(column: Coded) -> str:
         return f"fewer than {FEWEST_PEOPLE} people have a value"
     if np.ptp(column.values) == 0:
         return "everybody has the same value"
-    if column.levels:
-        counts = np.bincount(column.values.astype(int), minlength=len(column.levels))
-        if counts.min() < FEWEST_IN_CATEGORY:
-            return f"a category has fewer than {FEWEST_IN_CATEGORY} people"
-    return ""
-
-
-def _too_few(column: Coded, given: np.ndarray) -> bool:
-    return len(column.values) - given.shape[1] - len(column.levels) < FEWEST_PEOPLE
+    if not column.levels:
+        return ""
+    counts = np.bincount(column.values.astype(int), minlength=len(column.levels))
+    return f"a category has fewer than {FEWEST_IN_CATEGORY} people" if counts.min() < FEWEST_IN_CATEGORY else ""
 
 
 def _estimate(scores: np.ndarray, column: Coded, given: np.ndarray) -> Estimate:
-    own = residuals(scores, given)
+    own, numbers = residuals(scores, given), residuals(as_numbers(column), given)
     if column.kind == "categorical":
-        categories = residuals(indicators(column.values, len(column.levels)), given)
-        return explained_variance(own, categories, given.shape[1])
-    return correlation(own, residuals(column.values[:, None], given)[:, 0], given.shape[1])
-
-
-def _row(name: str, found: _Found, pattern: int) -> list[object]:
-    whole, partial = ([part[pattern] for part in estimate] for estimate in (found.whole, found.partial))
-    kind, n_people = found.column.kind, len(found.column.values)
-    note = found.note or ("the R-index does not vary" if np.isnan(whole[0]) else "")
-    return [pattern + 1, name, found.level, kind, STATISTICS[kind], n_people, *whole, *partial, note]
+        return explained_variance(own, numbers, given.shape[1])
+    return correlation(own, numbers[:, 0], given.shape[1])

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from rindices.analysis.coding import GROUPS, in_group, same_people
-from rindices.analysis.statistics import Mean, mean_difference, mean_interval
+from rindices.analysis.statistics import Estimate, mean_difference, mean_interval
 
 # A slope's error grows as visits get closer: a few people seen after weeks would swamp a mean. A little below half a
 # year, because visits six months apart, by date, span 0.496 to 0.504 years.
@@ -54,52 +54,39 @@ def change_per_year(r_indices: pd.DataFrame, participant_id: ArrayLike, years: A
     >>> change_per_year(scores, ["a", "a", "b", "c"], [0.0, 2.0, 0.0, 0.0], ["patient"] * 4).change.values.tolist()
     [['a', 'patient', 2, 2.0, 0.1]]
     """
-    scores, times = np.asarray(r_indices, float), np.asarray(years, float)
+    names = [f"r{place}_per_year" for place in range(1, r_indices.shape[1] + 1)]
+    visits = pd.DataFrame(np.asarray(r_indices, float), columns=names).assign(years=np.asarray(years, float))
     ids, groups = pd.Series(participant_id).reset_index(drop=True), np.asarray(group, object)
-    same_people(len(scores), participant_id=ids, years=times, group=groups)
+    same_people(len(visits), participant_id=ids, group=groups)
     in_group(groups, "patient")  # names of groups are checked
-    person, people = pd.factorize(ids)
-    used = np.flatnonzero(np.isfinite(times) & np.isfinite(scores).all(axis=1) & (person >= 0))
-    used = used[np.argsort(times[used], kind="stable")]
-    change = _slopes(scores[used], times[used], person[used], groups[used], people)
-    return Change(change, _summary(change, scores.shape[1]))
+    visits = visits.assign(participant_id=ids, group=groups, person=pd.factorize(ids)[0])
+    known = np.isfinite(visits[[*names, "years"]].to_numpy()).all(axis=1) & ids.notna()
+    change = _slopes(visits[known].sort_values("years", kind="stable"), names)
+    return Change(change, _summary(change, names))
 
 
-def _slopes(
-    scores: np.ndarray, times: np.ndarray, person: np.ndarray, groups: np.ndarray, people: pd.Index
-) -> pd.DataFrame:
+def _slopes(visits: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     """Return one row a person; visits are in the order of time."""
-    visits = pd.DataFrame({"person": person, "time": times, "group": groups})
-    by_person = visits.groupby("person")["time"]
-    centred = times - by_person.transform("mean").to_numpy()
-    products = pd.DataFrame(centred[:, None] * scores).groupby(person).sum()
-    squares = pd.Series(centred**2).groupby(person).sum()
-    table = pd.DataFrame(
-        {
-            "participant_id": people[squares.index],
-            "group": visits.groupby("person")["group"].first().to_numpy(),
-            "n_visits": by_person.size().to_numpy(),
-            "years": (by_person.last() - by_person.first()).to_numpy(),
-        }
-    )
-    apart = (table["years"] > 0).to_numpy()
-    slopes = products.to_numpy()[apart] / squares.to_numpy()[apart, None]
-    table = table[apart].reset_index(drop=True)
-    return table.assign(**{f"r{k + 1}_per_year": slopes[:, k] for k in range(scores.shape[1])})
+    by_person = visits.groupby("person")
+    table = by_person[["participant_id", "group"]].first()
+    table["n_visits"] = by_person.size()
+    table["years"] = by_person["years"].last() - by_person["years"].first()
+    centred = visits["years"] - by_person["years"].transform("mean")
+    products = visits[names].mul(centred, axis=0).groupby(visits["person"]).sum()
+    slopes = products.div((centred**2).groupby(visits["person"]).sum(), axis=0)
+    return table.join(slopes)[table["years"] > 0].reset_index(drop=True)
 
 
-def _summary(change: pd.DataFrame, n_patterns: int) -> pd.DataFrame:
-    counts = change["years"] >= LEAST_YEARS
-    slopes = change[[f"r{k + 1}_per_year" for k in range(n_patterns)]]
-    groups = {
-        name: slopes[counts & (change["group"] == name)].to_numpy(float)
-        for name in GROUPS
+def _summary(change: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    counts = change[change["years"] >= LEAST_YEARS]
+    rates = {name: counts.loc[counts["group"] == name, names].to_numpy(float) for name in GROUPS}
+    found = [
+        (name, len(own), mean_interval(own) if len(own) else Estimate.unknown(len(names)))
+        for name, own in rates.items()
         if (change["group"] == name).any()
-    }
-    nobody, nothing = np.empty((0, n_patterns)), Mean(*np.full((4, n_patterns), np.nan))
-    found = [(name, len(own), mean_interval(own) if len(own) else nothing) for name, own in groups.items()]
-    controls, patients = groups.get("control", nobody), groups.get("patient", nobody)
+    ]
+    controls, patients = rates["control"], rates["patient"]
     if len(controls) and len(patients):
         found.append((DIFFERENCE, len(controls) + len(patients), mean_difference(patients, controls)))
-    rows = [(name, k + 1, n, *(part[k] for part in means)) for name, n, means in found for k in range(n_patterns)]
+    rows = [(name, k + 1, n, *(part[k] for part in means)) for name, n, means in found for k in range(len(names))]
     return pd.DataFrame(rows, columns=["group", "pattern", "n", "mean", "low", "high", "p"])

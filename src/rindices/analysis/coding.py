@@ -19,14 +19,6 @@ GROUPS = ("control", "patient", "other")
 Kind = Literal["continuous", "dichotomous", "categorical"]
 
 
-class Known(NamedTuple):
-    """The values of a column that are known."""
-
-    values: pd.Series
-    people: np.ndarray  # true for everybody who has a value
-    is_number: bool
-
-
 class Coded(NamedTuple):
     """A column as numbers: values, or 0, 1, 2, … in the order of the categories."""
 
@@ -36,56 +28,44 @@ class Coded(NamedTuple):
     levels: list[str]  # empty for continuous columns
 
 
-def known_values(column: pd.Series) -> Known:
-    """Leave out missing and infinite values; true/false and pandas categories are no numbers."""
-    people = column.notna().to_numpy(copy=True)
-    values = column[people].infer_objects()
-    if not is_numeric_dtype(values) or is_bool_dtype(values):
-        return Known(values, people, False)
-    people[people] = np.isfinite(values.to_numpy(float))  # an infinite number says as little as a missing one
-    return Known(column[people].infer_objects(), people, True)
-
-
-def coded(column: pd.Series, among: np.ndarray) -> Coded:
-    """Turn the known values of some people into numbers and say of which kind they are.
+def coded(column: pd.Series, among: np.ndarray | None = None) -> Coded:
+    """Turn the known values, of some people only where these are given, into numbers and say of which kind they are.
 
     Two distinct values are dichotomous, other numbers continuous, other text categorical. Of two numbers the larger
-    has code 1, of two texts the one that is later in the alphabet.
+    has code 1, of two texts the one that is later in the alphabet. True/false and pandas categories are no numbers.
     """
-    known = known_values(column)
-    values, people = known.values[among[known.people]], known.people & among
-    if known.is_number:
-        numbers = values.to_numpy(float)
+    people = column.notna().to_numpy(copy=True)
+    known = column[people].infer_objects()
+    is_number = is_numeric_dtype(known) and not is_bool_dtype(known)
+    if is_number:
+        people[people] = np.isfinite(known.to_numpy(float))  # an infinite number says as little as a missing one
+    people = people if among is None else people & among
+    if is_number:
+        numbers = column[people].to_numpy(float)
         distinct = np.unique(numbers)
         if len(distinct) != 2:
             return Coded("continuous", numbers, people, [])
         return Coded("dichotomous", (numbers == distinct[1]).astype(float), people, [shown(float(x)) for x in distinct])
-    codes, levels = pd.factorize(values.astype(str), sort=True)
+    codes, levels = pd.factorize(column[people].astype(str), sort=True)
     kind: Kind = "dichotomous" if len(levels) == 2 else "categorical"
     return Coded(kind, codes.astype(float), people, [str(level) for level in levels])
 
 
-def indicators(codes: np.ndarray, n_levels: int) -> np.ndarray:
-    """Return a column of zeros and ones for each category but the first."""
-    return (codes[:, None] == np.arange(1, max(n_levels, 1))).astype(float)
-
-
 def as_numbers(column: Coded) -> np.ndarray:
-    """Return indicators of categories, or the values as one column."""
-    return indicators(column.values, len(column.levels)) if column.levels else column.values[:, None]
+    """Return a column of zeros and ones for each category but the first, or the values as one column."""
+    values = column.values[:, None]
+    return (values == np.arange(1, len(column.levels))).astype(float) if column.levels else values
 
 
 def design(covariates: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return numbers and indicators of categories side by side, and who has all of them; zeros for who has not."""
-    columns, complete = [np.empty((len(covariates), 0))], np.ones(len(covariates), bool)
+    everybody = np.ones(len(covariates), bool)
+    columns, complete = np.empty((len(covariates), 0)), everybody
     for _, column in covariates.items():
-        found = coded(column, np.ones(len(covariates), bool))
-        numbers = as_numbers(found)
-        spread = np.zeros((len(covariates), numbers.shape[1]))
-        spread[found.people] = numbers
-        columns.append(spread)
-        complete &= found.people
-    return np.hstack(columns), complete
+        found = coded(column)
+        numbers = pd.DataFrame(as_numbers(found), np.flatnonzero(found.people)).reindex(range(len(everybody)))
+        columns, complete = np.hstack([columns, numbers.fillna(0)]), complete & found.people
+    return columns, complete
 
 
 def in_group(group: ArrayLike, name: str) -> np.ndarray:
@@ -97,7 +77,7 @@ def in_group(group: ArrayLike, name: str) -> np.ndarray:
         If there is a group of another name.
     """
     groups = np.asarray(group, object)
-    strange = sorted({str(value) for value in groups} - set(GROUPS))
+    strange = sorted({*map(str, groups)} - {*GROUPS})
     if strange:
         raise InputError(f"`group` should hold {', '.join(GROUPS)} only, found {strange[0]!r}.")
     return groups == name
@@ -117,8 +97,7 @@ def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str 
     strange = found[~pd.Series(found).isin([0, 1]).to_numpy()]
     if len(strange):
         raise InputError(f"`{name}` should hold 0 for controls and 1 for patients, found {str(strange[0])!r}.")
-    patient = found.astype(bool)
-    n_patients = int(patient.sum())
+    patient, n_patients = found.astype(bool), int(found.sum())
     if min(n_patients, n_people - n_patients) < fewest:
         raise InputError(
             f"At least {fewest} controls and {fewest} patients are needed, "

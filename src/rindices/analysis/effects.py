@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,10 +12,13 @@ from scipy.stats import t as student_t
 
 from rindices.analysis.coding import in_group, same_people
 from rindices.analysis.statistics import false_discovery, mean_interval
-from rindices.errors import InputError, listed, shown
+from rindices.errors import InputError, shown
 from rindices.settings import OutputSettings
 
+EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of the bins of the R-index
 FEWEST_IN_BIN = 5  # a mean of fewer is not shown
+LOW, HIGH = OutputSettings.limits
+FEWEST_PEOPLE = 10
 
 
 def dose_response(
@@ -25,9 +28,10 @@ def dose_response(
     patterns_table: pd.DataFrame,
     *,
     n_regions: int = 6,
-    limits: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
 ) -> pd.DataFrame:
     """Average the strongest regions of each pattern over patients of similar severity.
+
+    There are five bins of the R-index between 0 and 1. The end bins also hold who is beyond.
 
     Parameters
     ----------
@@ -41,8 +45,6 @@ def dose_response(
         Columns ``region``, ``pattern`` and ``change_sd``.
     n_regions
         How many regions of each pattern: those whose ``change_sd`` is farthest from 0, strongest first.
-    limits
-        Limits of the bins of the R-index. The end bins also hold who is beyond.
 
     Returns
     -------
@@ -62,44 +64,21 @@ def dose_response(
     >>> table["mean"].round(1).tolist()
     [-0.2, -0.6, -1.0, -1.4, -1.8]
     """
-    edges = np.asarray(limits, float)
-    if len(edges) < 2 or not (np.diff(edges) > 0).all():
-        raise InputError(f"Limits of bins should be two or more rising numbers; found {listed(limits)}.")
-    patients = in_group(group, "patient")
+    patients, rows = in_group(group, "patient"), []
     same_people(len(r_indices), z_scores=z_scores, group=patients)
-    scores = np.asarray(r_indices, float)[patients]
-    rows = []
-    for pattern in range(scores.shape[1]):
-        regions = _strongest(patterns_table, pattern + 1, n_regions, z_scores)
+    strength = patterns_table.sort_values("change_sd", key=abs, ascending=False, kind="stable")
+    for pattern, scores in enumerate(np.asarray(r_indices, float)[patients].T, start=1):
+        regions = strength.loc[strength["pattern"] == pattern, "region"].head(n_regions).tolist()
         own = z_scores[regions].to_numpy(float)[patients]
-        bins = np.clip(np.searchsorted(edges, scores[:, pattern], side="right") - 1, 0, len(edges) - 2)
-        for place in range(len(edges) - 1):
+        bins = np.searchsorted(EDGES[1:-1], scores, side="right")
+        for place in np.flatnonzero(np.bincount(bins) >= FEWEST_IN_BIN):
             inside = bins == place
-            if inside.sum() < FEWEST_IN_BIN:
-                continue
-            severity, found = scores[inside, pattern].mean(), mean_interval(own[inside])
-            same = (edges[place], edges[place + 1], int(inside.sum()), severity)
-            rows += [
-                (pattern + 1, rank, region, *same, found.mean[rank], found.low[rank], found.high[rank])
-                for rank, region in enumerate(regions)
-            ]
+            same = (EDGES[place], EDGES[place + 1], int(inside.sum()), scores[inside].mean())
+            found = zip(*mean_interval(own[inside])[:3], strict=True)
+            rows += [(pattern, rank, regions[rank], *same, *ends) for rank, ends in enumerate(found)]
     columns = ["pattern", "rank", "region", "low", "high", "n", "severity", "mean", "mean_low", "mean_high"]
     table = pd.DataFrame(rows, columns=columns).sort_values(["pattern", "rank", "low"], ignore_index=True)
     return table.drop(columns="rank")
-
-
-def _strongest(patterns_table: pd.DataFrame, pattern: int, n_regions: int, z_scores: pd.DataFrame) -> list[str]:
-    own = patterns_table[patterns_table["pattern"] == pattern]
-    order = np.argsort(-own["change_sd"].abs().to_numpy(float), kind="stable")[:n_regions]
-    regions = own["region"].iloc[order].tolist()
-    unknown = [region for region in regions if region not in z_scores]
-    if unknown:
-        raise InputError(f"Regions of the patterns have no z scores: {listed(unknown)}.")
-    return regions
-
-
-LOW, HIGH = OutputSettings.limits
-FEWEST_PEOPLE = 10
 
 
 class _Subgroup(NamedTuple):
@@ -175,20 +154,20 @@ def subgroup_effects(
     same_people(len(r_indices), z_scores=z_scores)
     regions = z_scores.to_numpy(float)
     controls = regions[in_group(group, "control")]
-    known: dict[bytes, pd.DataFrame] = {}  # the low subgroup counts once
     subgroups = [found for found in subgroups_of(r_indices, group, low, high) if found.members.sum() >= smallest]
     order = ["pattern", "level", "region", "n", "effect", "low", "high", "t", "p", "q"]
     if not subgroups or len(controls) < smallest:
         return pd.DataFrame(columns=order)
-    for found in subgroups:
-        own = regions[found.members]
-        known[found.members.tobytes()] = _compared(own, controls).assign(region=z_scores.columns, n=len(own))
-    compared = pd.concat(known)
-    compared["q"] = false_discovery(compared["p"].to_numpy(float))
-    tables = [
-        compared.loc[found.members.tobytes()].assign(pattern=found.pattern, level=found.level) for found in subgroups
-    ]
-    return pd.concat(tables, ignore_index=True)[order]
+    tables = []
+    for pattern, level, _, members in subgroups:
+        told: Any = {"pattern": pattern, "level": level, "region": z_scores.columns, "n": int(members.sum())}
+        tables.append(_compared(regions[members], controls).assign(**told))
+    table = pd.concat(tables, ignore_index=True)
+    # The low subgroup is the same for all patterns and counts once.
+    once = ~table.duplicated(["level", "region"]) | (table["level"] != "low")
+    table["q"] = false_discovery(table["p"].where(once).to_numpy())
+    table["q"] = table["q"].where(once, table.groupby(["level", "region"])["q"].transform("first"))
+    return table[order]
 
 
 def subgroups_of(r_indices: pd.DataFrame, group: ArrayLike, low: float, high: float) -> Iterator[_Subgroup]:
@@ -211,10 +190,9 @@ def subgroups_of(r_indices: pd.DataFrame, group: ArrayLike, low: float, high: fl
 
 
 def _compared(patients: np.ndarray, controls: np.ndarray) -> pd.DataFrame:
-    sizes = len(patients), len(controls)
-    freedom = sum(sizes) - 2
-    squares = sum(size * part.var(axis=0) for size, part in zip(sizes, (patients, controls), strict=True))
-    precision = 1 / sizes[0] + 1 / sizes[1]
+    """Return one row a region."""
+    freedom, precision = len(patients) + len(controls) - 2, 1 / len(patients) + 1 / len(controls)
+    squares = len(patients) * patients.var(axis=0) + len(controls) * controls.var(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = (patients.mean(axis=0) - controls.mean(axis=0)) / np.sqrt(squares / freedom)
     t = effect / np.sqrt(precision)
@@ -258,10 +236,6 @@ def drivers(
     changes, named = np.asarray(decomposed, float), {"participant_id": participant_id, "visit": visit}
     who = {name: np.asarray(values, object) for name, values in named.items() if values is not None}
     same_people(len(z_scores), **who, decomposed=changes)
-    if changes.ndim != 3 or changes.shape[2] != z_scores.shape[1]:
-        raise InputError(
-            f"`decomposed` should be people × patterns × {z_scores.shape[1]} regions; its shape is {changes.shape}."
-        )
     order = np.argsort(-np.abs(changes), axis=2, kind="stable")[:, :, :n]
     person, pattern, rank = (axis.ravel() for axis in np.indices(order.shape))
     region = order.ravel()

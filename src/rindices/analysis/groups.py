@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import chi2
+from scipy.stats import chi2_contingency
 
 from rindices.analysis.associations import associations
-from rindices.analysis.coding import GROUPS, as_numbers, coded, in_group, known_values, patients_of, same_people
+from rindices.analysis.coding import GROUPS, as_numbers, coded, in_group, patients_of, same_people
 from rindices.analysis.statistics import basis, correlation, false_discovery, mean_difference, residuals
 from rindices.errors import counted, shown
 
@@ -46,20 +46,18 @@ def flow_table(people: pd.DataFrame) -> pd.DataFrame:
     >>> flow_table(record.assign(reason=["", "", "outlier"])).to_numpy().tolist()
     [['all', 'all', 3, 1, 2], ['all', 'control', 1, 0, 1], ['all', 'patient', 2, 1, 1]]
     """
-    used, rows = people["used"].astype(bool), []
-    reason = people["reason"].astype(object).where(people["reason"].notna(), "")
-    reason = reason.mask(reason == "", "not said").mask(used, "")
-    found = set(reason[~used])
+    said = people["reason"].astype(object).fillna("").replace("", "not said")
+    people = people.assign(reason=said.mask(people["used"].astype(bool), "used"))
+    found = set(people["reason"]) - {"used"}
     reasons = [name for name in _REASONS if name in found] + sorted(found - set(_REASONS))
     groups = [name for name in GROUPS if name != "other" or (people["group"] == "other").any()]
-    sites = people["site"].astype(str) if "site" in people else pd.Series(dtype=str)
-    for site in (None, *sorted(sites.unique())):
-        here = pd.Series(True, index=people.index) if site is None else sites == site
+    sites = people.groupby(people["site"].astype(str)) if "site" in people else ()
+    rows = []
+    for site, here in [("all", people), *sites]:
         for group in ("all", *groups):
-            who = here & ((people["group"] == group) | (group == "all"))
-            counts = {name: int((who & (reason == name)).sum()) for name in reasons}
-            of_all = {"read": int(who.sum()), **counts, "used": int((who & used).sum())}
-            rows.append({"site": site or "all", "group": group} | of_all)
+            own = here if group == "all" else here[here["group"] == group]
+            counts = own["reason"].value_counts().reindex([*reasons, "used"], fill_value=0)
+            rows.append({"site": site, "group": group, "read": len(own), **counts})
     return pd.DataFrame(rows)
 
 
@@ -68,17 +66,7 @@ LARGEST_P = 0.05  # not q: an alarm must not grow weaker with every further vari
 # studies; a Cramér's V of 0.1 is, in groups of one size, 45 % women against 55 %.
 SMALLEST_DIFFERENCE = 0.1
 _SHOWN_CATEGORIES = 4  # more would not fit a cell of a table
-
-
-class _Row(NamedTuple):
-    variable: str
-    kind: str
-    n_controls: int
-    n_patients: int
-    controls: str
-    patients: str
-    difference: float
-    p: float
+_BALANCE = ["variable", "kind", "n_controls", "n_patients", "controls", "patients", "difference", "p"]
 
 
 def group_balance(variables: pd.DataFrame, patient: ArrayLike) -> pd.DataFrame:
@@ -109,8 +97,8 @@ def group_balance(variables: pd.DataFrame, patient: ArrayLike) -> pd.DataFrame:
     [['age', '62.0 ± 2.0', '72.0 ± 2.0', True], ['sex', 'F 67 %, M 33 %', 'F 33 %, M 67 %', False]]
     """
     is_patient = patients_of(patient, len(variables), name="patient")
-    rows = [_compared(str(name), column, is_patient) for name, column in variables.items()]
-    table = pd.DataFrame(rows, columns=list(_Row._fields)).astype({"difference": float, "p": float})
+    rows = [(str(name), *_compared(column, is_patient)) for name, column in variables.items()]
+    table = pd.DataFrame(rows, columns=_BALANCE).astype({"difference": float, "p": float})
     table["imbalanced"] = (table["p"] < LARGEST_P) & (table["difference"].abs() > SMALLEST_DIFFERENCE)
     return table
 
@@ -138,57 +126,51 @@ may be age. Match the groups; as a covariate only its effect in controls is remo
     return sentences
 
 
-def _compared(name: str, column: pd.Series, is_patient: np.ndarray) -> _Row:
-    known = known_values(column)
-    values, in_patients = known.values, is_patient[known.people]
-    kind = "number" if known.is_number and values.nunique() != 2 else "category"
-    compare, describe = (_compare_numbers, _mean_and_sd) if kind == "number" else (_compare_categories, _shares)
-    n_controls, n_patients = int((~in_patients).sum()), int(in_patients.sum())
-    difference, p = (0.0 if values.nunique() == 1 else math.nan), math.nan
-    if values.nunique() > 1 and n_controls and n_patients:
-        difference, p = compare(values, in_patients)
-    controls, patients = describe(values, ~in_patients), describe(values, in_patients)
-    return _Row(name, kind, n_controls, n_patients, controls, patients, difference, p)
+def _compared(column: pd.Series, is_patient: np.ndarray) -> tuple[object, ...]:
+    """Return the row of a variable, without its name."""
+    found = coded(column)
+    values, in_patients, n_distinct = found.values, is_patient[found.people], len(np.unique(found.values))
+    is_number, groups = found.kind == "continuous", (~in_patients, in_patients)
+    difference, p = (0.0 if n_distinct == 1 else math.nan), math.nan
+    if n_distinct > 1 and in_patients.any() and not in_patients.all():
+        difference, p = (_compare_numbers if is_number else _compare_categories)(values, in_patients)
+    words = [_mean_and_sd(values[own]) if is_number else _shares(values[own], found.levels) for own in groups]
+    counts = [int(own.sum()) for own in groups]
+    return "number" if is_number else "category", *counts, *words, difference, p
 
 
-def _compare_numbers(values: pd.Series, in_patients: np.ndarray) -> tuple[float, float]:
+def _compare_numbers(values: np.ndarray, in_patients: np.ndarray) -> tuple[float, float]:
     """Return the standardised difference of the means and p of Welch's t test."""
-    numbers = values.to_numpy(float)
-    groups = numbers[in_patients, None], numbers[~in_patients, None]
-    if min(len(group) for group in groups) < 2:
+    groups = values[in_patients, None], values[~in_patients, None]
+    if min(map(len, groups)) < 2:
         return math.nan, math.nan
     found = mean_difference(*groups)
     pooled = np.sqrt(np.mean([group.var(ddof=1) for group in groups]))
-    return float(found.mean[0] / pooled), float(found.p[0])
+    return float(found.value[0] / pooled), float(found.p[0])
 
 
-def _compare_categories(values: pd.Series, in_patients: np.ndarray) -> tuple[float, float]:
+def _compare_categories(codes: np.ndarray, in_patients: np.ndarray) -> tuple[float, float]:
     """Return Cramér's V and p of the chi-square test without correction for continuity."""
-    codes, categories = pd.factorize(values)
-    counts = np.array([np.bincount(codes[group], minlength=len(categories)) for group in (in_patients, ~in_patients)])
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
-    statistic = float(np.sum((counts - expected) ** 2 / expected))
-    return math.sqrt(statistic / counts.sum()), float(chi2.sf(statistic, len(categories) - 1))
+    test = chi2_contingency(pd.crosstab(in_patients, codes), correction=False)
+    return math.sqrt(test.statistic / len(codes)), float(test.pvalue)
 
 
-def _mean_and_sd(values: pd.Series, group: np.ndarray) -> str:
+def _mean_and_sd(values: np.ndarray) -> str:
     """Return text such as ``61.2 ± 8.1``, with two digits of the standard deviation or one decimal."""
-    numbers = values.to_numpy(float)[group]
-    if len(numbers) < 2:
-        return shown(float(numbers[0])) if len(numbers) else "no values"
-    sd = numbers.std(ddof=1)
+    if len(values) < 2:
+        return shown(float(values[0])) if len(values) else "no values"
+    sd = values.std(ddof=1)
     decimals = 0 if sd >= 100 else 1 if sd >= 1 or sd == 0 else 1 - math.floor(math.log10(sd))
-    return f"{numbers.mean():.{decimals}f} ± {sd:.{decimals}f}"
+    return f"{values.mean():.{decimals}f} ± {sd:.{decimals}f}"
 
 
-def _shares(values: pd.Series, group: np.ndarray) -> str:
+def _shares(codes: np.ndarray, levels: list[str]) -> str:
     """Return text such as ``F 52 %, M 48 %``, with the same categories for both groups."""
-    inside, categories = values[group], sorted(values.unique(), key=str)
-    if inside.empty:
+    if not len(codes):
         return "no values"
-    if len(categories) > _SHOWN_CATEGORIES:
-        return counted(inside.nunique(), "category", "categories")
-    return ", ".join(f"{shown(category)} {100 * (inside == category).mean():.0f} %" for category in categories)
+    if len(levels) > _SHOWN_CATEGORIES:
+        return counted(len(np.unique(codes)), "category", "categories")
+    return ", ".join(f"{level} {100 * (codes == code).mean():.0f} %" for code, level in enumerate(levels))
 
 
 _COLUMNS = ["pattern", "variable", "kind", "statistic", "removed", "n_controls", "coefficient", "p", "q"]
@@ -243,12 +225,12 @@ def group_check(
     explained = [_explained(scores, column, both, patients) for _, column in background.items()]
     table["explained"] = np.array(explained).reshape(-1, scores.shape[1]).T.ravel()
     directions = {str(name): _direction(column, both, patients) for name, column in background.items()}
-    rows = zip(_links(table), _links(ill), table["removed"], table["imbalanced"], strict=True)
+    rows: Any = zip(table.itertuples(), ill.itertuples(), strict=True)
     table["remark"] = [
-        (_remark_on_patients(of_patients) if imbalanced else "")
-        if was_removed
-        else _remark(of_controls, imbalanced, directions[of_controls.variable])
-        for of_controls, of_patients, was_removed, imbalanced in rows
+        _remark_on_patients(of_patients, of_controls.imbalanced)
+        if of_controls.removed
+        else _remark(of_controls, directions[of_controls.variable])
+        for of_controls, of_patients in rows
     ]
     return table[_COLUMNS]
 
@@ -262,14 +244,13 @@ def _unlike(controls: pd.DataFrame, patients: pd.DataFrame) -> pd.Series:
 def _explained(scores: np.ndarray, column: pd.Series, both: np.ndarray, patients: np.ndarray) -> np.ndarray:
     """Return, for each pattern, the share of the groups' difference that adjusting for a variable takes away."""
     found = coded(column, both & np.isfinite(scores).all(axis=1))
-    nothing = np.full(scores.shape[1], np.nan)
     group = patients[found.people].astype(float)[:, None]
     if len(group) < 4 or np.ptp(group) == 0:
-        return nothing
+        return np.full(scores.shape[1], np.nan)
     own = scores[found.people] - scores[found.people].mean(axis=0)
     whole, rest = group - group.mean(), residuals(group, basis(as_numbers(found)))
     if np.sum(rest**2) < _SMALLEST_REST * np.sum(whole**2):
-        return nothing
+        return np.full(scores.shape[1], np.nan)
     raw, adjusted = (own.T @ part[:, 0] / np.sum(part**2) for part in (whole, rest))
     clear = correlation(own, whole[:, 0]).p < 0.05  # the t test of two groups
     return np.where(clear, 1 - adjusted / np.where(clear, raw, 1), np.nan)
@@ -284,61 +265,45 @@ def _direction(column: pd.Series, both: np.ndarray, patients: np.ndarray) -> flo
     return float(found.values[in_patients].mean() - found.values[~in_patients].mean())
 
 
-class _Link(NamedTuple):
-    """How an R-index goes with a variable, in one group."""
-
-    pattern: int
-    variable: str
-    level: str
-    kind: str
-    coefficient: float
-    q: float
-
-    @property
-    def clear(self) -> bool:
-        """Whether it is hardly chance and no trifle."""
-        size = math.sqrt(self.coefficient) if self.kind == "categorical" else abs(self.coefficient)
-        return self.q < _LARGEST_Q and size > SMALLEST_DIFFERENCE
-
-    def __str__(self) -> str:
-        index, rises = f"R{self.pattern}", self.coefficient > 0
-        if self.kind == "categorical":
-            return f"{index} differs with {self.variable} (eta² = {self.coefficient:.2f})"
-        if self.kind == "dichotomous":
-            where = f"where {self.variable} is {self.level}"
-            return f"{index} is {'higher' if rises else 'lower'} {where} (r = {self.coefficient:.2f})"
-        return f"{index} {'rises' if rises else 'falls'} with {self.variable} (r = {self.coefficient:.2f})"
+def _clear(row: Any) -> bool:
+    """Whether an R-index goes with a variable, and it is hardly chance and no trifle."""
+    size = math.sqrt(row.coefficient) if row.kind == "categorical" else abs(row.coefficient)
+    return row.q < _LARGEST_Q and size > SMALLEST_DIFFERENCE
 
 
-def _links(table: pd.DataFrame) -> list[_Link]:
-    return [_Link(*row) for row in table[list(_Link._fields)].itertuples(index=False)]
+def _link(row: Any) -> str:
+    """Say how an R-index goes with a variable, in one group."""
+    rises, size = row.coefficient > 0, f"(r = {row.coefficient:.2f})"
+    return {
+        "categorical": f"R{row.pattern} differs with {row.variable} (eta² = {row.coefficient:.2f})",
+        "dichotomous": f"R{row.pattern} is {'higher' if rises else 'lower'} where {row.variable} is {row.level} {size}",
+        "continuous": f"R{row.pattern} {'rises' if rises else 'falls'} with {row.variable} {size}",
+    }[row.kind]
 
 
-def _remark(link: _Link, imbalanced: bool, direction: float) -> str:
+def _remark(row: Any, direction: float) -> str:
     """Say what a variable may do to a pattern; nothing where R-indices of controls do not go with it."""
-    if not link.clear:
+    if not _clear(row):
         return ""
-    name, more = link.variable, direction > 0
-    if not imbalanced:
-        return f"Controls' {link}; the groups do not differ in {name}."
+    name, more = row.variable, direction > 0
+    if not row.imbalanced:
+        return f"Controls' {_link(row)}; the groups do not differ in {name}."
     groups = {
         "categorical": f"the groups differ in {name}",
         "dichotomous": f"that is {'more' if more else 'less'} frequent among patients",
         "continuous": f"patients' {name} is {'higher' if more else 'lower'}",
-    }[link.kind]
-    alike = link.kind == "categorical" or (link.coefficient > 0) == more
-    part = (
-        f"part of pattern {link.pattern} may be {name}" if alike else f"{name} may hide part of pattern {link.pattern}"
-    )
-    return f"Controls' {link}, and {groups}: {part}."
+    }[row.kind]
+    alike = row.kind == "categorical" or (row.coefficient > 0) == more
+    part = f"part of pattern {row.pattern} may be {name}" if alike else f"{name} may hide part of pattern {row.pattern}"
+    return f"Controls' {_link(row)}, and {groups}: {part}."
 
 
-def _remark_on_patients(link: _Link) -> str:
-    """Say what is left of a variable that was removed, and in which the groups differ."""
-    if not link.clear:
+def _remark_on_patients(row: Any, imbalanced: bool) -> str:
+    """Say what is left of a variable that was removed, where the groups differ in it."""
+    if not imbalanced or not _clear(row):
         return ""
-    name = link.variable
     return (
-        f"Patients' {link}, and the groups differ in {name}. What {name} does in controls was removed: "
-        f"either the disease goes with {name}, or part of pattern {link.pattern} is what the removal missed."
+        f"Patients' {_link(row)}, and the groups differ in {row.variable}. What {row.variable} does in controls was "
+        f"removed: either the disease goes with {row.variable}, or part of pattern {row.pattern} is what the removal "
+        "missed."
     )

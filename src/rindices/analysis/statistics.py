@@ -29,21 +29,17 @@ _NEARLY_ONE = 1 - 1e-12
 
 
 class Estimate(NamedTuple):
-    """Coefficients of several R-indices with one variable, their 95 % limits and p; one value a pattern."""
+    """Coefficients of several R-indices with a variable, or means of columns: their 95 % limits and p."""
 
-    coefficient: np.ndarray
+    value: np.ndarray
     low: np.ndarray
     high: np.ndarray
     p: np.ndarray
 
-
-class Mean(NamedTuple):
-    """Means of columns, or differences of two means, their 95 % limits and p of the t test against 0."""
-
-    mean: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    p: np.ndarray
+    @classmethod
+    def unknown(cls, n_values: int) -> Estimate:
+        """Return estimates that are NaN throughout."""
+        return cls(*np.full((4, n_values), np.nan))
 
 
 def false_discovery(p: np.ndarray) -> np.ndarray:
@@ -54,38 +50,36 @@ def false_discovery(p: np.ndarray) -> np.ndarray:
     return q
 
 
-def mean_interval(values: np.ndarray) -> Mean:
-    """Return the mean of each column of `values` ``(people, columns)`` with its t interval; NaN with one person."""
-    n_people, mean = len(values), values.mean(axis=0)
-    if n_people < 2:
-        return _of_unknown_error(mean)
-    return _with_error(mean, values.std(axis=0, ddof=1) / np.sqrt(n_people), n_people - 1)
+def mean_interval(values: np.ndarray) -> Estimate:
+    """Return the mean of each column of `values` ``(people, columns)`` with the interval and p of the t test against 0.
+
+    Limits and p are NaN with one person.
+    """
+    return _with_error(values.mean(axis=0), _squared_error(values), len(values) - 1)
 
 
-def mean_difference(values: np.ndarray, others: np.ndarray) -> Mean:
+def mean_difference(values: np.ndarray, others: np.ndarray) -> Estimate:
     """Return the mean of each column of `values` less that of `others`, with the interval and p of Welch's t test.
 
     Limits and p are NaN with one person in either group, or where neither varies.
     """
-    mean, sizes = values.mean(axis=0) - others.mean(axis=0), (len(values), len(others))
-    if min(sizes) < 2:
-        return _of_unknown_error(mean)
-    squares = [part.var(axis=0, ddof=1) / len(part) for part in (values, others)]  # errors of the two means
-    total = sum(squares)
-    with np.errstate(invalid="ignore"):
-        freedom = total**2 / sum(square**2 / (size - 1) for square, size in zip(squares, sizes, strict=True))
-    return _with_error(mean, np.sqrt(total), freedom)
+    first, second = _squared_error(values), _squared_error(others)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = (first + second) ** 2 / (first**2 / (len(values) - 1) + second**2 / (len(others) - 1))
+    return _with_error(values.mean(axis=0) - others.mean(axis=0), first + second, freedom)
 
 
-def _with_error(mean: np.ndarray, error: np.ndarray, freedom: int | np.ndarray) -> Mean:
+def _squared_error(values: np.ndarray) -> np.ndarray:
+    """Return the squared standard error of the mean of each column; NaN with one person."""
+    return values.var(axis=0, ddof=1) / len(values) if len(values) > 1 else np.full(values.shape[1], np.nan)
+
+
+def _with_error(mean: np.ndarray, squared_error: np.ndarray, freedom: int | np.ndarray) -> Estimate:
+    error = np.sqrt(squared_error)
     half = student_t.isf(_TAIL, freedom) * error
     with np.errstate(divide="ignore", invalid="ignore"):
         p = 2 * student_t.sf(np.abs(mean) / error, freedom)
-    return Mean(mean, mean - half, mean + half, p)
-
-
-def _of_unknown_error(mean: np.ndarray) -> Mean:
-    return Mean(mean, *(np.full_like(mean, np.nan) for _ in range(3)))
+    return Estimate(mean, mean - half, mean + half, p)
 
 
 def basis(columns: np.ndarray) -> np.ndarray:
@@ -147,7 +141,7 @@ def explained_variance(r_indices: np.ndarray, categories: np.ndarray, n_given: i
     fitted = basis(categories)
     between, within = fitted.shape[1], len(r_indices) - 1 - n_given - fitted.shape[1]
     if between == 0:
-        return Estimate(*(np.full(r_indices.shape[1], np.nan) for _ in range(4)))
+        return Estimate.unknown(r_indices.shape[1])
     with np.errstate(divide="ignore", invalid="ignore"):
         y = r_indices / np.sqrt(np.mean(r_indices**2, axis=0))
         explained = fitted @ (fitted.T @ y)
@@ -159,11 +153,11 @@ def explained_variance(r_indices: np.ndarray, categories: np.ndarray, n_given: i
         stretch = np.nan_to_num(np.sqrt(np.mean(influence**2, axis=0) / assumed), nan=1.0)
         low, high = share_limits(ratio, between, within)
         unbiased = np.clip(1 - (1 - eta) * (between + within) / within, low, high)
-    centre, ends = _fisher(np.sqrt(unbiased)), (_fisher(np.sqrt(low)), _fisher(np.sqrt(high)))
-    stretched = [np.tanh(np.maximum(centre + stretch * (end - centre), 0)) ** 2 for end in ends]
+    centre, lower, upper = (_fisher(np.sqrt(share)) for share in (unbiased, low, high))
+    lower, upper = (np.tanh(np.maximum(centre + stretch * (end - centre), 0)) ** 2 for end in (lower, upper))
     perfect = eta >= _NEARLY_ONE
-    low = np.where(perfect, eta, np.where(low > 0, stretched[0], low))
-    return Estimate(eta, low, np.where(perfect, eta, np.maximum(stretched[1], eta)), p)
+    low = np.where(perfect, eta, np.where(low > 0, lower, low))
+    return Estimate(eta, low, np.where(perfect, eta, np.maximum(upper, eta)), p)
 
 
 def share_limits(ratio: np.ndarray, between: int, within: int) -> tuple[np.ndarray, np.ndarray]:
@@ -186,8 +180,7 @@ def _correlations_without_each(x: np.ndarray, y: np.ndarray, r: np.ndarray) -> n
 
     Without one of n people, means move by x / (n − 1): all sums lose n / (n − 1) of the person's product.
     """
-    n_people = len(y)
-    weight = 1 / (n_people - 1)
+    weight = 1 / (len(y) - 1)
     return (r[:, None] - weight * (x * y)) / np.sqrt((1 - weight * np.square(x)) * (1 - weight * np.square(y)))
 
 

@@ -101,15 +101,12 @@ def check_output(
 
 def whole_numbers(option: str, text: str) -> tuple[int, ...]:
     """Read ``3``, ``2,3`` or ``2-5``."""
-    found: list[int] = []
-    for part in text.split(","):
-        low, dash, high = part.partition("-")
-        try:
-            found += range(int(low), int(high if dash else low) + 1)
-        except ValueError as error:
-            raise InputError(f"{option} should be like 3, 2,3 or 2-5, found {text!r}.") from error
+    if not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", "".join(text.split())):
+        raise InputError(f"{option} should be like 3, 2,3 or 2-5, found {text!r}.")
+    ends = [part.split("-") for part in text.split(",")]
+    found = [number for part in ends for number in range(int(part[0]), int(part[-1]) + 1)]
     if not found:
-        turned = ",".join("-".join(reversed(part.strip().split("-"))) for part in text.split(","))
+        turned = ",".join("-".join(reversed(part)) for part in ends)
         raise InputError(f"{option} {text!r} holds no number: the smaller one comes first, as in {turned}.")
     return tuple(dict.fromkeys(found))
 
@@ -130,17 +127,12 @@ def limits_of(text: str) -> tuple[float, float]:
     return low, rest[0]
 
 
-def names_of(text: str) -> tuple[str, ...]:
-    """Read names separated by commas."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
 Table = Annotated[Path, argument("Table of people: CSV, TSV, Excel or Parquet, one row a person.")]
 Model = Annotated[Path, argument("The model.safetensors of a finished run.")]
 Exclude = Annotated[
     str, option("Columns of numbers that are not regions: names or prefix*, separated by commas, or @ and a file.")
 ]
-Join = Annotated[str, option("More tables of the same people, joined by id.")]
+Join = Annotated[str | None, option("More tables of the same people, joined by id.")]
 Missing = Annotated[
     str, option("Codes for missing values, e.g. -9999; in one column only: icv=0. Separated by commas.")
 ]

@@ -64,17 +64,16 @@ def simulate(
 
 def _correlation(text: str) -> Any:
     """Read one number, or a file with a matrix: a row a line, numbers separated by spaces or commas."""
+    if Path(text).is_file():
+        try:
+            lines = Path(text).read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{text} cannot be read as a matrix: {error}.") from error
+        return [line.replace(",", " ").replace(";", " ").split() for line in lines if line.strip()]
     try:
         return float(text)
-    except ValueError:
-        pass
-    if not Path(text).is_file():
-        raise InputError(f"--correlation should be a number or a file with a matrix, found {text!r}.")
-    try:
-        lines = Path(text).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{text} cannot be read as a matrix: {error}.") from error
-    return [line.replace(",", " ").replace(";", " ").split() for line in lines if line.strip()]
+    except ValueError as error:
+        raise InputError(f"--correlation should be a number or a file with a matrix, found {text!r}.") from error
 
 
 @app.command()

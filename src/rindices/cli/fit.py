@@ -24,7 +24,6 @@ from rindices.cli.application import (
     app,
     argument,
     limits_of,
-    names_of,
     numbers,
     option,
     whole_numbers,
@@ -80,7 +79,7 @@ def fit(
     clinical: Annotated[
         str, option("Clinical scores to compare with the R-indices: columns, e.g. mmse,apoe4, or a table joined by id.")
     ] = "",
-    join: Join = "",
+    join: Join = None,
     dictionary: Annotated[str | None, option("Data dictionary of the table: CSV, TSV, Excel or BIDS JSON.")] = None,
     missing: Missing = "",
     drop_missing: DropMissing = TableSettings.drop_missing,
@@ -145,7 +144,7 @@ def fit(
         raise InputError("A table is needed: rindices fit TABLE --out FOLDER.")
     else:
         given = {one.name: context.params[one.name] for one in fields(TableSettings)}
-        columns = TableSettings(**given | {"join": names_of(join)})
+        columns = TableSettings(**given)
         search = SearchSettings(
             n_patterns=whole_numbers("--patterns", patterns),
             orthogonality=(orthogonality and numbers("--orthogonality", orthogonality, "0.8 or 0.2,0.4,0.8")) or None,
@@ -215,6 +214,7 @@ def train_and_write(
     from rindices.run.workflow import carry_out
     from rindices.training.clusters import parallel
 
+    devices.prepare()  # before JAX is first asked for anything
     console.print(f"Training on {devices.in_words()}.")
     ending = Ending()
 

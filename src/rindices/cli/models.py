@@ -22,7 +22,6 @@ from rindices.cli.application import (
     app,
     argument,
     check_output,
-    names_of,
     option,
 )
 from rindices.cli.console import console, counting_bar, on_command_line, warn
@@ -41,7 +40,7 @@ def apply(
     id: Annotated[str | None, option("Column with the people's ids.", "as in training")] = ApplySettings.id,
     exclude: Exclude = "",
     visit: Annotated[str | None, option("Column that tells a person's repeated visits apart.")] = ApplySettings.visit,
-    join: Join = "",
+    join: Join = None,
     missing: Missing = "",
     drop_missing: DropMissing = ApplySettings.drop_missing,
     new_sites: Annotated[
@@ -58,12 +57,13 @@ def apply(
 
     The table is checked against what the model was trained on: regions, covariates, codings and units.
     """
+    from rindices.cohort.roles import paths_of
     from rindices.run.apply_table import apply_table
 
     if report is None and (show_ids or figures is not None):
         raise InputError("--show-ids and --figures are about the report.\nAsk for one with --report FILE.")
     check_folder(figures, "figures")
-    inputs = [Path(path.partition("#")[0]) for path in (str(table), *names_of(join))]
+    inputs = [Path(str(path).partition("#")[0]) for path in (table, *paths_of(join))]
     for path, name, endings in ((out, "out", TABLE), (report, "report", PAGE)):
         check_output(path, name, endings, *inputs, model)
     settings = ApplySettings(
@@ -71,7 +71,7 @@ def apply(
         visit=visit,
         exclude=exclude,
         clinical=clinical,
-        join=names_of(join),
+        join=join,
         missing=missing,
         drop_missing=drop_missing,
         new_sites=new_sites,  # type: ignore[arg-type]  # checked where it is used
@@ -139,6 +139,7 @@ def describe(model: Model) -> None:
 
     header = read_header(model)
     contract, parameters, agreement = header.contract, header.parameters, header.agreement.pattern_agreement
+    seed = "unknown" if header.seed is None else header.seed
     spans = [
         f"{spec.name} ({', '.join(spec.categories)})"
         if spec.categories
@@ -149,7 +150,7 @@ def describe(model: Model) -> None:
         "Model": model,
         "Made by": f"rindices {header.package_version}",
         "Patterns": parameters.n_patterns,
-        "Preset": f"{parameters.preset.name}, seed {_known(header.seed)}, step {header.step:,}",
+        "Preset": f"{parameters.preset.name}, seed {seed}, step {header.step:,}",
         "Repetitions": f"{len(header.members)} used, {len(header.left_out)} left out",
         "Agreement": "unknown (one repetition)" if agreement is None else f"{agreement:.3f} (0.5 is chance)",
         "Reliable": {True: "yes", False: "no", None: "not judged"}[header.reliability[0]],
@@ -180,7 +181,3 @@ def _correction(correction: Correction | None) -> str:
         "shifts and scales removed by": given.site,
     }
     return "; ".join(f"{what} {names}" for what, names in words.items() if names)
-
-
-def _known(value: object) -> object:
-    return "unknown" if value is None else value

@@ -16,7 +16,6 @@ from rindices.cli.application import (
     argument,
     check_output,
     limits_of,
-    names_of,
     option,
 )
 from rindices.cli.console import console, counting_bar, on_command_line
@@ -68,7 +67,7 @@ def report(
         id=id,
         visit=visit,
         missing=missing,
-        remove=names_of(remove_scores),
+        remove=remove_scores,
         limits=None if subgroup_limits is None else limits_of(subgroup_limits),
         atlas=None if atlas is None or atlas_table is None else (atlas, atlas_table),
         show_ids=show_ids,

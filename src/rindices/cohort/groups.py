@@ -44,7 +44,9 @@ def label_text(column: pd.Series) -> pd.Series:
     return text.where(text.notna(), NO_LABEL)
 
 
-def assign_groups(column: pd.Series, control: Labels = None, patients: Labels = None) -> Groups:
+def assign_groups(
+    column: pd.Series, control: Labels = None, patients: Labels = None, meanings: Mapping[str, str] | None = None
+) -> Groups:
     """Turn the diagnosis column into groups.
 
     Parameters
@@ -54,6 +56,8 @@ def assign_groups(column: pd.Series, control: Labels = None, patients: Labels = 
     control, patients
         A label, several separated by commas, or a sequence of labels. Without ``control`` the one label with
         a usual name (CN, HC, control, 0, ...) is taken; without ``patients`` the one remaining label.
+    meanings
+        What a data dictionary says that labels mean; they may be named by that.
 
     Returns
     -------
@@ -71,8 +75,14 @@ def assign_groups(column: pd.Series, control: Labels = None, patients: Labels = 
     where = f"column {str(column.name)!r}"
     if not found:
         raise InputError(f"Nobody has a label in {where}.\nExpected each person's diagnosis, for example CN and AD.")
-    sick = _asked(patients, counts, "patients", where)
-    healthy = _asked(control, counts, "control", where) or _recognised(found, sick, counts, where)
+    codes: dict[str, list[str]] = {}
+    for code, meaning in (meanings or {}).items():
+        codes.setdefault(meaning.casefold(), []).append(code)
+    usual = CONTROL_NAMES | {code for name in CONTROL_NAMES for code in codes.get(name, ())}
+    sick = _asked(patients, counts, codes, "patients", where)
+    healthy = _asked(control, counts, codes, "control", where)
+    controls = [label for label in found if label.casefold() in usual and label not in sick]
+    healthy = healthy or _recognised(controls, counts, where)
     both = [label for label in healthy if label in sick]
     if both:
         named = f"{setting('control')} and {setting('patients')}"
@@ -100,32 +110,33 @@ def groups_of(diagnosis: pd.Series, control_labels: Sequence[str], patient_label
     return [str(group) for group in np.select([healthy, sick], ["control", "patient"], "other")]
 
 
-def _asked(labels: Labels, counts: dict[str, int], name: str, where: str) -> tuple[str, ...]:
+def _asked(
+    labels: Labels, counts: dict[str, int], codes: Mapping[str, list[str]], name: str, where: str
+) -> tuple[str, ...]:
     if labels is None:
         return ()
-    if not isinstance(labels, str):
-        items = list(labels) if isinstance(labels, Sequence) else [labels]
-        wanted = [plain_code(item) for item in items]
-    else:
-        # A label may itself contain a comma.
-        wanted = [labels.strip()] if labels.strip() in counts else [plain_code(item) for item in labels.split(",")]
-    wanted = list(dict.fromkeys(label for label in wanted if label))
+    items = list(labels) if isinstance(labels, Sequence) else [labels]
+    if isinstance(labels, str):  # a label may itself contain a comma
+        whole = labels.strip() in counts or labels.strip().casefold() in codes
+        items = [labels] if whole else labels.split(",")
+    named = [plain_code(item) for item in items if plain_code(item)]
+    meant = [[label] if label in counts else codes.get(label.casefold(), [label]) for label in named]
+    wanted = [code for labels in meant for code in labels]
     if not wanted:
         raise InputError(
             f"{setting(name)} names no label.\nName one or more of those found in {where}: {_with_counts(counts)}."
         )
-    for label in wanted:
-        if label not in counts or label == NO_LABEL:
-            raise InputError(
-                f"The label {label!r} (from {setting(name)}) does not occur in {where}."
-                f"{did_you_mean(label, list(counts))}\nLabels found: {_with_counts(counts)}.\n"
-                f"Write it as in the table, or leave it out of {setting(name)}."
-            )
-    return tuple(wanted)
+    unknown = [label for label in wanted if label not in counts or label == NO_LABEL]
+    if unknown and not codes:
+        raise InputError(
+            f"The label {unknown[0]!r} (from {setting(name)}) does not occur in {where}."
+            f"{did_you_mean(unknown[0], list(counts))}\nLabels found: {_with_counts(counts)}.\n"
+            f"Write it as in the table, or leave it out of {setting(name)}."
+        )
+    return tuple(dict.fromkeys(wanted))
 
 
-def _recognised(found: list[str], sick: tuple[str, ...], counts: dict[str, int], where: str) -> tuple[str, ...]:
-    usual = [label for label in found if label.casefold() in CONTROL_NAMES and label not in sick]
+def _recognised(usual: list[str], counts: dict[str, int], where: str) -> tuple[str, ...]:
     if len(usual) == 1:
         return (usual[0],)
     problem = f"{listed(map(repr, usual))} could all be" if usual else "none of them is a usual name for"
@@ -166,12 +177,6 @@ def check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], left_out:
                 f"the label {listed(labels, joiner=' or ')}.{others}\n"
                 f"Add people, or count further labels as {group} with {setting(name)}."
             )
-
-
-def usual_controls(levels: Mapping[str, str] | None) -> str | None:
-    """Return the one code of a data dictionary that means controls; None where several or none do."""
-    codes = [code for code, meaning in (levels or {}).items() if meaning.casefold() in CONTROL_NAMES]
-    return codes[0] if len(codes) == 1 else None
 
 
 def _with_counts(counts: dict[str, int]) -> str:

@@ -66,7 +66,7 @@ def wanted_names(wanted: Names) -> tuple[str, ...]:
 def paths_of(files: Names) -> tuple[Path, ...]:
     """Return the files that are named: one, several separated by commas, or a sequence."""
     several = files.split(",") if isinstance(files, str) else [files] if isinstance(files, Path) else files or ()
-    return tuple(Path(str(file).strip()) for file in several)
+    return tuple(Path(str(file).strip()) for file in several if str(file).strip())
 
 
 def _is_file(text: str) -> bool:

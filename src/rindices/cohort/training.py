@@ -20,7 +20,6 @@ from rindices.cohort.groups import (
     check_group_sizes,
     other_warnings,
     refuse_apart,
-    usual_controls,
 )
 from rindices.cohort.people import Cohort
 from rindices.cohort.roles import (
@@ -54,7 +53,6 @@ from rindices.tables import (
     digest_of,
     read_dictionary,
     read_source,
-    resolve_levels,
     unit_of,
 )
 
@@ -204,12 +202,9 @@ class _Reader:
                 dictionary, list(frame.columns), settings.missing, {str(name) for name in kept}
             )
         self._dictionary, self._categories = dictionary, () if dictionary is None else dictionary.categories
-        self._labels, self._notes = (settings.control, settings.patients), list[str]()
+        self._notes: list[str] = []
         if dictionary is not None:
             frame, self._notes = apply_dictionary(frame, dictionary, checked=self._roles.parts)
-            if (column := dictionary.get(settings.diagnosis)) is not None:
-                control = usual_controls(column.levels) if settings.control is None else settings.control
-                self._labels = resolve_levels(control, column), resolve_levels(settings.patients, column)
         self._table = typed(frame, (settings.id, settings.diagnosis, *self._categories))
         self._record = Record(len(frame))
 
@@ -254,7 +249,9 @@ class _Reader:
         self._roster, ids, regions = found.roster, found.roster.ids, fields.regions.columns
         if problems := fields.problems():
             raise refusal(problems, *self._without_columns(problems, regions, found.regions))
-        self._groups = assign_groups(table[settings.diagnosis], *self._labels)
+        described = (self._dictionary or Dictionary()).get(settings.diagnosis, Column())
+        labels = settings.control, settings.patients, described.levels
+        self._groups = assign_groups(table[settings.diagnosis], *labels)
         self._line = None if settings.visit is None else read_timeline(table[settings.visit], found.roster)
         self._notes += fields.notes
         self._record.leave_out_incomplete(found, regions)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -63,25 +62,16 @@ def order_by_change(models: Parameters, controls: np.ndarray, composition: str) 
     """Sort the patterns of aligned models by their mean absolute change, largest first; return the order too."""
     sizes = np.abs(pattern_changes(models, controls, composition)).mean(axis=(0, 2))
     order = np.argsort(-sizes, kind="stable")
-    n_models = len(models.transformation["severity"]["weight"])
-    ordered = [reorder_patterns(jax.tree.map(lambda leaf, k=k: leaf[k], models), order) for k in range(n_models)]
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *ordered), order
+    return reorder_patterns(models, order), order
 
 
 def reorder_patterns(parameters: Parameters, order: np.ndarray) -> Parameters:
-    """Make pattern ``order[i]`` of one model pattern i: in f's severities, g₁'s changes and g₂'s outputs."""
+    """Make pattern ``order[i]`` pattern i: in f's severities, g₁'s changes and g₂'s outputs, of one model or many."""
     f, g1, g2, d = parameters
-
-    def layer(weights: dict[str, Any], axis: int) -> dict[str, Any]:
-        bias = {"bias": np.take(weights["bias"], order, axis - 1)} if "bias" in weights and axis else {}
-        return weights | {"weight": np.take(weights["weight"], order, axis)} | bias
-
-    return Parameters(
-        f | {"severity": layer(f["severity"], 0)},
-        {"patterns": layer(g1["patterns"], 1)},
-        g2 | {"output": layer(g2["output"], 1)},
-        d,
-    )
+    severity = f["severity"] | {"weight": np.take(f["severity"]["weight"], order, -2)}
+    patterns = {name: np.take(array, order, -2) for name, array in g1["patterns"].items()}
+    output = {name: np.take(array, order, -1) for name, array in g2["output"].items()}
+    return Parameters(f | {"severity": severity}, {"patterns": patterns}, g2 | {"output": output}, d)
 
 
 def _by_blocks(function: Callable[..., Array], people: tuple[np.ndarray, ...], axis: int) -> np.ndarray:

@@ -117,9 +117,7 @@ def train(
     with _compiling[(with_padding, *program.values())]:
         states = _start(members.keys, real=real, with_padding=with_padding, training=training)
         advance(jax.device_put(states, shard), members, data, 0)
-    done = 0
-    if after is not None:
-        done, states = after[0], restored_states(after[1], states)
+    done, states = (0, states) if after is None else (after[0], restored_states(after[1], states))
     states = jax.device_put(states, shard)
     while done < max_steps and not np.asarray(states.frozen).all():
         n_steps = min(checkpoint_every, max_steps - done)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +18,7 @@ from rindices.errors import InputError, counted, setting, shown
 _NEAR = 1e-3  # mm: affines are stored with single precision
 _ROUNDING = 1e-6  # of a voxel
 _LEAST_COVERED = 0.5  # of the standard brain; below this, the maps are hardly in its space
+_DAMAGED = (OSError, EOFError, zlib.error, ValueError)
 _ALIGNED, _MNI = 2, 4  # NIfTI's codes of spaces
 
 
@@ -25,6 +27,11 @@ class Grid(NamedTuple):
 
     shape: tuple[int, ...]
     affine: np.ndarray
+
+    @property
+    def key(self) -> tuple[tuple[int, ...], bytes]:
+        """The same for most grids that are the same; some that hardly differ have keys of their own."""
+        return self.shape, np.round(self.affine, 3).tobytes()
 
     @property
     def voxel_mm3(self) -> float:
@@ -71,15 +78,13 @@ def open_image(path: Path, what: str) -> Any:
     nibabel = library("nibabel")
     if not path.is_file():
         raise InputError(f"{what}: there is no file {path}.\nPaths are relative to the folder of the table.")
-    broken = nibabel.filebasedimages.ImageFileError, nibabel.spatialimages.HeaderDataError
     try:
         image = nibabel.load(path)
-    except (OSError, EOFError, zlib.error, ValueError, *broken) as error:
+    except (*_DAMAGED, nibabel.filebasedimages.ImageFileError, nibabel.spatialimages.HeaderDataError) as error:
         raise InputError(f"{what}: {path} cannot be read as an image: {error}.\nGive NIfTI files.") from error
-    shape = tuple(map(int, image.shape))
-    if len(shape) != 3 and not (len(shape) > 3 and set(shape[3:]) == {1}):
+    if len(image.shape) < 3 or set(image.shape[3:]) - {1}:
         raise InputError(
-            f"{what}: {path} has {len(shape)} dimensions ({_times(shape)}), but an image of one brain has 3.\n"
+            f"{what}: {path} has {image.ndim} dimensions ({_times(image.shape)}), but an image of one brain has 3.\n"
             "Give one file for each person, with one volume."
         )
     if image.get_data_dtype().kind not in "biuf":
@@ -96,7 +101,7 @@ def volume_of(image: Any, path: Path, what: str) -> np.ndarray:
     """Read the values of an opened image ``(x, y, z)``, as they are stored where no scale is applied."""
     try:
         return np.asanyarray(image.dataobj).reshape(image.shape[:3], order="F")
-    except (OSError, EOFError, zlib.error, ValueError) as error:
+    except _DAMAGED as error:
         raise InputError(f"{what}: {path} is incomplete: {error}.\nCopy or make the file again.") from error
 
 
@@ -124,21 +129,19 @@ def sampled(volume: np.ndarray, source: Grid, target: Grid, voxels: np.ndarray, 
 
 def differences(found: Grid, expected: Grid) -> str:
     """Say how a grid differs: ``shape 79 × 95 × 79 instead of 91 × 109 × 91``."""
-    pairs = [(name, one, two) for (name, one), (_, two) in zip(_told(found), _told(expected), strict=True)]
-    told = [f"{name} {one} instead of {two}" for name, one, two in pairs if one != two]
+    ours, theirs = _told(found), _told(expected)
+    told = [f"{name} {ours[name]} instead of {theirs[name]}" for name in ours if ours[name] != theirs[name]]
     return ", ".join(told) or f"axes turned by up to {shown(float(abs(found.affine - expected.affine).max()))}"
 
 
-def _told(grid: Grid) -> list[tuple[str, str]]:
-    sizes = [shown(float(size)) for size in np.linalg.norm(grid.affine[:3, :3], axis=0)]
-    origin = ", ".join(shown(float(x)) for x in grid.affine[:3, 3])
-    axes = "".join(axis or "?" for axis in library("nibabel").aff2axcodes(grid.affine))
-    return [
-        ("shape", _times(grid.shape)),
-        ("voxels of", f"{_times(sizes)} mm"),
-        ("axes", axes),
-        ("first voxel at", f"({origin}) mm"),
-    ]
+def _told(grid: Grid) -> dict[str, str]:
+    sizes, origin = np.linalg.norm(grid.affine[:3, :3], axis=0), grid.affine[:3, 3]
+    return {
+        "shape": _times(grid.shape),
+        "voxels of": f"{_times(shown(float(size)) for size in sizes)} mm",
+        "axes": "".join(axis or "?" for axis in library("nibabel").aff2axcodes(grid.affine)),
+        "first voxel at": f"({', '.join(shown(float(x)) for x in origin)}) mm",
+    }
 
 
 def _times(sizes: Any) -> str:
@@ -164,7 +167,7 @@ class Space(NamedTuple):
 
     def volume(self, values: np.ndarray, outside: float) -> np.ndarray:
         """Put values of the voxels into a volume; `outside` is the value of all others and of those without one."""
-        whole = np.full(int(np.prod(self.grid.shape)), outside, np.asarray(values).dtype)
+        whole = np.full(np.prod(self.grid.shape), outside, values.dtype)
         whole[self.voxels] = np.where(np.isnan(values), outside, values)
         return whole.reshape(self.grid.shape, order="F")
 
@@ -212,7 +215,8 @@ def common_space(maps: Sequence[MapFile], mask: str | Path | None, *, resample: 
     InputError
         If grids differ and `resample` is false, or no voxel is left.
     """
-    reference = _commonest(maps)
+    kinds = Counter(found.grid.key for found in maps)
+    reference = max(maps, key=lambda found: kinds[found.grid.key])
     others = [found for found in maps if not found.grid.same_as(reference.grid)]
     if others and not resample:
         raise InputError(
@@ -226,21 +230,11 @@ def common_space(maps: Sequence[MapFile], mask: str | Path | None, *, resample: 
     return Space(reference.grid, _inside(Path(mask), reference.grid, resample), reference.code or _ALIGNED)
 
 
-def _commonest(maps: Sequence[MapFile]) -> MapFile:
-    kinds: list[list[MapFile]] = []
-    for found in maps:
-        own = next((kind for kind in kinds if found.grid.same_as(kind[0].grid)), None)
-        if own is None:
-            kinds.append(own := [])
-        own.append(found)
-    return max(kinds, key=len)[0]
-
-
 def _standard_brain(grid: Grid) -> np.ndarray:
     image = library("nilearn.datasets").load_mni152_brain_mask(resolution=1)
-    brain, everywhere = np.asanyarray(image.dataobj), np.arange(int(np.prod(grid.shape)))
-    inside = np.flatnonzero(sampled(brain, grid_of(image), grid, everywhere, linear=False) > 0)
-    covered = len(inside) * grid.voxel_mm3 / (np.count_nonzero(brain) * grid_of(image).voxel_mm3)
+    brain, own = np.asanyarray(image.dataobj), grid_of(image)
+    inside = np.flatnonzero(sampled(brain, own, grid, np.arange(np.prod(grid.shape)), linear=False) > 0)
+    covered = len(inside) * grid.voxel_mm3 / (np.count_nonzero(brain) * own.voxel_mm3)
     if covered < _LEAST_COVERED:
         raise InputError(
             f"The maps cover {100 * covered:.0f} % of the standard (MNI) brain, so they are hardly in its space.\n"
@@ -263,8 +257,7 @@ def _inside(path: Path, grid: Grid, resample: bool) -> np.ndarray:
             f"The mask {path} should have the grid of the maps: {differences(own, grid)}.\n"
             f"Make it on that grid, or let it be resampled with {setting('resample', True)}."
         )
-    everywhere = np.arange(int(np.prod(grid.shape)))
-    voxels = np.flatnonzero(sampled(volume, own, grid, everywhere, linear=False) == values[-1])
+    voxels = np.flatnonzero(sampled(volume, own, grid, np.arange(np.prod(grid.shape)), linear=False) == values[-1])
     if not len(voxels):
         raise InputError(f"No voxel of the maps is inside the mask {path}.\nGive a mask in the maps' space.")
     return voxels

@@ -62,8 +62,6 @@ def read_map_table(path: str | Path) -> pd.DataFrame:
         header = path.read_text(encoding="utf-8-sig").partition("\n")[0]
         separator = max(",", ";", "\t", key=header.count)
         table = plain(pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig"))
-    except FileNotFoundError as error:
-        raise InputError(f"There is no table of maps {path}.\nCheck the name given with {setting('maps')}.") from error
     except (OSError, ValueError) as error:
         raise InputError(
             f"{path} cannot be read as a table: {error}.\nGive a .csv file with {setting('maps')}."
@@ -80,17 +78,18 @@ def map_table(maps: pd.DataFrame | str | Path) -> MapTable:
 
 def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
     found = {str(column): _OTHER_NAMES.get(str(column).strip().lower(), str(column).strip()) for column in table}
+    problem = "" if len(table) else "has a header but no rows."
     for needed in (_ID, _PATH):
         columns = [column for column, meaning in found.items() if meaning == needed]
-        if len(columns) != 1:
-            problem = f"has no column {needed!r}" if not columns else f"has {listed(map(repr, columns))}"
-            suggestion = "" if columns else did_you_mean(needed, list(found))
-            raise InputError(
-                f"{name} should have one column {_ID!r} and one column {_PATH!r}; it {problem}.{suggestion}\n"
-                "One row says which image belongs to a person."
-            )
-    if table.empty:
-        raise InputError(f"{name} has a header but no rows.\nOne row says which image belongs to a person.")
+        if not columns:
+            problem = f"has no column {needed!r}.{did_you_mean(needed, list(found))}"
+        elif len(columns) > 1:
+            problem = f"has {listed(map(repr, columns))}."
+    if problem:
+        raise InputError(
+            f"{name} should have one column {_ID!r} and one column {_PATH!r}; it {problem}\n"
+            "One row says which image belongs to a person."
+        )
     renamed = table.set_axis(list(found.values()), axis=1)
     columns = [column for column in (_ID, _VISIT, _PATH) if column in renamed]
     checked = pd.DataFrame({column: as_text(renamed[column]) for column in columns}, index=range(2, len(table) + 2))

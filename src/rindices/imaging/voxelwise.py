@@ -1,8 +1,15 @@
-"""Patients in whom one pattern prevails, compared with controls voxel by voxel."""
+"""Patients in whom one pattern prevails, compared with controls voxel by voxel.
+
+A model's people, covariates and variable of interest are the same at every voxel, so its orthonormal basis is too. t
+follows from the products of the basis with the maps and from their sums of squares. Both are sums over people: maps
+are added in blocks as they are read and then forgotten, and memory does not grow with the number of maps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,14 +20,16 @@ from scipy.special import stdtr
 
 from rindices.analysis.coding import design, in_group, same_people
 from rindices.analysis.effects import FEWEST_PEOPLE, HIGH, LOW, subgroups_of
-from rindices.analysis.statistics import false_discovery
+from rindices.analysis.statistics import basis, false_discovery, residuals
 from rindices.errors import InputError, setting
 from rindices.imaging.images import MapFile, Space, common_space, open_map
-from rindices.imaging.least_squares import Model, make_model, t_values
 from rindices.imaging.map_table import MapTable, as_text, map_table, rows_of
 
 THRESHOLD = 0.05  # of the false discovery rate
 REGRESSION = "regression"
+_BLOCK_BYTES, _BLOCK_MAPS = 2**26, 32
+_PASS_BYTES = 2**30  # of sums; models beyond it wait for another reading of the maps
+_NOTHING_LEFT = 1e-10  # share of the sum of squares that is rounding error where a model explains all
 _MOST_GAPS = 0.1  # share of the voxels that a map may lack; beyond it, the map is hardly of this brain
 
 
@@ -163,36 +172,26 @@ def _study(maps: MapTable, r_indices: pd.DataFrame, group: ArrayLike, covariates
     groups = np.asarray(group, object)
     covariates = pd.DataFrame(index=range(len(r_indices))) if covariates is None else covariates
     same_people(len(r_indices), group=groups, covariates=covariates)
-    kept = np.ones(len(r_indices), bool)
-    if "first_visit" in r_indices:
-        kept = r_indices["first_visit"].to_numpy(bool)
+    kept = r_indices.get("first_visit", pd.Series(True, r_indices.index)).to_numpy(bool)
     people = r_indices[kept]
-    if "participant_id" not in people:
-        raise InputError("`r_indices` should have a column 'participant_id', which says whose maps are whose.")
-    repeated = pd.Series(as_text(people["participant_id"])).duplicated()
-    if repeated.any():
+    repeated = people["participant_id"][pd.Series(as_text(people["participant_id"])).duplicated().to_numpy()]
+    if len(repeated):
         raise InputError(
-            f"{people['participant_id'].iloc[int(repeated.argmax())]!r} has several rows of R-indices, but a person "
-            "counts once in a comparison.\nKeep one visit of everybody."
+            f"{repeated.iloc[0]!r} has several rows of R-indices, but a person counts once in a comparison.\n"
+            "Keep one visit of everybody."
         )
-    scores = people[[name for name in map(str, people) if name[:1] == "r" and name[1:].isdigit()]]
-    if not scores.shape[1]:
-        raise InputError("`r_indices` should have columns r1, r2, …; it has none.")
     columns, complete = design(covariates[kept])
+    scores = people.filter(regex=r"^r\d+$")
     return _Study(scores, groups[kept], columns, complete, maps, rows_of(maps, people))
 
 
 def _questions(study: _Study, low: float, high: float, regressions: bool) -> Iterator[_Question]:
     controls, patients = in_group(study.group, "control"), in_group(study.group, "patient")
-    subgroups = list(subgroups_of(study.scores, study.group, low, high))
-    for pattern, name in enumerate(study.scores, start=1):
-        for found in subgroups:
-            if found.pattern == pattern:
-                yield _Question(pattern, found.level, found.rule, controls | found.members, found.members.astype(float))
-        if regressions:
-            yield _Question(
-                pattern, REGRESSION, f"{name} in all patients", patients, study.scores[name].to_numpy(float)
-            )
+    for found in subgroups_of(study.scores, study.group, low, high):
+        yield _Question(*found[:3], controls | found.members, found.members.astype(float))
+        if regressions and found.level == "high":  # the last of its pattern
+            rule, own = f"r{found.pattern} in all patients", study.scores.iloc[:, found.pattern - 1]
+            yield _Question(found.pattern, REGRESSION, rule, patients, own.to_numpy(float))
 
 
 def _planned(question: _Question, study: _Study) -> tuple[Comparison, Model | None]:
@@ -232,11 +231,10 @@ def _results(
         return _checked_values(files[int(person)], space)
 
     found = t_values(list(models.values()), read, len(space.voxels), progress)
-    results = {}
-    for (key, model), t in zip(models.items(), found, strict=True):
-        p = 2 * stdtr(model.freedom, -np.abs(t))
-        results[key] = Result(t, false_discovery(p), model.freedom, space)
-    return results
+    return {
+        key: Result(t, false_discovery(2 * stdtr(model.freedom, -np.abs(t))), model.freedom, space)
+        for (key, model), t in zip(models.items(), found, strict=True)
+    }
 
 
 def _checked_values(file: MapFile, space: Space) -> np.ndarray:
@@ -253,3 +251,108 @@ def _checked_values(file: MapFile, space: Space) -> np.ndarray:
             "Leave its path empty, or make it again."
         )
     return values
+
+
+class Model(NamedTuple):
+    """A linear model of some people.
+
+    Attributes
+    ----------
+    people
+        Their places in the list of all.
+    weights
+        Orthonormal rows ``(columns of the design, people)``: the constant, the covariates, and last what of the
+        variable of interest these leave.
+    freedom
+        Degrees of freedom.
+    """
+
+    people: np.ndarray
+    weights: np.ndarray
+    freedom: int
+
+    @property
+    def key(self) -> bytes:
+        """The same for models of the same people and variable."""
+        return self.people.tobytes() + self.weights[-1].tobytes()
+
+
+def make_model(people: np.ndarray, interest: np.ndarray, covariates: np.ndarray) -> Model | None:
+    """Return the model of a variable ``(people,)`` given covariates ``(people, n)``; none where they explain it."""
+    given = basis(covariates)
+    left = residuals(interest[:, None].astype(float), given)[:, 0]
+    length = np.linalg.norm(left)
+    if length == 0:
+        return None
+    constant = np.full(len(people), len(people) ** -0.5)
+    return Model(people, np.vstack([constant, given.T, left / length]), len(people) - given.shape[1] - 2)
+
+
+def t_values(
+    models: Sequence[Model],
+    read: Callable[[int], np.ndarray],
+    n_voxels: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[np.ndarray]:
+    """Return Student's t of each model's variable of interest at every voxel.
+
+    Parameters
+    ----------
+    models
+        From `make_model`.
+    read
+        Returns the values ``(voxels,)`` of a person, given their place; called from several threads.
+    n_voxels
+        How many there are.
+    progress
+        Called with the number of maps read and of all.
+
+    Returns
+    -------
+    list of ndarray
+        NaN where a map has no value, or where nothing is left to chance, as in voxels that are 0 in everybody.
+    """
+    n_sums = max(len(model.weights) + 1 for model in models)
+    n_at_once = max(1, _PASS_BYTES // (8 * n_voxels * n_sums))
+    passes = [models[start : start + n_at_once] for start in range(0, len(models), n_at_once)]
+    to_read = [np.unique(np.concatenate([model.people for model in some])) for some in passes]
+    n_all, n_read = sum(map(len, to_read)), 0
+    n_maps = max(1, min(_BLOCK_MAPS, _BLOCK_BYTES // (8 * n_voxels)))
+    found = []
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+        for some, people in zip(passes, to_read, strict=True):
+            every_sum, origin = [_Sums(model, n_voxels) for model in some], None
+            for block in np.split(people, range(n_maps, len(people), n_maps)):
+                values = np.stack(list(pool.map(read, block)))
+                values[np.isinf(values)] = np.nan
+                # t does not change when every map has the same image subtracted: it keeps sums of squares small.
+                origin = np.nan_to_num(values[0]) if origin is None else origin
+                values -= origin
+                for sums in every_sum:
+                    sums.add(block, values)
+                n_read += len(block)
+                if progress is not None:
+                    progress(n_read, n_all)
+            found += [sums.t() for sums in every_sum]
+    return found
+
+
+class _Sums:
+    """Products of the basis of a model with the maps, and sums of squares."""
+
+    def __init__(self, model: Model, n_voxels: int) -> None:
+        self.model = model
+        self.products, self.squares = np.zeros((len(model.weights), n_voxels)), np.zeros(n_voxels)
+
+    def add(self, people: np.ndarray, values: np.ndarray) -> None:
+        """Add the maps of some people, as far as they belong to the model."""
+        _, here, there = np.intersect1d(people, self.model.people, assume_unique=True, return_indices=True)
+        own = values[here]
+        self.products += self.model.weights[:, there] @ own
+        self.squares += np.einsum("ij,ij->j", own, own)
+
+    def t(self) -> np.ndarray:
+        """Return t of the last row of the basis, the variable of interest."""
+        left = self.squares - np.einsum("ij,ij->j", self.products, self.products)
+        left[~(left > _NOTHING_LEFT * self.squares)] = np.nan
+        return self.products[-1] / np.sqrt(left / self.model.freedom)

@@ -11,10 +11,14 @@ import numpy as np
 import pandas as pd
 from scipy import ndimage
 
-from rindices.errors import InputError, setting
+from rindices.errors import InputError, counted, listed, setting
 from rindices.files import atomic_file, write_csv
-from rindices.imaging.images import Space, library
+from rindices.imaging.images import library, open_image, volume_of
 from rindices.imaging.voxelwise import REGRESSION, THRESHOLD, Comparison, Result
+
+_LABELS, _NAMES = ("label", "index", "number"), ("region", "name")
+_ROUNDING = 1e-3  # of a label that is stored as a fraction
+_COLUMNS = ["pattern", "level", "cluster", "x", "y", "z", "peak_t", "peak_q", "n_voxels", "size_mm3"]
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
@@ -34,14 +38,13 @@ def comparison_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
     """
     rows = []
     for comparison in comparisons:
-        row = {name: value for name, value in comparison._asdict().items() if name not in ("note", "result")}
-        found = comparison.result
+        row, found = comparison._asdict(), comparison.result
         row["freedom"] = np.nan if found is None else found.freedom
         row["n_voxels"] = 0 if found is None else int(np.isfinite(found.t).sum())
         row["n_significant"] = 0 if found is None else int((found.q < THRESHOLD).sum())
         row |= {f"{kind}_map": "" if found is None else _name(comparison, kind) for kind in "tq"}
-        rows.append(row | {"note": comparison.note})
-    return pd.DataFrame(rows)
+        rows.append(row | {"note": row.pop("note")})
+    return pd.DataFrame(rows).drop(columns="result")
 
 
 def write_comparisons(folder: str | Path, comparisons: Sequence[Comparison]) -> list[Path]:
@@ -61,18 +64,12 @@ def write_comparisons(folder: str | Path, comparisons: Sequence[Comparison]) -> 
     list of Path
         The files: ``comparisons.csv``, ``clusters.csv`` and images such as ``pattern-1_high_t.nii.gz``.
     """
-    folder = Path(folder)
-    written = []
-    for comparison in comparisons:
-        found = comparison.result
-        if found is None:
-            continue
-        for kind, values, outside in (("t", found.t, 0.0), ("q", found.q, 1.0)):
-            path = folder / _name(comparison, kind)
-            _write_image(path, values, outside, found.space, _told(comparison, kind), found.freedom)
-            written.append(path)
-    for path in set(folder.glob("pattern-*_[tq].nii.gz")) - set(written):
-        path.unlink()
+    folder, written = Path(folder), []
+    for comparison in (one for one in comparisons if one.result is not None):
+        for kind, outside in (("t", 0.0), ("q", 1.0)):
+            written.append(folder / _name(comparison, kind))
+            _save(_image(comparison, kind, outside), written[-1])
+    _remove_others(folder, "pattern-*_[tq].nii.gz", written)
     tables = {"comparisons.csv": comparison_table(comparisons), "clusters.csv": cluster_table(comparisons)}
     for name, table in tables.items():
         write_csv(table, folder / name, index=False)
@@ -83,24 +80,20 @@ def _name(comparison: Comparison, kind: str) -> str:
     return f"pattern-{comparison.pattern}_{comparison.level}_{kind}.nii.gz"
 
 
-def _told(comparison: Comparison, kind: str) -> str:
-    """Return a description; NIfTI has room for 79 letters."""
-    if comparison.level == REGRESSION:
-        return f"{kind}: regression on r{comparison.pattern}, {comparison.n_patients} patients"
-    sizes = f"{comparison.n_patients} patients v {comparison.n_controls} controls"
-    return f"{kind}: pattern {comparison.pattern} {comparison.level}, {sizes}"
-
-
-def _write_image(path: Path, values: np.ndarray, outside: float, space: Space, told: str, freedom: int) -> None:
-    nibabel = library("nibabel")
-    image = nibabel.Nifti1Image(space.volume(values.astype(np.float32), outside), space.grid.affine)
-    image.set_sform(space.grid.affine, space.code)
-    image.set_qform(space.grid.affine, space.code)
+def _image(comparison: Comparison, kind: str, outside: float) -> Any:
+    """Return t or q as an image that says what it is; NIfTI has room for 79 letters."""
+    found: Any = comparison.result
+    values, affine = getattr(found, kind).astype(np.float32), found.space.grid.affine
+    image = library("nibabel").Nifti1Image(found.space.volume(values, outside), affine)
+    image.set_sform(affine, found.space.code)
+    image.set_qform(affine, found.space.code)
     image.header.set_xyzt_units("mm")
-    image.header["descrip"] = told.encode("ascii")
-    if told.startswith("t:"):
-        image.header.set_intent("t test", (freedom,))
-    _save(image, path)
+    told = f"pattern {comparison.pattern} {comparison.level}, {comparison.n_patients} patients"
+    told += f" v {comparison.n_controls} controls" if comparison.level != REGRESSION else ""
+    image.header["descrip"] = f"{kind}: {told}".encode("ascii")
+    if kind == "t":
+        image.header.set_intent("t test", (found.freedom,))
+    return image
 
 
 def _save(image: Any, path: Path) -> None:
@@ -108,7 +101,10 @@ def _save(image: Any, path: Path) -> None:
         beside.write_bytes(gzip.compress(image.to_bytes(), compresslevel=6, mtime=0))
 
 
-_COLUMNS = ["pattern", "level", "cluster", "x", "y", "z", "peak_t", "peak_q", "n_voxels", "size_mm3"]
+def _remove_others(folder: Path, names: str, kept: Sequence[Path]) -> None:
+    """Remove images of an earlier time."""
+    for path in set(folder.glob(names)) - set(kept):
+        path.unlink()
 
 
 def cluster_table(comparisons: Sequence[Comparison], *, threshold: float = THRESHOLD) -> pd.DataFrame:
@@ -129,27 +125,25 @@ def cluster_table(comparisons: Sequence[Comparison], *, threshold: float = THRES
         ``pattern``, ``level``, ``cluster`` (1 is the largest), ``x``, ``y`` and ``z`` of the peak in mm (MNI where the
         maps are), ``peak_t``, ``peak_q``, ``n_voxels`` and ``size_mm3``.
     """
-    rows = []
-    for comparison in comparisons:
-        if comparison.result is not None:
-            found = _clusters(comparison.result, threshold)
-            rows += [[comparison.pattern, comparison.level, n, *row] for n, row in enumerate(found, start=1)]
+    rows = [
+        [comparison.pattern, comparison.level, number, *row]
+        for comparison in comparisons
+        if comparison.result is not None
+        for number, row in enumerate(_clusters(comparison.result, threshold), start=1)
+    ]
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
 def _clusters(result: Result, threshold: float) -> list[list[float]]:
-    space = result.space
-    t, q = space.volume(result.t, 0.0), space.volume(result.q, 1.0)
-    rows: list[list[float]] = []
+    t, q = result.space.volume(result.t, 0.0), result.space.volume(result.q, 1.0)
+    rows = []
     for sign in (-1, 1):
         labels, number = ndimage.label((q < threshold) & (sign * t > 0))
-        if not number:
-            continue
         sizes = np.bincount(labels.ravel(), minlength=number + 1)[1:]
-        peaks = ndimage.maximum_position(sign * t, labels, range(1, number + 1))
+        peaks = ndimage.maximum_position(sign * t, labels, range(1, number + 1)) if number else []
         for size, peak in zip(sizes, peaks, strict=True):
-            position = space.grid.affine[:3, :3] @ np.array(peak) + space.grid.affine[:3, 3]
-            rows.append([*position, t[peak], q[peak], int(size), size * space.grid.voxel_mm3])
+            position = result.space.grid.affine[:3] @ [*peak, 1]
+            rows.append([*position, t[peak], q[peak], int(size), size * result.space.grid.voxel_mm3])
     return sorted(rows, key=lambda row: (-row[5], -abs(row[3])))
 
 
@@ -161,9 +155,10 @@ def paint_patterns(patterns: pd.DataFrame, atlas: Path, names: pd.DataFrame, fol
     patterns
         Columns region, pattern and change_sd; severity where there are several, otherwise it is 1.
     atlas
-        Image of whole numbers, one for each region.
+        Image of whole numbers, one for each region, 0 outside.
     names
-        Which number is which region: columns ``label`` and ``region``.
+        Which number is which region: columns ``label`` (or ``index``, ``number``) and ``region`` (or ``name``). Several
+        labels may belong to one region.
     folder
         Where ``pattern-1_severity-0.5.nii.gz`` and so on go; those of an earlier time are removed.
 
@@ -177,27 +172,55 @@ def paint_patterns(patterns: pd.DataFrame, atlas: Path, names: pd.DataFrame, fol
     InputError
         If the image or the table cannot be used.
     """
-    nibabel = library("nibabel")
-    from rindices.plots.brain import paint_labels
-
+    image = open_image(atlas, "The atlas")
+    labels, place = np.unique(_whole_numbers(volume_of(image, atlas, "The atlas"), atlas), return_inverse=True)
     table = patterns if "severity" in patterns else patterns.assign(severity=1.0)
-    painted = {}
-    try:
-        image = nibabel.load(atlas)
-        for number, severity in sorted(set(zip(table["pattern"], table["severity"], strict=True))):
-            rows = table[(table["pattern"] == number) & (table["severity"] == severity)]
-            name = f"pattern-{number:g}_severity-{severity:g}.nii.gz"
-            painted[folder / name] = paint_labels(image, names, rows.set_index("region")["change_sd"])
-    except FileNotFoundError as error:
-        raise InputError(f"There is no image {atlas}.\nCheck the name and the folder.") from error
-    except (OSError, ValueError, nibabel.filebasedimages.ImageFileError) as error:
+    named, known = _regions_of(names), table["region"].unique()
+    regions = named[named.index.isin(labels) & named.isin(known)]
+    if regions.empty:
         raise InputError(
-            f"{atlas} with its table of names cannot be painted: {error}.\n"
-            f"Give a label image (NIfTI) with {setting('atlas')}, and its table with columns label and region with "
-            f"{setting('atlas_table')}."
-        ) from error
-    for path, of in painted.items():
-        _save(of.image, path)
-    for path in set(folder.glob("pattern-*.nii.gz")) - set(painted):
-        path.unlink()
-    return list(painted), next(iter(painted.values())).note
+            f"No region of the results has a label in {atlas}.\nThe results name for example {known[0]!r}, the table "
+            f"of the atlas {named.iloc[0] if len(named) else None!r}. Name regions alike in both."
+        )
+    painted = []
+    for (number, severity), rows in table.groupby(["pattern", "severity"]):
+        change = regions.map(rows.set_index("region")["change_sd"]).reindex(labels).fillna(0)
+        data = change.to_numpy(np.float32)[place].reshape(image.shape[:3])
+        painted.append(folder / f"pattern-{number:g}_severity-{severity:g}.nii.gz")
+        _save(library("nibabel").Nifti1Image(data, image.affine), painted[-1])
+    _remove_others(folder, "pattern-*.nii.gz", painted)
+    without_label, without_region = len({*known} - {*regions}), len({*labels} - {*regions.index, 0})
+    notes = {
+        counted(without_label, "region") + " without a label in the image": without_label,
+        counted(without_region, "label of the image", "labels of the image") + " without a region": without_region,
+    }
+    return painted, ", ".join(note for note, number in notes.items() if number)
+
+
+def _whole_numbers(data: np.ndarray, path: Path) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        odd = data[~(np.abs(data - np.round(data)) <= _ROUNDING)]
+    if odd.size:
+        raise InputError(
+            f"The atlas {path} should have whole numbers, one for each region; found {odd[0]:.4g} in {odd.size:,} "
+            "voxels.\nGive the label image, resampled with nearest neighbours if at all."
+        )
+    return np.round(data).astype(np.int64)
+
+
+def _regions_of(names: pd.DataFrame) -> pd.Series:
+    """Return the region of each label."""
+    label, region = (next((name for name in options if name in names), None) for options in (_LABELS, _NAMES))
+    if label is None or region is None:
+        raise InputError(
+            f"The table of the atlas should have columns 'label' and 'region'; it has {listed(names)}.\n"
+            f"Say which label is which region with {setting('atlas_table')}."
+        )
+    numbers = pd.to_numeric(names[label], errors="coerce")
+    wrong = ((numbers % 1 != 0) | numbers.duplicated()).to_numpy()
+    if wrong.any():
+        raise InputError(
+            f"Column {label!r} of the atlas's table should have whole numbers, each once; it has "
+            f"{names[label].iloc[wrong.argmax()]!r} in row {wrong.argmax() + 2}.\nCorrect the table."
+        )
+    return pd.Series(names[region].to_numpy(), index=numbers.astype(int)).dropna().astype(str)

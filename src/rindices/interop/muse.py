@@ -23,8 +23,6 @@ from rindices.errors import InputError, counted, listed, setting, shown
 from rindices.schema.cells import spreadsheet_rows, typed
 from rindices.settings import Names
 
-__all__ = ["MUSE72", "MUSE72_NAMES", "UNIT", "is_muse72", "muse72", "muse_regions", "with_muse72"]
-
 MUSE72 = "muse72"  # the word that stands for the recipe on the command line
 UNIT = "mm3"
 # The 72 regions together are the brain without ventricles: 0.7 to 1.8 litres in adults, with room for small heads.
@@ -64,11 +62,6 @@ def _recipe() -> dict[str, tuple[int, ...]]:
 
 _RECIPE = _recipe()
 MUSE72_NAMES = tuple(_RECIPE)
-
-
-def is_muse72(features: tuple[str, ...]) -> bool:
-    """Tell whether a model's regions are the 72 inputs."""
-    return tuple(features) == MUSE72_NAMES
 
 
 def muse72(table: pd.DataFrame) -> pd.DataFrame:
@@ -141,13 +134,13 @@ def _plain(name: str) -> str:
 @cache
 def _names() -> dict[str, int]:
     """Return the number of each way to write a region's name."""
-    numbers = {}
-    for number, region in muse_regions().iterrows():
-        short, name = region["short"], region["name"]
-        for word in filter(None, (name, short, f"{short} {name}" if short else "")):
-            for side in _HEMISPHERES[region["hemisphere"]]:
-                numbers[_plain(f"{side} {word}")] = numbers[_plain(f"{word} {side}")] = int(str(number))
-    return numbers
+    return {
+        _plain(text): number
+        for number, hemisphere, _, name, short in muse_regions().reset_index().to_numpy().tolist()
+        for word in (name, short or name, f"{short} {name}")
+        for side in _HEMISPHERES[hemisphere]
+        for text in (f"{side} {word}", f"{word} {side}")
+    }
 
 
 def _number(column: str) -> int | None:
@@ -192,25 +185,22 @@ def _refuse_text(volumes: pd.DataFrame) -> None:
 def _factor(sums: np.ndarray, table: pd.DataFrame) -> float:
     """Return what turns the volumes into mm³; the size of the whole brain tells the unit."""
     brains = sums.sum(axis=1)
-    known = np.isfinite(brains)
-    if not known.any():
+    if np.isnan(brains).all():
         return 1.0  # the gaps are told later, by column and person
-    typical = float(np.median(brains[known]))
-    for factor in (1.0, _ML):
-        if _LEAST_BRAIN <= typical * factor <= _LARGEST_BRAIN:
-            break
-    else:
+    typical = float(np.nanmedian(brains))
+    factor = next((factor for factor in (1.0, _ML) if _LEAST_BRAIN <= typical * factor <= _LARGEST_BRAIN), None)
+    if factor is None:
         raise InputError(
             f"The 72 MUSE regions add up to {shown(typical)} in the typical person. A brain has about 1,100,000 mm³ "
             "or 1,100 mL.\nGive volumes in mm³ or mL, as MUSE writes them: not corrected, scaled or in voxels."
         )
-    other = _ML if factor == 1.0 else 1 / _ML
-    strange = known & (brains * factor * other >= _LEAST_BRAIN) & (brains * factor * other <= _LARGEST_BRAIN)
+    in_other_unit = brains * (_ML if factor == 1.0 else 1.0)
+    strange = (in_other_unit >= _LEAST_BRAIN) & (in_other_unit <= _LARGEST_BRAIN)
     if strange.any():
-        rows = spreadsheet_rows(table)[strange]
         raise InputError(
             f"Most people's volumes are in {'mm³' if factor == 1.0 else 'mL'}, but those of "
-            f"{counted(int(strange.sum()), 'person', 'people')} in the other unit: row {listed(rows)}.\n"
+            f"{counted(int(strange.sum()), 'person', 'people')} in the other unit: "
+            f"row {listed(spreadsheet_rows(table)[strange])}.\n"
             "Use one unit for everybody."
         )
     return factor

@@ -26,8 +26,6 @@ from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualiz
 from rindices.schema.contract import Contract, CovariateSpec
 from rindices.settings import Names, official
 
-__all__ = ["OfficialModel", "import_official", "read_checkpoint"]
-
 # Where the authors keep each layer: the network, and the layer in it.
 _NETWORKS = Parameters("netMapping", "netDecomposer", "netReconstruction", "netDiscriminator")
 _LAYERS = Parameters(
@@ -67,8 +65,6 @@ class OfficialModel:
         Covariates × regions: the difference between a region at the covariate's maximum and at its minimum.
     correlation
         Of the severities' copula; None where it is not stored.
-    n_updates
-        Updates made in training, if the file says so.
     """
 
     entry: int
@@ -78,7 +74,6 @@ class OfficialModel:
     covariate_maximum: np.ndarray
     effects: np.ndarray
     correlation: np.ndarray | None
-    n_updates: int | None
 
     @property
     def n_patterns(self) -> int:
@@ -140,7 +135,7 @@ def import_official(
         "left_out": {},
         "agreement": Agreement(np.nan, np.nan, np.nan),
         "correlation": source.correlation,
-        "step": source.entry if source.n_updates is None else source.n_updates,
+        "step": source.entry,
         "reliability": (None, ""),
         "seed": None,  # the authors' random numbers are not known
         "n_features_in": source.n_regions,
@@ -230,7 +225,9 @@ def _read(content: Any, wanted: int | None) -> OfficialModel:
     if not isinstance(content, dict):
         raise ArchiveError(f"it holds a {type(content).__name__} instead of a dictionary")
     chosen = _choose([number for number in content if type(number) is int], wanted)
-    state = _need_dictionary(content[chosen], f"entry {chosen}")
+    state = content[chosen]
+    if not isinstance(state, dict):
+        raise ArchiveError(f"its entry {chosen} should be a dictionary, found a {type(state).__name__}")
     scaler = _scaler(content)
     models = _models(state, len(scaler.mean))
     minimum, maximum, effects = _correction(content, len(scaler.mean))
@@ -243,37 +240,25 @@ def _read(content: Any, wanted: int | None) -> OfficialModel:
         covariate_maximum=maximum,
         effects=effects,
         correlation=_correlation(state.get("phi", content.get("phi")), n_patterns),
-        n_updates=_updates(state.get("optimizer_M")),
     )
 
 
 def _choose(entries: list[int], wanted: int | None) -> int:
     if not entries:
         raise ArchiveError("it has no numbered entry with networks")
-    known = listed(sorted(entries), limit=20)
-    if wanted is None and len(entries) > 1:
-        raise InputError(f"The checkpoint has {len(entries)} entries: {known}.\nChoose one with {setting('entry')}.")
-    chosen = entries[0] if wanted is None else wanted
-    if chosen not in entries:
-        raise InputError(f"The checkpoint has no entry {chosen}.\nIt has: {known}.")
+    chosen = entries[0] if wanted is None and len(entries) == 1 else wanted
+    if chosen is None or chosen not in entries:
+        known = f"{counted(len(entries), 'entry', 'entries')}: {listed(sorted(entries), limit=20)}"
+        raise InputError(f"The checkpoint has {known}.\nChoose one with {setting('entry')}.")
     return chosen
 
 
-def _need_dictionary(value: Any, name: str) -> dict:
-    if not isinstance(value, dict):
-        raise ArchiveError(f"its {name} should be a dictionary, found a {type(value).__name__}")
-    return value
-
-
 def _array(of: Any, name: str, shape: tuple[int | None, ...], where: str) -> np.ndarray:
-    """Return a finite array from a dictionary; None in `shape` stands for any length."""
-    array = _need_dictionary(of, where).get(name)
+    """Return a finite array from what should be a dictionary; None in `shape` stands for any length."""
+    array = of.get(name) if isinstance(of, dict) else None
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
         raise ArchiveError(f"its {where} should have an array of numbers {name!r}, found a {type(array).__name__}")
-    fits = array.ndim == len(shape) and all(
-        want in (None, found) for want, found in zip(shape, array.shape, strict=True)
-    )
-    if not fits:
+    if array.ndim != len(shape) or any(want not in (None, n) for want, n in zip(shape, array.shape, strict=True)):
         expected = " × ".join("any" if length is None else str(length) for length in shape)
         raise ArchiveError(f"its {where} has {name!r} with shape {array.shape}, expected {expected}")
     if not (np.abs(array.astype(np.float64)) <= _LARGEST_NUMBER).all():
@@ -316,14 +301,14 @@ def _models(state: dict, n_regions: int) -> Parameters:
     read = []
     for source, places, layers in zip(_NETWORKS, _LAYERS, shapes, strict=True):
         expected = {f"{places[layer]}.{kind}" for layer, kinds in layers.items() for kind in kinds}
-        stored = _need_dictionary(state.get(source), source)
+        stored: Any = state.get(source)
+        read.append({layer: _layer(stored, source, places[layer], shape) for layer, shape in layers.items()})
         if unknown := sorted(plain(name) for name in stored if name not in expected):
             raise ArchiveError(f"its {source} has the unknown array {unknown[0]!r}")
-        read.append({layer: _layer(stored, source, places[layer], shape) for layer, shape in layers.items()})
     return Parameters(*read)
 
 
-def _layer(stored: dict, source: str, place: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+def _layer(stored: Any, source: str, place: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
     """Return a layer of ours ``(inputs, *outputs)`` from torch's ``(outputs, inputs)``, with an axis for models."""
     n_inputs, *outputs = shapes["weight"]
     n_outputs = int(np.prod(outputs))
@@ -344,13 +329,3 @@ def _correlation(phi: Any, n_patterns: int) -> np.ndarray | None:
     if not (lengths > 0).all():
         raise ArchiveError("its phi has a row of zeros")
     return (factor / lengths) @ (factor / lengths).T
-
-
-def _updates(optimiser: Any) -> int | None:
-    """Return how many updates the optimiser of the networks has counted."""
-    states = optimiser.get("state") if isinstance(optimiser, dict) else None
-    first = states.get(0) if isinstance(states, dict) else None
-    step = first.get("step") if isinstance(first, dict) else None
-    if isinstance(step, np.ndarray) and step.size == 1 and np.isfinite(step).all():
-        step = int(step.ravel()[0])  # newer torch counts in a tensor
-    return step if type(step) is int and 0 < step < 2**53 else None

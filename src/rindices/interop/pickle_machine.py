@@ -3,7 +3,7 @@
 Python's own `pickle.Unpickler` can be told which classes to find, but its other instructions still call what they
 find (``__setstate__``, ``__new__``, ``append``), and one short instruction can make it reserve gigabytes. Here every
 instruction that is obeyed is written out, nothing is ever imported or looked up, and a call reaches only functions of
-ours. What is not written out is refused by name.
+ours. What is not written out is refused by name: also what torch never writes, as newer protocols than the second.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 from rindices.errors import InputError
 
-__all__ = ["ArchiveError", "Name", "Rules", "Unfinished", "plain", "run_pickle"]
-
 MOST_INSTRUCTIONS = 1_000_000  # a checkpoint with one entry has about 3,000
 _LARGEST_KEY = 2**31
+
+Calls = Mapping[str, Callable[..., Any] | None]  # our functions by the names of others'; None: mentioned, never called
 
 
 class ArchiveError(InputError):
@@ -39,37 +39,19 @@ class Unfinished:
     finished: Any = None
 
 
-@dataclass(frozen=True)
-class Rules:
-    """What a pickle may mention, call, finish and load.
-
-    Attributes
-    ----------
-    names
-        Dotted names that may be mentioned.
-    calls
-        Our own functions for those of the names that may be called.
-    finish
-        Takes an object and its state, and returns the object with the state put in.
-    load
-        Takes the description of a stored array and returns it.
-    """
-
-    names: frozenset[str]
-    calls: Mapping[str, Callable[..., Any]]
-    finish: Callable[[Any, Any], Any]
-    load: Callable[[Any], Any]
-
-
-def run_pickle(data: bytes, rules: Rules) -> Any:
+def run_pickle(data: bytes, calls: Calls, finish: Callable[[Any, Any], Any], load: Callable[[Any], Any]) -> Any:
     """Return what a pickle describes.
 
     Parameters
     ----------
     data
         The pickle.
-    rules
-        What it may mention, call, finish and load.
+    calls
+        Dotted names that it may mention, with our own functions for those that it may call.
+    finish
+        Takes an object and its state, and returns the object with the state put in.
+    load
+        Takes the description of a stored array and returns it.
 
     Raises
     ------
@@ -79,28 +61,29 @@ def run_pickle(data: bytes, rules: Rules) -> Any:
     Examples
     --------
     >>> import pickle
-    >>> nothing = Rules(frozenset(), {}, lambda thing, state: thing, lambda key: key)
-    >>> run_pickle(pickle.dumps({"a": [1, 2.5, None]}), nothing)
+    >>> nothing = {}, lambda thing, state: thing, lambda key: key
+    >>> run_pickle(pickle.dumps({"a": [1, 2.5, None]}, protocol=2), *nothing)
     {'a': [1, 2.5, None]}
-    >>> run_pickle(pickle.dumps(print), nothing)
+    >>> run_pickle(pickle.dumps(print, protocol=2), *nothing)
     Traceback (most recent call last):
-    rindices.interop.pickle_machine.ArchiveError: it wants to use builtins.print
+    rindices.interop.pickle_machine.ArchiveError: it wants to use __builtin__.print
     """
-    machine = _Machine(rules)
+    machine = _Machine(calls, finish, load)
     try:
         for number, (instruction, argument, position) in enumerate(pickletools.genops(data)):
             if number >= MOST_INSTRUCTIONS:
                 raise ArchiveError(f"its pickle has more than {MOST_INSTRUCTIONS} instructions")
-            if instruction.name == "STOP":
-                if position != len(data) - 1:
-                    raise ArchiveError("there is something after the end of its pickle")
-                return machine.result()
-            machine.obey(instruction.name, argument)
+            if instruction.name == "STOP" and position != len(data) - 1:
+                raise ArchiveError("there is something after the end of its pickle")
+            if instruction.name != "STOP":
+                machine.obey(instruction.name, argument)
     except ArchiveError:
         raise
     except (IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise ArchiveError(f"its pickle is damaged ({plain(error)})") from error
-    raise ArchiveError("its pickle has no end")
+    if machine.below or len(machine.stack) != 1:
+        raise ArchiveError("its pickle ends in the middle")
+    return machine.stack[0]
 
 
 def plain(text: object, limit: int = 80) -> str:
@@ -111,54 +94,29 @@ def plain(text: object, limit: int = 80) -> str:
     return ascii(str(text))[1:-1][:limit]
 
 
-_LITERALS = frozenset(
-    {"INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"}
-    | {"UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "SHORT_BINBYTES", "BINBYTES", "BINBYTES8"}
-)
-_CONSTANTS: dict[str, Callable[[], Any]] = {
-    "NONE": lambda: None,
-    "NEWTRUE": lambda: True,
-    "NEWFALSE": lambda: False,
-    "EMPTY_TUPLE": tuple,
-    "EMPTY_LIST": list,
-    "EMPTY_DICT": dict,
-}
-_SHORT_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
-_IGNORED = frozenset({"PROTO", "FRAME"})
-
-
 class _Machine:
     """The stack, the stacks below the marks, and the memo of one pickle."""
 
-    def __init__(self, rules: Rules) -> None:
-        self.rules = rules
+    def __init__(self, calls: Calls, finish: Callable[[Any, Any], Any], load: Callable[[Any], Any]) -> None:
+        self.calls, self.finish, self.load = calls, finish, load
         self.stack: list[Any] = []
         self.below: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
 
-    def result(self) -> Any:
-        if self.below or len(self.stack) != 1:
-            raise ArchiveError("its pickle ends in the middle")
-        return self.stack.pop()
-
     def obey(self, name: str, argument: Any) -> None:
-        if name in _LITERALS:
-            self.stack.append(argument)
-        elif name in _CONSTANTS:
-            self.stack.append(_CONSTANTS[name]())
-        elif name in _SHORT_TUPLES:
-            self.stack.append(tuple(self.take(_SHORT_TUPLES[name])))
+        if name in _VALUES:
+            value = _VALUES[name](self, argument)  # first, as it may leave another stack
+            self.stack.append(value)
         elif name in _ACTIONS:
             _ACTIONS[name](self, argument)
-        elif name not in _IGNORED:
-            on_top = self.stack[-1].text if self.stack and isinstance(self.stack[-1], Name) else argument
-            about = "" if on_top is None else f" ({plain(on_top)})"
+        else:
+            about = "" if argument is None else f" ({plain(argument)})"
             raise ArchiveError(f"it holds the pickle instruction {name}{about}, which is not needed for numbers")
 
     def take(self, number: int) -> list[Any]:
         return [self.stack.pop() for _ in range(number)][::-1]
 
-    def mark(self, _: Any) -> None:
+    def mark(self) -> None:
         self.below.append(self.stack)
         self.stack = []
 
@@ -166,53 +124,41 @@ class _Machine:
         items, self.stack = self.stack, self.below.pop()
         return items
 
-    def put(self, key: Any) -> None:
-        self.memo[len(self.memo) if key is None else key] = self.stack[-1]
+    def put(self, key: int) -> None:
+        self.memo[key] = self.stack[-1]
 
-    def get(self, key: Any) -> None:
+    def get(self, key: int) -> Any:
         value = self.memo[key]
-        if isinstance(value, Unfinished) and value.finished is not None:
-            value = value.finished
-        self.stack.append(value)
+        is_finished = isinstance(value, Unfinished) and value.finished is not None
+        return value.finished if is_finished else value
 
-    def name(self, argument: str | None) -> None:
-        module, name = self.take(2) if argument is None else argument.split(" ", 1)
-        if type(module) is not str or type(name) is not str:
-            raise ArchiveError("it mentions something without a name")
-        if f"{module}.{name}" not in self.rules.names:
-            raise ArchiveError(f"it wants to use {plain(module)}.{plain(name)}")
-        self.stack.append(Name(f"{module}.{name}"))
+    def name(self, argument: str) -> Name:
+        dotted = argument.replace(" ", ".", 1)
+        if dotted not in self.calls:
+            raise ArchiveError(f"it wants to use {plain(dotted)}")
+        return Name(dotted)
 
-    def call(self, _: Any) -> None:
-        function, arguments = self.take(2)
-        if not isinstance(function, Name) or function.text not in self.rules.calls:
+    def call(self, function: Any, arguments: Any) -> Any:
+        called = self.calls[function.text] if isinstance(function, Name) else None
+        if called is None or type(arguments) is not tuple:
             what = function.text if isinstance(function, Name) else f"a {type(function).__name__}"
-            raise ArchiveError(f"it wants to call {what}")
-        if type(arguments) is not tuple:
-            raise ArchiveError(f"it calls {function.text} without a tuple of arguments")
-        self.stack.append(self.rules.calls[function.text](*arguments))
+            raise ArchiveError(f"it wants to call {what} in an unknown way")
+        return called(*arguments)
 
-    def finish(self, _: Any) -> None:
-        thing, state = self.take(2)
-        finished = self.rules.finish(thing, state)
+    def build(self, thing: Any, state: Any) -> Any:
+        finished = self.finish(thing, state)
         if isinstance(thing, Unfinished):
             thing.finished = finished
-        self.stack.append(finished)
+        return finished
 
-    def load(self, _: Any) -> None:
-        self.stack.append(self.rules.load(self.stack.pop()))
-
-    def append(self, items: list[Any]) -> None:
-        target = self.stack[-1]
-        if type(target) is not list:
-            raise ArchiveError(f"it appends to a {type(target).__name__}")
-        target.extend(items)
-
-    def set_items(self, items: list[Any]) -> None:
-        target = self.stack[-1]
-        if type(target) is not dict:
-            raise ArchiveError(f"it sets items of a {type(target).__name__}")
-        target.update(_pairs(items))
+    def fill(self, kind: type, items: list[Any]) -> None:
+        match self.stack[-1]:
+            case list() as target if kind is list:
+                target.extend(items)
+            case dict() as target if kind is dict:
+                target.update(_pairs(items))
+            case other:
+                raise ArchiveError(f"it puts items into a {type(other).__name__}")
 
 
 def _pairs(items: list[Any]) -> dict[Any, Any]:
@@ -223,31 +169,38 @@ def _pairs(items: list[Any]) -> dict[Any, Any]:
     return dict(zip(items[::2], items[1::2], strict=True))
 
 
-_ACTIONS: dict[str, Callable[[_Machine, Any], Any]] = {
-    "MARK": _Machine.mark,
+_Instruction = Callable[[_Machine, Any], Any]
+_NUMBERS = ("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT")
+_TEXTS = ("UNICODE", "BINUNICODE", "SHORT_BINBYTES", "BINBYTES")
+# Instructions that put a value on the stack, and others.
+_VALUES: dict[str, _Instruction] = {
+    **dict.fromkeys((*_NUMBERS, *_TEXTS), lambda _, argument: argument),
+    "NONE": lambda *_: None,
+    "NEWTRUE": lambda *_: True,
+    "NEWFALSE": lambda *_: False,
+    "EMPTY_TUPLE": lambda *_: (),
+    "EMPTY_LIST": lambda *_: [],
+    "EMPTY_DICT": lambda *_: {},
+    "TUPLE1": lambda machine, _: tuple(machine.take(1)),
+    "TUPLE2": lambda machine, _: tuple(machine.take(2)),
+    "TUPLE3": lambda machine, _: tuple(machine.take(3)),
+    "TUPLE": lambda machine, _: tuple(machine.since_mark()),
+    "LIST": lambda machine, _: machine.since_mark(),
+    "DICT": lambda machine, _: _pairs(machine.since_mark()),
+    **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), _Machine.get),
+    "GLOBAL": _Machine.name,
+    "REDUCE": lambda machine, _: machine.call(*machine.take(2)),
+    "BUILD": lambda machine, _: machine.build(*machine.take(2)),
+    "BINPERSID": lambda machine, _: machine.load(machine.stack.pop()),
+}
+_ACTIONS: dict[str, _Instruction] = {
+    "PROTO": lambda *_: None,
+    "MARK": lambda machine, _: machine.mark(),
     "POP": lambda machine, _: machine.take(1),
     "POP_MARK": lambda machine, _: machine.since_mark(),
-    "TUPLE": lambda machine, _: _push(machine, tuple(machine.since_mark())),
-    "LIST": lambda machine, _: _push(machine, machine.since_mark()),
-    "DICT": lambda machine, _: _push(machine, _pairs(machine.since_mark())),
-    "APPEND": lambda machine, _: machine.append(machine.take(1)),
-    "APPENDS": lambda machine, _: machine.append(machine.since_mark()),
-    "SETITEM": lambda machine, _: machine.set_items(machine.take(2)),
-    "SETITEMS": lambda machine, _: machine.set_items(machine.since_mark()),
-    "PUT": _Machine.put,
-    "BINPUT": _Machine.put,
-    "LONG_BINPUT": _Machine.put,
-    "MEMOIZE": _Machine.put,
-    "GET": _Machine.get,
-    "BINGET": _Machine.get,
-    "LONG_BINGET": _Machine.get,
-    "GLOBAL": _Machine.name,
-    "STACK_GLOBAL": _Machine.name,
-    "REDUCE": _Machine.call,
-    "BUILD": _Machine.finish,
-    "BINPERSID": _Machine.load,
+    "APPEND": lambda machine, _: machine.fill(list, machine.take(1)),
+    "APPENDS": lambda machine, _: machine.fill(list, machine.since_mark()),
+    "SETITEM": lambda machine, _: machine.fill(dict, machine.take(2)),
+    "SETITEMS": lambda machine, _: machine.fill(dict, machine.since_mark()),
+    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), _Machine.put),
 }
-
-
-def _push(machine: _Machine, value: Any) -> None:
-    machine.stack.append(value)

@@ -14,20 +14,15 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from rindices.interop.pickle_machine import ArchiveError, Name, Rules, Unfinished, plain, run_pickle
-
-__all__ = ["ArchiveError", "read_archive"]
+from rindices.interop.pickle_machine import ArchiveError, Calls, Name, Unfinished, plain, run_pickle
 
 MOST_BYTES = 1 << 28  # a published checkpoint has about 300 kB
-MOST_PICKLE_BYTES = 1 << 23
-_ENCRYPTED = 0x1
 _ZIP_TROUBLE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -88,18 +83,26 @@ def read_archive(path: str | Path) -> Any:
         ) from error
 
 
+@dataclass(frozen=True, eq=False)
+class _Stored:
+    """A stored block of numbers, before a tensor has given it a shape."""
+
+    numbers: np.ndarray
+
+
 class _Archive:
     """An open archive; nothing of it is ever written to the disk, so that names of entries can do no harm."""
 
     def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
         self.archive = archive
+        self.blocks: dict[str, np.ndarray] = {}
+        self.text_bytes = 0  # that were made of text so far
         self.entries = {entry.filename: entry for entry in archive.infolist()}
         if len(self.entries) != len(archive.infolist()):
             raise ArchiveError("two of its entries have the same name")
         for name, entry in self.entries.items():
-            is_stored = entry.compress_type == zipfile.ZIP_STORED and entry.compress_size == entry.file_size
-            if entry.flag_bits & _ENCRYPTED or not is_stored:
-                raise ArchiveError(f"its entry {plain(name)} is encrypted or compressed, which torch never does")
+            if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size:
+                raise ArchiveError(f"its entry {plain(name)} is compressed, which torch never does")
         if sum(entry.file_size for entry in self.entries.values()) > size:
             raise ArchiveError("its entries claim to be larger than the file")
         pickles = [name for name in self.entries if name.endswith("/data.pkl")]
@@ -114,10 +117,7 @@ class _Archive:
             raise ArchiveError(
                 f"its numbers are in the byte order {plain(order.decode('latin1'))}, but only little is read"
             )
-        data = self.read("data.pkl")
-        if len(data) > MOST_PICKLE_BYTES:
-            raise ArchiveError(f"its entry data.pkl has {len(data)} bytes, more than {MOST_PICKLE_BYTES}")
-        return run_pickle(data, _rules(lambda key: self.read(f"data/{key}")))
+        return run_pickle(self.read("data.pkl"), {**_CALLS, "_codecs.encode": self.encode}, _finish, self.block)
 
     def read(self, name: str) -> bytes:
         """Return the bytes of one entry; its checksum is compared by `zipfile`."""
@@ -126,56 +126,15 @@ class _Archive:
             raise ArchiveError(f"its entry {plain(name)} is missing")
         return self.archive.read(entry)
 
-
-@dataclass(frozen=True, eq=False)
-class _Stored:
-    """A stored block of numbers, before a tensor has given it a shape."""
-
-    numbers: np.ndarray
-
-
-def _rules(read_block: Callable[[str], bytes]) -> Rules:
-    """Return the rules for torch checkpoints.
-
-    Parameters
-    ----------
-    read_block
-        Returns the bytes that are stored under a key.
-    """
-    builder = _Builder(read_block)
-    calls: dict[str, Callable[..., Any]] = {
-        "collections.OrderedDict": _new_dictionary,
-        "_codecs.encode": builder.encode,
-        "numpy.dtype": _number_type,
-        "torch._utils._rebuild_tensor_v2": _tensor,
-        "torch._utils._rebuild_parameter": _parameter,
-    }
-    for core in ("core", "_core"):  # before and since NumPy 2
-        calls[f"numpy.{core}.multiarray._reconstruct"] = _new_array
-        calls[f"numpy.{core}.multiarray.scalar"] = _scalar
-    names = frozenset({*calls, "numpy.ndarray", *_STORAGES})
-    return Rules(names, calls, _finish, builder.load)
-
-
-class _Builder:
-    """What has to be remembered while one file is read: blocks, and how many bytes were made of text."""
-
-    def __init__(self, read_block: Callable[[str], bytes]) -> None:
-        self.read_block = read_block
-        self.blocks: dict[str, np.ndarray] = {}
-        self.text_bytes = 0
-
-    def load(self, description: Any) -> _Stored:
+    def block(self, description: Any) -> _Stored:
         """Return a stored block, described as (``storage``, type, key, device, number of items)."""
         match description:
-            case tuple((str("storage"), Name(kind), str(key), _, n_items, *more)) if more in ([], [None]):
-                dtype = np.dtype(_STORAGES.get(kind, object))
+            case ("storage", Name(kind), str(key), _, int(n_items)) if kind in _STORAGES:
+                dtype = np.dtype(_STORAGES[kind])
             case _:
                 raise ArchiveError("it describes a stored tensor in an unknown way")
-        if dtype.hasobject or not _is_count(n_items):
-            raise ArchiveError("it holds a tensor of an unknown type or number of numbers")
         if key not in self.blocks:
-            data = self.read_block(key)
+            data = self.read(f"data/{key}")
             if len(data) != n_items * dtype.itemsize:
                 raise ArchiveError(
                     f"tensor data {plain(key)} should have {n_items} numbers of {dtype.itemsize} bytes, "
@@ -197,22 +156,10 @@ class _Builder:
         return text.encode("latin1")
 
 
-def _new_dictionary(*arguments: Any) -> dict:
-    if arguments:
-        raise ArchiveError("it makes a collections.OrderedDict in an unknown way")
-    return {}
-
-
-def _new_array(*arguments: Any) -> Unfinished:
-    if arguments != (Name("numpy.ndarray"), (0,), b"b"):
-        raise ArchiveError("it makes a numpy.ndarray in an unknown way")
-    return Unfinished()
-
-
 def _number_type(text: Any = None, *_: Any) -> np.dtype:
     if type(text) is not str or text not in _NUMPY_TYPES:
-        found = plain(text) if type(text) is str else f"a {type(text).__name__}"
-        raise ArchiveError(f"it holds an array of numpy type {found}, but only plain numbers are read")
+        found = text if type(text) is str else type(text).__name__
+        raise ArchiveError(f"it holds an array of numpy type {plain(found)}, but only plain numbers are read")
     return np.dtype(text).newbyteorder("<")
 
 
@@ -221,34 +168,21 @@ def _scalar(dtype: Any = None, data: Any = None) -> Any:
 
 
 def _finish(thing: Any, state: Any) -> Any:
-    if isinstance(thing, Unfinished) and thing.finished is None:
-        if type(state) is not tuple or len(state) != 5 or type(state[1]) is not tuple or type(state[3]) is not bool:
-            raise ArchiveError("it describes a numpy.ndarray in an unknown way")
-        _, shape, dtype, by_columns, data = state
-        return _from_bytes(dtype, data, shape, "F" if by_columns else "C")
-    if isinstance(thing, np.dtype):
-        order = state[1] if type(state) is tuple and len(state) > 4 else None
-        if order not in ("<", "|") or any(part is not None for part in state[2:5]):
-            raise ArchiveError("it holds numpy numbers in another byte order, or with parts")
-        return thing
-    if type(thing) is dict and type(state) is dict:
-        return thing  # what torch notes about the versions of layers
-    raise ArchiveError(f"it wants to set the state of a {type(thing).__name__}")
+    match thing, state:
+        case Unfinished(finished=None), (_, shape, dtype, bool(by_columns), data):
+            return _from_bytes(dtype, data, shape, "F" if by_columns else "C")
+        case np.dtype(), (_, "<" | "|", None, None, None, *_):  # no other byte order, and no parts
+            return thing
+        case dict(), dict():
+            return thing  # what torch notes about the versions of layers
+    raise ArchiveError(f"it wants to set the state of a {type(thing).__name__} in a way that is not known")
 
 
-def _from_bytes(dtype: Any, data: Any, shape: tuple, order: Any = "C") -> np.ndarray:
+def _from_bytes(dtype: Any, data: Any, shape: Any, order: Literal["C", "F"] = "C") -> np.ndarray:
     if not isinstance(dtype, np.dtype) or type(data) is not bytes:
         raise ArchiveError("it holds a numpy array of something else than plain numbers")
     _check_counts(shape)
-    if math.prod(shape) * dtype.itemsize != len(data):
-        raise ArchiveError(f"a numpy array of shape {plain(shape)} comes with {len(data)} bytes")
     return np.frombuffer(data, dtype).reshape(shape, order=order)
-
-
-def _parameter(tensor: Any = None, *_: Any) -> np.ndarray:
-    if not isinstance(tensor, np.ndarray):
-        raise ArchiveError("it makes a torch parameter of something that is no tensor")
-    return tensor
 
 
 def _tensor(stored: Any = None, offset: Any = None, size: Any = None, strides: Any = None, *_: Any) -> np.ndarray:
@@ -256,10 +190,7 @@ def _tensor(stored: Any = None, offset: Any = None, size: Any = None, strides: A
         raise ArchiveError("it describes a tensor in an unknown way")
     _check_counts(size)
     _check_counts(strides)
-    if len(size) != len(strides):
-        raise ArchiveError(f"a tensor has size {plain(size)}, but strides {plain(strides)}")
-    numbers = stored.numbers
-    n_numbers = math.prod(size)
+    numbers, n_numbers = stored.numbers, math.prod(size)
     last = offset + sum((length - 1) * stride for length, stride in zip(size, strides, strict=True))
     # More numbers than are stored would come of strides of 0: a small file could fill the memory.
     if n_numbers and (last >= len(numbers) or n_numbers > len(numbers)):
@@ -267,8 +198,6 @@ def _tensor(stored: Any = None, offset: Any = None, size: Any = None, strides: A
             f"a tensor of size {plain(size)}, strides {plain(strides)} and offset {offset} "
             f"does not fit in {len(numbers)} stored numbers"
         )
-    if not n_numbers:
-        return np.zeros(size, numbers.dtype)
     steps = [stride * numbers.itemsize for stride in strides]
     return np.lib.stride_tricks.as_strided(numbers[offset:], size, steps, writeable=False)
 
@@ -280,3 +209,17 @@ def _check_counts(numbers: Any) -> None:
 
 def _is_count(number: Any) -> bool:
     return type(number) is int and 0 <= number < 2**48
+
+
+_CALLS: Calls = {
+    "collections.OrderedDict": lambda: {},  # noqa: PIE807 (`dict` would take pairs, and not look at their keys)
+    "numpy.dtype": _number_type,
+    "numpy.ndarray": None,
+    "numpy.core.multiarray._reconstruct": lambda *_: Unfinished(),
+    "numpy.core.multiarray.scalar": _scalar,
+    "numpy._core.multiarray._reconstruct": lambda *_: Unfinished(),  # since NumPy 2
+    "numpy._core.multiarray.scalar": _scalar,
+    "torch._utils._rebuild_tensor_v2": _tensor,
+    "torch._utils._rebuild_parameter": lambda tensor, *_: tensor,
+    **dict.fromkeys(_STORAGES),
+}

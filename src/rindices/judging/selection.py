@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import jax
@@ -15,16 +16,66 @@ import pandas as pd
 
 from rindices.core.inference import reorder_patterns
 from rindices.core.networks import Parameters
+from rindices.core.train import People
 from rindices.judging import agreement
 from rindices.judging.agreement import Agreement
-from rindices.judging.study import Study
-from rindices.training.chunks import Chunk, Member, Point, cut, models_per_chunk
+from rindices.preprocessing import ControlScaler, whitening_matrix
+from rindices.preprocessing.covariates import uncertainty_of_patients, without_effects
+from rindices.training.chunks import Chunk, Member, Point, Settings, Trajectory, cut, models_per_chunk
 from rindices.training.execution import Execution, train_all
 
 FIRST_LOOK = 3  # repetitions of each setting before most of them are given up
 # Settled on ten cohorts, with the repetitions in 100 orders each: always the choice of all of them, for half the cost.
 _CLOSE = 1.0  # standard errors above its agreement at which a setting is still a rival of the best
 _MARGIN = 0.02  # agreement below the best that is as good, whatever the standard errors say
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """People and settings of a run.
+
+    Parameters
+    ----------
+    scaled : ndarray of shape (people, regions)
+        Controls and patients, covariates removed, scaled by the controls.
+    patient : ndarray of bool
+        Who is a patient.
+    settings : Settings
+        What all models share.
+    design : ndarray of shape (people, columns), optional
+        What was removed, see `rindices.preprocessing.covariates.design_of`; None without covariates.
+    """
+
+    scaled: np.ndarray
+    patient: np.ndarray
+    settings: Settings
+    design: np.ndarray | None = None
+
+    @cached_property
+    def uncertainty(self) -> float:
+        """Squared error of the covariates' effects in patients, relative to controls."""
+        return 1.0 if self.design is None else uncertainty_of_patients(self.design, self.patient)
+
+    def people(self, cohort: int = 0) -> People:
+        """Return the data (cohort 0), or the same people without a difference between the groups.
+
+        What is left after covariates were removed is dealt out to the people anew; everybody keeps group and
+        covariates. Then all that is estimated in controls is estimated and removed again (Freedman and Lane, 1983): in
+        such a cohort the groups differ by chance alone, and by the error that removing covariates makes in patients.
+        """
+        if not cohort:
+            return self._data
+        scaled = np.random.default_rng([self.settings.seed, cohort]).permutation(self.scaled)
+        scaled = scaled if self.design is None else without_effects(scaled, self.design, self.patient)
+        return self._grouped(ControlScaler.fit(scaled[~self.patient]).transform(scaled))
+
+    @cached_property
+    def _data(self) -> People:
+        return self._grouped(self.scaled)
+
+    def _grouped(self, scaled: np.ndarray) -> People:
+        controls, schedule = scaled[~self.patient], self.settings.preset.schedule
+        return People(controls, scaled[self.patient], whitening_matrix(controls, schedule.whitening))
 
 
 class Look(NamedTuple):
@@ -37,6 +88,12 @@ class Look(NamedTuple):
     low: Agreement  # 95 % jackknife intervals over models
     high: Agreement
     losses: dict[str, float]  # means over these models; without any, this and the agreement are of those that collapsed
+
+    def row(self) -> dict[str, float]:
+        """Return steps, models, and agreement with its limits."""
+        sides = {"low": self.low, "high": self.high}
+        limits = {f"{name}_{side}": getattr(of, name) for name in Agreement._fields for side, of in sides.items()}
+        return {"step": self.step, "n_models": self.n_models} | self.agreement._asdict() | limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,16 +138,13 @@ class Swept:
 
     def table(self) -> pd.DataFrame:
         """Agreement of each setting at each checkpoint."""
-        rows = []
-        for one in self.judged:
-            for place, look in enumerate(one.looks):
-                row = one.point._asdict() | {"step": look.step, "n_models": look.n_models}
-                row |= look.agreement._asdict()
-                for name in Agreement._fields:
-                    row |= {f"{name}_low": getattr(look.low, name), f"{name}_high": getattr(look.high, name)}
-                best = place == one.best
-                rows.append(row | {"best": best, "chosen": best and one is self.chosen})
-        return pd.DataFrame(rows)
+        return pd.DataFrame(
+            [
+                one.point._asdict() | look.row() | {"best": look is one.look, "chosen": look is self.chosen.look}
+                for one in self.judged
+                for look in one.looks
+            ]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +166,14 @@ def sweep(
     the others. Few steps instead of few repetitions would not do: at first, hard cohorts prefer too few patterns.
     """
     points = list(dict.fromkeys(points))
-    _plan(study, points, execution)
+
+    def as_many_as_fit() -> int:
+        most, batch_size = max(point.n_patterns for point in points), study.settings.batch_size
+        device = execution.device()  # of a worker, who may have to come first
+        return models_per_chunk(study.people(), most, batch_size, device, execution.ready_executor().chunks_per_device)
+
+    # The number of models in a chunk is fixed before work starts.
+    execution.models_per_chunk = execution.store.plan(lambda: execution.models_per_chunk or as_many_as_fit())
     first = n_repetitions if exhaustive or len(points) == 1 else min(FIRST_LOOK, n_repetitions)
     stage = "Training" if first == n_repetitions else "First look at all settings"
     chunks = train_members(study, members_of(points, range(first)), execution, stage)
@@ -124,19 +185,6 @@ def sweep(
         judged |= {point: judge(study, point, n_repetitions, chunks, execution) for point in close}
     full = [one for one in judged.values() if one.n_repetitions == n_repetitions]
     return Swept(list(judged.values()), max(full, key=_rank), first, n_repetitions, chunks)
-
-
-def _plan(study: Study, points: Sequence[Point], execution: Execution) -> None:
-    """Fix the number of models in a chunk before work starts."""
-    most = max(point.n_patterns for point in points)
-
-    def propose() -> int:
-        if execution.models_per_chunk is not None:
-            return execution.models_per_chunk
-        device = execution.device()  # of a worker, who may have to come first
-        return models_per_chunk(study.people(), most, study.settings.batch_size, device, execution.chunks_per_device())
-
-    execution.models_per_chunk = execution.store.plan(propose)
 
 
 def members_of(points: Iterable[Point], repetitions: Iterable[int], cohort: int = 0) -> list[Member]:
@@ -160,49 +208,46 @@ def rivals(judged: Iterable[Judged]) -> list[Point]:
     """Return the best setting and those that may well be as good."""
     judged = list(judged)
     best = max(judged, key=_rank)
-    return [one.point for one in judged if one is best or _may_be_best(one, best)]
 
+    def is_close(one: Judged) -> bool:
+        """Whether it may be as good: neither of one pattern nor all collapsed, unless the best is so too."""
+        margin = max(_CLOSE * np.nan_to_num(one.look.error.pattern_agreement), _MARGIN)
+        return _rank(one)[:2] == _rank(best)[:2] and one.value + margin >= best.value
 
-def _may_be_best(one: Judged, best: Judged) -> bool:
-    if one.point.n_patterns == 1 < best.point.n_patterns or np.isnan(one.value):
-        return False
-    if one.look.n_models == 0 < best.look.n_models:  # all of them collapsed
-        return False
-    return one.value + max(_CLOSE * np.nan_to_num(one.look.error.pattern_agreement), _MARGIN) >= best.value
+    return [one.point for one in judged if one is best or is_close(one)]
 
 
 def judge(
     study: Study, point: Point, n_repetitions: int, chunks: Sequence[Chunk], execution: Execution, cohort: int = 0
 ) -> Judged:
     """See how well the first repetitions of a setting agree at each checkpoint, and find the best one."""
-    steps, r_indices, losses = _gather(members_of([point], range(n_repetitions), cohort), chunks, execution)
-    schedule = study.settings.preset.schedule
+    found = _find(members_of([point], range(n_repetitions), cohort), chunks, execution)
+    steps = max((trajectory.steps for trajectory, _, _ in found), key=len)
+    r_indices = np.stack([trajectory.r_indices[looks, k] for trajectory, looks, k in found])
+    losses = {
+        name: np.stack([trajectory.losses[name][looks, k] for trajectory, looks, k in found])
+        for name in found[0][0].losses
+    }
+    min_steps = study.settings.preset.schedule.min_steps
     looks = [
         _look(int(step), r_indices[:, place].astype(float), {name: of[:, place] for name, of in losses.items()})
         for place, step in enumerate(steps)
     ]
-    eligible = [place for place, look in enumerate(looks) if look.step >= schedule.min_steps] or [len(looks) - 1]
+    eligible = [place for place, look in enumerate(looks) if look.step >= min_steps] or [len(looks) - 1]
     return Judged(point, n_repetitions, looks, max(eligible, key=lambda place: _look_rank(looks[place])))
 
 
-def _gather(
+def _find(
     members: list[Member], chunks: Sequence[Chunk], execution: Execution
-) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """Bring members together: steps, R-indices (models, checkpoints, patients, patterns), losses."""
+) -> list[tuple[Trajectory, np.ndarray, int]]:
+    """Return each member's trajectory, which of its checkpoints to look at, and the member's place in it.
+
+    Models that were all frozen before the others ended stay as they were.
+    """
     place = {member: (chunk, k) for chunk in chunks for k, member in enumerate(chunk.members)}
-    found = []
-    for member in members:
-        chunk, k = place[member]
-        trajectory = execution.store.get(chunk)
-        found.append((trajectory.steps, trajectory.r_indices[:, k], {n: v[:, k] for n, v in trajectory.losses.items()}))
-    steps = max((steps for steps, _, _ in found), key=len)
-
-    def full(values: np.ndarray) -> np.ndarray:
-        """Models that were all frozen before the others ended stay as they were."""
-        return np.concatenate([values, np.repeat(values[-1:], len(steps) - len(values), axis=0)])
-
-    losses = {name: np.stack([full(of[name]) for _, _, of in found]) for name in found[0][2]}
-    return steps, np.stack([full(r_indices) for _, r_indices, _ in found]), losses
+    found = [(execution.store[chunk], k) for chunk, k in (place[member] for member in members)]
+    looks = np.arange(max(len(trajectory.steps) for trajectory, _ in found))
+    return [(trajectory, np.minimum(looks, len(trajectory.steps) - 1), k) for trajectory, k in found]
 
 
 def _look(step: int, r_indices: np.ndarray, losses: dict[str, np.ndarray]) -> Look:
@@ -231,9 +276,8 @@ def _usable(faults: list[str]) -> np.ndarray:
 
 def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> Selected:
     """Bring the sound models of a setting's best checkpoint to one order of patterns; leave out who disagrees."""
-    members = members_of([judged.point], range(judged.n_repetitions))
-    _, r_indices, _ = _gather(members, chunks, execution)
-    patients = r_indices[:, judged.best].astype(float)
+    found = _find(members_of([judged.point], range(judged.n_repetitions)), chunks, execution)
+    patients = np.stack([of.r_indices[looks[judged.best], k] for of, looks, k in found]).astype(float)
     faults = agreement.faults(patients)
     usable = _usable(faults)
     if not len(usable):
@@ -243,20 +287,18 @@ def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> 
         )
     agreed = agreement.find_consensus(patients[usable])
     left_out = {i: fault for i, fault in enumerate(faults) if i not in usable}
-    for position, value in enumerate(agreed.agreement_with_medoid):
-        if position not in agreed.kept:
-            left_out[int(usable[position])] = f"disagrees with the others ({value:.3f})"
-    orders = {int(usable[k]): order for k, order in zip(agreed.kept, agreed.orders, strict=True)}
-    medoid = int(usable[agreed.medoid])
-    kept = [medoid, *(member for member in orders if member != medoid)]
-    place = {member: (chunk, k) for chunk in chunks for k, member in enumerate(chunk.members)}
+    left_out |= {
+        int(usable[place]): f"disagrees with the others ({value:.3f})"
+        for place, value in enumerate(agreed.agreement_with_medoid)
+        if place not in agreed.kept
+    }
+    orders = {int(usable[place]): order for place, order in zip(agreed.kept, agreed.orders, strict=True)}
+    kept = sorted(orders, key=lambda member: member != usable[agreed.medoid])
     aligned, correlations = [], []
-    for number in kept:
-        chunk, k = place[members[number]]
-        trajectory, order = execution.store.get(chunk), orders[number]
+    for member in kept:
+        (trajectory, looks, k), order = found[member], orders[member]
         weights = trajectory.weights_at(judged.look.step)
         aligned.append(reorder_patterns(jax.tree.map(lambda leaf, k=k: leaf[k], weights), order))
-        look = min(judged.best, len(trajectory.steps) - 1)
-        correlations.append(trajectory.correlations[look, k][np.ix_(order, order)])
+        correlations.append(trajectory.correlations[looks[judged.best], k][np.ix_(order, order)])
     models = jax.tree.map(lambda *leaves: np.stack(leaves), *aligned)
     return Selected(models, kept, dict(sorted(left_out.items())), np.mean(correlations, axis=0))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -12,12 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import ValidationError
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
 import rindices
 from rindices.errors import InputError
-from rindices.files import atomic_file
+from rindices.files import checksum, read_arrays, write_arrays
 from rindices.model.header import Header
 from rindices.schema.contract import first_problem
 
@@ -38,21 +34,9 @@ def write_model(path: str | Path, header: Header, models: Parameters, preprocess
     from rindices.preprocessing.storage import arrays_of
 
     path, text = Path(path), header.to_text()
-    flat = _flatten(models) | arrays_of(preprocessing)
-    arrays = {name: np.ascontiguousarray(array) for name, array in flat.items()}
-    metadata = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
-    content = _ordered(save(arrays, metadata | {"sha256": _digest(text, arrays)}))
-    with atomic_file(path) as beside:
-        beside.write_bytes(content)
+    texts = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
+    write_arrays(path, texts, text, _flatten(models) | arrays_of(preprocessing))
     return path
-
-
-def _ordered(content: bytes) -> bytes:
-    """Sort what a safetensors file begins with, which the library writes in any order: a model has the same bytes."""
-    start = 8 + int.from_bytes(content[:8], "little")
-    head = json.dumps(json.loads(content[8:start]), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-    head += b" " * (-len(head) % 8)  # arrays begin at a multiple of eight bytes, as the format asks
-    return len(head).to_bytes(8, "little") + head + content[start:]
 
 
 def read_model(path: str | Path) -> tuple[Header, Parameters, Preprocessing]:
@@ -83,30 +67,15 @@ def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
         inside = f", for example {path / 'model.safetensors'}" if (path / "model.safetensors").is_file() else ""
         raise ModelFileError(f"There is no model file {path}.\nGive the model.safetensors of a finished run{inside}.")
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            _check_format(path, metadata)
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
-    except ModelFileError:
-        raise
+        metadata, arrays = read_arrays(path)
     except PermissionError as error:
         raise ModelFileError(f"{path} cannot be read: you are not allowed to.\nAsk whoever owns the file.") from error
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
+    except OSError as error:
         raise ModelFileError(
             f"{path} cannot be read as a model: it is truncated, damaged or of another kind.\n"
             "Copy it again, or give the model.safetensors of a finished run. A checkpoint of the authors' package "
             "becomes a model with: rindices import-official."
         ) from error
-    if metadata.get("sha256") != _digest(metadata["header"], arrays):
-        raise ModelFileError(
-            f"{path} was altered or damaged: its contents do not match its checksum.\n"
-            "Copy it again from where it was made, or fit the model again."
-        )
-    with complete(path):
-        return Header.from_text(metadata["header"]), arrays
-
-
-def _check_format(path: Path, metadata: dict[str, str]) -> None:
     if metadata.get("format") != FORMAT or "header" not in metadata:
         raise ModelFileError(
             f"{path} is a safetensors file, but not a model of rindices.\nGive the model.safetensors of a finished run."
@@ -117,15 +86,13 @@ def _check_format(path: Path, metadata: dict[str, str]) -> None:
             f"{path} has format version {version or 'unknown'}; this rindices {rindices.__version__} "
             f"reads versions up to {FORMAT_VERSION}.\nInstall a newer rindices."
         )
-
-
-def _digest(header: str, arrays: dict[str, np.ndarray]) -> str:
-    digest = hashlib.sha256(header.encode())
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
+    if metadata.get("sha256") != checksum(metadata["header"], arrays):
+        raise ModelFileError(
+            f"{path} was altered or damaged: its contents do not match its checksum.\n"
+            "Copy it again from where it was made, or fit the model again."
+        )
+    with complete(path):
+        return Header.from_text(metadata["header"]), arrays
 
 
 def _flatten(models: Parameters) -> dict[str, np.ndarray]:

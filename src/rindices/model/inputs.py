@@ -88,23 +88,24 @@ def check_residuals(before: np.ndarray, after: np.ndarray, names: list[str]) -> 
         )
 
 
-def check_groups(controls: np.ndarray, n_patients: int, batch_size: int, names: list[str]) -> None:
+def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> None:
     """Refuse groups that cannot be learned from, and warn of small ones."""
+    smallest = min(len(controls), n_patients)
+    if smallest < 2:
+        raise InputError(
+            f"Too few people to compare: {counted(len(controls), 'control')} and {counted(n_patients, 'patient')}. "
+            "Give at least two of each, better some hundreds."
+        )
     constant = np.flatnonzero(np.ptp(controls, axis=0) == 0)
     if len(constant):
         raise InputError(
             f"Region {names[constant[0]]!r} has the same value in all {len(controls)} controls "
             f"({counted(len(constant), 'such region')}): leave it out."
         )
-    smallest = min(len(controls), n_patients)
     if smallest < FEW_PEOPLE:
         warnings.warn(
             f"Only {len(controls)} controls and {n_patients} patients: below {FEW_PEOPLE} in a group, "
             "R-indices are not to be trusted.",
             UserWarning,
             stacklevel=3,
-        )
-    if smallest < batch_size:
-        warnings.warn(
-            f"Batches of {batch_size} are drawn with replacement from a group of {smallest}.", UserWarning, stacklevel=3
         )

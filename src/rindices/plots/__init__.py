@@ -1,9 +1,15 @@
 """Figures of a run: tables in, a matplotlib ``Figure`` out; no pyplot, no state that outlives a call."""
 
-from rindices.plots.forest import forest
-from rindices.plots.regional import dose_response, pattern_dots, subgroup_dots
 from rindices.plots.repetitions import agreement_over_settings, agreement_over_training, null_statistics
-from rindices.plots.scores import change_lines, outlier_distances, r_index_distributions, r_index_pairs, recovery
+from rindices.plots.rows import forest, pattern_dots, subgroup_dots
+from rindices.plots.scores import (
+    change_lines,
+    dose_response,
+    outlier_distances,
+    r_index_distributions,
+    r_index_pairs,
+    recovery,
+)
 from rindices.plots.style import figure_png, figure_svg
 
 __all__ = [

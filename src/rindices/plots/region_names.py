@@ -1,16 +1,17 @@
-"""Regions."""
+"""What names of regions say: the side, the twin on the other side, and about where in the brain they lie."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
-from importlib.resources import files
-from io import StringIO
+from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
+
+__all__ = ["Placed", "pair_sides", "place_regions", "split_side"]
 
 _WORDS = "left|right|lh|rh"
 _BETWEEN = r"[-_. ]+"
@@ -26,6 +27,9 @@ _FORMS = tuple(
         r"^(?P<before>)(?P<side>[lL]eft|[rR]ight|lh|rh|l|r)(?P<after>[A-Z].*)$",
     )
 )
+_MUSE = re.compile(r"(?:(?:h|dl|raw)_)*(?:dl)?muse_(?:volume_|vol_)?(\d+(?:\+\d+)*)(?:[ _].*)?", re.IGNORECASE)
+_MEASURE = re.compile(r"[-_. ](?:volume|vol|thickness)$", re.IGNORECASE)
+_Points = tuple[tuple[float, float, float], ...]
 
 
 def split_side(name: str) -> tuple[str, str]:
@@ -58,26 +62,14 @@ def pair_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     >>> pair_sides(["lHip", "rHip", "lAmy", "Vermis"])
     {'lHip': ('left', 'Hip'), 'rHip': ('right', 'Hip')}
     """
-    every = list(names)
-    sides: dict[str, dict[str, list[str]]] = defaultdict(lambda: {"left": [], "right": []})
-    for name in every:
-        side, base = split_side(name)
-        if side:
-            sides[base][side].append(name)
-    pairs: dict[str, tuple[str, str]] = {}
-    for base, found in sides.items():
-        # Two lefts, or a region that is called like the pair, would make the common name ambiguous.
-        if len(found["left"]) == len(found["right"]) == 1 and base not in every:
-            pairs |= {names_of[0]: (side, base) for side, names_of in found.items()}
-    return pairs
-
-
-__all__ = ["Placed", "place_regions"]
-
-_MUSE = re.compile(r"(?:(?:h|dl|raw)_)*(?:dl)?muse_(?:volume_|vol_)?(\d+(?:\+\d+)*)(?:[ _].*)?", re.IGNORECASE)
-_MEASURE = re.compile(r"[-_. ](?:volume|vol|thickness)$", re.IGNORECASE)
-_BOTH = {"left": (-1,), "right": (1,), "": (-1, 1)}
-_Points = tuple[tuple[float, float, float], ...]
+    found = [(name, *split_side(name)) for name in names]
+    every, counts = {name for name, *_ in found}, Counter((side, base) for _, side, base in found)
+    # Two lefts, or a region that is called like the pair, would make the common name ambiguous.
+    return {
+        name: (side, base)
+        for name, side, base in found
+        if side and counts["left", base] == counts["right", base] == 1 and base not in every
+    }
 
 
 class Placed(NamedTuple):
@@ -113,12 +105,6 @@ def place_regions(names: Iterable[str]) -> Placed:
     return Placed(centres, [name for name, points in found.items() if not points])
 
 
-class _Known(NamedTuple):
-    codes: dict[str, _Points]
-    numbers: dict[int, _Points]
-    sided: dict[tuple[str, str], _Points]
-
-
 def _plain(name: str) -> str:
     return "".join(re.findall(r"[a-z0-9]+", name.casefold()))
 
@@ -127,40 +113,38 @@ def _points(name: str) -> _Points:
     """Return the centres of a region, none where the name is unknown."""
     known = _known()
     # Codes are told apart by their letters' case: lAcc is the accumbens, but ACC often the anterior cingulate.
-    if name in known.codes:
-        return known.codes[name]
+    if name in known:
+        return known[name]
     if numbered := _MUSE.fullmatch(name.strip()):
-        parts = [known.numbers.get(int(number), ()) for number in numbered[1].split("+")]
-        return tuple(point for part in parts for point in part) if all(parts) else ()
+        parts = [known.get(int(number), ()) for number in numbered[1].split("+")]
+        return sum(parts, ()) if all(parts) else ()
     for written in (name, _MEASURE.sub("", name)):
         side, base = split_side(written.strip())
-        if points := known.sided.get((side, _plain(base.removeprefix("ctx-")))):
+        if points := known.get((side, _plain(base.removeprefix("ctx-")))):
             return points
     return ()
 
 
 @cache
-def _known() -> _Known:
-    text = files("rindices.plots").joinpath("region_centres.csv").read_text(encoding="utf-8")
-    table = pd.read_csv(StringIO(text), keep_default_na=False, dtype={"muse_left": str, "muse_right": str})
-    known = _Known({}, {}, {})
+def _known() -> dict[str | int | tuple[str, str], _Points]:
+    """Return the centres of regions by code (lHip), by number of MUSE, and by side and name."""
+    path = Path(__file__).with_name("region_centres.csv")
+    table = pd.read_csv(path, keep_default_na=False, dtype={"muse_left": str, "muse_right": str})
+    known: dict[str | int | tuple[str, str], _Points] = {}
     for row in table.to_dict("records"):
-        points = {side: _sided(row, side) for side in _BOTH}
-        for side, letter, number in (("left", "l", row["muse_left"]), ("right", "r", row["muse_right"])):
+        left, right = ((sign * row["x"], row["y"], row["z"]) for sign in (-1, 1))
+        middle = row["midline"] == "yes"
+        points: dict[str, _Points] = {"left": (left,), "right": (right,), "": (left, right)}
+        if middle:
+            points[""] = ((0.0, row["y"], row["z"]),)
+        for side in ("left", "right"):
             if row["code"]:
-                known.codes[letter + row["code"]] = points[side]
-            if number:
-                known.numbers[int(number)] = points["" if row["midline"] == "yes" else side]
+                known[side[0] + row["code"]] = points[side]
+            if row[f"muse_{side}"]:
+                known[int(row[f"muse_{side}"])] = points["" if middle else side]
         others = [word for word in row["synonyms"].split(";") if word]
         names = [row["region"], *others, *(f"{word} {row['region']}" for word in others)]
-        for side in _BOTH:
+        for side, places in points.items():
             # Abbreviations without a side may stand for anything.
-            for word in names if side or row["midline"] == "yes" else names[:1]:
-                known.sided[side, _plain(word)] = points[side]
+            known |= {(side, _plain(word)): places for word in (names if side or middle else names[:1])}
     return known
-
-
-def _sided(row: dict, side: str) -> _Points:
-    if row["midline"] == "yes" and not side:
-        return ((0.0, row["y"], row["z"]),)
-    return tuple((sign * row["x"], row["y"], row["z"]) for sign in _BOTH[side])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -11,11 +11,24 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from rindices.plots.style import BLUE, GREEN, GREY, MARKERS, SERIES_COLOURS, STYLE, VERMILLION
+from rindices.errors import counted
+from rindices.plots.style import BLUE, GREEN, GREY, STYLE, VERMILLION, look_of
 
 CHANCE_CONCORDANCE, CHANCE_CORRELATION = 0.5, 0.0
+WIDEST_DODGE = 0.72  # of the distance between two numbers of patterns
+MARKER, SMALL_MARKER = 6.0, 3.6
+# An interval from three models can reach far below anything seen; it must not flatten the rest.
+MOST_BELOW = 0.25
+DOT_COLUMNS = 60
+_LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (2, 1)))
+_PANELS = (
+    ("pattern_agreement", CHANCE_CONCORDANCE, "Pattern agreement\n(dotted: chance)"),
+    ("dimension_correlation", CHANCE_CORRELATION, "Dimension\ncorrelation"),
+    ("difference_correlation", CHANCE_CORRELATION, "Difference\ncorrelation"),
+)
+_RING: Any = {"marker": "o", "color": "black", "markerfacecolor": "none", "linestyle": "none"}
 
 
 @matplotlib.rc_context(STYLE)
@@ -37,7 +50,7 @@ def agreement_over_training(selection: pd.DataFrame) -> Figure:
     >>> len(agreement_over_training(pd.DataFrame(rows)).axes)
     2
     """
-    chosen = selection.loc[selection["chosen"].astype(bool)].iloc[0]
+    chosen = selection[selection["chosen"].astype(bool)].iloc[0]
     same = (selection["n_patterns"] == chosen["n_patterns"]) & (selection["orthogonality"] == chosen["orthogonality"])
     rows = selection[same].sort_values("step")
     figure = Figure(figsize=(6.8, 4.8), layout="constrained")
@@ -51,55 +64,22 @@ def agreement_over_training(selection: pd.DataFrame) -> Figure:
         if rows[column].notna().any():
             axes.plot(rows["step"], rows[column], line, color=colour, label=label, markersize=4)
             axes.plot(chosen["step"], chosen[column], line[0], color=colour, markersize=9, markeredgecolor="black")
-    mark_chance(upper, CHANCE_CONCORDANCE, _lowest(upper), "Concordance\n(0.5 = chance, 1 = same)")
-    mark_chance(lower, CHANCE_CORRELATION, _lowest(lower), "Correlation\n(0 = chance, 1 = same)")
-    for axes in (upper, lower):
-        axes.axvline(chosen["step"], color="black", linewidth=1, linestyle="-.", zorder=0)
-    upper.lines[-1].set_label(f"chosen: step {int(chosen['step']):,}")
+    correlations = rows[["dimension_correlation", "difference_correlation"]]
+    _mark_chance(upper, CHANCE_CONCORDANCE, rows["pattern_agreement"].min(), "Concordance\n(0.5 = chance, 1 = same)")
+    _mark_chance(lower, CHANCE_CORRELATION, correlations.min().min(), "Correlation\n(0 = chance, 1 = same)")
+    for axes, label in ((upper, f"chosen: step {int(chosen['step']):,}"), (lower, "_")):
+        axes.axvline(chosen["step"], color="black", linewidth=1, linestyle="-.", zorder=0, label=label)
     lower.set_xlabel("Training steps")
     lower.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-    lower.xaxis.set_major_formatter(FuncFormatter(lambda step, _: f"{step:,.0f}"))
+    lower.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     figure.legend(loc="outside upper center", ncols=2)
     return figure
 
 
-def mark_chance(axes: Axes, chance: float, lowest: float, label: str) -> None:
+def _mark_chance(axes: Axes, chance: float, lowest: float, label: str) -> None:
     """Draw the line of chance and give room from it, or from the lowest value, up to perfect agreement."""
     axes.axhline(chance, color=GREY, linewidth=1, linestyle=(0, (1, 2)))
-    axes.set_ylim(min(chance, lowest) - 0.05, 1.04)
-    axes.set_ylabel(label)
-
-
-def _lowest(axes: Axes) -> float:
-    values = [float(np.nanmin(line.get_ydata())) for line in axes.lines]  # type: ignore[arg-type]
-    return min(values, default=1.0)
-
-
-WIDEST_DODGE = 0.72  # of the distance between two numbers of patterns
-MARKER, SMALL_MARKER = 6.0, 3.6
-# An interval from three models can reach far below anything seen; it must not flatten the rest.
-MOST_BELOW = 0.25
-DOT_COLUMNS = 60
-
-_LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (2, 1)))
-_PANELS = (
-    ("pattern_agreement", CHANCE_CONCORDANCE, "Pattern agreement\n(dotted: chance)"),
-    ("dimension_correlation", CHANCE_CORRELATION, "Dimension\ncorrelation"),
-    ("difference_correlation", CHANCE_CORRELATION, "Difference\ncorrelation"),
-)
-
-
-_RING: Any = {"marker": "o", "color": "black", "markerfacecolor": "none", "linestyle": "none"}
-
-
-class Series(NamedTuple):
-    """The settings of one orthogonality: its best rows, and how they look."""
-
-    rows: pd.DataFrame
-    label: str
-    colour: str
-    marker: str
-    line: Any
+    axes.set(ylim=(min(chance, lowest) - 0.05, 1.04), ylabel=label)
 
 
 @matplotlib.rc_context(STYLE)
@@ -128,78 +108,60 @@ def agreement_over_settings(selection: pd.DataFrame) -> Figure:
     chosen = best[best["chosen"].astype(bool)].iloc[0]
     figure = Figure(figsize=(6.8, 6.4), layout="constrained")
     panels = figure.subplots(3, 1, sharex=True, height_ratios=(1.5, 1, 1))
-    numbers = sorted({int(number) for number in best["n_patterns"]})
-    every_series = _series(best)
+    numbers = sorted(map(int, best["n_patterns"].unique()))
     for axes, (column, chance, label) in zip(panels, _PANELS, strict=True):
-        for series in every_series:
-            _draw_series(axes, series, column)
-        mark_chance(axes, chance, _floor(best, column, chance), label)
+        for rank, rows in best.groupby("rank"):
+            _draw_series(axes, rows.sort_values("n_patterns"), column, rank)
+        lowest = min(chance, best[column].min())
+        _mark_chance(axes, chance, max(min(lowest, best[f"{column}_low"].min()), lowest - MOST_BELOW), label)
         axes.axvline(chosen["place"], color="black", linewidth=0.7, linestyle=(0, (1, 3)), zorder=1)
-        if pd.notna(chosen[column]):
-            axes.plot(chosen["place"], chosen[column], markersize=13, **_RING)
+        axes.plot(chosen["place"], chosen[column], markersize=13, **_RING)
         for left in numbers[1::2]:
             axes.axvspan(left - 0.5, left + 0.5, color=GREY, alpha=0.08, linewidth=0, zorder=0)
-    panels[0].annotate(
-        "chosen", (chosen["place"], 1.0), (0, 2), xycoords=("data", "axes fraction"), textcoords="offset points"
-    ).set_horizontalalignment("center")
-    panels[-1].set_xlabel("Number of patterns")
-    panels[-1].set_xticks(numbers)
-    panels[-1].set_xlim(numbers[0] - 0.5, numbers[-1] + 0.5)
-    figure.legend(handles=_legend(best, chosen, every_series), loc="outside upper center", ncols=2)
+    above = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": "center"}
+    panels[0].annotate("chosen", (chosen["place"], 1.0), (0, 2), **above)
+    panels[-1].set(xlabel="Number of patterns", xticks=numbers, xlim=(numbers[0] - 0.5, numbers[-1] + 0.5))
+    figure.legend(handles=_legend(best, chosen), loc="outside upper center", ncols=2)
     return figure
 
 
 def _placed(best: pd.DataFrame) -> pd.DataFrame:
-    """Add the place along the axis, each orthogonality a little aside, and who counts as hollow."""
-    weights = sorted(best["orthogonality"].unique())
-    distance = min(0.14, WIDEST_DODGE / len(weights))
-    rank = best["orthogonality"].map(weights.index)
+    """Add the rank of the orthogonality, the place along the axis, each a little aside, and who counts as hollow."""
+    rank = best["orthogonality"].rank(method="dense").astype(int)
+    distance = min(0.14, WIDEST_DODGE / rank.max())
     return best.assign(
-        place=best["n_patterns"] + (rank - (len(weights) - 1) / 2) * distance,
+        rank=rank,
+        place=best["n_patterns"] + (rank - (rank.max() + 1) / 2) * distance,
         fewer=best["n_models"] < best["n_models"].max(),
         no_rival=(best["n_patterns"] == 1) & (best["n_patterns"].max() > 1),
     )
 
 
-def _series(best: pd.DataFrame) -> list[Series]:
-    found = []
-    for number, (weight, rows) in enumerate(best.groupby("orthogonality", sort=True)):
-        # Seven markers and six colours: settings beyond the sixth still differ in the pair of both.
-        look = [looks[number % len(looks)] for looks in (SERIES_COLOURS, MARKERS, _LINES)]
-        found.append(Series(rows.sort_values("n_patterns"), f"orthogonality {weight:g}", *look))
-    return found
-
-
-def _draw_series(axes: Axes, series: Series, column: str) -> None:
-    rows = series.rows[series.rows[column].notna()]
-    rivals = rows[~rows["no_rival"]]
-    axes.plot(rivals["place"], rivals[column], color=series.colour, linestyle=series.line, linewidth=1, alpha=0.6)
-    known = rows[rows[f"{column}_low"].notna() & rows[f"{column}_high"].notna()]
+def _draw_series(axes: Axes, rows: pd.DataFrame, column: str, rank: Any) -> None:
+    """Draw the settings of one orthogonality."""
+    (colour, marker), line = look_of(rank), _LINES[(rank - 1) % len(_LINES)]
+    rivals = rows[~rows["no_rival"] & rows[column].notna()]
+    axes.plot(rivals["place"], rivals[column], color=colour, linestyle=line, linewidth=1, alpha=0.6)
+    known = rows.dropna(subset=[column, f"{column}_low", f"{column}_high"])
     reach = [known[column] - known[f"{column}_low"], known[f"{column}_high"] - known[column]]
     # A rounded limit may lie a hair on the wrong side of its value.
     around = np.clip(np.asarray(reach, dtype=float), 0, None)
-    axes.errorbar(known["place"], known[column], around, fmt="none", ecolor=series.colour, elinewidth=1, capsize=2)
-    for _, row in rows.iterrows():
-        size = SMALL_MARKER if row["fewer"] else MARKER
-        face = "white" if row["fewer"] or row["no_rival"] else series.colour
-        look: Any = {"color": series.colour, "markersize": size, "markerfacecolor": face, "markeredgewidth": 1.1}
-        axes.plot(row["place"], row[column], series.marker, zorder=3, **look)
+    axes.errorbar(known["place"], known[column], around, fmt="none", ecolor=colour, elinewidth=1, capsize=2)
+    for row in rows[rows[column].notna()].to_dict("records"):
+        look: Any = {"color": colour, "markersize": SMALL_MARKER if row["fewer"] else MARKER, "markeredgewidth": 1.1}
+        face = "white" if row["fewer"] or row["no_rival"] else colour
+        axes.plot(row["place"], row[column], marker, zorder=3, markerfacecolor=face, **look)
 
 
-def _floor(best: pd.DataFrame, column: str, chance: float) -> float:
-    values, low = best[column].dropna(), best[f"{column}_low"].dropna()
-    lowest = min([chance, *values])
-    return max(min([lowest, *low]), lowest - MOST_BELOW)
-
-
-def _legend(best: pd.DataFrame, chosen: pd.Series, every_series: list[Series]) -> list[Line2D]:
-    handles = [
-        Line2D([], [], color=one.colour, marker=one.marker, linestyle=one.line, label=one.label, markersize=MARKER - 1)
-        for one in every_series
-    ]
-    number = int(chosen["n_patterns"])
-    words = f"chosen: {number} {'pattern' if number == 1 else 'patterns'}, orthogonality {chosen['orthogonality']:g}"
-    handles.append(Line2D([], [], **_RING, markersize=9, label=words))
+def _legend(best: pd.DataFrame, chosen: pd.Series) -> list[Line2D]:
+    handles = []
+    for rank, weight in enumerate(sorted(best["orthogonality"].unique()), start=1):
+        (colour, marker), line = look_of(rank), _LINES[(rank - 1) % len(_LINES)]
+        label, size = f"orthogonality {weight:g}", MARKER - 1
+        handles.append(Line2D([], [], color=colour, marker=marker, linestyle=line, label=label, markersize=size))
+    patterns = counted(int(chosen["n_patterns"]), "pattern")
+    label = f"chosen: {patterns}, orthogonality {chosen['orthogonality']:g}"
+    handles.append(Line2D([], [], **_RING, markersize=9, label=label))
     hollow = _RING | {"color": GREY, "markerfacecolor": "white"}
     if best["fewer"].any():
         handles.append(Line2D([], [], **hollow, markersize=SMALL_MARKER, label="small and hollow: fewer models"))
@@ -225,27 +187,18 @@ def null_statistics(values: Sequence[float], statistic: float) -> Figure:
     1
     """
     dots = np.sort(np.asarray(values, dtype=float))
-    if not len(dots):
-        raise ValueError("Expected the agreement of at least one cohort without disease, found none.")
     low, high = min(CHANCE_CONCORDANCE, dots[0], statistic) - 0.02, max(dots[-1], statistic, 0.6) + 0.02
-    heights = _stacked(dots, (high - low) / DOT_COLUMNS)
+    # Dots of nearly the same value lie on top of each other.
+    columns = pd.Series(np.floor(dots / (high - low) * DOT_COLUMNS))
+    heights = columns.groupby(columns).cumcount() + 1
     figure = Figure(figsize=(6.8, 1.9), layout="constrained")
     axes = figure.subplots()
     cohorts = "1 cohort" if len(dots) == 1 else f"{len(dots):,} cohorts"
     axes.plot(dots, heights, "o", color=BLUE, markersize=4.5, label=f"{cohorts} without disease")
     axes.axvline(statistic, color=VERMILLION, linewidth=2, linestyle="--", label=f"these data: {statistic:.3f}")
     axes.axvline(CHANCE_CONCORDANCE, color=GREY, linewidth=1, linestyle=(0, (1, 2)), zorder=0)
-    axes.set_xlim(low, high)
-    axes.set_ylim(0, max(heights.max() + 1, 6))
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
+    axes.set(xlim=(low, high), ylim=(0, max(heights.max() + 1, 6)), yticks=[])
     axes.set_xlabel("Pattern agreement (0.5 = chance, 1 = same)")
+    axes.spines["left"].set_visible(False)
     figure.legend(loc="outside upper center", ncols=2)
     return figure
-
-
-def _stacked(ordered: np.ndarray, width: float) -> np.ndarray:
-    """Return heights that put dots of nearly the same value on top of each other."""
-    column = np.floor(ordered / width).astype(int)
-    first = np.searchsorted(column, column, side="left")
-    return np.arange(len(ordered)) - first + 1.0

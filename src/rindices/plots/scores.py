@@ -1,8 +1,9 @@
-"""Figures of people: their R-indices, how these change over time, and who is far from the rest."""
+"""Figures of people: their R-indices, what regions do as these rise, change over time, and who is far from the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import matplotlib
@@ -11,24 +12,29 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from rindices.plots.style import (
     CROWD,
     GREY,
     GROUPS,
-    MOST_PAIRED_PATTERNS,
     STYLE,
     VERMILLION,
     WIDTH,
     Group,
     draw_points,
+    farthest,
+    look_of,
     make_panels,
     r_columns,
     safe_label,
 )
 
-MOST_PAIRED = 1000  # people of a group
+MOST_PAIRED, MOST_PAIRED_PATTERNS = 1000, 4  # people of a group, and patterns
+MOST_LINES, LINE_ASIDE = 6, 0.006  # bars of one bin must not hide each other
+LABEL_DISTANCE = 0.085  # of a panel's height: labels of lines that end together still stand apart
+INNER_SHARE = 0.98  # of the people who set the scale: a rate from two close visits can be anything
+WIDE_RANGE = 8.0
 
 
 @matplotlib.rc_context(STYLE)
@@ -47,8 +53,7 @@ def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
     >>> r_index_distributions(table).axes[0].get_title()
     'Pattern 1'
     """
-    columns = r_columns(r_indices)
-    present = [group for group in GROUPS if (r_indices["group"] == group.key).any()]
+    columns, present = r_columns(r_indices), _present(r_indices)
     figure, panels = make_panels(len(columns), 2.4, 2.7, sharey=True)
     for axes, column in zip(panels, columns, strict=True):
         labels = []
@@ -59,12 +64,16 @@ def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
                 _draw_group(axes, position, values, group)
         for reference in (0, 1):
             axes.axhline(reference, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
-        axes.set_xlim(-0.5, len(present) - 0.4)
         axes.set_xticks(range(len(present)), labels, fontsize=8)
-        axes.set_title(f"Pattern {column[1:]}")
+        axes.set(xlim=(-0.5, len(present) - 0.4), title=f"Pattern {column[1:]}")
         if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
             axes.set_ylabel("R-index (low = like controls)")
     return figure
+
+
+def _present(people: pd.DataFrame) -> list[Group]:
+    """Return the groups that have somebody."""
+    return [group for group in GROUPS if (people["group"] == group.key).any()]
 
 
 def _draw_group(axes: Axes, position: int, values: np.ndarray, group: Group) -> None:
@@ -96,9 +105,7 @@ def r_index_pairs(r_indices: pd.DataFrame) -> Figure:
     """
     every = r_columns(r_indices)
     columns = every[:MOST_PAIRED_PATTERNS]
-    if len(columns) < 2:
-        raise ValueError("Expected at least two patterns to draw pairs, found one. Leave this figure out.")
-    pairs = [(first, second) for place, first in enumerate(columns) for second in columns[place + 1 :]]
+    pairs = list(combinations(columns, 2))
     figure, panels = make_panels(len(pairs), 2.4, 2.5)
     everybody = [r_indices[r_indices["group"] == group] for group in ("control", "patient")]
     # More people hide each other, and six images of them are a heavy file.
@@ -110,8 +117,7 @@ def r_index_pairs(r_indices: pd.DataFrame) -> Figure:
         draw_points(axes, controls[across], controls[up], label="controls", **crosses)
         draw_points(axes, patients[across], patients[up], area=9, colour=VERMILLION, alpha=0.5, label="patients")
         axes.set(xlim=limits, ylim=limits, xlabel=f"R{across[1:]}", ylabel=f"R{up[1:]}", aspect="equal")
-    handles, labels = panels[0].get_legend_handles_labels()
-    legend = figure.legend(handles, labels, loc="outside upper center", ncols=2)
+    legend = figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     for handle in legend.legend_handles:
         handle.set(alpha=1.0, sizes=[20])  # type: ignore[union-attr]
     notes = [f"the first {len(columns)} of {len(every)} patterns"] if len(every) > len(columns) else []
@@ -142,22 +148,86 @@ def recovery(truth: pd.DataFrame, r_indices: pd.DataFrame, concordance: Sequence
     >>> recovery(known, pd.DataFrame({"r1": [0.2, 0.8]}), [1.0]).axes[0].get_xlabel()
     'Known severity s2'
     """
-    if truth.shape != r_indices.shape or truth.shape[1] != len(concordance):
-        raise ValueError(
-            f"Expected truth and R-indices of one shape and a concordance per pattern; found {truth.shape}, "
-            f"{r_indices.shape} and {len(concordance)} concordances. Match people and patterns first."
-        )
     figure, panels = make_panels(truth.shape[1], 2.4, 2.8)
-    for place, (axes, value) in enumerate(zip(panels, concordance, strict=True)):
-        draw_points(axes, truth.iloc[:, place], r_indices.iloc[:, place], area=6, colour=VERMILLION, alpha=0.5)
+    parts = zip(panels, truth.items(), r_indices.items(), concordance, strict=True)
+    for number, (axes, (name, known), (_, scores), value) in enumerate(parts, start=1):
+        draw_points(axes, known, scores, area=6, colour=VERMILLION, alpha=0.5)
         axes.axline((0, 0), slope=1, color="black", linewidth=1, linestyle="--")
-        axes.set_title(f"Pattern {place + 1}\nconcordance {value:.3f}")
-        axes.set(xlabel=f"Known severity {safe_label(truth.columns[place])}", ylabel=f"R-index R{place + 1}")
+        axes.set_title(f"Pattern {number}\nconcordance {value:.3f}")
+        axes.set(xlabel=f"Known severity {safe_label(name)}", ylabel=f"R-index R{number}")
     return figure
 
 
-INNER_SHARE = 0.98  # of the people who set the scale: a rate from two close visits can be anything
-WIDE_RANGE = 8.0
+@matplotlib.rc_context(STYLE)
+def dose_response(table: pd.DataFrame) -> Figure:
+    """Draw the mean z score of regions against severity, one panel per pattern, each line with its name.
+
+    Parameters
+    ----------
+    table
+        Columns ``pattern``, ``region``, ``n``, ``severity``, ``mean``, ``mean_low`` and ``mean_high``. Of each
+        pattern the six regions are drawn that reach farthest from zero.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> row = {"pattern": 1, "region": "lHip", "n": 20, "mean": -0.5, "mean_low": -0.7, "mean_high": -0.3}
+    >>> table = pd.DataFrame([{**row, "severity": severity} for severity in (0.1, 0.5)])
+    >>> dose_response(table).axes[0].get_title(loc="left")
+    'Pattern 1 (20 people per point)'
+    """
+    n_patterns = table["pattern"].nunique()
+    figure = Figure(figsize=(WIDTH, 2.3 * n_patterns + 0.2), layout="constrained")
+    panels = figure.subplots(n_patterns, 1, squeeze=False, sharey=True, sharex=True).ravel()
+    names = []
+    for axes, (number, rows) in zip(panels, table.groupby("pattern"), strict=True):
+        axes.axhline(0, color=GREY, linewidth=1, linestyle="--", zorder=1)
+        names.append(farthest(rows["mean"], rows["region"], MOST_LINES))
+        for rank, region in enumerate(names[-1]):
+            _draw_line(axes, rows[rows["region"] == region].sort_values("severity"), rank)
+        counts = rows.loc[rows["region"].isin(names[-1]), "n"].astype(int)
+        least = f"{counts.min():,} to " if counts.min() < counts.max() else ""
+        axes.set_title(f"Pattern {number} ({least}{counts.max():,} people per point)", loc="left", fontweight="bold")
+        axes.set_ylabel("z score (sd of controls)")
+        axes.tick_params(labelbottom=True)
+    for axes, regions in zip(panels, names, strict=True):  # the common scale is known now
+        _name_lines(axes, regions)
+    panels[-1].set_xlabel("R-index (mean of the people at each point; bars: 95 % interval)")
+    return figure
+
+
+def _draw_line(axes: Axes, line: pd.DataFrame, rank: int) -> None:
+    """Draw the means of a region with their intervals, a little aside of the others."""
+    colour, marker = look_of(rank + 1)
+    across = line["severity"] + (rank - (MOST_LINES - 1) / 2) * LINE_ASIDE
+    axes.plot(across, line["mean"], color=colour, marker=marker, markersize=4, linewidth=1.3, zorder=3)
+    known = line["mean_low"].notna() & line["mean_high"].notna()
+    limits = line.loc[known, "mean_low"], line.loc[known, "mean_high"]
+    axes.vlines(across[known], *limits, colors=colour, linewidth=1, alpha=0.6, zorder=2)
+
+
+def _name_lines(axes: Axes, names: list[Any]) -> None:
+    """Write the name of each line at its right end, apart from each other."""
+    lines = axes.lines[1:]  # the first is that of zero
+    ends = np.asarray([line.get_xydata()[-1] for line in lines])  # type: ignore[index]
+    low, high = axes.get_ylim()
+    heights = _apart((ends[:, 1] - low) / (high - low), LABEL_DISTANCE)
+    leader: Any = {"arrowstyle": "-", "linewidth": 1.0, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}
+    where: Any = {"textcoords": "axes fraction", "va": "center", "fontsize": 8, "annotation_clip": False}
+    for line, name, end, height in zip(lines, names, ends, heights, strict=True):
+        look = leader | {"color": line.get_color()}
+        axes.annotate(safe_label(name), end, (1.05, height), arrowprops=look, **where)
+
+
+def _apart(wanted: np.ndarray, distance: float) -> np.ndarray:
+    """Return heights near the wanted ones, in the same order, at least so far apart and inside the panel."""
+    order = np.argsort(wanted, kind="stable")
+    rank = np.arange(len(wanted)) * distance
+    # Going up and going down each give a spacing that holds; so does their mean, which pushes to neither side.
+    loose = wanted[order] - rank
+    even = (np.maximum.accumulate(loose) + np.minimum.accumulate(loose[::-1])[::-1]) / 2
+    placed = np.clip(even, 0.02, 0.98 - rank[-1]) + rank
+    return placed[np.argsort(order)]
 
 
 @matplotlib.rc_context(STYLE)
@@ -179,13 +249,11 @@ def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
     >>> change_lines(people, pd.DataFrame([row])).axes[0].get_ylabel()
     'Change of the R-index per year'
     """
-    present = [group for group in GROUPS if (change_summary["group"] == group.key).any()]
-    if not present:
-        raise ValueError("Expected the change of at least one group, found none. Leave this figure out.")
-    patterns = sorted(int(number) for number in change_summary["pattern"].unique())
+    present, patterns = _present(change_summary), sorted(map(int, change_summary["pattern"].unique()))
     figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
     axes = figure.subplots()
     axes.axhline(0, color=GREY, linewidth=1, linestyle="--", zorder=1)
+    handles = []
     for rank, group in enumerate(present):
         aside = (rank - (len(present) - 1) / 2) * 0.8 / len(present)
         for place, pattern in enumerate(patterns):
@@ -193,47 +261,32 @@ def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
             jitter = np.random.default_rng(0).uniform(-0.2, 0.2, len(values)) / len(present)
             around = place + aside + jitter
             draw_points(axes, around, values, area=10, alpha=0.4, marker=group.marker, colour=group.colour)
-            here = (change_summary["group"] == group.key) & (change_summary["pattern"] == pattern)
-            _draw_mean(axes, place + aside, change_summary[here], group)
+        rows = change_summary[change_summary["group"] == group.key]
+        places = rows["pattern"].map(patterns.index).astype(float) + aside
+        known = rows["low"].notna() & rows["high"].notna()
+        axes.vlines(places[known], rows["low"][known], rows["high"][known], colors="black", linewidth=2, zorder=4)
+        look: Any = {"color": group.colour, "linestyle": "none", "markeredgecolor": "black"}
+        axes.plot(places, rows["mean"], group.marker, markersize=8, markeredgewidth=1.2, zorder=5, **look)
+        label = f"{group.label} (n = {int(rows['n'].max()):,})"
+        handles.append(Line2D([], [], marker=group.marker, markersize=7, label=label, **look))
     _set_limits(axes, change[[f"r{pattern}_per_year" for pattern in patterns]], change_summary)
     axes.set_xticks(range(len(patterns)), [f"Pattern {number}" for number in patterns])
-    axes.set_xlim(-0.5, len(patterns) - 0.5)
-    axes.set_ylabel("Change of the R-index per year")
-    figure.legend(handles=_groups_in(change_summary, present), loc="outside upper center", ncols=len(present))
+    axes.set(xlim=(-0.5, len(patterns) - 0.5), ylabel="Change of the R-index per year")
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(present))
     return figure
-
-
-def _draw_mean(axes: Axes, place: float, rows: pd.DataFrame, group: Group) -> None:
-    for mean, low, high in rows[["mean", "low", "high"]].to_numpy(dtype=float):
-        if np.isfinite([low, high]).all():
-            axes.vlines(place, low, high, colors="black", linewidth=2, zorder=4)
-        look: Any = {"markersize": 8, "markeredgecolor": "black", "markeredgewidth": 1.2}
-        axes.plot(place, mean, group.marker, color=group.colour, zorder=5, **look)
 
 
 def _set_limits(axes: Axes, rates: pd.DataFrame, summary: pd.DataFrame) -> None:
     """Scale to most people and to all means, and say how many lie beyond."""
-    values = rates.to_numpy(dtype=float)
-    edges = (
-        [] if np.isnan(values).all() else list(np.nanquantile(values, [(1 - INNER_SHARE) / 2, (1 + INNER_SHARE) / 2]))
-    )
+    edges = rates.melt()["value"].quantile([(1 - INNER_SHARE) / 2, (1 + INNER_SHARE) / 2])
     ends = [*edges, *summary[["mean", "low", "high"]].to_numpy(dtype=float).ravel(), 0.0]
-    low, high = float(np.nanmin(ends)), float(np.nanmax(ends))
-    margin = 0.08 * (high - low) or 0.1
-    axes.set_ylim(low - margin, high + margin)
-    beyond = int(((values < low - margin) | (values > high + margin)).any(axis=1).sum())
+    margin = 0.08 * (np.nanmax(ends) - np.nanmin(ends)) or 0.1
+    low, high = np.nanmin(ends) - margin, np.nanmax(ends) + margin
+    axes.set_ylim(low, high)
+    beyond = int(((rates < low) | (rates > high)).any(axis=1).sum())
     if beyond:
         people = "1 person lies" if beyond == 1 else f"{beyond:,} people lie"
         axes.set_xlabel(f"{people} beyond the scale", fontsize=8, color=GREY)
-
-
-def _groups_in(summary: pd.DataFrame, present: list[Group]) -> list[Line2D]:
-    handles = []
-    for group in present:
-        n = int(summary.loc[summary["group"] == group.key, "n"].max())
-        look: Any = {"marker": group.marker, "linestyle": "none", "markersize": 7, "markeredgecolor": "black"}
-        handles.append(Line2D([], [], color=group.colour, label=f"{group.label} (n = {n:,})", **look))
-    return handles
 
 
 @matplotlib.rc_context(STYLE)
@@ -254,40 +307,26 @@ def outlier_distances(people: pd.DataFrame) -> Figure:
     ['Controls\n1 of 3 flagged']
     """
     known = people[people["distance"].notna()]
-    present = [group for group in GROUPS if (known["group"] == group.key).any()]
-    if not present:
-        raise ValueError("Expected the distance of at least one person, found none. Leave this figure out.")
+    # A column of empty cells may come back from a file as numbers.
+    reason, flags = (known[column].astype(object).fillna("") for column in ("reason", "flags"))
+    flagged, present = (reason == "outlier") | (flags != ""), _present(known)
     figure = Figure(figsize=(WIDTH, 0.9 + 0.7 * len(present)), layout="constrained")
-    axes = figure.subplots()
-    labels = []
+    axes, labels = figure.subplots(), []
     for row, group in enumerate(present):
-        here = known[known["group"] == group.key]
-        far = _is_flagged(here)
-        distance = here["distance"].to_numpy(dtype=float)
-        places = row + np.random.default_rng(0).uniform(-0.3, 0.3, len(here))
+        own = (known["group"] == group.key).to_numpy()
+        far, distance = flagged[own].to_numpy(), known["distance"][own].to_numpy(dtype=float)
+        places = row + np.random.default_rng(0).uniform(-0.3, 0.3, len(distance))
         near = distance[~far], places[~far]
         draw_points(axes, *near, area=7, alpha=0.4, marker=group.marker, colour=group.colour)
         draw_points(axes, distance[far], places[far], area=26, marker="x", colour="black", linewidths=1.2)
-        labels.append(f"{group.label}\n{far.sum():,} of {len(here):,} flagged")
+        labels.append(f"{group.label}\n{far.sum():,} of {len(distance):,} flagged")
     axes.set_yticks(range(len(present)), labels, fontsize=8)
-    axes.set_ylim(len(present) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel("Robust distance from the controls (crosses: flagged)")
-    _stretch(axes, known["distance"].to_numpy(dtype=float))
+    axes.set(ylim=(len(present) - 0.5, -0.5), xlabel="Robust distance from the controls (crosses: flagged)")
+    if known["distance"].min() > 0 and known["distance"].max() >= WIDE_RANGE * known["distance"].median():
+        # A few lie so far that the rest would be one heap.
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
     return figure
-
-
-def _is_flagged(people: pd.DataFrame) -> np.ndarray:
-    # A column of empty cells may come back from a file as numbers.
-    reason, flags = (people[column].astype(object).fillna("").astype(str) for column in ("reason", "flags"))
-    return ((reason == "outlier") | (flags != "")).to_numpy(dtype=bool)
-
-
-def _stretch(axes: Axes, distance: np.ndarray) -> None:
-    """Use a logarithmic axis where a few lie so far that the rest would be one heap."""
-    if distance.min() <= 0 or distance.max() < WIDE_RANGE * np.median(distance):
-        return
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axes.xaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))

@@ -1,9 +1,8 @@
-"""How every figure looks: colours, markers and labels, panels, rows with names, and files."""
+"""How every figure looks: colours, markers and labels, panels, and files."""
 
 from __future__ import annotations
 
 import io
-import re
 import unicodedata
 import warnings
 from collections.abc import Sequence
@@ -23,14 +22,11 @@ PURPLE, SKY = "#CC79A7", "#56B4E9"  # theirs, too
 SERIES_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
 MARKERS = ("o", "s", "^", "D", "v", "<", ">")
 WIDTH = 6.8  # inches: a figure over the whole width of the page
-MOST_PAIRED_PATTERNS = 4
 LONGEST_LABEL = 42
 MANY_POINTS = 2000  # above this a figure's points are drawn as images, or the file grows with the cohort
 CROWD = 2000  # above this a group's points are drawn smaller and fainter
 FINE_DPI, COARSE_DPI, FINE_IMAGES = 200, 80, 3
 COLUMNS = 3
-ROW_FONT, PANEL_EXTRAS = 8, 0.5  # points; inches that title, ticks and label take beside the rows
-SIGNIFICANT = 0.05
 
 # Text stays text, so that a reader can search it and a browser can bring a font for any script.
 STYLE: Any = {
@@ -83,10 +79,7 @@ def safe_label(text: object) -> str:
 
 def r_columns(r_indices: pd.DataFrame) -> list[str]:
     """Return the names r1, r2, ... of the R-indices in a table."""
-    columns = [str(column) for column in r_indices.columns if re.fullmatch(r"r\d+", str(column))]
-    if not columns:
-        raise ValueError("Expected columns r1, r2, ... with R-indices; found none. Pass the table of r_indices.csv.")
-    return sorted(columns, key=lambda column: int(column[1:]))
+    return [str(name) for name in r_indices.filter(regex=r"^r\d+$")]
 
 
 def look_of(pattern: int) -> tuple[str, str]:
@@ -94,14 +87,7 @@ def look_of(pattern: int) -> tuple[str, str]:
     return SERIES_COLOURS[(pattern - 1) % len(SERIES_COLOURS)], MARKERS[(pattern - 1) % len(MARKERS)]
 
 
-def pattern_legend(figure: Figure, patterns: list[int], columns: int = 5) -> None:
-    """Write above a figure which colour and marker is which pattern, in rows."""
-    # A legend fills its columns one after another, but is read row by row.
-    by_column = [pattern for column in range(columns) for pattern in patterns[column::columns]]
-    mark_legend(figure, [(*look_of(pattern), f"Pattern {pattern}") for pattern in by_column], columns)
-
-
-def mark_legend(figure: Figure, marks: Sequence[tuple[str, str, str]], columns: int) -> None:
+def mark_legend(figure: Figure, marks: Sequence[tuple[Any, str, str]], columns: int) -> None:
     """Write above a figure what each mark means, given as colour, marker and label."""
     handles = [
         Line2D([], [], color=colour, marker=marker, linestyle="none", markersize=5, label=label)
@@ -190,48 +176,3 @@ def figure_png(fig: Figure, path: Path) -> Path:
     """
     path.write_bytes(_rendered(fig, "png", 300, "Software"))
     return path
-
-
-def row_panels(counts: Sequence[int], row_height: float, *, sharex: bool = False) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a panel per count of rows, one below another, every row equally high (inches)."""
-    # A panel of one row still has a title and an axis to show.
-    heights = [max(count, 2) * row_height for count in counts]
-    total = sum(heights) + PANEL_EXTRAS * len(counts) + 0.5
-    figure = Figure(figsize=(WIDTH, total), layout="constrained")
-    panels = figure.subplots(len(counts), 1, squeeze=False, height_ratios=heights, sharex=sharex)
-    return figure, list(panels.ravel())
-
-
-def name_rows(axes: Axes, names: Sequence[object]) -> None:
-    """Write a name at each row, the first on top, with every second row shaded."""
-    axes.set_yticks(range(len(names)), [safe_label(name) for name in names], fontsize=ROW_FONT)
-    axes.set_ylim(max(len(names), 2) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
-    for row in range(0, len(names), 2):
-        axes.axhspan(row - 0.5, row + 0.5, color=GREY, alpha=0.09, linewidth=0, zorder=0)
-    axes.axvline(0, color="black", linewidth=0.8, zorder=1)
-
-
-def write_beside(axes: Axes, texts: Sequence[str], offset: float, head: str = "") -> None:
-    """Write a text right of each row and a head above, so many points away, where no mark or name can be."""
-    place: Any = {"textcoords": "offset points", "fontsize": ROW_FONT, "annotation_clip": False, "ha": "right"}
-    if head:
-        axes.annotate(head, (1, 1), (offset, 2), xycoords="axes fraction", color=GREY, va="bottom", **place)
-    for row, text in enumerate(texts):
-        axes.annotate(text, (1, row), (offset, 0), xycoords=axes.get_yaxis_transform(), va="center", **place)
-
-
-def draw_intervals(axes: Axes, rows: Any, low: Any, high: Any, colour: str) -> None:
-    """Draw intervals along rows, nothing where a limit is unknown."""
-    places, left, right = (np.asarray(values, dtype=float) for values in (rows, low, high))
-    known = np.isfinite(left) & np.isfinite(right)
-    axes.hlines(places[known], left[known], right[known], colors=colour, linewidth=1.1, zorder=2)
-
-
-def draw_marks(axes: Axes, across: Any, rows: Any, filled: Any, colour: str, marker: str) -> None:
-    """Draw marks on rows, hollow where they are not filled."""
-    places, values, full = np.asarray(rows, float), np.asarray(across, float), np.asarray(filled, dtype=bool)
-    for chosen, face in ((full, colour), (~full, "white")):
-        look: Any = {"markerfacecolor": face, "markeredgewidth": 1.1, "markersize": 4.5, "linestyle": "none"}
-        axes.plot(values[chosen], places[chosen], marker=marker, color=colour, zorder=3, **look)

@@ -1,29 +1,49 @@
-"""Effects of covariates on regions, estimated in controls: lines, splines, categories and their products."""
+"""Effects of covariates on regions, estimated in controls: lines, splines, categories and their products.
+
+Below: how certain these effects are in patients.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.interpolate import CubicSpline
 
-from rindices.errors import InputError, counted
-from rindices.preprocessing.spline import spline_basis, spline_knots
+from rindices.errors import InputError, counted, setting
+from rindices.settings import Correction
 
+MIN_DISTINCT = 5  # values; fewer than knots cannot show a curve
+# Random splits of healthy people (40 a group or more) lie below. Above it, where pseudo-patients were 17 years older
+# than the controls, most fits were called reliable (experiments/pseudo_patients.py).
+TOO_UNCERTAIN = 1.3
+# Harrell's places for five knots (Regression Modeling Strategies, 2.4.6): the outer ones keep a few extreme people from
+# bending the curve.
+_QUANTILES = (0.05, 0.275, 0.5, 0.725, 0.95)
 _NO_VARIATION = 1e-12  # of a column's size: rounding, not people
+_ROUNDING = 1e-10  # relative to the largest: directions that vary less in controls are rounding
 _PEOPLE_PER_COLUMN = 2
 
 Pairs = Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class Covariate:
+class Covariate(NamedTuple):
     """One covariate as the residualiser knows it: a number, a number with a spline, or one of some categories."""
 
     name: str
     categories: tuple[str, ...] | None = None
     knots: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(cls, values: pd.Series, smooth: bool) -> Covariate:
+        """Describe a covariate of controls."""
+        name = str(values.name)
+        if not pd.api.types.is_numeric_dtype(values):
+            return cls(name, tuple(sorted({str(value) for value in values})))
+        return cls(name, knots=spline_knots(name, values.to_numpy(float)) if smooth else None)
 
     @property
     def n_columns(self) -> int:
@@ -31,6 +51,18 @@ class Covariate:
         if self.categories is not None:
             return len(self.categories) - 1
         return 1 if self.knots is None else len(self.knots) - 1
+
+    def columns(self, covariates: pd.DataFrame) -> np.ndarray:
+        """Return a number as it is or as a spline; of k categories, k − 1 indicators."""
+        if self.categories is None:
+            numbers = numbers_of(covariates, self.name)
+            return numbers[:, None] if self.knots is None else spline_basis(numbers, self.knots)
+        text = covariate_of(covariates, self.name).astype(str).to_numpy()
+        strangers = sorted(set(text) - set(self.categories))
+        if strangers:
+            known = ", ".join(self.categories)
+            raise InputError(f"Covariate {self.name!r} has the unknown category {strangers[0]!r}; known: {known}.")
+        return (text[:, None] == np.array(self.categories[1:], dtype=object)).astype(float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +109,10 @@ class CovariateResidualizer:
         within : ndarray of int, optional
             Number of each control's group: effects are estimated within groups, which may differ in anything.
         """
-        known = tuple(_describe(str(name), covariates[name], name in smooth) for name in covariates)
+        known = tuple(Covariate.of(covariates[name], name in smooth) for name in covariates)
         n_groups = 0 if within is None else int(within.max()) + 1
         _check_enough(len(controls), count_columns(known, interactions), n_groups)
-        main = _main_effects(covariates, known)
-        design = _with_products(main, known, interactions, main.mean(axis=0))
+        design = _design(covariates, known, interactions)
         centre = design.mean(axis=0)
         columns, measures = (
             values - values.mean(axis=0) if within is None else values - group_means(values, within)[within]
@@ -97,14 +128,17 @@ class CovariateResidualizer:
         """Remove the effects."""
         return features - self.effect(covariates)
 
+    def inverse_transform(self, features: np.ndarray, covariates: pd.DataFrame) -> np.ndarray:
+        """Add the effects."""
+        return features + self.effect(covariates)
+
     def effect(self, covariates: pd.DataFrame) -> np.ndarray:
         """Return what covariates add to each person's regions, relative to average controls."""
         return self.design(covariates) @ self.effects
 
     def design(self, covariates: pd.DataFrame) -> np.ndarray:
         """Return the columns whose effects were estimated, centred as in controls."""
-        main = _main_effects(covariates, self.covariates)
-        return _with_products(main, self.covariates, self.interactions, self.centre) - self.centre
+        return _design(covariates, self.covariates, self.interactions, self.centre) - self.centre
 
 
 def count_columns(known: Sequence[Covariate], interactions: Pairs) -> int:
@@ -139,51 +173,123 @@ def covariate_of(covariates: pd.DataFrame, name: str) -> pd.Series:
     return covariates[name]
 
 
-def _describe(name: str, values: pd.Series, smooth: bool) -> Covariate:
-    if not pd.api.types.is_numeric_dtype(values):
-        return Covariate(name, tuple(sorted({str(value) for value in values})))
-    return Covariate(name, knots=spline_knots(name, values.to_numpy(float)) if smooth else None)
-
-
 def _check_enough(n_controls: int, n_columns: int, n_groups: int) -> None:
     needed = _PEOPLE_PER_COLUMN * (n_columns + n_groups)
     if n_controls < needed:
         sites = f" and {n_groups} sites" if n_groups else ""
         raise InputError(
             f"The covariates make {counted(n_columns, 'column')}{sites}: their effects need {needed} controls or more, "
-            f"found {n_controls}.\nLeave out covariates, categories, --smooth or --interactions, or add controls."
+            f"found {n_controls}.\nLeave out covariates, categories, {setting('smooth')} or "
+            f"{setting('interactions')}, or add controls."
         )
 
 
-def _main_effects(covariates: pd.DataFrame, known: Sequence[Covariate]) -> np.ndarray:
-    """Numbers as they are or as splines; of k categories, k − 1 indicators."""
-    blocks = [np.empty((len(covariates), 0))]
-    for covariate in known:
-        if covariate.categories is not None:
-            blocks.append(_indicators(covariate_of(covariates, covariate.name), covariate.categories))
-            continue
-        numbers = numbers_of(covariates, covariate.name)
-        blocks.append(numbers[:, None] if covariate.knots is None else spline_basis(numbers, covariate.knots))
-    return np.hstack(blocks)
+def _design(
+    covariates: pd.DataFrame, known: Sequence[Covariate], pairs: Pairs, centre: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the columns of all covariates, and the products of the pairs' columns.
 
-
-def _indicators(values: pd.Series, categories: tuple[str, ...]) -> np.ndarray:
-    text = values.astype(str).to_numpy()
-    strangers = sorted(set(text) - set(categories))
-    if strangers:
-        raise InputError(
-            f"Covariate {values.name!r} has the unknown category {strangers[0]!r}; known: {', '.join(categories)}."
-        )
-    return (text[:, None] == np.array(categories[1:], dtype=object)).astype(float)
-
-
-def _with_products(main: np.ndarray, known: Sequence[Covariate], pairs: Pairs, centre: np.ndarray) -> np.ndarray:
-    """Add the products of the pairs' columns, taken after centring: else they would repeat the main effects."""
-    ends = np.cumsum([covariate.n_columns for covariate in known])
+    Products are taken after centring, at the means of `centre` or of these people: else they would repeat the columns.
+    """
+    main = np.hstack([np.empty((len(covariates), 0)), *(one.columns(covariates) for one in known)])
+    centred = main - (main.mean(axis=0) if centre is None else centre[: main.shape[1]])
+    ends = np.cumsum([one.n_columns for one in known])
     place = {one.name: slice(end - one.n_columns, end) for one, end in zip(known, ends, strict=True)}
-    centred = main - centre[: main.shape[1]]
     products = [
         (centred[:, place[first], None] * centred[:, None, place[second]]).reshape(len(main), -1)
         for first, second in pairs
     ]
     return np.hstack([main, *products])
+
+
+def spline_knots(name: str, values: np.ndarray) -> tuple[float, ...]:
+    """Return the knots for a covariate of controls: three to five, increasing."""
+    distinct = np.unique(values)
+    if len(distinct) < MIN_DISTINCT:
+        raise InputError(
+            f"Covariate {name!r} has {counted(len(distinct), 'different value')} in controls: a smooth curve needs "
+            f"at least {MIN_DISTINCT}.\nTake {name} out of {setting('smooth')}: then its effect is a straight line."
+        )
+    knots = np.unique(np.quantile(values, _QUANTILES))
+    if len(knots) < 3:  # nearly everybody has the same value
+        knots = np.quantile(distinct, _QUANTILES)
+    return tuple(knots.tolist())
+
+
+def spline_basis(values: np.ndarray, knots: tuple[float, ...]) -> np.ndarray:
+    """Return the basis ``(people, knots − 1)`` of natural cubic splines, without the constant.
+
+    Column j is the spline that is 1 at knot j + 1 and 0 at the others. So columns are of one size and far from
+    collinear, unlike powers; all of them together with the one left out add up to 1.
+
+    Examples
+    --------
+    >>> spline_basis(np.array([1.0, 2.0, 3.0]), (1.0, 2.0, 3.0)).tolist()
+    [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    """
+    spline = CubicSpline(knots, np.eye(len(knots))[:, 1:], bc_type="natural")
+    inside = np.clip(values, knots[0], knots[-1])
+    # A cubic would run away where there are no controls.
+    return spline(inside) + spline(inside, 1) * (values - inside)[:, None]
+
+
+def design_of(covariates: pd.DataFrame, patient: np.ndarray, correction: Correction | None) -> np.ndarray:
+    """Return the columns of everybody whose effects are estimated in controls: levels (of sites), then covariates."""
+    correction = correction or Correction()
+    kept = [name for name in covariates if name not in (correction.proportion, correction.site)]
+    controls = covariates[~patient]
+    fitted = CovariateResidualizer.fit(
+        np.empty((len(controls), 0)), controls[kept], smooth=correction.smooth, interactions=correction.interactions
+    )
+    levels = np.zeros(len(covariates)) if correction.site is None else pd.factorize(covariates[correction.site])[0]
+    columns = np.hstack([levels[:, None] == np.unique(levels), fitted.design(covariates[kept])])
+    # Of equal size: mm³ of head size stand beside 0 and 1 of sex.
+    return columns / np.maximum(np.abs(columns).max(axis=0), np.finfo(float).tiny)
+
+
+def uncertainty_of_patients(design: np.ndarray, patient: np.ndarray) -> float:
+    """Return the squared error of the effects removed from patients, relative to that in controls.
+
+    Where controls like the patients are few, the effects are uncertain, and patients share their error: in training it
+    looks like a pattern of disease. The error's variance at a person is proportional to the leverage h = x (XᵀX)⁻¹ xᵀ,
+    X being the design of the controls.
+
+    Parameters
+    ----------
+    design
+        Of controls and patients, see `design_of`.
+    patient
+        Who is a patient.
+
+    Returns
+    -------
+    float
+        Mean leverage of patients over that of controls; about 1 where the groups have the same covariates.
+
+    Examples
+    --------
+    >>> age = pd.DataFrame({"age": [50.0, 60.0, 70.0, 80.0, 80.0, 80.0]})
+    >>> patient = np.array([False] * 4 + [True] * 2)
+    >>> round(uncertainty_of_patients(design_of(age, patient, None), patient), 2)
+    1.4
+    """
+    _, sizes, directions = np.linalg.svd(design[~patient], full_matrices=False)
+    real = sizes > _ROUNDING * sizes[0]
+    leverage = ((design @ directions[real].T / sizes[real]) ** 2).sum(axis=1)
+    return float(leverage[patient].mean() / leverage[~patient].mean())
+
+
+def without_effects(values: np.ndarray, design: np.ndarray, patient: np.ndarray) -> np.ndarray:
+    """Remove the effects of a design from everybody's values, estimated in controls by least squares."""
+    effects = np.linalg.lstsq(design[~patient], values[~patient], rcond=_ROUNDING)[0]
+    return values - design @ effects
+
+
+def uncertainty_in_words(uncertainty: float) -> str:
+    """Say what a high `uncertainty_of_patients` means and what to do."""
+    return (
+        f"The effects of covariates are {uncertainty:.1f} times as uncertain (in squared error) in patients as in "
+        "controls, because few controls have covariates like the patients'. What is removed from patients is then "
+        "wrong in the same way in all of them, and can be taken for a pattern. Choose controls whose covariates are "
+        "like the patients', and test with refits, which allow for it."
+    )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pandas as pd
 
-from rindices.errors import InputError, did_you_mean, listed
+from rindices.errors import InputError, did_you_mean, listed, setting
 from rindices.preprocessing.covariates import CovariateResidualizer
 from rindices.preprocessing.scaling import ControlScaler, HeadSize
 from rindices.preprocessing.sites import SiteHarmonizer
 from rindices.settings import Correction
+
+_OF_NUMBERS = {"smooth": "a curve", "proportion": "a head size"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +40,8 @@ class Preprocessing:
     ) -> Preprocessing:
         """Estimate everything in controls; without a `correction`, all covariates have linear effects."""
         correction = correction or Correction()
-        _check_names(correction, [] if covariates is None else [str(name) for name in covariates])
-        if covariates is None:
-            return cls(None, ControlScaler.fit(controls))
-        _check_numbers(correction, covariates)
+        covariates = pd.DataFrame() if covariates is None else covariates
+        _check_roles(correction, covariates)
         head_size = harmonizer = residualizer = None
         smooth, pairs = correction.smooth, correction.interactions
         if correction.proportion is not None:
@@ -62,27 +63,22 @@ class Preprocessing:
         names = [] if self.residualizer is None else [known.name for known in self.residualizer.covariates]
         return names + [step.name for step in (self.head_size, self.harmonizer) if step is not None]
 
+    @property
+    def _corrections(self) -> list[HeadSize | SiteHarmonizer | CovariateResidualizer]:
+        return [one for one in (self.head_size, self.harmonizer, self.residualizer) if one is not None]
+
     def transform(self, features: np.ndarray, covariates: pd.DataFrame | None) -> np.ndarray:
         """Remove the effects of head size, site and covariates, then scale."""
         table = self._checked(covariates)
-        if self.head_size is not None:
-            features = self.head_size.transform(features, table)
-        if self.harmonizer is not None:
-            features = self.harmonizer.transform(features, table)
-        if self.residualizer is not None:
-            features = self.residualizer.transform(features, table)
+        for correction in self._corrections:
+            features = correction.transform(features, table)
         return self.scaler.transform(features)
 
     def inverse_transform(self, scaled: np.ndarray, covariates: pd.DataFrame | None) -> np.ndarray:
         """Return to the table's units, with the effects of covariates, site and head size."""
-        table = self._checked(covariates)
-        features = self.scaler.inverse_transform(scaled)
-        if self.residualizer is not None:
-            features = features + self.residualizer.effect(table)
-        if self.harmonizer is not None:
-            features = self.harmonizer.inverse_transform(features, table)
-        if self.head_size is not None:
-            features = self.head_size.inverse_transform(features, table)
+        table, features = self._checked(covariates), self.scaler.inverse_transform(scaled)
+        for correction in reversed(self._corrections):
+            features = correction.inverse_transform(features, table)
         return features
 
     def leave_new_sites(self, covariates: pd.DataFrame) -> pd.DataFrame:
@@ -98,25 +94,19 @@ class Preprocessing:
         return pd.DataFrame() if covariates is None else covariates
 
 
-def _check_names(correction: Correction, covariates: list[str]) -> None:
-    asked = [(name, "--smooth") for name in correction.smooth]
-    asked += [(name, "--interactions") for pair in correction.interactions for name in pair]
-    roles = {correction.proportion: "--proportion", correction.site: "--site"}
-    for name, option in [*asked, *((name, option) for name, option in roles.items() if name is not None)]:
-        if name not in covariates:
+def _check_roles(correction: Correction, covariates: pd.DataFrame) -> None:
+    shaped = [("smooth", name) for name in correction.smooth]
+    shaped += [("interactions", name) for pair in correction.interactions for name in pair]
+    removed = [("proportion", correction.proportion), ("site", correction.site)]
+    for role, name in [*shaped, *removed]:
+        if name is not None and name not in covariates:
+            known = [str(column) for column in covariates]
             raise InputError(
-                f"{option} names {name!r}, which is no covariate.{did_you_mean(name, covariates)}\n"
-                f"The covariates are: {listed(covariates, 20) or 'none'}."
+                f"{setting(role)} names {name!r}, which is no covariate.{did_you_mean(name, known)}\n"
+                f"The covariates are: {listed(known, 20) or 'none'}."
             )
-    for name, option in asked:
-        if name in roles:
-            raise InputError(f"{name!r} cannot be in both {option} and {roles[name]}: choose one.")
-
-
-def _check_numbers(correction: Correction, covariates: pd.DataFrame) -> None:
-    wanted = dict.fromkeys(correction.smooth, ("--smooth", "a curve"))
-    if correction.proportion is not None:
-        wanted[correction.proportion] = ("--proportion", "a head size")
-    for name, (option, what) in wanted.items():
-        if not pd.api.types.is_numeric_dtype(covariates[name]):
-            raise InputError(f"{option} names {name!r}, which holds text: {what} needs numbers.")
+        if name is not None and role in _OF_NUMBERS and not pd.api.types.is_numeric_dtype(covariates[name]):
+            raise InputError(f"{setting(role)} names {name!r}, which holds text: {_OF_NUMBERS[role]} needs numbers.")
+    for (role, name), (other, taken) in product(shaped, removed):
+        if name == taken:
+            raise InputError(f"{name!r} cannot be in both {setting(role)} and {setting(other)}: choose one.")

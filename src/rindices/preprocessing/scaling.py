@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from sklearn.covariance import ledoit_wolf
 
-from rindices.errors import InputError, counted, shown
+from rindices.errors import InputError, counted, setting, shown
 from rindices.preprocessing.covariates import numbers_of
 
 SCALED_SD = 0.1  # controls have mean 1 and this sd after scaling; the loss weights are tuned to it
 
 
-@dataclass(frozen=True)
-class HeadSize:
+class HeadSize(NamedTuple):
     """Regions as a proportion of the head, times the controls' mean head size, so that units stay.
 
     Examples
@@ -49,7 +49,7 @@ def _sizes(covariates: pd.DataFrame, name: str) -> np.ndarray:
         raise InputError(
             f"Regions are divided by {name!r}, but it is {shown(float(sizes[first]))} for person "
             f"{covariates.index[first]} ({counted(int((sizes <= 0).sum()), 'person', 'people')} in all).\n"
-            "Correct the value, drop the person, or do without --proportion."
+            f"Correct the value, drop the person, or do without {setting('proportion')}."
         )
     return sizes
 

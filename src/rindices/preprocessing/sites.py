@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from rindices.errors import InputError, counted, listed
+from rindices.errors import InputError, counted, listed, setting
 from rindices.preprocessing.covariates import CovariateResidualizer, Pairs, covariate_of, group_means
 from rindices.schema.fields import MIN_SITE_CONTROLS
 
@@ -76,9 +76,7 @@ class SiteHarmonizer:
         interactions: Pairs = (),
     ) -> SiteHarmonizer:
         """Estimate the sites' effects in controls; all covariates but the site `name` are kept."""
-        labels = _labels(covariates, name)
-        sites, site = np.unique(labels, return_inverse=True)
-        sizes = np.bincount(site)
+        sites, site, sizes = np.unique(_labels(covariates, name), return_inverse=True, return_counts=True)
         _check_sites(name, sites.tolist(), sizes)
         others = covariates.drop(columns=name)
         kept = None
@@ -113,15 +111,14 @@ class SiteHarmonizer:
     def _of_people(self, covariates: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return what is typical of people with these covariates, and their sites' offsets and scales."""
         labels = _labels(covariates, self.name)
-        known = np.array([*self.sites, UNCORRECTED], dtype=object)
-        site = pd.Index(known).get_indexer(labels)
+        site = pd.Index([*self.sites, UNCORRECTED], dtype=object).get_indexer(pd.Index(labels))
         if (site < 0).any():
             strangers = pd.Series(labels[site < 0]).value_counts()
             told = listed(f"{label!r} ({counted(int(n), 'person', 'people')})" for label, n in strangers.items())
             raise InputError(
                 f"The controls of the model come from {listed(self.sites, 20)}, but {self.name!r} has {told}.\n"
                 "The effect of an unknown site cannot be removed. Correct its name, remove these people, or leave "
-                "them as they are with --new-sites uncorrected."
+                f"them as they are with {setting('new_sites', 'uncorrected')}."
             )
         effect = 0.0 if self.kept is None else self.kept.effect(covariates)
         neutral = np.zeros((1, len(self.mean)))
@@ -168,12 +165,13 @@ def _check_sites(name: str, sites: list[str], sizes: np.ndarray) -> None:
         raise InputError(f"Some controls have no site in {name!r}: fill it in, or drop them.")
     if len(sites) == 1:
         raise InputError(
-            f"All controls have the same {name!r} ({sites[0]}): there is nothing to harmonise.\nOmit --site."
+            f"All controls have the same {name!r} ({sites[0]}): there is nothing to harmonise.\nOmit {setting('site')}."
         )
     small = [f"{site} ({n})" for site, n in zip(sites, sizes.tolist(), strict=True) if n < MIN_SITE_CONTROLS]
     if small:
         raise InputError(
             f"{counted(len(small), 'site')} of {name!r} {'has' if len(small) == 1 else 'have'} fewer than "
             f"{MIN_SITE_CONTROLS} controls: {listed(small)}.\n"
-            "Leave their people out with --small-sites drop, join them with a similar site, or do without --site."
+            f"Leave their people out with {setting('small_sites', 'drop')}, join them with a similar site, or do "
+            f"without {setting('site')}."
         )

@@ -16,7 +16,7 @@ from rindices import record
 from rindices.cohort import People, read_people
 from rindices.errors import Value, in_python, worded
 from rindices.files import private_folder, write_csv, write_csv_parts
-from rindices.interop.muse import is_muse72, with_muse72
+from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.model.file import read_header
 from rindices.settings import ApplySettings, Correction, OutputSettings
 
@@ -89,7 +89,7 @@ def apply_table(
         How the report mentions settings.
     """
     contract, sums = read_header(model).contract, None
-    if is_muse72(contract.features):  # of single regions, where the table has those
+    if contract.features == MUSE72_NAMES:  # of single regions, where the table has those
         sums = partial(with_muse72, exclude=settings.exclude)
         settings = replace(settings, exclude=())
     batches = read_people(path, contract, settings, prepare=sums, progress=progress)
@@ -144,7 +144,8 @@ def _together(batches: list[People]) -> People:
         arrays = isinstance(parts[0], np.ndarray)
         whole[name] = None if parts[0] is None else np.concatenate(parts) if arrays else pd.concat(parts)
     notes = tuple(dict.fromkeys(note for batch in batches for note in batch.notes))
-    return People(**whole, left_out=pd.concat([batch.left_out for batch in batches]), notes=notes)
+    left_out = [batch.left_out for batch in batches if len(batch.left_out)]
+    return People(**whole, left_out=pd.concat(left_out) if left_out else pd.DataFrame(), notes=notes)
 
 
 def _write_report(

@@ -14,16 +14,19 @@ from typing import NamedTuple
 
 import rindices
 from rindices import record
-from rindices.cohort import Cohort, read_cohort
+from rindices.cohort import Cohort, correction_of, read_cohort, wanted_names
+from rindices.cohort.roles import NON_REGION_NAMES, paths_of
 from rindices.errors import InputError, listed, setting, shown
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
-from rindices.settings import LATENTS, PRESETS, Names, OutputSettings, SearchSettings, TableSettings
+from rindices.settings import LATENTS, PRESETS, Correction, Names, OutputSettings, SearchSettings, TableSettings
+from rindices.tables import read_table
 
 __all__ = ["PlannedRun", "planned", "planned_again", "versions"]
 
 _VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
 _MOST_PATTERNS = 20
+_TABLES = (".csv", ".tsv", ".xlsx", ".xlsm", ".parquet")  # a name that ends so is that of a table
 
 
 class PlannedRun(NamedTuple):
@@ -96,8 +99,8 @@ def planned(
     """
     _check_search(search)
     record.check_free(out)
-    table = replace(table, join=_parted(table.join))
-    _check_places(out, output.figures, (str(path), table.dictionary, *_parted(table.join)))
+    _check_places(out, output.figures, (str(path), table.dictionary, *map(str, paths_of(table.join))))
+    table = _with_scores(table)
     cohort = _read(path, table)
     most, n_regions = max(search.n_patterns), cohort.features.shape[1]
     if most > n_regions:
@@ -108,8 +111,10 @@ def planned(
     # Where regions were summed, the columns that were not are said; else the regions say it all.
     regions: tuple[Names, Names] = tuple(map(str, cohort.features.columns)), ()
     features, exclude = (table.features, table.exclude) if table.features == MUSE72 else regions
-    said = asdict(cohort.settings) | {"features": features, "exclude": exclude}
-    said |= {"covariates": tuple(map(str, cohort.covariates.columns)), "unit": cohort.settings.unit or cohort.unit}
+    asked = cohort.settings
+    said = asdict(asked) | {"features": features, "exclude": exclude, "unit": asked.unit or cohort.unit}
+    said |= {name: wanted_names(getattr(asked, name)) for name in ("smooth", "interactions", "missing")}
+    said |= {"join": tuple(map(str, paths_of(asked.join))), "covariates": tuple(map(str, cohort.covariates.columns))}
     described = record.RunTable(**said, path=str(path), sha256=cohort.sha256)
     return PlannedRun(out, cohort, described, search, output)
 
@@ -168,15 +173,25 @@ def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...
         )
 
 
+def _with_scores(table: TableSettings) -> TableSettings:
+    """Return settings in which a table of clinical scores is joined; its columns without another role are scores."""
+    file = str(table.clinical).partition("#")[0].casefold().removesuffix(".gz")
+    if not isinstance(table.clinical, str | Path) or not file.endswith(_TABLES):
+        return table
+    correction = correction_of(table) or Correction()
+    pairs = [name for pair in correction.interactions for name in pair]
+    taken = {table.id, table.diagnosis, table.site, table.visit, table.proportion, *correction.smooth, *pairs}
+    taken |= {*wanted_names(table.covariates)}
+    names = [str(name) for name in read_table(table.clinical, text_columns=(table.id,))]
+    scores = tuple(name for name in names if name not in taken and name.casefold() not in NON_REGION_NAMES)
+    if not scores:
+        raise InputError(f"{table.clinical} has no clinical scores: all its columns have another role.")
+    return replace(table, clinical=scores, join=(*map(str, paths_of(table.join)), str(table.clinical)))
+
+
 def _read(path: str | Path, table: TableSettings) -> Cohort:
     """Read the cohort; volumes of single MUSE regions are summed where that is asked for."""
     if table.features != MUSE72:
         return read_cohort(path, table)
     sums = replace(table, features=MUSE72_NAMES, exclude=(), unit=table.unit or UNIT)
     return read_cohort(path, sums, prepare=partial(with_muse72, exclude=table.exclude))
-
-
-def _parted(names: Names) -> tuple[str, ...]:
-    """Return names that are separated by commas, or several already."""
-    parts = str(names or "").split(",") if isinstance(names, str | Path | None) else names
-    return tuple(part.strip() for part in parts if part.strip())

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from rindices import record
+from rindices.cohort import wanted_names
 from rindices.cohort.training import with_missing_codes
 from rindices.errors import InputError, counted, did_you_mean, listed, setting
 from rindices.report import write_report
@@ -35,7 +36,7 @@ def report_again(
     id: str = TableSettings.id,
     visit: str = "visit",
     missing: Names = (),
-    remove: tuple[str, ...] = (),
+    remove: Names = (),
     limits: tuple[float, float] | None = None,
     atlas: tuple[Path, Path] | None = None,
     show_ids: bool = OutputSettings.show_ids,
@@ -70,7 +71,7 @@ def report_again(
     if finished and (clinical is not None or remove or limits is not None):
         run = record.read_run(folder)
         scores = run.summary.clinical
-        results, scores = _without_scores(run.results, scores, remove)
+        results, scores = _without_scores(run.results, scores, wanted_names(remove))
         if clinical is not None:
             results, scores, told = _with_scores(results, scores, clinical, id, visit, missing)
             notes = (*notes, *told)

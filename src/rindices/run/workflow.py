@@ -19,7 +19,7 @@ from rindices.core import devices
 from rindices.errors import InputError, Value, in_python, without_data, worded
 from rindices.files import atomic_file
 from rindices.judging.agreement import match_patterns
-from rindices.judging.null import to_json
+from rindices.judging.verdict import to_json
 from rindices.report import write_report
 from rindices.run.bids_output import write_bids
 from rindices.run.findings import Roles, analyse, results_of
@@ -209,12 +209,7 @@ def carry_out(
             record.write_text(out / record.SETTINGS, settings.text())
             summary = summary.updated(seconds=round(time.perf_counter() - start, 1))
             if plan.output.report:
-                write_report(
-                    out,
-                    summary=summary,
-                    show_ids=plan.output.show_ids,
-                    figures=plan.output.figures,
-                )
+                write_report(out, summary=summary, show_ids=plan.output.show_ids, figures=plan.output.figures)
             else:  # one that was asked for meanwhile says that the run is not finished
                 (out / record.REPORT).unlink(missing_ok=True)
             with ending or nullcontext():

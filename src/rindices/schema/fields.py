@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +29,6 @@ from rindices.schema.contract import CovariateSpec
 from rindices.schema.plausible import (
     impossible_covariate,
     impossible_regions,
-    reason,
     suspected_codes,
     unit_problems,
 )
@@ -45,6 +43,7 @@ _MOST_VALUES = 100  # of a column, that are looked at to tell them
 _ENOUGH_FOR_MEDIANS = 2_000_000  # numbers
 _A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 _CORRECT = "correct the cells"
+_POSSIBLE = "Ages lie between 0 and 120, the sex has two codes, and sizes are above 0 and not far from all others."
 
 
 class Roster(NamedTuple):
@@ -126,8 +125,7 @@ class _Tally:
 
     def __init__(self) -> None:
         self.counts, self.first = Counter[str](), dict[str, tuple[str, str]]()
-        self.cells, self.reasons, self.values = list[str](), dict[str, None](), dict[str, None]()
-        self.empty_row = ""
+        self.cells, self.values = list[str](), dict[str, None]()
 
     def add(
         self, bad: NDArray[np.bool_], columns: Sequence[str], roster: Roster, value: Callable[[int, int], str]
@@ -140,9 +138,6 @@ class _Tally:
             self.values.update(dict.fromkeys(value(row, position) for row in rows[:_MOST_VALUES]))
             for row in rows[: _MOST_CELLS - len(self.cells)]:
                 self.cells.append(f"{name} = {value(row, position)} in {roster.at(row)}")
-        empty = np.flatnonzero(np.all(bad, axis=1))
-        if len(empty) and len(columns) > 1 and not self.empty_row:
-            self.empty_row = roster.at(int(empty[0]))
 
 
 class NumberField:
@@ -158,8 +153,6 @@ class NumberField:
         Marks impossible numbers of people × columns, given those of a reference.
     reference
         Other people × columns to judge by; None where these people are judged by themselves.
-    why
-        Says why a number of a column is impossible.
     decimal_comma
         Whether decimals may have a comma.
     """
@@ -170,12 +163,11 @@ class NumberField:
         kind: str,
         impossible: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.bool_]],
         reference: NDArray[np.float64] | None = None,
-        why: Callable[[str, float], str] = reason,
         *,
         decimal_comma: bool = False,
     ) -> None:
         self.columns, self.kind = list(columns), kind
-        self._judge, self._reference, self._why, self._comma = impossible, reference, why, decimal_comma
+        self._judge, self._reference, self._comma = impossible, reference, decimal_comma
         self.text, self.missing, self.impossible = _Tally(), _Tally(), _Tally()
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
@@ -195,8 +187,6 @@ class NumberField:
         self.text.add(text, self.columns, roster, written)
         self.missing.add(missing, self.columns, roster, written)
         self.impossible.add(impossible, self.columns, roster, lambda row, column: shown(float(block[row, column])))
-        for row, position in np.argwhere(impossible)[:_MOST_VALUES].tolist():
-            self.impossible.reasons[self._why(self.columns[position], float(block[row, position]))] = None
         return Seen(block, missing, impossible)
 
     def problems(self, *, drop: bool = False) -> list[Problem]:
@@ -230,16 +220,13 @@ class NumberField:
                 f"Missing values in {counted(len(gaps), f'{self.kind} column')}: {names}. "
                 f"The first is in column {first!r}, {self.missing.first[first][0]}."
             )
-            if self.missing.empty_row:
-                text += f" There is no {self.kind} at all in {self.missing.empty_row}: is it a note below the table?"
             found.append(Problem(text, ("fill in the cells", leave), tuple(gaps)))
         if odd := self.impossible.counts:
             rest = odd.total() - len(self.impossible.cells)
             more = f" and {rest} more" if rest else ""
             text = (
                 f"Impossible values in {counted(len(odd), 'column')} ({counted(odd.total(), 'cell')}): "
-                f"{', '.join(self.impossible.cells)}{more}. They are {', or '.join(self.impossible.reasons)}. "
-                "Are they codes for missing values?"
+                f"{', '.join(self.impossible.cells)}{more}. {_POSSIBLE} Are they codes for missing values?"
             )
             found.append(Problem(text, (_CORRECT, f"name codes with {setting('missing')}", leave), tuple(odd)))
         return found
@@ -323,8 +310,7 @@ class CovariateField:
             marked = impossible_covariate(name, block[:, 0], others[:, 0], is_divisor=is_divisor)
             return marked[:, None] & (not has_codes)
 
-        why = partial(reason, is_divisor=is_divisor)
-        self._cells = NumberField([name], "covariate", impossible, reference, why, decimal_comma=decimal_comma)
+        self._cells = NumberField([name], "covariate", impossible, reference, decimal_comma=decimal_comma)
         self._unknown, self._spellings, self._n_known = _Tally(), list[Problem](), 0
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.errors import Problem, counted, listed, setting, shown
+from rindices.errors import Problem, counted, listed, shown
 from rindices.schema.cells import LARGEST
 
 SEX_NAMES = frozenset({"sex", "gender"})  # numbers there are two codes
@@ -103,21 +103,6 @@ def impossible_covariate(
 def _is_size(known: NDArray[np.float64]) -> bool:
     median = float(np.median(known))
     return bool(median > 0 and np.mean(known <= 0) <= _FEW and np.quantile(known, 0.05) >= _WELL_ABOVE * median)
-
-
-def reason(column: str, value: float, *, is_divisor: bool = False) -> str:
-    """Say why a value is impossible."""
-    if abs(value) > LARGEST:
-        return "larger than any measure"
-    if is_divisor and value <= 0:
-        return (
-            f"not above 0, but regions are divided by {column} ({setting('proportion')}), which should be a head size"
-        )
-    if column.casefold() in SEX_NAMES:
-        return f"values besides the two most frequent of {column}"
-    if column.casefold() == "age":
-        return "no possible age"
-    return "far from all other values" if value > 0 else "negative or next to 0, where nearly all are far above"
 
 
 def unit_problems(

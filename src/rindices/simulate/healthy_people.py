@@ -11,8 +11,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,8 @@ from rindices.errors import InputError, setting
 
 _OWN = setting("controls")
 N_CONTROLS, N_PATIENTS = 492, 900  # as in the paper
+PLAIN = ("source", "licence", "unit", "n_people", "age_mean", "age_square_mean", "share_of_sex_1")
+ARRAYS = ("probabilities", "age_quantiles", "smallest", "effects", "residual_quantiles")
 _MOST_PEOPLE = 1_000_000  # of a group: no cohort is larger, and a slip of the keyboard fills the memory
 NOT_REGIONS = frozenset({"participant_id", "diagnosis", "age", "sex", "site", "icv", "tiv", "education"})
 
@@ -80,14 +82,15 @@ class ReferencePopulation:
     @cache
     def load(cls) -> ReferencePopulation:
         """Read the parameter file that comes with the package (once per process)."""
-        text = resources.files(__package__).joinpath("reference_population.json").read_text(encoding="utf-8")
-        stored = json.loads(text)
-        plain = ("source", "licence", "unit", "n_people", "age_mean", "age_square_mean", "share_of_sex_1")
-        arrays = ("probabilities", "age_quantiles", "smallest", "effects", "residual_quantiles")
-        fields: Any = {name: stored[name] for name in plain}
-        fields |= {name: _frozen(np.array(stored[name], dtype=float)) for name in arrays}
-        correlation = _frozen(_full_correlation(stored["correlation_upper"]))
-        return cls(**fields, regions=tuple(stored["regions"]), correlation=correlation)
+        stored = json.loads(Path(__file__).with_name("reference_population.json").read_text(encoding="utf-8"))
+        regions = tuple(stored["regions"])
+        upper = np.zeros((len(regions), len(regions)))
+        upper[np.triu_indices(len(regions), 1)] = np.concatenate(stored["correlation_upper"])
+        arrays: Any = {name: np.array(stored[name], dtype=float) for name in ARRAYS}
+        arrays["correlation"] = upper + upper.T + np.eye(len(regions))
+        for array in arrays.values():
+            array.setflags(write=False)  # all draws of a process share them
+        return cls(**{name: stored[name] for name in PLAIN}, **arrays, regions=regions)
 
     def draw(self, n: int, rng: np.random.Generator) -> pd.DataFrame:
         """Draw new people.
@@ -118,27 +121,11 @@ class ReferencePopulation:
     def _residuals(self, n: int, rng: np.random.Generator) -> np.ndarray:
         scores = rng.standard_normal((n, len(self.regions))) @ np.linalg.cholesky(self.correlation).T
         # Interpolating between quantiles, with the observed extremes at 0 and 1, invents no value beyond them.
-        levels = ndtr(scores)
-        columns = [np.interp(levels[:, j], self.probabilities, row) for j, row in enumerate(self.residual_quantiles)]
-        return np.column_stack(columns)
+        parts = zip(ndtr(scores).T, self.residual_quantiles, strict=True)
+        return np.column_stack([np.interp(level, self.probabilities, quantiles) for level, quantiles in parts])
 
 
-def _full_correlation(upper: list[list[float]]) -> np.ndarray:
-    """Rebuild the symmetric matrix from the rows right of its diagonal."""
-    correlation = np.eye(len(upper) + 1)
-    for i, row in enumerate(upper):
-        correlation[i, i + 1 :] = correlation[i + 1 :, i] = row
-    return correlation
-
-
-def _frozen(array: np.ndarray) -> np.ndarray:
-    # The loaded population is shared by the whole process; a change in place would reach every later draw.
-    array.setflags(write=False)
-    return array
-
-
-@dataclass(frozen=True, eq=False)
-class HealthyPeople:
+class HealthyPeople(NamedTuple):
     """People before any disease is put in, in random order.
 
     Attributes
@@ -166,10 +153,9 @@ def drawn_people(n_controls: int | None, n_patients: int | None, rng: np.random.
     """
     n_controls = N_CONTROLS if n_controls is None else n_controls
     n_patients = N_PATIENTS if n_patients is None else n_patients
-    for name, n in (("n_controls", n_controls), ("n_patients", n_patients)):
+    for name, n in {"n_controls": n_controls, "n_patients": n_patients}.items():
         if not 1 <= n <= _MOST_PEOPLE:
-            remedy = "a positive number of people" if n < 1 else "fewer people"
-            raise InputError(f"Expected {setting(name)} from 1 to {_MOST_PEOPLE:,}, found {n:,}. Ask for {remedy}.")
+            raise InputError(f"Expected {setting(name)} from 1 to {_MOST_PEOPLE:,}, found {n:,}. Ask for so many.")
     population = ReferencePopulation.load()
     return HealthyPeople(population.draw(n_controls + n_patients, rng), list(population.regions), n_controls)
 

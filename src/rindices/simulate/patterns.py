@@ -167,18 +167,19 @@ def severity_correlation_matrix(correlation: Correlation | None, n_patterns: int
     """
     try:
         given = np.asarray(0.0 if correlation is None else correlation, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise _invalid(n_patterns, "rows of different lengths, or something that is not made of numbers") from error
-    matrix = given if given.ndim else np.where(np.eye(n_patterns, dtype=bool), 1.0, given)
-    if matrix.shape != (n_patterns, n_patterns):
-        raise _invalid(n_patterns, f"{' x '.join(map(str, matrix.shape))} numbers")
-    mirrored = np.allclose(matrix, matrix.T, rtol=0, atol=1e-8)
-    if not (np.isfinite(matrix).all() and mirrored and np.allclose(np.diag(matrix), 1, rtol=0, atol=1e-8)):
-        raise _invalid(n_patterns, "a missing value, a matrix that is not symmetric, or a diagonal that is not ones")
-    smallest = float(np.linalg.eigvalsh(matrix)[0])
-    if smallest < 1e-8:
-        what = "correlations" if given.ndim else f"correlations of {given:g}"
-        raise _invalid(n_patterns, f"{what} that cannot occur together (smallest eigenvalue {smallest:.3g})")
+        matrix = given if given.ndim else np.where(np.eye(n_patterns, dtype=bool), 1.0, given)
+        symmetric = matrix.shape == (n_patterns, n_patterns) and np.allclose(matrix, matrix.T, rtol=0, atol=1e-8)
+        scaled = symmetric and np.allclose(np.diag(matrix), 1, rtol=0, atol=1e-8)
+        valid = scaled and np.linalg.eigvalsh(matrix)[0] >= 1e-8
+    except (TypeError, ValueError):  # no numbers, rows of different lengths, or an infinite number
+        valid = False
+    if not valid:
+        lowest = f"{-1 / (n_patterns - 1):.3g}" if n_patterns > 1 else "-1"
+        raise InputError(
+            f"{setting('severity_correlation')}: expected one number between {lowest} and 1, or {n_patterns} rows of "
+            f"{n_patterns} numbers that are symmetric, have ones on the diagonal and can occur together (positive "
+            f"definite), found {correlation}. Correct it, or leave it out for independent severities."
+        )
     return matrix
 
 
@@ -201,12 +202,3 @@ def draw_severities(n_patients: int, correlation: np.ndarray, rng: np.random.Gen
     """
     scores = rng.standard_normal((n_patients, len(correlation))) @ np.linalg.cholesky(correlation).T
     return ndtr(scores)
-
-
-def _invalid(n_patterns: int, found: str) -> InputError:
-    lowest = f"{-1 / (n_patterns - 1):.3g}" if n_patterns > 1 else "-1"
-    return InputError(
-        f"{setting('severity_correlation')}: expected one number between {lowest} and 1, or a positive definite "
-        f"{n_patterns} x {n_patterns} correlation matrix, found {found}. "
-        "Correct it, or leave it out for independent severities."
-    )

@@ -124,14 +124,7 @@ def simulate_cohort(
     chosen_kind = _check_request(kind, n_patterns, seed)
     correlation = severity_correlation_matrix(severity_correlation, n_patterns)
     people_rng, pattern_rng, severity_rng, effect_rng, order_rng = np.random.default_rng(seed).spawn(5)
-    if controls is not None:
-        people = own_people(controls, regions, n_controls, n_patients, people_rng)
-        origin = "People: the given table of controls, split at random."
-    elif regions is None:
-        people = drawn_people(n_controls, n_patients, people_rng)
-        origin = "People: drawn from the embedded reference population (IXI, under 70)."
-    else:
-        raise InputError(f"`regions` are columns of your own table. Give it with {setting('controls')} as well.")
+    people, origin = _choose_people(controls, regions, n_controls, n_patients, people_rng)
     severities = draw_severities(len(people.table) - people.n_controls, correlation, severity_rng)
     if chosen_kind.atrophy == 0:
         patterns: dict[str, tuple[str, ...]] = {f"p{k}": () for k in range(1, n_patterns + 1)}
@@ -154,6 +147,23 @@ def _check_request(kind: str, n_patterns: int, seed: int) -> Kind:
     if seed < 0:
         raise InputError(f"Expected a seed of 0 or more, found {seed}. Any whole number from 0 on will do.")
     return KINDS[kind]
+
+
+def _choose_people(
+    controls: pd.DataFrame | None,
+    regions: Sequence[str] | None,
+    n_controls: int | None,
+    n_patients: int | None,
+    rng: np.random.Generator,
+) -> tuple[HealthyPeople, str]:
+    """Take people from the given table, or draw them; say which."""
+    if controls is not None:
+        people = own_people(controls, regions, n_controls, n_patients, rng)
+        return people, "People: the given table of controls, split at random."
+    if regions is not None:
+        raise InputError(f"`regions` are columns of your own table. Give it with {setting('controls')} as well.")
+    people = drawn_people(n_controls, n_patients, rng)
+    return people, "People: drawn from the embedded reference population (IXI, under 70)."
 
 
 def _choose_patterns(

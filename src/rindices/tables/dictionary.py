@@ -17,7 +17,6 @@ import pandas as pd
 
 from rindices.errors import InputError, counted, listed
 from rindices.schema.cells import plain_code, spreadsheet_rows, text_of, typed
-from rindices.settings import Labels
 from rindices.tables.table import Table
 
 # Headings of plain dictionaries and of REDCap's, and keys of BIDS; signs and capitals do not count.
@@ -245,30 +244,6 @@ def _refuse_other_levels(cells: pd.Series, levels: dict[str, str], rows: np.ndar
             f"{cells.iloc[strange[0]]!r}{more}.\nLevels: {known}.\n"
             "Correct the table, or add the level or missing code to the dictionary."
         )
-
-
-def resolve_levels(names: Labels, column: Column) -> tuple[str, ...] | None:
-    """Return the codes of levels that are named by code or, in any capitals, by meaning.
-
-    Names that are neither are returned as they are, for later checks to refuse.
-
-    Examples
-    --------
-    >>> diagnosis = Column(levels={"1": "Control", "2": "Patient"})
-    >>> resolve_levels("control", diagnosis), resolve_levels("2", diagnosis), resolve_levels(None, diagnosis)
-    (('1',), ('2',), None)
-    """
-    if names is None:
-        return None
-    levels = column.levels or {}
-    words = {plain_code(word).casefold() for pair in levels.items() for word in pair}
-    one = isinstance(names, str) and plain_code(names).casefold() in words  # then a comma belongs to the name
-    wanted = [str(names)] if one else names.split(",") if isinstance(names, str) else names
-    found: list[str] = []
-    for name in map(plain_code, wanted):
-        meant = [code for code, meaning in levels.items() if meaning.casefold() == name.casefold()]
-        found += [name] if name in levels or not meant else meant
-    return tuple(dict.fromkeys(found))
 
 
 def unit_of(dictionary: Dictionary, regions: Sequence[str]) -> str | None:

@@ -94,9 +94,7 @@ class TextFile:
         self._separator, self._has_blanks = _separator_of(lines, kind)
         self.decimal_comma = self._separator != ","
         with self._open() as (_, text):
-            records = self._records(text)
-            number, header = next(records)
-            self._refuse_title(number, len(header), records)
+            _, header = next(self._records(text))
         self.names = named_columns(header, path)
 
     def frames(self) -> Iterator[tuple[float, pd.DataFrame]]:
@@ -125,7 +123,8 @@ class TextFile:
                 raise InputError(
                     f"Row {number} of {self._path.name} has {counted(len(cells), 'cell')}, but the header has {width} "
                     f"(separated by {_SEPARATOR_NAMES[self._separator]}){more}.\n"
-                    "Look for a missing or additional separator in that row, or a quotation mark without its partner."
+                    "Look for a missing or additional separator in that row, a quotation mark without its partner, or "
+                    "a title above the names of the columns, which should come first."
                     f"{comma if self._separator == ',' else ''}"
                 )
             yield number, cells
@@ -143,17 +142,6 @@ class TextFile:
                 f"Row {number + 1} of {self._path.name} cannot be split into cells: {error}.\n"
                 "Look for a quotation mark without its partner, in that row or below."
             ) from error
-
-    def _refuse_title(self, above: int, width: int, records: Iterator[tuple[int, list[str]]]) -> None:
-        """Refuse a first line that is no header: one below has far more cells, and all of them are names."""
-        for number, record in islice(records, _FIRST_LINES):
-            if len(record) > 2 * width and not any(re.fullmatch(r"\s*[+-]?[\d.,]+\s*", cell) for cell in record):
-                rows = f"row {above}" if number == above + 1 else f"rows {above} to {number - 1}"
-                raise InputError(
-                    f"Row {above} of {self._path.name} is no header: it has {counted(width, 'cell')}, but rows below "
-                    f"have {len(record)} (separated by {_SEPARATOR_NAMES[self._separator]}).\n"
-                    f"Remove {rows}, so that the names of the columns, which seem to be in row {number}, come first."
-                )
 
     def _survey(self) -> str:
         """Look through the text for its encoding (UTF-8, UTF-16 by its mark, or Latin-1), and return its beginning."""

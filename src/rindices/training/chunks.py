@@ -132,8 +132,6 @@ def train_chunk(
         ends with `Stopped`.
     """
     schedule = settings.preset.schedule
-    if schedule.max_steps < 1:
-        raise ValueError(f"max_steps should be at least 1, found {schedule.max_steps}.")
     left = None if keeper is None else keeper.load()
     looks = [] if left is None else [left.trajectory]
     after = None if left is None else (int(left.trajectory.steps[-1]), left.states)
@@ -170,10 +168,12 @@ def _report(progress: Callable[[Chunk, int], bool] | None, chunk: Chunk, step: i
 
 
 def _look(checkpoint: Checkpoint, with_weights: bool) -> Trajectory:
-    weights = {checkpoint.step: checkpoint.parameters()} if with_weights else {}
-    losses = {name: values[None] for name, values in checkpoint.losses.items()}
     return Trajectory(
-        np.array([checkpoint.step]), checkpoint.r_indices[None], losses, checkpoint.correlations()[None], weights
+        np.array([checkpoint.step]),
+        checkpoint.r_indices[None],
+        {name: values[None] for name, values in checkpoint.losses.items()},
+        checkpoint.correlations()[None],
+        {checkpoint.step: checkpoint.parameters()} if with_weights else {},
     )
 
 

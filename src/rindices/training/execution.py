@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import joblib
 from joblib.parallel import ParallelBackendBase, SequentialBackend, get_active_backend
@@ -20,8 +20,9 @@ from rindices.core import devices
 from rindices.core.devices import Device
 from rindices.core.train import People
 from rindices.errors import InputError, LostWorkers
-from rindices.training.chunks import Chunk, Keeper, Settings, Trajectory, train_chunk
+from rindices.training.chunks import Chunk, Settings, Trajectory, train_chunk
 from rindices.training.clusters import Cluster, current_task, still_wanted
+from rindices.training.journal import Journal
 
 # On an accelerator threads hide the time that compiling takes; more of them only share out its memory.
 _ACCELERATOR_THREADS = 4
@@ -30,26 +31,18 @@ _ATTEMPTS = 5  # to go on after workers were lost, without a single chunk finish
 _LOSSES = (LostWorkers, BrokenExecutor)
 
 
-class Executor(Protocol):
-    """Where chunks are trained."""
-
-    @property
-    def is_here(self) -> bool:
-        """Whether that is in this process."""
-
-    @property
-    def chunks_per_device(self) -> int:
-        """How many chunks share a device."""
-
-    def is_ready(self) -> bool:
-        """Whether there is anybody to train."""
-
-    def run(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-        """Call a function with the arguments of each task, and give results as they come."""
-
-
 class Local(NamedTuple):
-    """Threads of this process, or processes of this machine."""
+    """Threads of this process, or processes of this machine.
+
+    Attributes
+    ----------
+    backend
+        Of joblib.
+    chunks_per_device
+        How many chunks share a device.
+    is_here
+        Whether chunks are trained in this process.
+    """
 
     backend: ParallelBackendBase
     chunks_per_device: int
@@ -81,6 +74,9 @@ def _leave_with(master: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+Executor = Local | Cluster  # where chunks are trained
 
 
 def executor(n_jobs: int | None = None) -> Executor:
@@ -122,39 +118,8 @@ class Progress(NamedTuple):
     resumed: int  # of those done, how many were there before this process began
 
 
-class Store(Protocol):
-    """Where finished chunks are kept."""
-
-    def __contains__(self, chunk: Chunk) -> bool: ...
-    def get(self, chunk: Chunk) -> Trajectory:
-        """Return a finished chunk."""
-
-    def put(self, chunk: Chunk, trajectory: Trajectory) -> None:
-        """Keep a finished chunk."""
-
-    def keeper(self, chunk: Chunk) -> Keeper | None:
-        """Return a place for a chunk on its way."""
-
-    def plan(self, propose: Callable[[], int]) -> int:
-        """Return the number of models in a chunk: that of the beginning, or the one proposed."""
-
-
-class Memory:
-    """Keeps finished chunks in memory."""
-
-    def __init__(self) -> None:
-        self._finished: dict[Chunk, Trajectory] = {}
-
-    def __contains__(self, chunk: Chunk) -> bool:
-        return chunk in self._finished
-
-    def get(self, chunk: Chunk) -> Trajectory:
-        """Return a finished chunk."""
-        return self._finished[chunk]
-
-    def put(self, chunk: Chunk, trajectory: Trajectory) -> None:
-        """Keep a finished chunk."""
-        self._finished[chunk] = trajectory
+class Memory(dict[Chunk, Trajectory]):
+    """Keeps finished chunks in memory; has what a `Journal` has."""
 
     def keeper(self, chunk: Chunk) -> None:
         """Nothing of a chunk on its way outlives the process."""
@@ -162,6 +127,9 @@ class Memory:
     def plan(self, propose: Callable[[], int]) -> int:
         """Every run is a new one."""
         return propose()
+
+
+Store = Memory | Journal  # where finished chunks are kept
 
 
 @dataclass
@@ -185,19 +153,13 @@ class Execution:
     progress: Callable[[Progress], None] | None = None
     models_per_chunk: int | None = None
 
-    def chunks_per_device(self) -> int:
-        """Return how many chunks share a device."""
-        return executor(self.n_jobs).chunks_per_device
-
     def device(self) -> Device:
         """Ask a worker what it trains on."""
-        place = self.ready_executor()
-        if place.is_here:
-            return devices.describe()
         try:
-            return list(place.run(_describe, [()]))[0]  # noqa: RUF015 (to its end, not only to the first)
+            [found] = self.ready_executor().run(_describe, [()])
         except _LOSSES as error:
             raise LostWorkers("a worker was lost before the first chunk.") from error
+        return found
 
     def ready_executor(self) -> Executor:
         """Return where chunks are trained; where the first worker has yet to come, wait and say so."""
@@ -265,7 +227,7 @@ def _trained(
 
     def train_here(chunk: Chunk, *arguments: Any) -> Chunk:
         """Train a chunk and store it, while other threads train on."""
-        store.put(chunk, train_chunk(chunk, *arguments, progress=report))
+        store[chunk] = train_chunk(chunk, *arguments, progress=report)
         return chunk
 
     tasks = ((chunk, settings, people(chunk.cohort), store.keeper(chunk)) for chunk in chunks)
@@ -274,7 +236,7 @@ def _trained(
             yield from place.run(train_here, tasks)
         else:
             for chunk, trajectory in place.run(_train_elsewhere, tasks):
-                store.put(chunk, trajectory)
+                store[chunk] = trajectory
                 yield chunk
     finally:
         stop.set()  # threads cannot be killed; they end at their next checkpoint

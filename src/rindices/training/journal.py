@@ -7,7 +7,6 @@ folder holds whole files of this run only, and training goes on from them.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,12 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors import safe_open
 
 from rindices.core.networks import Parameters
 from rindices.errors import InputError
-from rindices.files import atomic_file
+from rindices.files import atomic_file, checksum, read_arrays, write_arrays
 from rindices.training.chunks import Chunk, Trajectory, Unfinished
 
 _PAUSE = 0.5  # seconds before a write that failed is tried again
@@ -55,20 +53,20 @@ class Journal:
             path.unlink()
         return arrays is not None
 
-    def get(self, chunk: Chunk) -> Trajectory:
+    def __getitem__(self, chunk: Chunk) -> Trajectory:
         """Return a finished chunk; its weights stay on disk until they are asked for."""
         if chunk not in self:
             raise FileNotFoundError(f"{self._path(chunk)} was removed or damaged while the run went on.")
         return self._read[chunk]
 
-    def put(self, chunk: Chunk, trajectory: Trajectory) -> None:
+    def __setitem__(self, chunk: Chunk, trajectory: Trajectory) -> None:
         """Keep a finished chunk; a network drive may fail once."""
         path, owner, arrays = self._path(chunk), _owner(self.fingerprint, chunk), _arrays(trajectory)
         try:
-            _write(path, owner, arrays)
+            write_arrays(path, owner, _signed(owner), arrays)
         except OSError:
             time.sleep(_PAUSE)
-            _write(path, owner, arrays)
+            write_arrays(path, owner, _signed(owner), arrays)
         self._read[chunk] = trajectory._replace(weights=_WeightsOnDisk(path, list(trajectory.weights)))
         self.keeper(chunk).path.unlink(missing_ok=True)
 
@@ -115,7 +113,7 @@ class FileKeeper(NamedTuple):
         if self.path.parent.is_dir():
             arrays = _arrays(unfinished.trajectory) | {f"states{n}": a for n, a in unfinished.states.items()}
             with contextlib.suppress(OSError, InputError):  # the latter: no longer writable
-                _write(self.path, self.owner, arrays)
+                write_arrays(self.path, self.owner, _signed(self.owner), arrays)
 
 
 class _WeightsOnDisk(Mapping[int, Parameters]):
@@ -137,21 +135,25 @@ class _WeightsOnDisk(Mapping[int, Parameters]):
 
 
 def _arrays(trajectory: Trajectory) -> dict[str, np.ndarray]:
-    arrays = {name: getattr(trajectory, name) for name in ("steps", "r_indices", "correlations")}
-    arrays |= {"with_weights": np.array(list(trajectory.weights), int)}
-    arrays |= {f"losses.{name}": values for name, values in trajectory.losses.items()}
-    return arrays | {
+    weights = {
         f"weights.{step}.{network}.{layer}.{kind}": array
         for step, parameters in trajectory.weights.items()
         for network, layers in parameters._asdict().items()
         for layer, kinds in layers.items()
         for kind, array in kinds.items()
     }
+    return {
+        "steps": trajectory.steps,
+        "r_indices": trajectory.r_indices,
+        "correlations": trajectory.correlations,
+        "with_weights": np.array(list(trajectory.weights), int),
+        **{f"losses.{name}": values for name, values in trajectory.losses.items()},
+        **weights,
+    }
 
 
 def _trajectory(arrays: dict[str, np.ndarray], weights: Mapping[int, Parameters]) -> Trajectory:
-    losses = _below("losses.", arrays)
-    return Trajectory(arrays["steps"], arrays["r_indices"], losses, arrays["correlations"], weights)
+    return Trajectory(arrays["steps"], arrays["r_indices"], _below("losses.", arrays), arrays["correlations"], weights)
 
 
 def _parameters(arrays: dict[str, np.ndarray], step: int) -> Parameters:
@@ -170,27 +172,14 @@ def _owner(fingerprint: str, chunk: Chunk) -> dict[str, str]:
     return {"run": fingerprint, "chunk": repr(chunk)}
 
 
-def _write(path: Path, owner: dict[str, str], arrays: dict[str, np.ndarray]) -> None:
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    with atomic_file(path) as beside:
-        beside.write_bytes(save(arrays, owner | {"sha256": _digest(owner, arrays)}))
+def _signed(owner: dict[str, str]) -> str:
+    return json.dumps(owner, sort_keys=True)
 
 
 def _read(path: Path, owner: dict[str, str]) -> dict[str, np.ndarray] | None:
     """Return the arrays of a file, or None where it is missing, damaged or of another run."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = dict(file.metadata() or {})
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
-    except (SafetensorError, OSError, ValueError, TypeError):
-        return None
-    return arrays if metadata == owner | {"sha256": _digest(owner, arrays)} else None
-
-
-def _digest(owner: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
-    digest = hashlib.sha256(json.dumps(owner, sort_keys=True).encode())
-    for name in sorted(arrays):
-        array = arrays[name]
-        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
+    with contextlib.suppress(OSError):
+        texts, arrays = read_arrays(path)
+        if texts == owner | {"sha256": checksum(_signed(owner), arrays)}:
+            return arrays
+    return None

@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.judging import null
-from rindices.judging.null import FEWEST_REFITS, calibrated, calibration, refits, threshold, to_json
-from rindices.judging.selection import Swept, sweep
-from rindices.judging.study import Study
+from rindices.judging import verdict as verdicts
+from rindices.judging.selection import Study, Swept, sweep
+from rindices.judging.verdict import FEWEST_REFITS, calibrated, calibration, refits, threshold, to_json
 from rindices.settings import fast, paper
 from rindices.training.chunks import Member, Point, Settings
 from rindices.training.execution import Execution
@@ -43,7 +42,7 @@ def simple(monkeypatch):
     names = ["n_patterns", "n_people", "n_regions", "n_repetitions", "mean", "sd"]
     table = pd.DataFrame([(*case, *mean_and_sd(*case)) for case in cases], columns=names).assign(n_cohorts=20)
     table = table.sample(frac=1, random_state=0)
-    monkeypatch.setattr(null, "calibration", lambda: table)
+    monkeypatch.setattr(verdicts, "calibration", lambda: table)
 
 
 def expected(*case):
@@ -61,7 +60,7 @@ def test_sd_is_never_taken_to_be_tiny(monkeypatch):
     """Some cohorts that happen to be alike prove little."""
     case = {"n_patterns": 3, "n_people": 200.0, "n_regions": 128, "n_repetitions": 10, "mean": 0.6, "n_cohorts": 20}
     for sd, expected in ((0.0, 0.62), (0.001, 0.62), (0.02, 0.68)):
-        monkeypatch.setattr(null, "calibration", lambda sd=sd: pd.DataFrame([case | {"sd": sd}]))
+        monkeypatch.setattr(verdicts, "calibration", lambda sd=sd: pd.DataFrame([case | {"sd": sd}]))
         assert limit() == pytest.approx(expected)
 
 
@@ -238,8 +237,8 @@ def refitted(monkeypatch):
             trained.extend(members)
             return "chunks of the refits"
 
-        monkeypatch.setattr(null, "judge", judge)
-        monkeypatch.setattr(null, "train_members", train_members)
+        monkeypatch.setattr(verdicts, "judge", judge)
+        monkeypatch.setattr(verdicts, "train_members", train_members)
         return refits(swept, study_of(), n_refits, Execution()), asked, trained
 
     return run

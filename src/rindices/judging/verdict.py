@@ -16,9 +16,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from rindices.judging.selection import FIRST_LOOK, Swept, judge, members_of, train_members
-from rindices.judging.study import Study
-from rindices.preprocessing.design import TOO_UNCERTAIN
+from rindices.errors import setting, worded
+from rindices.judging.selection import FIRST_LOOK, Study, Swept, judge, members_of, train_members
+from rindices.preprocessing.covariates import TOO_UNCERTAIN
 from rindices.settings import fast
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution
@@ -72,27 +72,26 @@ class Verdict:
 
 def calibrated(swept: Swept, study: Study) -> Verdict:
     """Compare the agreement of the chosen setting with a threshold from simulated cohorts without disease."""
-    chosen = swept.chosen
-    n_models, statistic = chosen.look.n_models, chosen.value
+    n_models, statistic = swept.chosen.look.n_models, swept.chosen.value
     if n_models < 2:
-        return Verdict(False, _too_few(n_models, chosen.n_repetitions), "none", statistic)
-    n_patients = int(study.patient.sum())
-    sizes = (len(study.patient) - n_patients, n_patients)
+        return Verdict(False, _too_few(n_models, swept.chosen.n_repetitions), "none", statistic)
+    sizes = (int((~study.patient).sum()), int(study.patient.sum()))
     tried = sorted({point.n_patterns for point in _in_question([one.point for one in swept.judged])})
     limit, outside = highest_threshold(tried, sizes, study.scaled.shape[1], n_models)
-    reliable = statistic > limit
+    reliable, unlike = statistic > limit, [*outside, *_unlike(study, swept)]
     words = (
         f"Repeated trainings agree at {statistic:.3f}, where 0.5 is chance. The threshold is {limit:.3f}: {N_SD} sd "
         "above the mean of simulated cohorts without disease that have about as many people and regions, and the same "
         "number of patterns and repetitions."
     )
-    if len(tried) > 1:
-        words += f" Of {tried[0]} to {tried[-1]} patterns the best was taken, so it is the highest of their thresholds."
-    if not reliable:
-        words += " There may be nothing to find, the number of patterns may not fit, or training was too short."
-    unlike = [*outside, *_unlike(study, swept)]
-    if unlike:
-        words += f" The threshold was made for other cases ({'; '.join(unlike)}): test with refits (--null 19)."
+    best = f"Of {tried[0]} to {tried[-1]} patterns the best was taken, so it is the highest of their thresholds."
+    test = worded(f"test with refits ({setting('n_null', FEWEST_REFITS)})")
+    more = {
+        best: len(tried) > 1,
+        "There may be nothing to find, the number of patterns may not fit, or training was too short.": not reliable,
+        f"The threshold was made for other cases ({'; '.join(unlike)}): {test}.": unlike,
+    }
+    words = " ".join([words, *(sentence for sentence, holds in more.items() if holds)])
     return Verdict(reliable, words, "calibrated", statistic, threshold=limit, repetitions=n_models)
 
 
@@ -116,14 +115,17 @@ def threshold(n_patterns: int, sizes: tuple[int, int], n_regions: int, n_repetit
     """
     table = calibration()
     n_people = 2 / (1 / sizes[0] + 1 / sizes[1])  # the smaller group counts more
-    cases = {"patterns": (n_patterns, "n_patterns"), "people in a group": (n_people, "n_people")}
-    cases["regions"] = (n_regions, "n_regions")
-    outside = []
-    for name, (value, column) in cases.items():
-        low, high = table[column].min(), table[column].max()
+    cases = {
+        "patterns": (n_patterns, table["n_patterns"]),
+        "people in a group": (n_people, table["n_people"]),
+        "regions": (n_regions, table["n_regions"]),
+    }
+    outside = [
+        f"{known.min():.0f} to {known.max():.0f} {name}, here {value:.0f}"
+        for name, (value, known) in cases.items()
         # More regions than there were make agreement by chance rarer.
-        if value < low or (value > high and column != "n_regions"):
-            outside.append(f"{low:.0f} to {high:.0f} {name}, here {value:.0f}")
+        if value < known.min() or (value > known.max() and name != "regions")
+    ]
     # More repetitions make the mean over pairs steadier: the next smaller number is on the safe side.
     known = sorted(table["n_repetitions"].unique())
     table = table[table["n_repetitions"] == max([k for k in known if k <= n_repetitions] or known[:1])]
@@ -155,19 +157,18 @@ def calibration() -> pd.DataFrame:
 
 
 def _unlike(study: Study, swept: Swept) -> list[str]:
-    preset, default, cases = study.settings.preset, fast(), []
-    if study.uncertainty > TOO_UNCERTAIN:
-        cases.append("groups with covariates alike, here few controls are like the patients")
-    if preset.name != default.name:
-        return [*cases, f"preset fast, here {preset.name}"]
-    if preset.schedule.max_steps != default.schedule.max_steps:
-        cases.append(f"{default.schedule.max_steps:,} steps, here {preset.schedule.max_steps:,}")
-    if preset.training.latent != default.training.latent:
-        cases.append("independent severities, here correlated")
-    weights = sorted({one.point.orthogonality for one in swept.judged})
-    if weights != [default.weights.orthogonality]:
-        cases.append(f"orthogonality {default.weights.orthogonality:g}, here {', '.join(f'{w:g}' for w in weights)}")
-    return cases
+    here, made = study.settings.preset, fast()
+    same, weights = here.name == made.name, sorted({one.point.orthogonality for one in swept.judged})
+    told = ", ".join(f"{weight:g}" for weight in weights)
+    cases = {
+        "groups with covariates alike, here few controls are like the patients": study.uncertainty > TOO_UNCERTAIN,
+        f"preset {made.name}, here {here.name}": not same,
+        f"{made.schedule.max_steps:,} steps, here {here.schedule.max_steps:,}": same
+        and here.schedule.max_steps != made.schedule.max_steps,
+        "independent severities, here correlated": same and here.training.latent != made.training.latent,
+        f"orthogonality {made.weights.orthogonality:g}, here {told}": same and weights != [made.weights.orthogonality],
+    }
+    return [case for case, found in cases.items() if found]
 
 
 def refits(swept: Swept, study: Study, n_refits: int, execution: Execution) -> Verdict:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
-from rindices.analysis.coding import patients_of, same_people
+from rindices.analysis.coding import patients_of
 from rindices.errors import InputError
 from rindices.judging.agreement import compare, match_patterns, pattern_concordance
 
@@ -76,10 +76,9 @@ def split_half(
     ((2, 300, 3), [100, 100, 200])
     """
     patient = patients_of(y, len(X), _FEWEST)
-    known = None if truth is None else _truth(truth, int(patient.sum()))
-    if covariates is not None:
-        same_people(len(X), covariates=covariates)
-    half = _halves(patient, seed)
+    half = np.ones(len(patient), int)
+    folds = StratifiedKFold(2, shuffle=True, random_state=seed).split(patient[:, None], patient)
+    half[next(folds)[1]] = 2
     models = [_trained(estimator, X, patient, covariates, half == k, [seed, k]) for k in (1, 2)]
     first, second = (np.asarray(_called(model.transform, X, covariates=covariates), float) for model in models)
     if first.shape != second.shape:
@@ -96,24 +95,13 @@ def split_half(
             "matched": order + 1,
             "concordance": concordances,
             "correlation": [_correlation(*scores[:, patient, i]) for i in range(len(order))],
-            "map_correlation": _map_correlations(maps, len(order)),
+            "map_correlation": [
+                _correlation(*maps.loc[maps["pattern"] == i + 1, ["half1", "half2"]].to_numpy(float).T)
+                for i in range(len(order))
+            ],
         }
     )
-    return SplitHalf(half, scores, patterns, _agreement(scores[:, patient], half[patient], known), maps)
-
-
-def _truth(truth: Any, n_patients: int) -> np.ndarray:
-    known = np.asarray(truth, float)
-    if known.ndim != 2 or len(known) != n_patients:
-        raise InputError(f"`truth` should have a row for each of {n_patients} patients; its shape is {known.shape}.")
-    return known
-
-
-def _halves(patient: np.ndarray, seed: int) -> np.ndarray:
-    half = np.ones(len(patient), int)
-    folds = StratifiedKFold(2, shuffle=True, random_state=seed).split(patient[:, None], patient)
-    half[next(folds)[1]] = 2
-    return half
+    return SplitHalf(half, scores, patterns, _agreement(scores[:, patient], half[patient], truth), maps)
 
 
 def _trained(estimator: Any, X: Any, patient: np.ndarray, covariates: Any, chosen: np.ndarray, seed: list[int]) -> Any:
@@ -133,16 +121,14 @@ def _rows(table: Any, chosen: np.ndarray) -> Any:
     return table.loc[chosen] if isinstance(table, pd.DataFrame | pd.Series) else np.asarray(table)[chosen]
 
 
-def _agreement(scores: np.ndarray, half: np.ndarray, truth: np.ndarray | None) -> pd.DataFrame:
+def _agreement(scores: np.ndarray, half: np.ndarray, truth: Any) -> pd.DataFrame:
     rows = []
     for name, inside in {"half 1": half == 1, "half 2": half == 2, "all": half > 0}.items():
         first, second = scores[:, inside]
         row = {"patients": name, "n_patients": int(inside.sum())} | compare(first, second)._asdict()
         if truth is not None:
-            row |= {
-                f"concordance_half{k}": pattern_concordance(truth[inside], found)
-                for k, found in ((1, first), (2, second))
-            }
+            known = np.asarray(truth, float)[inside]
+            row |= {f"concordance_half{k}": pattern_concordance(known, scores[k - 1, inside]) for k in (1, 2)}
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -162,14 +148,6 @@ def _maps(models: list[Any], X: Any, covariates: Any, controls: np.ndarray, orde
     return first.rename(columns={"change_sd": "half1"}).merge(second, on=["region", "pattern"], how="left")
 
 
-def _map_correlations(maps: pd.DataFrame, n_patterns: int) -> list[float]:
-    if maps.empty:
-        return [float("nan")] * n_patterns
-    found = {number: _correlation(*map_[["half1", "half2"]].to_numpy().T) for number, map_ in maps.groupby("pattern")}
-    return [found[number] for number in range(1, n_patterns + 1)]
-
-
 def _correlation(a: np.ndarray, b: np.ndarray) -> float:
-    if np.ptp(a) == 0 or np.ptp(b) == 0:
-        return float("nan")
-    return float(np.corrcoef(a, b)[0, 1])
+    varies = len(a) and np.ptp(a) and np.ptp(b)
+    return float(np.corrcoef(a, b)[0, 1]) if varies else float("nan")

@@ -1,0 +1,295 @@
+"""Figures with a row for each region or variable: patterns, subgroups of patients, and clinical associations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rindices.plots.region_names import pair_sides
+from rindices.plots.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    SKY,
+    STYLE,
+    VERMILLION,
+    WIDTH,
+    farthest,
+    look_of,
+    mark_legend,
+    safe_label,
+)
+
+MOST_VARIABLES = 40
+LEAST_REACH = 0.2  # a panel of tiny correlations must not look like one of strong ones
+SIGNIFICANT = 0.05
+ASIDE = 0.17  # of a row: twins of equal change must not hide each other
+_DOTS_HEIGHT, _LEVELS_HEIGHT, _PANEL_EXTRAS = 0.24, 0.26, 0.5  # inches: of rows; what a panel takes beside them
+_FONT = 8  # points
+_BESIDE_ONE, _BESIDE_TWO = 48, 92  # points
+_LEGEND_COLUMNS = 5
+_LEVELS = {"low": (-0.25, SKY, "o"), "middle": (0.0, BLUE, "s"), "high": (0.25, "black", "^")}
+_SIDES = {"left": (-ASIDE, BLUE, "o"), "right": (ASIDE, VERMILLION, "D"), "": (0.0, GREEN, "s")}
+
+
+@matplotlib.rc_context(STYLE)
+def forest(associations: pd.DataFrame, *, people: str = "patients") -> Figure:
+    """Draw the association of each variable with each R-index, with its 95 % interval.
+
+    Parameters
+    ----------
+    associations
+        Columns ``people``, ``pattern``, ``variable``, ``level``, ``kind``, ``n``, ``coefficient``, ``low``, ``high``
+        and ``q``. Categorical variables (eta²) get a panel of their own. Of more than 40 variables the strongest
+        40 are drawn.
+    people
+        Whose associations.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> row = {"people": "patients", "pattern": 1, "level": "", "kind": "continuous", "n": 90, "q": 0.01}
+    >>> table = pd.DataFrame([{**row, "variable": "mmse", "coefficient": -0.4, "low": -0.6, "high": -0.2}])
+    >>> [tick.get_text() for tick in forest(table).axes[0].get_yticklabels()]
+    ['mmse']
+    """
+    rows = associations[associations["people"] == people]
+    rows = rows.assign(name=[_named(*pair) for pair in zip(rows["variable"], rows["level"], strict=True)])
+    total, patterns = rows["name"].nunique(), sorted(map(int, rows["pattern"].unique()))
+    kept = rows[rows["name"].isin(farthest(rows["coefficient"].fillna(0.0), rows["name"], MOST_VARIABLES))]
+    parts = [part for _, part in kept.groupby(kept["kind"] == "categorical")]
+    figure, panels = _row_panels([part["name"].nunique() for part in parts], 0.12 + 0.09 * len(patterns))
+    for axes, part in zip(panels, parts, strict=True):
+        _draw_associations(axes, part, patterns)
+        _scale(axes, part, people)
+    # A legend fills its columns one after another, but is read row by row.
+    by_column = [pattern for column in range(_LEGEND_COLUMNS) for pattern in patterns[column::_LEGEND_COLUMNS]]
+    mark_legend(figure, [(*look_of(pattern), f"Pattern {pattern}") for pattern in by_column], _LEGEND_COLUMNS)
+    if total > MOST_VARIABLES:
+        figure.supxlabel(f"The {MOST_VARIABLES} strongest of {total:,} variables; the table has all.", fontsize=9)
+    return figure
+
+
+def _named(variable: Any, level: Any) -> str:
+    """Return a variable with the value that counts as 1, which a file may give back as a number or a gap."""
+    if pd.isna(level) or level == "":
+        return str(variable)
+    return f"{variable}: {level:g}" if isinstance(level, float) else f"{variable}: {level}"
+
+
+def _draw_associations(axes: Axes, part: pd.DataFrame, patterns: list[int]) -> None:
+    names = list(part["name"].unique())
+    _name_rows(axes, names)
+    step = min(0.8 / len(patterns), 0.3)
+    for rank, pattern in enumerate(patterns):
+        own = part[part["pattern"] == pattern]
+        places = own["name"].map(names.index).astype(float) + (rank - (len(patterns) - 1) / 2) * step
+        significant = own["q"] < SIGNIFICANT
+        _draw_estimates(axes, places, own["coefficient"], own["low"], own["high"], significant, *look_of(pattern))
+    counts = part.assign(n=part["n"].fillna(0).astype(int)).groupby("name", sort=False)["n"].agg(["min", "max"])
+    _write_beside(axes, [f"{'≤ ' if low < high else ''}{high:,}" for low, high in counts.to_numpy()], 40, "n")
+    known = part.groupby("name", sort=False)["coefficient"].count()
+    for place in np.flatnonzero(known == 0).tolist():
+        around: Any = {"va": "center", "color": GREY, "fontsize": _FONT - 1}
+        axes.text(0.01, place, "no value", transform=axes.get_yaxis_transform(), **around)
+
+
+def _scale(axes: Axes, part: pd.DataFrame, people: str) -> None:
+    what, limits = "Share of variance explained (eta²)", (-0.02, 1.02)
+    if part["kind"].iloc[0] != "categorical":
+        values = part[["coefficient", "low", "high"]].abs().to_numpy(dtype=float)
+        reach = min(1.06 * np.nanmax(values, initial=LEAST_REACH), 1.02)
+        what, limits = "Correlation with the R-index", (-reach, reach)
+    axes.set(xlabel=f"{what}, {people}\n(lines: 95 % interval; filled: q < {SIGNIFICANT:g})", xlim=limits)
+
+
+@matplotlib.rc_context(STYLE)
+def pattern_dots(patterns: pd.DataFrame, only: int | None = None, top: int = 20) -> Figure:
+    """Draw the regions that change most at severity 1, both hemispheres on one row, patterns on a common scale.
+
+    Parameters
+    ----------
+    patterns
+        Columns ``region``, ``pattern``, ``change_sd``, ``change_percent`` and ``spread_sd``; where ``decomposed_sd``
+        is there and known, faint marks show it.
+    only
+        Draw this pattern alone, still on the scale that is common to all.
+    top
+        How many rows of each pattern.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> row = {"pattern": 1, "spread_sd": 0.1, "change_percent": -5.0, "change_sd": -1.0}
+    >>> table = pd.DataFrame([{**row, "region": name} for name in ("lHip", "rHip", "Vermis")])
+    >>> [tick.get_text() for tick in pattern_dots(table).axes[0].get_yticklabels()]
+    ['Hip', 'Vermis']
+    """
+    if "decomposed_sd" not in patterns:
+        patterns = patterns.assign(decomposed_sd=np.nan)
+    strongest = {int(str(number)): _strongest(rows, top) for number, rows in patterns.groupby("pattern")}
+    limits = _limits(pd.concat(strongest.values()))
+    drawn = strongest if only is None else {only: strongest[only]}
+    shown = pd.concat(drawn.values())
+    figure, panels = _row_panels([rows["row"].nunique() for rows in drawn.values()], _DOTS_HEIGHT)
+    for axes, (number, rows) in zip(panels, drawn.items(), strict=True):
+        _draw_pattern(axes, rows)
+        axes.set_title(f"Pattern {number}", loc="left", fontweight="bold")
+        axes.set_xlim(*limits)
+    spread = "\nlines: spread over repetitions" if shown["spread_sd"].notna().any() else ""
+    panels[-1].set_xlabel(f"Change at severity 1 (sd of controls){spread}")
+    marks: list[tuple[Any, str, str]] = [
+        (colour, marker, side or "without a twin")
+        for side, (_, colour, marker) in _SIDES.items()
+        if (shown["side"] == side).any()
+    ]
+    if shown["decomposed_sd"].notna().any():
+        marks.append(((GREY, 0.5), "o", "faint: as seen in real patients"))
+    if len(marks) > 1:
+        mark_legend(figure, marks, 4)
+    return figure
+
+
+def _strongest(rows: pd.DataFrame, top: int) -> pd.DataFrame:
+    """Return one pattern's strongest regions with their side, name and row; twins share a row."""
+    regions = rows["region"].astype(str)
+    pairs = pair_sides(regions)
+    sides, names = zip(*(pairs.get(region, ("", region)) for region in regions), strict=True)
+    # A region without a twin has a row of its own, even where two have the same name.
+    keys = [name if side else place for place, (side, name) in enumerate(zip(sides, names, strict=True))]
+    strength = rows["change_sd"].abs().groupby(keys).transform("max")
+    rows = rows.assign(side=sides, name=names, key=pd.Series(keys, rows.index, object), strength=strength)
+    rows = rows.sort_values("strength", ascending=False, kind="stable")
+    rows["row"] = pd.factorize(rows["key"])[0]
+    return rows[rows["row"] < top]
+
+
+def _limits(shown: pd.DataFrame) -> tuple[float, float]:
+    change, spread = shown["change_sd"], shown["spread_sd"].fillna(0.0)
+    ends = pd.concat([change - spread, change + spread, shown["decomposed_sd"]])
+    low, high = min(0.0, ends.min()), max(0.0, ends.max())
+    margin = 0.04 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def _draw_pattern(axes: Axes, rows: pd.DataFrame) -> None:
+    by_row = [pair.sort_values("side") for _, pair in rows.groupby("row")]
+    _name_rows(axes, [pair["name"].iloc[0] for pair in by_row])
+    for place, pair in enumerate(by_row):
+        if len(pair) == 2:
+            axes.plot(pair["change_sd"], [place - ASIDE, place + ASIDE], color=GREY, linewidth=1, zorder=2)
+    for side, (aside, colour, marker) in _SIDES.items():
+        here = rows[rows["side"] == side]
+        change, spread, places = here["change_sd"], here["spread_sd"], here["row"] + aside
+        axes.plot(here["decomposed_sd"], places, marker, color=colour, alpha=0.35, markersize=5, markeredgewidth=0)
+        _draw_estimates(axes, places, change, change - spread, change + spread, change.notna(), colour, marker)
+    sided = (rows["side"] != "").any()
+    offset, head = (_BESIDE_TWO, "left / right") if sided else (_BESIDE_ONE, "")
+    _write_beside(axes, [_percent(pair["change_percent"]) for pair in by_row], offset, head)
+
+
+def _percent(values: pd.Series) -> str:
+    # Adding zero turns a rounded "-0.0" into "+0.0".
+    words = ["–" if pd.isna(value) else f"{round(value, 1) + 0.0:+.1f}".replace("-", "−") for value in values]
+    return " / ".join(words) + (" %" if values.notna().any() else "")
+
+
+@matplotlib.rc_context(STYLE)
+def subgroup_dots(subgroups: pd.DataFrame, sizes: pd.DataFrame, top: int = 12) -> Figure:
+    """Draw how patients with a low, middle and high R-index differ from controls, region by region.
+
+    Parameters
+    ----------
+    subgroups
+        Columns ``pattern``, ``level``, ``region``, ``effect`` (Cohen's d), ``low``, ``high`` and ``q``.
+    sizes
+        Columns ``pattern``, ``level``, ``n`` and ``used``.
+    top
+        How many regions of each pattern, those with the largest effect at any level.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> row = {"pattern": 1, "level": "high", "effect": -0.9, "low": -1.2, "high": -0.6, "q": 0.01}
+    >>> sizes = pd.DataFrame([{"pattern": 1, "level": "high", "n": 34, "used": True}])
+    >>> subgroup_dots(pd.DataFrame([{**row, "region": "lHip"}]), sizes).axes[0].get_title(loc="right")
+    '34 high'
+    """
+    parts = [
+        (number, rows, farthest(rows["effect"], rows["region"], top))
+        for number, rows in subgroups.dropna(subset="effect").groupby("pattern")
+    ]
+    figure, panels = _row_panels([len(regions) for *_, regions in parts], _LEVELS_HEIGHT, sharex=True)
+    for axes, (number, rows, regions) in zip(panels, parts, strict=True):
+        _name_rows(axes, regions)
+        for level, (aside, *look) in _LEVELS.items():
+            own = rows[(rows["level"] == level) & rows["region"].isin(regions)]
+            places, significant = own["region"].map(regions.index).astype(float) + aside, own["q"] < SIGNIFICANT
+            _draw_estimates(axes, places, own["effect"], own["low"], own["high"], significant, *look)
+        axes.set_title(f"Pattern {number}", loc="left", fontweight="bold")
+        axes.set_title(_sizes(sizes[sizes["pattern"] == number]), loc="right", fontsize=8)
+        axes.tick_params(labelbottom=True)
+    panels[-1].set_xlabel(f"Cohen's d against controls\n(lines: 95 % interval; filled: q < {SIGNIFICANT:g})")
+    marks = [(colour, marker, f"patients, {level} R-index") for level, (_, colour, marker) in _LEVELS.items()]
+    mark_legend(figure, marks, 3)
+    return figure
+
+
+def _sizes(sizes: pd.DataFrame) -> str:
+    found = sizes.set_index("level").reindex(list(_LEVELS)).dropna(subset="n")
+    words = [f"{row.n:,.0f} {row.Index}{'' if row.used else ' (not tested)'}" for row in found.itertuples()]
+    return ", ".join(words)
+
+
+def _row_panels(counts: Sequence[int], row_height: float, *, sharex: bool = False) -> tuple[Figure, list[Axes]]:
+    """Return a figure with a panel per count of rows, one below another, every row equally high (inches)."""
+    # A panel of one row still has a title and an axis to show.
+    heights = [max(count, 2) * row_height for count in counts]
+    total = sum(heights) + _PANEL_EXTRAS * len(counts) + 0.5
+    figure = Figure(figsize=(WIDTH, total), layout="constrained")
+    panels = figure.subplots(len(counts), 1, squeeze=False, height_ratios=heights, sharex=sharex)
+    return figure, list(panels.ravel())
+
+
+def _name_rows(axes: Axes, names: Sequence[object]) -> None:
+    """Write a name at each row, the first on top, with every second row shaded."""
+    axes.set_yticks(range(len(names)), [safe_label(name) for name in names], fontsize=_FONT)
+    axes.set_ylim(max(len(names), 2) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    for row in range(0, len(names), 2):
+        axes.axhspan(row - 0.5, row + 0.5, color=GREY, alpha=0.09, linewidth=0, zorder=0)
+    axes.axvline(0, color="black", linewidth=0.8, zorder=1)
+
+
+def _write_beside(axes: Axes, texts: Sequence[str], offset: float, head: str) -> None:
+    """Write a text right of each row and a head above, so many points away, where no mark or name can be."""
+    place: Any = {"textcoords": "offset points", "fontsize": _FONT, "annotation_clip": False, "ha": "right"}
+    if head:
+        axes.annotate(head, (1, 1), (offset, 2), xycoords="axes fraction", color=GREY, va="bottom", **place)
+    for row, text in enumerate(texts):
+        axes.annotate(text, (1, row), (offset, 0), xycoords=axes.get_yaxis_transform(), va="center", **place)
+
+
+def _draw_estimates(
+    axes: Axes,
+    rows: pd.Series,
+    values: pd.Series,
+    low: pd.Series,
+    high: pd.Series,
+    filled: pd.Series,
+    colour: str,
+    marker: str,
+) -> None:
+    """Draw marks on rows, hollow where they are not filled, with their intervals where both limits are known."""
+    known = low.notna() & high.notna()
+    axes.hlines(rows[known], low[known], high[known], colors=colour, linewidth=1.1, zorder=2)
+    for chosen, face in ((filled, colour), (~filled, "white")):
+        look: Any = {"markerfacecolor": face, "markeredgewidth": 1.1, "markersize": 4.5, "linestyle": "none"}
+        axes.plot(values[chosen], rows[chosen], marker=marker, color=colour, zorder=3, **look)
