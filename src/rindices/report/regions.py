@@ -128,8 +128,11 @@ def subgroups_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
         "Difference of each subgroup of patients from controls in its strongest regions, as Cohen's d; one panel "
         "per pattern. The table has the values."
     )
-    drawn = effects is not None and effects["effect"].notna().any()
-    picture = gallery.draw("subgroups", plots.subgroup_dots(effects, sizes), alt) if drawn else None
+    picture = (
+        gallery.draw("subgroups", plots.subgroup_dots(effects, sizes), alt)
+        if effects is not None and effects["effect"].notna().any()
+        else None
+    )
     return {
         "sizes": Table("Subgroups of patients", columns),
         "small": [f"{note[:1].upper()}{note[1:]}: {listed(part)}." for note, part in small],
