@@ -179,14 +179,11 @@ def _save(table, folder, name):
 
 
 def _write_people(folder, people, rng, sites):
-    record = people[["participant_id", "diagnosis", "group"]].copy()
+    record = people[["participant_id", "diagnosis", "group"]].assign(used=True, reason="", flags="")
     record["site"] = rng.choice(list(sites), len(people))
-    record["used"], record["reason"], record["flags"] = True, "", ""
-    lost = record.sample(5, random_state=1).assign(used=False)
-    lost["participant_id"] = [f"lost-{place}" for place in range(5)]
-    lost["reason"] = ["missing region"] * 3 + ["outlier"] * 2
-    lost["flags"] = ["lHip is missing"] * 3 + ["far from the controls"] * 2
-    record = pd.concat([record, lost], ignore_index=True)
+    lost = {"participant_id": [f"lost-{place}" for place in range(5)], "used": False}
+    lost |= {"reason": ["missing region"] * 3 + ["outlier"] * 2, "flags": ["lHip is missing"] * 3 + ["far away"] * 2}
+    record = pd.concat([record, record.sample(5, random_state=1).assign(**lost)], ignore_index=True)
     record["distance"] = rng.chisquare(8, len(record)) + 20.0 * (record["reason"] == "outlier")
     record.to_csv(folder / "people.csv", index=False)
     rows = []
@@ -246,40 +243,29 @@ def _write_regions(folder, patterns, rng):
 
 
 def add_visits(folder):
-    """Give everybody a baseline and a visit after a year, and add the tables of change."""
-    rng = np.random.default_rng(3)
-    people = pd.read_csv(folder / "r_indices.csv", dtype={"participant_id": str})
-    names = [name for name in people.columns if name[0] == "r" and name[1:].isdigit()]
-    later = people.copy()
-    later[names] += 0.05
-    visits = [(later, "m12", 1.0), (people, "bl", 0.0)]
-    both = pd.concat([one.assign(visit=name, years=years, first_visit=not years) for one, name, years in visits])
-    both.to_csv(folder / "r_indices.csv", index=False)
-    for name in ("z_scores.csv", "variables.csv"):
-        rows = pd.read_csv(folder / name, dtype={"participant_id": str}, keep_default_na=False)
-        pd.concat([rows.assign(visit="m12"), rows.assign(visit="bl")]).to_csv(folder / name, index=False)
-    change = people[["participant_id", "group"]].assign(n_visits=2, years=1.0)
-    rows = []
-    for place, name in enumerate(names, start=1):
-        change[f"{name}_per_year"] = rng.normal(0.05, 0.03, len(change))
-        for group, part in change.groupby("group"):
-            mean = part[f"{name}_per_year"].mean()
-            row = {"group": group, "pattern": place, "n": len(part), "mean": mean, "low": mean - 0.01}
-            rows.append(row | {"high": mean + 0.01, "p": 0.001})
-        row = {"group": "patients less controls", "pattern": place, "n": len(change), "mean": 0.002, "low": -0.01}
-        rows.append(row | {"high": 0.014, "p": 0.6})
-    (folder / "analysis").mkdir(exist_ok=True)
+    """Give everybody a baseline and a visit after a year, and add the tables of change to the other analyses."""
+    people = pd.read_csv(folder / "r_indices.csv")
+    scores = people.filter(regex=r"^r\d+$").columns
+    later = people.assign(**people[scores] + 0.05, visit="m12", years=1.0, first_visit=False)
+    first = people.assign(visit="bl", years=0.0, first_visit=True)
+    pd.concat([later, first]).to_csv(folder / "r_indices.csv", index=False)
+    for name in ("z_scores.csv", "variables.csv", "people.csv"):
+        rows = pd.read_csv(folder / name, keep_default_na=False)
+        used = rows[rows["used"]] if "used" in rows else rows
+        both = pd.concat([used.assign(visit="m12"), rows.assign(visit="bl")])
+        both.to_csv(folder / name, index=False)
+    change_summary(folder, visits=True, n_read=len(both))
+    _save(pd.read_csv(folder / "analysis" / "drivers.csv", keep_default_na=False).assign(visit="bl"), folder, "drivers")
+    slopes = {f"{name}_per_year": np.linspace(0, 0.1, len(people)) for name in scores}
+    change = people[["participant_id", "group"]].assign(n_visits=2, years=1.0, **slopes)
     _save(change, folder, "change")
-    _save(pd.DataFrame(rows), folder, "change_summary")
-    drivers = folder / "analysis" / "drivers.csv"
-    if drivers.is_file():
-        pd.read_csv(drivers, dtype={"participant_id": str}, keep_default_na=False).assign(visit="bl").to_csv(
-            drivers, index=False
-        )
-    rows = pd.read_csv(folder / "people.csv", dtype={"participant_id": str}, keep_default_na=False)
-    rows = pd.concat([rows[rows["used"]].assign(visit="m12"), rows.assign(visit="bl")])
-    rows.to_csv(folder / "people.csv", index=False)
-    change_summary(folder, visits=True, n_read=len(rows))
+    sizes = change.groupby("group").size().to_dict()
+    rows = [{"group": group, "n": n, "mean": 0.05, "low": 0.04, "high": 0.06, "p": 0.001} for group, n in sizes.items()]
+    rows.append(
+        {"group": "patients less controls", "n": len(change), "mean": 0.002, "low": -0.01, "high": 0.014, "p": 0.6}
+    )
+    patterns = range(1, len(scores) + 1)
+    _save(pd.concat(pd.DataFrame(rows).assign(pattern=pattern) for pattern in patterns), folder, "change_summary")
 
 
 def balance_row(variable, kind, difference, p, imbalanced):
