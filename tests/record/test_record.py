@@ -9,7 +9,6 @@ import pytest
 from rindices.errors import InputError
 from rindices.record import (
     DONE,
-    Agreement,
     Results,
     RunSettings,
     RunTable,
@@ -57,7 +56,7 @@ def test_tables_are_read_as_they_were_written(tmp_path):
 
 
 def test_what_is_not_a_number_is_null_and_what_is_not_said_is_not_written(tmp_path):
-    write_summary(tmp_path, Summary(status="failed", agreement=Agreement(pattern_agreement=math.nan)))
+    write_summary(tmp_path, Summary(status="failed", agreement={"pattern_agreement": math.nan}))
     assert '"pattern_agreement": null' in (tmp_path / "summary.json").read_text()
     assert set(read_summary(tmp_path).model_fields_set) == {"status", "agreement"}
 

@@ -1,5 +1,6 @@
 """A run folder as training and analyses would leave it, made up with NumPy."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -66,21 +67,16 @@ def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions
     people = pd.DataFrame({"participant_id": [f"sub-{place:04d}" for place in range(len(groups))]})
     people["diagnosis"] = pd.Series(groups).map({"control": "CN", "patient": "AD", "other": "unclear"})
     people["group"] = groups
-    for place in range(n_patterns):
-        people[f"r{place + 1}"] = truth[:, place] * 0.9 + 0.03 + rng.normal(0, 0.07, len(groups))
-    for place in range(n_patterns):
-        people[f"r{place + 1}_sd"] = rng.uniform(0.01, 0.05, len(groups))
-    people["flags"] = ""
-    people.to_csv(folder / "r_indices.csv", index=False)
+    scores = [f"r{place + 1}" for place in range(n_patterns)]
+    people[scores] = truth * 0.9 + 0.03 + rng.normal(0, 0.07, truth.shape)
+    people[[f"{name}_sd" for name in scores]] = rng.uniform(0.01, 0.05, truth.shape)
+    people.assign(flags="").to_csv(folder / "r_indices.csv", index=False)
     regions = (names or []) + [f"region {place}" for place in range(n_regions - len(names or []))]
-    rows = []
-    for pattern in range(1, n_patterns + 1):
-        change = np.sort(rng.gamma(1.0, 0.8, n_regions))[::-1] * rng.choice([-1, -1, -1, 1], n_regions)
-        for region, value in zip(regions, change, strict=True):
-            spread = rng.uniform(0.02, 0.3)
-            rows.append((region, pattern, value, value * 6.1, spread))
-    columns = ["region", "pattern", "change_sd", "change_percent", "spread_sd"]
-    pd.DataFrame(rows, columns=columns).to_csv(folder / "patterns.csv", index=False)
+    size = np.sort(rng.gamma(1.0, 0.8, (n_patterns, n_regions)))[:, ::-1]
+    change = (size * rng.choice([-1, -1, -1, 1], size.shape)).ravel()
+    patterns = {"region": regions * n_patterns, "pattern": np.repeat(np.arange(1, n_patterns + 1), n_regions)}
+    patterns |= {"change_sd": change, "change_percent": change * 6.1, "spread_sd": rng.uniform(0.02, 0.3, len(change))}
+    pd.DataFrame(patterns).to_csv(folder / "patterns.csv", index=False)
     steps = np.arange(2000, 32000, 2000)
     rise = 1 - np.exp(-steps / 6000) - 0.04 * (steps > 22000)
     selection = pd.DataFrame({"n_patterns": n_patterns, "orthogonality": 0.8, "step": steps, "n_models": 10})
@@ -150,7 +146,7 @@ def add_analyses(folder, clinical=("mmse", "moca", "apoe4", "subtype"), sites=("
     n_patterns = int(patterns["pattern"].max())
     _write_people(folder, people, rng, sites)
     _save(_associations(people, clinical, n_patterns, rng), folder, "associations")
-    _save(_group_check(people, n_patterns), folder, "group_check")
+    _save(_group_check(n_patterns), folder, "group_check")
     _write_regions(folder, patterns, rng)
     drivers = [
         {"participant_id": person, "pattern": pattern, "rank": rank, "region": region, "change_sd": -1.31, "z": -0.84}
@@ -183,52 +179,44 @@ def _save(table, folder, name):
 
 
 def _write_people(folder, people, rng, sites):
-    record = people[["participant_id", "diagnosis", "group"]].copy()
+    record = people[["participant_id", "diagnosis", "group"]].assign(used=True, reason="", flags="")
     record["site"] = rng.choice(list(sites), len(people))
-    record["used"], record["reason"], record["flags"] = True, "", ""
-    lost = record.sample(5, random_state=1).assign(used=False)
-    lost["participant_id"] = [f"lost-{place}" for place in range(5)]
-    lost["reason"] = ["missing region"] * 3 + ["outlier"] * 2
-    lost["flags"] = ["lHip is missing"] * 3 + ["far from the controls"] * 2
-    record = pd.concat([record, lost], ignore_index=True)
+    lost = {"participant_id": [f"lost-{place}" for place in range(5)], "used": False}
+    lost |= {"reason": ["missing region"] * 3 + ["outlier"] * 2, "flags": ["lHip is missing"] * 3 + ["far away"] * 2}
+    record = pd.concat([record, record.sample(5, random_state=1).assign(**lost)], ignore_index=True)
     record["distance"] = rng.chisquare(8, len(record)) + 20.0 * (record["reason"] == "outlier")
     record.to_csv(folder / "people.csv", index=False)
     rows = []
-    for site in ("all", *sites):
-        here = record if site == "all" else record[record["site"] == site]
-        for group in ("all", "control", "patient", "other"):
-            part = here if group == "all" else here[here["group"] == group]
-            reasons = {name: int((part["reason"] == name).sum()) for name in ("missing region", "outlier")}
-            rows.append({"site": site, "group": group, "read": len(part), **reasons, "used": int(part["used"].sum())})
+    for site, group in itertools.product(("all", *sites), ("all", "control", "patient", "other")):
+        part = record[((site == "all") | (record["site"] == site)) & ((group == "all") | (record["group"] == group))]
+        reasons = {name: int((part["reason"] == name).sum()) for name in ("missing region", "outlier")}
+        rows.append({"site": site, "group": group, "read": len(part), **reasons, "used": int(part["used"].sum())})
     _save(pd.DataFrame(rows), folder, "flow")
 
 
 def _associations(people, clinical, n_patterns, rng):
     kinds = [("continuous", "Pearson r", ""), ("dichotomous", "point-biserial r", "1"), ("categorical", "eta²", "")]
+    sizes = {"patients": int((people["group"] == "patient").sum()), "everybody": len(people)}
     rows = []
-    for group, n in (("patients", int((people["group"] == "patient").sum())), ("everybody", len(people))):
-        for place, name in enumerate(clinical):
-            kind, statistic, level = kinds[0 if place < 2 else min(place - 1, 2)]
-            for pattern in range(1, n_patterns + 1):
-                value = abs(rng.normal(0, 0.1)) if kind == "categorical" else rng.normal(-0.2, 0.2)
-                p = 0.0004 if abs(value) > 0.2 else 0.3
-                row = {"people": group, "pattern": pattern, "variable": name, "level": level, "kind": kind, "n": n}
-                row |= {"statistic": statistic, "coefficient": value, "low": value - 0.1, "high": value + 0.1, "p": p}
-                row |= {"q": p, "partial": 0.8 * value, "partial_low": value - 0.2, "partial_high": value + 0.1}
-                rows.append(row | {"partial_p": p, "partial_q": p, "note": ""})
+    for group, (place, name), pattern in itertools.product(sizes, enumerate(clinical), range(1, n_patterns + 1)):
+        kind, statistic, level = kinds[0 if place < 2 else min(place - 1, 2)]
+        value = abs(rng.normal(0, 0.1)) if kind == "categorical" else rng.normal(-0.2, 0.2)
+        p = 0.0004 if abs(value) > 0.2 else 0.3
+        row = {"people": group, "pattern": pattern, "variable": name, "level": level, "kind": kind, "n": sizes[group]}
+        row |= {"statistic": statistic, "coefficient": value, "low": value - 0.1, "high": value + 0.1, "p": p}
+        row |= {"q": p, "partial": 0.8 * value, "partial_low": value - 0.2, "partial_high": value + 0.1}
+        rows.append(row | {"partial_p": p, "partial_q": p, "note": ""})
     rows[-1] |= dict.fromkeys(("coefficient", "low", "high", "p", "q"), np.nan) | {"note": "fewer than 10 people"}
     return pd.DataFrame(rows)
 
 
-def _group_check(people, n_patterns):
-    n_controls = int((people["group"] == "control").sum())
-    rows = []
-    for pattern in range(1, n_patterns + 1):
-        row = {"pattern": pattern, "variable": "age", "kind": "continuous", "statistic": "Pearson r", "p": 0.004}
-        row |= {"n_controls": n_controls, "coefficient": 0.21, "q": 0.008, "imbalanced": pattern == 1, "removed": False}
-        row |= {"n_patients": 50, "coefficient_patients": 0.05, "q_patients": 0.7}
-        remark = "Controls' R1 rises with age (r = 0.21), and patients are older: part of pattern 1 may be age."
-        rows.append(row | {"explained": 0.12, "remark": remark if pattern == 1 else ""})
+def _group_check(n_patterns):
+    row = {"variable": "age", "kind": "continuous", "statistic": "Pearson r", "p": 0.004, "n_controls": 40}
+    row |= {"coefficient": 0.21, "q": 0.008, "removed": False, "n_patients": 50, "coefficient_patients": 0.05}
+    row |= {"q_patients": 0.7, "explained": 0.12, "imbalanced": False, "remark": ""}
+    remark = "Controls' R1 rises with age (r = 0.21), and patients are older: part of pattern 1 may be age."
+    rows = [row | {"pattern": pattern} for pattern in range(1, n_patterns + 1)]
+    rows[0] |= {"imbalanced": True, "remark": remark}
     return pd.DataFrame(rows)
 
 
@@ -238,64 +226,46 @@ def _write_regions(folder, patterns, rng):
         top = rows.loc[rows["change_sd"].abs().sort_values(ascending=False).index]
         for place, level in enumerate(("low", "middle", "high")):
             used = not (pattern == 1 and level == "high")
-            size = {
-                "pattern": pattern,
-                "level": level,
-                "rule": f"r{pattern}, {level}, others < 0.4",
-                "n": 30 - 8 * place,
-            }
+            which = {"pattern": pattern, "level": level}
+            size = which | {"rule": f"r{pattern}, {level}, others < 0.4", "n": 30 - 8 * place}
             sizes.append(size | {"used": used, "note": "" if used else "fewer than 10 patients"})
-            for row in top.to_dict("records") if used else []:
-                effect = row["change_sd"] * (0.1 + 0.4 * place) + rng.normal(0, 0.05)
-                entry = {"pattern": pattern, "level": level, "region": row["region"], "n": 30, "effect": effect}
-                p = float(np.exp(-10 * abs(effect)))
-                effects.append(entry | {"low": effect - 0.3, "high": effect + 0.3, "t": 5 * effect, "p": p, "q": p})
-        for row in top.head(6).to_dict("records"):
-            for low in (0.0, 0.2, 0.4, 0.6, 0.8):
-                mean = row["change_sd"] * (low + 0.1)
-                entry = {"pattern": pattern, "region": row["region"], "low": low, "high": low + 0.2, "n": 12}
-                doses.append(
-                    entry | {"severity": low + 0.1, "mean": mean, "mean_low": mean - 0.2, "mean_high": mean + 0.2}
-                )
+            effect = top["change_sd"] * (0.1 + 0.4 * place) + rng.normal(0, 0.05, len(top))
+            part = top[["region"]].assign(**which, n=30, effect=effect, low=effect - 0.3, high=effect + 0.3)
+            p = np.exp(-10 * effect.abs())
+            effects += [part.assign(t=5 * effect, p=p, q=p)] if used else []
+        for low in (0.0, 0.2, 0.4, 0.6, 0.8):
+            mean = top["change_sd"].head(6) * (low + 0.1)
+            dose = top[["region"]].head(6).assign(pattern=pattern, low=low, high=low + 0.2, n=12, severity=low + 0.1)
+            doses.append(dose.assign(mean=mean, mean_low=mean - 0.2, mean_high=mean + 0.2))
     _save(pd.DataFrame(sizes), folder, "subgroup_sizes")
-    _save(pd.DataFrame(effects), folder, "subgroups")
-    _save(pd.DataFrame(doses), folder, "dose_response")
+    _save(pd.concat(effects), folder, "subgroups")
+    _save(pd.concat(doses), folder, "dose_response")
 
 
 def add_visits(folder):
-    """Give everybody a baseline and a visit after a year, and add the tables of change."""
-    rng = np.random.default_rng(3)
-    people = pd.read_csv(folder / "r_indices.csv", dtype={"participant_id": str})
-    names = [name for name in people.columns if name[0] == "r" and name[1:].isdigit()]
-    later = people.copy()
-    later[names] += 0.05
-    both = pd.concat([later.assign(visit="m12", first_visit=False), people.assign(visit="bl", first_visit=True)])
-    both.to_csv(folder / "r_indices.csv", index=False)
-    for name in ("z_scores.csv", "variables.csv"):
-        rows = pd.read_csv(folder / name, dtype={"participant_id": str}, keep_default_na=False)
-        pd.concat([rows.assign(visit="m12"), rows.assign(visit="bl")]).to_csv(folder / name, index=False)
-    change = people[["participant_id", "group"]].assign(n_visits=2, years=1.0)
-    rows = []
-    for place, name in enumerate(names, start=1):
-        change[f"{name}_per_year"] = rng.normal(0.05, 0.03, len(change))
-        for group, part in change.groupby("group"):
-            mean = part[f"{name}_per_year"].mean()
-            row = {"group": group, "pattern": place, "n": len(part), "mean": mean, "low": mean - 0.01}
-            rows.append(row | {"high": mean + 0.01, "p": 0.001})
-        row = {"group": "patients less controls", "pattern": place, "n": len(change), "mean": 0.002, "low": -0.01}
-        rows.append(row | {"high": 0.014, "p": 0.6})
-    (folder / "analysis").mkdir(exist_ok=True)
+    """Give everybody a baseline and a visit after a year, and add the tables of change to the other analyses."""
+    people = pd.read_csv(folder / "r_indices.csv")
+    scores = people.filter(regex=r"^r\d+$").columns
+    later = people.assign(**people[scores] + 0.05, visit="m12", years=1.0, first_visit=False)
+    first = people.assign(visit="bl", years=0.0, first_visit=True)
+    pd.concat([later, first]).to_csv(folder / "r_indices.csv", index=False)
+    for name in ("z_scores.csv", "variables.csv", "people.csv"):
+        rows = pd.read_csv(folder / name, keep_default_na=False)
+        used = rows[rows["used"]] if "used" in rows else rows
+        both = pd.concat([used.assign(visit="m12"), rows.assign(visit="bl")])
+        both.to_csv(folder / name, index=False)
+    change_summary(folder, visits=True, n_read=len(both))
+    _save(pd.read_csv(folder / "analysis" / "drivers.csv", keep_default_na=False).assign(visit="bl"), folder, "drivers")
+    slopes = {f"{name}_per_year": np.linspace(0, 0.1, len(people)) for name in scores}
+    change = people[["participant_id", "group"]].assign(n_visits=2, years=1.0, **slopes)
     _save(change, folder, "change")
-    _save(pd.DataFrame(rows), folder, "change_summary")
-    drivers = folder / "analysis" / "drivers.csv"
-    if drivers.is_file():
-        pd.read_csv(drivers, dtype={"participant_id": str}, keep_default_na=False).assign(visit="bl").to_csv(
-            drivers, index=False
-        )
-    rows = pd.read_csv(folder / "people.csv", dtype={"participant_id": str}, keep_default_na=False)
-    rows = pd.concat([rows[rows["used"]].assign(visit="m12"), rows.assign(visit="bl")])
-    rows.to_csv(folder / "people.csv", index=False)
-    change_summary(folder, visits=True, n_read=len(rows))
+    sizes = change.groupby("group").size().to_dict()
+    rows = [{"group": group, "n": n, "mean": 0.05, "low": 0.04, "high": 0.06, "p": 0.001} for group, n in sizes.items()]
+    rows.append(
+        {"group": "patients less controls", "n": len(change), "mean": 0.002, "low": -0.01, "high": 0.014, "p": 0.6}
+    )
+    patterns = range(1, len(scores) + 1)
+    _save(pd.concat(pd.DataFrame(rows).assign(pattern=pattern) for pattern in patterns), folder, "change_summary")
 
 
 def balance_row(variable, kind, difference, p, imbalanced):

@@ -165,15 +165,6 @@ def test_recovery_matches_people_and_patterns(tmp_path, monkeypatch, undrawn):
         assert np.corrcoef(known.iloc[:, place], scores.iloc[:, place])[0, 1] > 0.9
 
 
-def test_same_folder_gives_the_same_bytes(tmp_path):
-    run = tmp_path / "run"
-    make_run(run, n_patterns=2)
-    first = write_report(run)
-    second = write_report(run, tmp_path / "new" / "other.html")
-    assert first.read_bytes() == second.read_bytes()
-    assert [path.name for path in second.parent.iterdir()] == ["other.html"]
-
-
 # Runs that failed or are not finished.
 
 

@@ -15,7 +15,7 @@ from rindices import files
 from tests.survival.conftest import FINISHED, assert_same, ended, finished_chunks, fit, held, send, status
 
 RESULTS = ("model.safetensors", "r_indices.csv", "patterns.csv", "selection.csv", "r_indices.png", "report.html")
-KINDS = ("data-*.safetensors", "data-*.unfinished", "plan.json", "run.toml", "summary.json", "holder.json", *RESULTS)
+KINDS = ("data-*.safetensors", "data-*.unfinished", "plan.json", "run.toml", "summary.json", "holder.txt", *RESULTS)
 ERRORS = {"full": errno.ENOSPC, "broken": errno.EIO, "forbidden": errno.EACCES}
 ALWAYS = 1_000_000
 

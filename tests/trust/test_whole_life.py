@@ -18,7 +18,7 @@ from rindices.files import plain
 from tests.test_cli import TINY, run
 from tests.trust.conftest import FORMULAS, HEARD, OUTLIER, REGION, SCORE, SECRETS, secret_table
 
-RECORDS = ("run.toml", "summary.json", "plan.json", "holder.json")
+RECORDS = ("run.toml", "summary.json", "plan.json", "holder.txt")
 SIGNS = "=+-@＝＋－＠"
 
 

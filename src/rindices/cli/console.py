@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import shlex
 import sys
 import time
@@ -125,11 +124,10 @@ def describe_cohort(cohort: Cohort, most_names: int = 250) -> None:
 
 def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = True) -> None:
     """Say what came out and where it is; the last line is the status."""
-    value = summary.agreement.pattern_agreement
+    value = summary.agreement.get("pattern_agreement")
     used = f"{summary.members_used} of {counted(summary.repetitions, 'repetition')}"
     console.print(summary.search.reason)
-    unknown = value is None or math.isnan(value)
-    agreement = "unknown with a single one" if unknown else f"{value:.3f} (0.5 is chance, 1 is perfect)"
+    agreement = "unknown with a single one" if value is None else f"{value:.3f} (0.5 is chance, 1 is perfect)"
     console.print(f"Used {used} at step {summary.step:,}; the agreement of all sound repetitions is {agreement}.")
     known = {worded(warning, on_command_line) for warning in cohort.messages}
     warn(warning for warning in summary.warnings if warning not in known)

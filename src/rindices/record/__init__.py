@@ -7,7 +7,7 @@ Writing a run
     never began.
 
     Fields of a `Summary` that were not given are not written. It cannot be changed; a changed copy is
-    ``summary.model_copy(update={...})``. What is not a number (NaN) becomes null where a field is a `Number`.
+    ``summary.updated(...)``. What is not a number (NaN) becomes null.
 
 Reading a run
     `status_of` and `is_complete` look; `read_summary` reads a run in any state; `read_settings` reads a ``run.toml``
@@ -22,16 +22,9 @@ from rindices.record.documents import (
     SETTINGS,
     SUMMARY,
     UNFINISHED,
-    Agreement,
-    BalanceRow,
-    Corrected,
-    LeftOut,
-    Null,
     Recovery,
-    RunnerUp,
     RunSettings,
     RunTable,
-    Search,
     Summary,
     damaged,
     read_settings,
@@ -66,9 +59,10 @@ from rindices.record.folder import (
     run_around,
     status_of,
 )
-from rindices.record.run_tables import Results, Run, read_run, sha256_of, write_tables
+from rindices.record.run_tables import AGREEMENTS, Results, Run, read_run, sha256_of, write_tables
 
 __all__ = [
+    "AGREEMENTS",
     "ANALYSIS",
     "BIDS",
     "BRAIN",
@@ -91,18 +85,11 @@ __all__ = [
     "VARIABLES",
     "VOXELWISE",
     "Z_SCORES",
-    "Agreement",
-    "BalanceRow",
-    "Corrected",
-    "LeftOut",
-    "Null",
     "Recovery",
     "Results",
     "Run",
     "RunSettings",
     "RunTable",
-    "RunnerUp",
-    "Search",
     "Summary",
     "check_free",
     "damaged",

@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from rindices.errors import InputError, listed, setting
 from rindices.files import atomic_file
@@ -27,18 +27,21 @@ DONE: Literal["done"] = "done"
 FAILED: Literal["failed"] = "failed"
 UNFINISHED: Literal["unfinished"] = "unfinished"
 REMEDY = f"Give the folder of a finished run, or make the run again: rindices fit ... {setting('overwrite', True)}."
-_GIVE_SETTINGS = "Give the run.toml that a run left in its folder."
+_GIVE_SETTINGS = (
+    "Give the run.toml that a run left in its folder. Correct it where somebody changed it; where another version "
+    "wrote it, use that version: it is told under [versions]."
+)
 _TABLE = (
     *("path", "id", "diagnosis", "control", "patients", "covariates", "site", "small_sites", "visit", "clinical"),
     *("join", "dictionary", "drop_missing", "drop_outliers", "features", "unit", "smooth", "interactions"),
     *("proportion", "sha256"),
 )
+_TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "is not known"} | dict.fromkeys(
+    ("missing", "missing_argument", "missing_keyword_only_argument"), "is missing"
+)
 _LISTS = ("covariates", "clinical", "join", "smooth", "interactions")  # however they were given
 _TABLE_IF_GIVEN = ("exclude", "missing")
 _ALWAYS_SAID = ("n_patterns", "n_repetitions", "random_state")  # in every run.toml, whatever the defaults are
-# A finished run has at least these; of people who were scored only, nothing was chosen or repeated.
-_OF_EVERYBODY = ("n_features", "n_patterns", "warnings")
-_OF_A_FIT = (*_OF_EVERYBODY, "n_controls", "n_patients", "patterns_chosen_from_data", "repetitions", "reliable")
 
 
 def damaged(path: Path, trouble: str) -> InputError:
@@ -114,12 +117,12 @@ def toml_text(sections: Mapping[str, Mapping[str, Plain]]) -> str:
     """
     lines = []
     for section, values in sections.items():
-        lines.append(f"[{section}]")
-        for name, value in values.items():
-            # A TOML string, number, truth value or list of them is written as in JSON, but for one character.
-            written = json.dumps(value, ensure_ascii=False).replace("\x7f", r"\u007f")
-            lines.append(f"# {name}: not given" if value is None else f"{name} = {written}")
-        lines.append("")
+        # A TOML string, number, truth value or list of them is written as in JSON, but for one character.
+        written = {
+            name: json.dumps(value, ensure_ascii=False).replace("\x7f", r"\u007f") for name, value in values.items()
+        }
+        said = [f"{name} = {text}" if text != "null" else f"# {name}: not given" for name, text in written.items()]
+        lines += [f"[{section}]", *said, ""]
     return "\n".join(lines)
 
 
@@ -128,60 +131,41 @@ def read_settings(path: Path) -> RunSettings:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
         settings = RunSettings.model_validate_json(json.dumps(found, default=str), strict=True)
-    except FileNotFoundError as error:
-        raise InputError(f"There is no file {path}.\n{_GIVE_SETTINGS}") from error
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.\n{_GIVE_SETTINGS}") from error
+        raise InputError(f"There is no file {path} that can be read ({error.strerror}).\n{_GIVE_SETTINGS}") from error
     except ValidationError as error:
-        raise InputError(_wrong_settings(path, error)) from error
+        raise InputError(f"In {path}, {in_words(error)}.\n{_GIVE_SETTINGS}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        where = re.search(r"line \d+", str(error))
-        line = f" ({where[0]})" if where else ""
-        raise InputError(f"{path} cannot be read as the settings of a run{line}.\n{_GIVE_SETTINGS}") from error
+        raise InputError(f"{path} cannot be read as the settings of a run: {error}.\n{_GIVE_SETTINGS}") from error
     unsaid = [name for name in _ALWAYS_SAID if name not in found["training"]]
     if unsaid:
         raise InputError(f"{path} does not say {listed(unsaid, joiner=' and ')}.\n{_GIVE_SETTINGS}")
     return settings
 
 
-def _wrong_settings(path: Path, error: ValidationError) -> str:
-    kinds = [(one["type"], str(one["loc"][-1])) for one in error.errors()]
-    lacking = [name for kind, name in kinds if kind.startswith("missing")]
-    if lacking:
-        return f"{path} is not the run.toml of a run: {lacking[0]!r} is missing.\n{_GIVE_SETTINGS}"
-    unknown = [name for kind, name in kinds if kind in ("extra_forbidden", "unexpected_keyword_argument")]
-    if unknown:
-        return (
-            f"{path} has settings that this version does not know: {', '.join(unknown)}.\n"
-            "Use the version that is told under [versions] there, or take them out."
-        )
-    return f"In {path}, {in_words(error)}.\nCorrect it, or give the run.toml as the run left it."
-
-
 def in_words(error: ValidationError) -> str:
     """Return what is wrong with a document: which name, what it should be, and what was found."""
     first = error.errors()[0]
-    if not first["loc"]:
-        return first["msg"].removeprefix("Value error, ")
     name = " of ".join(repr(str(part)) for part in reversed(first["loc"]) if not isinstance(part, int))
-    if first["type"] == "missing":
-        return f"{name} is missing"
-    return f"{name} {first['msg'].replace('Input should', 'should')}, found {first['input']!r}"
+    wrong = f"{first['msg'].replace('Input should', 'should')}, found {first['input']!r}"
+    return f"{name} {_TROUBLES.get(first['type'], wrong)}"
 
 
 def _known(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def _complete(columns: tuple[str, ...], rows: Rows) -> Rows:
+    lacking = [name for name in columns for row in rows if name not in row]
+    if lacking:
+        raise ValueError(f"has a row without {lacking[0]!r}")
+    return rows
+
+
 Number = Annotated[float | None, BeforeValidator(_known)]  # what is not a number becomes null
-
-
-class Agreement(Document):
-    """How well the repetitions agree; null with a single one."""
-
-    pattern_agreement: Number = None
-    dimension_correlation: Number = None
-    difference_correlation: Number = None
+Rows = tuple[dict[str, Annotated[bool | int | float | str | None, BeforeValidator(_known)]], ...]  # a small table
+_BALANCE = ("variable", "kind", "controls", "patients", "difference", "p", "imbalanced")
+_RUNNERS_UP = ("n_patterns", "orthogonality", "pattern_agreement", "n_models")
 
 
 class Null(Document):
@@ -196,15 +180,6 @@ class Null(Document):
     values: tuple[float, ...] = ()
 
 
-class RunnerUp(Document):
-    """A setting that was tried in full, and not chosen."""
-
-    n_patterns: int
-    orthogonality: float
-    pattern_agreement: Number
-    n_models: int
-
-
 class Search(Document):
     """What was tried, and why one setting was chosen."""
 
@@ -214,29 +189,8 @@ class Search(Document):
     first_stage_repetitions: int = 0
     models_trained: int = 0
     models_exhaustive: int = 0
-    runners_up: tuple[RunnerUp, ...] = ()
+    runners_up: Annotated[Rows, AfterValidator(partial(_complete, _RUNNERS_UP))] = ()
     reason: str = ""
-
-
-class BalanceRow(Document):
-    """One variable in controls and in patients."""
-
-    variable: str
-    kind: str
-    n_controls: int = 0
-    n_patients: int = 0
-    controls: str
-    patients: str
-    difference: Number
-    p: Number
-    imbalanced: bool
-
-
-class LeftOut(Document):
-    """A repetition that did not go into the R-indices."""
-
-    member: int
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -257,7 +211,8 @@ class Recovery(Document):
 class Summary(Document):
     """``summary.json``: how far a run got, and what came of it.
 
-    A run that failed or is not finished says little; of a finished one, `_OF_A_FIT` is there.
+    A run that failed or is not finished says little. Runners-up are settings that were tried in full and not chosen;
+    `balance` compares controls and patients in each variable.
 
     Examples
     --------
@@ -290,16 +245,16 @@ class Summary(Document):
     preset: str = ""
     repetitions: int = 0
     members_used: int = 0
-    members_left_out: tuple[LeftOut, ...] = ()
+    members_left_out: Annotated[Rows, AfterValidator(partial(_complete, ("member", "reason")))] = ()
     step: int | None = None
-    agreement: Agreement = Agreement()
+    agreement: dict[str, Number] = {}  # of the repetitions; null with a single one
     latent: str = "independent"
     correlation: tuple[tuple[float, ...], ...] | None = None
     reliable: bool | None = None
     reliable_reason: str = ""
     null: Null | None = None
     search: Search = Search()
-    balance: tuple[BalanceRow, ...] | None = None
+    balance: Annotated[Rows, AfterValidator(partial(_complete, _BALANCE))] | None = None
     warnings: tuple[str, ...] = ()
     seed: int | None = None
     versions: dict[str, str] = {}
@@ -314,13 +269,9 @@ class Summary(Document):
     recovery: Recovery | None = None
     seconds: float | None = None
 
-    @model_validator(mode="after")
-    def _whole(self) -> Summary:
-        required = () if self.status != DONE else _OF_EVERYBODY if self.applied else _OF_A_FIT
-        lacking = [name for name in required if name not in self.model_fields_set]
-        if lacking:
-            raise ValueError(f"does not say {lacking[0]!r}")
-        return self
+    def updated(self, **changes: object) -> Summary:
+        """Return a summary that says more, or something else; it is checked like one that is read."""
+        return Summary.model_validate(self.model_dump(exclude_unset=True) | changes)
 
 
 def read_summary(folder: Path) -> Summary:

@@ -19,12 +19,13 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from rindices.errors import InputError, counted, listed, setting
-from rindices.files import atomic_file, check_writable
+from rindices.files import check_writable
 from rindices.record.documents import (
     DONE,
     SETTINGS,
     SUMMARY,
     UNFINISHED,
+    Plain,
     RunSettings,
     Summary,
     read_settings,
@@ -41,7 +42,7 @@ RESULTS = (MODEL, R_INDICES, PICTURE, PATTERNS, SELECTION, Z_SCORES, VARIABLES, 
 _OURS = frozenset({*RESULTS, REPORT, TRUTH, ANALYSIS, BIDS, FIGURES, BRAIN, VOXELWISE, SUMMARY, SETTINGS, JOURNAL})
 # What makes results comparable to the bit only while a run goes on; a finished run is the same run without it.
 _PLACE = ("versions", "device")
-_NOT_COMPARED = {("table", "path")}  # the same table may be found elsewhere; its checksum is compared
+_TABLE_PATH = ("table", "path")  # the same table may be found elsewhere; its checksum is compared
 
 
 def check_free(out: Path) -> None:
@@ -50,7 +51,7 @@ def check_free(out: Path) -> None:
         raise InputError(f"{out} is a file, but a folder is needed.\nChoose another folder with {setting('out')}.")
     # Only where there is a run may files be replaced that have the names of its own: a table people.csv, for example.
     ours = _OURS if any((out / name).exists() for name in (SETTINGS, SUMMARY, JOURNAL)) else frozenset[str]()
-    strangers = [path.name for path in _contents(out) if path.name not in ours and not _half_written(path)]
+    strangers = [path.name for path in out.glob("*") if path.name not in ours and not _half_written(path)]
     if strangers:
         raise InputError(
             f"The folder {out} already holds other files: {listed(sorted(strangers))}.\n"
@@ -62,15 +63,8 @@ def check_free(out: Path) -> None:
 def run_around(path: Path) -> Path | None:
     """Return the run folder that keeps a file of this name for its own results; None where there is none."""
     path = path.resolve()
-    for folder in path.parents:
-        ours = path.relative_to(folder).parts[0] in _OURS
-        if ours and any((folder / name).is_file() for name in (SETTINGS, SUMMARY)):
-            return folder
-    return None
-
-
-def _contents(out: Path) -> list[Path]:
-    return list(out.iterdir()) if out.is_dir() else []
+    ours = (folder for folder in path.parents if path.relative_to(folder).parts[0] in _OURS)
+    return next((one for one in ours if any((one / name).is_file() for name in (SETTINGS, SUMMARY))), None)
 
 
 def _half_written(path: Path) -> bool:
@@ -115,19 +109,25 @@ def _refuse_others(out: Path, settings: RunSettings, ignore: tuple[str, ...]) ->
     replace_it = f"replace it with {setting('overwrite', True)}"
     if not (out / SETTINGS).is_file():
         raise InputError(f"The folder {out} holds a run without its run.toml.\nTo go on, {replace_it}.")
-    before, now = read_settings(out / SETTINGS).sections(), settings.sections()
-    differences = []
-    for section in sorted({*before, *now} - {"command", "plan", *ignore}):
-        old, new = before.get(section, {}), now.get(section, {})
-        for name in sorted({*old, *new}):
-            then, given = old.get(name), new.get(name)
-            if then != given and (then or given) and (section, name) not in _NOT_COMPARED:
-                differences.append(f"  {name}: {_shown(then)} then, {_shown(given)} now")
+    before, now = (_compared(one, ignore) for one in (read_settings(out / SETTINGS), settings))
+    differences = [
+        f"  {key[1]}: {_shown(before.get(key))} then, {_shown(now.get(key))} now"
+        for key in sorted({*before, *now})
+        if before.get(key) != now.get(key) and (before.get(key) or now.get(key))
+    ]
     if differences:
         raise InputError(
             f"The folder {out} holds another run:\n" + "\n".join(differences) + "\nRepeat its own command to go on "
             f"with it, choose another folder with {setting('out')}, or {replace_it}."
         )
+
+
+def _compared(settings: RunSettings, ignore: tuple[str, ...]) -> dict[tuple[str, str], Plain]:
+    """Return all that makes a run another one, by section and name."""
+    sections = settings.sections().items()
+    every = {(section, name): value for section, values in sections for name, value in values.items()}
+    ignored = {"command", "plan", *ignore}
+    return {key: value for key, value in every.items() if key[0] not in ignored and key != _TABLE_PATH}
 
 
 def _shown(value: object) -> str:
@@ -145,19 +145,18 @@ def held(out: Path, settings: RunSettings, *, overwrite: bool = False) -> Iterat
         goes_on = status_of(out) is not None and not overwrite
         if goes_on:
             _refuse_others(out, settings, ignore=())
-            write_summary(out, Summary(status=UNFINISHED))  # it may have failed before
-        else:
-            (out / SUMMARY).unlink(missing_ok=True)  # first: it must not say "done" of what is only half there
-        for path in _contents(out):
-            keep = path.name == JOURNAL or (goes_on and path.name in (SETTINGS, SUMMARY))
+        (out / SUMMARY).unlink(missing_ok=True)  # first: it must not say "done" of what is only half there
+        for path in [*out.glob("*")]:
+            keep = path.name == JOURNAL or (goes_on and path.name == SETTINGS)
             if not keep and (path.name in _OURS or _half_written(path)):
-                _remove(path)
-        for path in _contents(out / JOURNAL):
+                remove = shutil.rmtree if path.is_dir() and not path.is_symlink() else Path.unlink
+                remove(path)
+        for path in [*(out / JOURNAL).glob("*")]:
             if path.name != "lock" and (overwrite or _half_written(path)):
                 path.unlink(missing_ok=True)
         if not goes_on:
             write_text(out / SETTINGS, settings.text())
-            write_summary(out, Summary(status=UNFINISHED))
+        write_summary(out, Summary(status=UNFINISHED))
         yield goes_on
 
 
@@ -166,36 +165,21 @@ def locked(folder: Path) -> Iterator[None]:
     """Hold a run folder for this process alone; the system gives it back however the process ends."""
     journal = folder / JOURNAL
     journal.mkdir(parents=True, exist_ok=True)
-    lock, holder = FileLock(journal / "lock"), journal / "holder.json"
+    lock, holder = FileLock(journal / "lock"), journal / "holder.txt"
     try:
         lock.acquire(timeout=0)
     except Timeout:
+        who = holder.read_text(encoding="utf-8", errors="replace") if holder.is_file() else "unknown"
         raise InputError(
-            f"Another process{_who(holder)} is at work in {folder}.\n"
+            f"Another process ({who}) is at work in {folder}.\n"
             f"Wait until it ends, stop it, or choose another folder with {setting('out')}."
         ) from None
     try:
-        me = {"process": os.getpid(), "host": platform.node(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
-        with contextlib.suppress(OSError), atomic_file(holder) as beside:
-            beside.write_text(json.dumps(me), encoding="utf-8")
+        with contextlib.suppress(OSError):
+            write_text(holder, f"{os.getpid()} on {platform.node()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}")
         yield
     finally:
         lock.release()
-
-
-def _who(holder: Path) -> str:
-    try:
-        found = json.loads(holder.read_text(encoding="utf-8"))
-        return f" ({found['process']} on {found['host']}, since {found['since']})"
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink()
 
 
 def discard(out: Path, *, only_journal: bool = False) -> None:
@@ -204,5 +188,5 @@ def discard(out: Path, *, only_journal: bool = False) -> None:
     if not only_journal:
         for name in (SETTINGS, SUMMARY):
             (out / name).unlink(missing_ok=True)
-        if not _contents(out):
+        if not any(out.iterdir()):
             out.rmdir()

@@ -37,6 +37,7 @@ from rindices.record.folder import (
     Z_SCORES,
 )
 
+AGREEMENTS = ("pattern_agreement", "dimension_correlation", "difference_correlation")
 GROUPS = {"control": "n_controls", "patient": "n_patients", "other": "n_other"}
 _ID, _VISIT = "participant_id", "visit"
 _WHO = (_ID, _VISIT)
@@ -44,14 +45,13 @@ _WHO = (_ID, _VISIT)
 _TEXT = frozenset({*_WHO, "diagnosis", "group", "flags", "reason", "site", "region", "people", "variable", "level"}) | {
     *("kind", "statistic", "note", "remark", "rule", "t_map", "q_map")
 }
-_AGREEMENTS = ("pattern_agreement", "dimension_correlation", "difference_correlation")
-_ENDS = tuple(f"{name}_{end}" for name in _AGREEMENTS for end in ("low", "high"))
-_ESTIMATE = ("coefficient", "low", "high", "p", "q")
-_PARTIAL = ("partial", "partial_low", "partial_high", "partial_q")
 # What each analysis has at least; a file that is not there, or has no rows, is an analysis that could not be made.
 _ANALYSES: dict[str, tuple[str, ...]] = {
     "flow": ("site", "group", "read", "used"),
-    "associations": ("people", "pattern", "variable", "level", "statistic", "n", *_ESTIMATE, *_PARTIAL, "note"),
+    "associations": (
+        *("people", "pattern", "variable", "level", "statistic", "n", "coefficient", "low", "high", "p", "q"),
+        *("partial", "partial_low", "partial_high", "partial_q", "note"),
+    ),
     "group_check": (
         *("pattern", "variable", "statistic", "coefficient", "q", "coefficient_patients", "q_patients"),
         *("imbalanced", "removed", "explained", "remark"),
@@ -107,9 +107,12 @@ class Results:
     @property
     def first_visit(self) -> np.ndarray:
         """True in one row a person."""
-        if "first_visit" not in self.r_indices:
-            return np.ones(len(self.r_indices), dtype=bool)
-        return self.r_indices["first_visit"].to_numpy(dtype=bool)
+        return self.r_indices.get("first_visit", pd.Series(True, self.r_indices.index)).to_numpy(dtype=bool)
+
+    @property
+    def first_visits(self) -> pd.DataFrame:
+        """R-indices of each person once."""
+        return self.r_indices[self.first_visit]
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -252,7 +255,7 @@ def _some(folder: Path, required: Mapping[str, tuple[str, ...]]) -> dict[str, pd
 
 def _selection(path: Path, n_patterns: int) -> pd.DataFrame:
     counts = ("n_patterns", "orthogonality", "step", "n_models", "best", "chosen")
-    table = _read(path, (*counts, *_AGREEMENTS, *_ENDS))
+    table = _read(path, (*counts, *(f"{name}{end}" for name in AGREEMENTS for end in ("", "_low", "_high"))))
     chosen = table[table["chosen"].astype(bool)]
     if len(chosen) != 1 or chosen["n_patterns"].iloc[0] != n_patterns:
         raise damaged(path, f"should have one chosen row, of {n_patterns} patterns")
@@ -272,33 +275,28 @@ def _check_together(folder: Path, summary: Summary, results: Results, ids: Mappi
 
     `ids` are the people of the tables whose rows are matched with those of the R-indices by position.
     """
-    group = results.r_indices["group"]
+    group = results.first_visits["group"]
     for name, key in GROUPS.items():
-        found, expected = int((group[results.first_visit] == name).sum()), getattr(summary, key)
-        if found != expected and key in summary.model_fields_set:
-            said = f"has {found} people of the group {name}, but summary.json has {expected}"
-            raise damaged(folder / R_INDICES, f"{said}: the tables have different numbers of rows")
-    if group.empty or not group.isin([*GROUPS]).all():
-        raise damaged(folder / R_INDICES, f"should have the groups {', '.join(GROUPS)} and no other")
+        found, expected = int((group == name).sum()), getattr(summary, key)
+        if found != expected:
+            said = f"{found} people of the group {name}, but summary.json has {expected}"
+            raise damaged(folder / R_INDICES, f"has {said}: the tables have different numbers of rows")
     for name, people in ids.items():
         _check_people(folder / name, people.tolist(), results.r_indices[_ID].tolist())
-    n_rows = {PEOPLE: (results.people, summary.n_read)}
-    n_rows[PATTERNS] = (results.patterns, summary.n_patterns * summary.n_features)
-    for name, (table, n_expected) in n_rows.items():
-        if n_expected is not None and len(table) != n_expected:
-            raise damaged(folder / name, f"has {len(table)} rows, but summary.json says {n_expected}")
+    expected_rows = {PEOPLE: summary.n_read, PATTERNS: summary.n_patterns * summary.n_features}
+    for name, table in ((PEOPLE, results.people), (PATTERNS, results.patterns)):
+        if expected_rows[name] not in (None, len(table)):
+            raise damaged(folder / name, f"has {len(table)} rows, but summary.json says {expected_rows[name]}")
     model = folder / MODEL
     if summary.model_sha256 and model.is_file() and sha256_of(model) != summary.model_sha256:
         raise damaged(model, "is not the model of this run: its checksum is not the one in summary.json")
 
 
 def _check_people(path: Path, here: list[str], there: list[str]) -> None:
-    if here == there:
-        return
     rows, others = Counter(here), Counter(there)
-    strangers = (others - rows) | (rows - others)
-    if not strangers:
+    for who in {**others, **rows}:
+        if rows[who] != others[who]:
+            found = f"participant {who} has {counted(rows[who], 'row')} in it and {others[who]} in r_indices.csv"
+            raise damaged(path, f"has other people than r_indices.csv: {found}")
+    if here != there:
         raise damaged(path, "has its people in another order than r_indices.csv")
-    who = next(iter(strangers))
-    found = f"participant {who} has {counted(rows[who], 'row')} in it and {others[who]} in r_indices.csv"
-    raise damaged(path, f"has other people than r_indices.csv: {found}")

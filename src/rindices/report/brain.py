@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from rindices.plots import brain
 from rindices.record import BRAIN, VOXELWISE, Run, damaged
-from rindices.report.elements import Gallery, Picture, Table, counts, make_table, measures, probabilities
+from rindices.report.elements import Gallery, Picture, Table, counts, measures, probabilities
 
 if TYPE_CHECKING:
     from nibabel.nifti1 import Nifti1Image
@@ -20,17 +21,6 @@ _ENOUGH = 0.5  # of the regions must have a place, or the picture would mislead
 _MANY_PATTERNS = 3  # with more, only severity 1 is drawn: the page must stay small
 _MOST_CLUSTERS = 10  # of a comparison
 _UNIT = "Change (sd of controls)"
-
-
-class Comparison(NamedTuple):
-    """A voxel-wise comparison; without pictures where nothing is significant, without clusters where there are none."""
-
-    title: str
-    regression: bool
-    n_patients: int
-    n_significant: int
-    pictures: list[Picture]
-    clusters: Table | None
 
 
 def brain_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
@@ -51,11 +41,8 @@ def brain_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
 
 
 def _marks(run: Run, gallery: Gallery) -> list[Picture]:
-    from rindices.plots import brain
-
     regions = run.results.patterns["region"].unique()
-    placed = brain.place_regions(regions)
-    if placed.centres["region"].nunique() < _ENOUGH * len(regions):
+    if brain.place_regions(regions).centres["region"].nunique() < _ENOUGH * len(regions):
         return []
     table, many = run.analyses.get("severities", run.results.patterns), run.summary.n_patterns > _MANY_PATTERNS
     if many and "severity" in table:
@@ -71,8 +58,6 @@ def _marks(run: Run, gallery: Gallery) -> list[Picture]:
 
 
 def _painted(paths: list[Path], gallery: Gallery) -> list[Picture]:
-    from rindices.plots import brain
-
     found: dict[str, dict[float, Nifti1Image]] = {}
     for path in paths:
         if name := re.fullmatch(r"pattern-(\d+)_severity-([\d.]+)\.nii\.gz", path.name):
@@ -84,30 +69,29 @@ def _painted(paths: list[Path], gallery: Gallery) -> list[Picture]:
         several = {f"severity {severity:g}": images[severity] for severity in sorted(images)}
         glass = brain.glass(several, _UNIT, title=title, limit=limit)
         slices = brain.stat_mosaic(images[most], 0, _UNIT, title=f"{title}, severity {most:g}", limit=limit)
-        pictures.append(gallery.draw(f"brain_pattern_{place}", glass, f"{alt} Glass brain at growing severity."))
-        pictures.append(gallery.draw(f"brain_slices_{place}", slices, f"{alt} Slices."))
+        pictures += [
+            gallery.draw(f"brain_pattern_{place}", glass, f"{alt} Glass brain at growing severity."),
+            gallery.draw(f"brain_slices_{place}", slices, f"{alt} Slices."),
+        ]
     return pictures
 
 
-def _comparison(run: Run, row: pd.Series, gallery: Gallery) -> Comparison:
-    where = f"Pattern {row['pattern']}, {row['level']}"
-    clusters = run.analyses.get("clusters", pd.DataFrame(columns=["pattern", "level"]))
-    own = clusters[(clusters["pattern"] == row["pattern"]) & (clusters["level"] == row["level"])].head(_MOST_CLUSTERS)
-    return Comparison(
-        title=f"{where} ({row['rule']})",
-        regression=row["level"] == "regression",
-        n_patients=row["n_patients"],
-        n_significant=row["n_significant"],
-        pictures=_t_maps(run.folder / VOXELWISE, row, where, gallery) if row["n_significant"] else [],
-        clusters=_clusters(own, where) if len(own) else None,
-    )
+def _comparison(run: Run, row: pd.Series, gallery: Gallery) -> dict[str, object]:
+    """Return a voxel-wise comparison, with pictures where anything is significant, and its largest clusters."""
+    where, clusters = f"Pattern {row['pattern']}, {row['level']}", run.analyses.get("clusters")
+    return {
+        "title": f"{where} ({row['rule']})",
+        "regression": row["level"] == "regression",
+        "n_patients": row["n_patients"],
+        "n_significant": row["n_significant"],
+        "pictures": _t_maps(run.folder / VOXELWISE, row, where, gallery) if row["n_significant"] else [],
+        "clusters": None if clusters is None else _clusters(clusters, row, where),
+    }
 
 
 def _t_maps(folder: Path, row: pd.Series, where: str, gallery: Gallery) -> list[Picture]:
     """Return the t-map where it is significant, on a glass brain and on slices."""
     import nibabel
-
-    from rindices.plots import brain
 
     t, q = _image(folder / row["t_map"]), _image(folder / row["q_map"]).get_fdata()
     seen = nibabel.Nifti1Image(np.where(q < 0.05, t.get_fdata(), 0).astype(np.float32), t.affine)
@@ -130,8 +114,12 @@ def _image(path: Path) -> Nifti1Image:
     return image
 
 
-def _clusters(rows: pd.DataFrame, where: str) -> Table:
-    columns = [measures(f"{axis} (mm)", rows[axis], 0) for axis in "xyz"]
-    columns += [measures("Peak t", rows["peak_t"]), probabilities("Peak q", rows["peak_q"])]
-    columns.append(counts("Size (mm³)", rows["size_mm3"]))
-    return make_table(f"{where}: largest clusters", columns, source="voxelwise/clusters.csv")
+def _clusters(clusters: pd.DataFrame, row: pd.Series, where: str) -> Table | None:
+    own = clusters[(clusters["pattern"] == row["pattern"]) & (clusters["level"] == row["level"])].head(_MOST_CLUSTERS)
+    columns = [
+        *(measures(f"{axis} (mm)", own[axis], 0) for axis in "xyz"),
+        measures("Peak t", own["peak_t"]),
+        probabilities("Peak q", own["peak_q"]),
+        counts("Size (mm³)", own["size_mm3"]),
+    ]
+    return Table(f"{where}: largest clusters", columns, source="voxelwise/clusters.csv") if len(own) else None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
 from rindices.record import Run
-from rindices.report.distribution import first_visits
 from rindices.report.privacy import Curtain
 
 MOST_PEOPLE = 3000
@@ -20,25 +20,35 @@ _EXAMPLE_CENTILE = 0.9  # a patient with a high R-index, but not the most extrem
 _ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
 
+class Drivers(NamedTuple):
+    """The regions that drive R-indices: by person and visit, a list for each pattern, and the names of all regions.
+
+    A list is flat, which keeps the page light: place of the region among the names, change, z, and so on.
+    """
+
+    of: dict[tuple[str, str], list[list[float | None]]]
+    regions: list[str]
+
+
 def cards_section(run: Run, curtain: Curtain, *, show_ids: bool) -> dict[str, object] | None:
     """Return the people whose cards can be opened; without ids one example, nothing where there is none."""
     rows = _shown_people(run) if show_ids else _example(run)
     if rows.empty:
         return None
-    drivers, regions = _drivers(run, rows)
-    first = first_visits(run)
+    first, drivers = run.results.first_visits, _drivers(run, rows)
     controls = [np.sort(first.loc[first["group"] == "control", name].dropna()) for name in run.results.score_names]
+    known = all(map(len, controls))
     people = []
-    for _, visits in _in_time(rows).groupby("participant_id", sort=True):
+    ordered = rows.sort_values(["first_visit", "years"], ascending=[False, True]) if "visit" in rows else rows
+    for _, visits in ordered.groupby("participant_id", sort=True):
         one = visits.iloc[0]
         named = {"id": one["participant_id"], "diagnosis": one["diagnosis"]} if show_ids else {}
         shown = [_visit(row, controls, drivers, curtain, show_ids) for _, row in visits.iterrows()]
         people.append({"group": one["group"], **named, "visits": shown})
-    known = all(len(values) for values in controls)
     data = {
         "patterns": run.summary.n_patterns,
-        "controls": [[_rounded(end, 4) for end in np.quantile(values, _CENTILES)] for values in controls if known],
-        "regions": regions,
+        "controls": [_rounded(np.quantile(values, _CENTILES), 4) for values in controls if known],
+        "regions": drivers.regions,
         "people": people,
         "ids": show_ids,
     }
@@ -48,13 +58,13 @@ def cards_section(run: Run, curtain: Curtain, *, show_ids: bool) -> dict[str, ob
         "ids": show_ids,
         "n_shown": len(people),
         "controls": known,
-        "drivers": bool(regions),
+        "drivers": bool(drivers.regions),
     }
 
 
 def _shown_people(run: Run) -> pd.DataFrame:
     """Return the rows of at most so many people, patients first."""
-    first, rows = first_visits(run), run.results.r_indices
+    first, rows = run.results.first_visits, run.results.r_indices
     rank = first["group"].map({"patient": 0, "other": 1, "control": 2})
     ids = first.loc[rank.sort_values(kind="stable").index, "participant_id"].head(MOST_PEOPLE)
     return rows[rows["participant_id"].isin(ids)]
@@ -62,62 +72,46 @@ def _shown_people(run: Run) -> pd.DataFrame:
 
 def _example(run: Run) -> pd.DataFrame:
     """Return the row of one patient with a high R-index, of those whose regions are known if there are any."""
-    first = first_visits(run)
+    first = run.results.first_visits
     patients = first[first["group"] == "patient"]
-    if "drivers" in run.analyses:
-        known = patients["participant_id"].isin(run.analyses["drivers"]["participant_id"])
-        patients = patients[known] if known.any() else patients
+    known = patients["participant_id"].isin(run.analyses.get("drivers", patients)["participant_id"])
+    patients = patients[known] if known.any() else patients
     highest = patients[run.results.score_names].max(axis=1).dropna().sort_values(kind="stable")
     return patients.loc[highest.index[int(_EXAMPLE_CENTILE * (len(highest) - 1)) :][:1]]
 
 
-def _in_time(rows: pd.DataFrame) -> pd.DataFrame:
-    if "visit" not in rows:
-        return rows
-    later, years = ~rows["first_visit"].astype(bool), rows.get("years", 0.0)
-    order = pd.DataFrame({"later": later, "years": years}).sort_values(["later", "years"], kind="stable")
-    return rows.loc[order.index]
-
-
-def _drivers(run: Run, rows: pd.DataFrame) -> tuple[dict[Hashable, list[list[float | None]]], list[str]]:
-    """Return the driving regions by person and visit, a flat list for each pattern, and the names of all regions."""
-    table = run.analyses.get("drivers")
-    if table is None:
-        return {}, []
+def _drivers(run: Run, rows: pd.DataFrame) -> Drivers:
+    empty = pd.DataFrame(columns=["participant_id", "rank", "region", "pattern", "change_sd", "z"])
+    table = run.analyses.get("drivers", empty)
     table = table[table["participant_id"].isin(rows["participant_id"])].sort_values("rank", kind="stable")
     places, names = pd.factorize(table["region"])
-    visits = table["visit"] if "visit" in table else [""] * len(table)
-    found: dict[Hashable, list[list[float | None]]] = {}
-    columns = (table["participant_id"], visits, table["pattern"], places, table["change_sd"], table["z"])
-    for person, visit, pattern, place, change, z in zip(*columns, strict=True):
-        lists = found.setdefault((person, visit), [[] for _ in range(run.summary.n_patterns)])
-        lists[pattern - 1] += [int(place), _rounded(change), _rounded(z)]  # flat, which keeps the page light
-    return found, [*names]
+    found: dict[tuple[str, str], list[list[float | None]]] = {}
+    for place, row in zip(places, table.to_dict("records"), strict=True):
+        key = (row["participant_id"], row.get("visit", ""))
+        lists = found.setdefault(key, [[] for _ in range(run.summary.n_patterns)])
+        lists[row["pattern"] - 1] += [int(place), *_rounded((row["change_sd"], row["z"]), 2)]
+    return Drivers(found, [*names])
 
 
 def _visit(
-    row: pd.Series,
-    controls: list[np.ndarray],
-    drivers: dict[Hashable, list[list[float | None]]],
-    curtain: Curtain,
-    show_ids: bool,
+    row: pd.Series, controls: list[np.ndarray], drivers: Drivers, curtain: Curtain, show_ids: bool
 ) -> dict[str, object]:
-    name, names = str(row.get("visit", "")), [f"r{place}" for place in range(1, len(controls) + 1)]
+    visit, names = str(row.get("visit", "")), [f"r{place}" for place in range(1, len(controls) + 1)]
     above = [
-        None if pd.isna(row[score]) else _rounded(100 * np.searchsorted(values, row[score]) / len(values), 1)
-        for score, values in zip(names, controls, strict=True)
+        np.nan if pd.isna(row[name]) else 100 * np.searchsorted(values, row[name]) / len(values)
+        for name, values in zip(names, controls, strict=True)
         if len(values)
     ]
-    visit = {
-        "r": [_rounded(row[score], 3) for score in names],
-        "sd": [_rounded(row[f"{score}_sd"], 3) for score in names],
-        "above": above,
-        "visit": name if show_ids else "",
+    known = {
+        "r": _rounded(row[names], 3),
+        "sd": _rounded(row[[f"{name}_sd" for name in names]], 3),
+        "above": _rounded(above, 1),
+        "visit": visit if show_ids else "",
         "flags": curtain(str(row.get("flags", "")).strip()),
-        "drivers": drivers.get((row["participant_id"], name)),
+        "drivers": drivers.of.get((row["participant_id"], visit)),
     }
-    return {key: value for key, value in visit.items() if value}
+    return {name: value for name, value in known.items() if value}
 
 
-def _rounded(value: float, digits: int = 2) -> float | None:
-    return None if pd.isna(value) else round(float(value), digits)
+def _rounded(values: Iterable[float], digits: int) -> list[float | None]:
+    return [None if pd.isna(value) else round(float(value), digits) for value in values]

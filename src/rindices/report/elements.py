@@ -6,7 +6,6 @@ Beside what is seen, a cell of a table has the value with all digits, for sortin
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -54,12 +53,12 @@ class Gallery:
         return paths
 
 
-def number(value: float | None, digits: int = 2, sign: str = "") -> str:
+def number(value: float | None, digits: int = 2, sign: str = "", unit: str = "") -> str:
     """Return a number with so many digits, a dash where there is none."""
     if value is None or pd.isna(value):
         return "–"
     # Adding zero turns a rounded "-0.00" into "0.00"; the true minus is read aloud, a hyphen may not be.
-    return f"{round(value, digits) + 0.0:{sign}.{digits}f}".replace("-", "−")
+    return f"{round(value, digits) + 0.0:{sign}.{digits}f}{unit}".replace("-", "−")
 
 
 def interval(low: float, high: float, digits: int = 2) -> str:
@@ -113,31 +112,32 @@ class Column(NamedTuple):
     is_number: bool = True
     parts: tuple[str, ...] = ()
 
+    def shown_as(self, texts: Iterable[str]) -> Column:
+        """Return the same values, seen as other texts."""
+        return self._replace(cells=[Cell(text, cell.value) for text, cell in zip(texts, self.cells, strict=True)])
+
 
 class Table(NamedTuple):
-    """A table with a caption, the name of its download, the row to be marked, and what was cut off and where it is."""
+    """A table with a caption, and the row to be marked.
 
-    caption: str
-    columns: Sequence[Column]
-    rows: list[tuple[Cell, ...]]
-    file: str
-    marked: int | None = None
-    n_more: int = 0
-    source: str = ""
-
-
-def make_table(caption: str, columns: Sequence[Column], *, marked: int | None = None, source: str = "") -> Table:
-    """Return a table; one with a `source`, the file that has all rows, is cut where it would make the page heavy.
+    One with a `source`, the file that has all rows, is cut where it would make the page heavy.
 
     Examples
     --------
-    >>> make_table("Sizes", [words("Group", ["Controls"]), counts("n", [1200])]).rows
+    >>> Table("Sizes", [words("Group", ["Controls"]), counts("n", [1200])]).rows
     [(Cell(text='Controls', value=None), Cell(text='1,200', value='1200'))]
     """
-    rows = list(zip(*(column.cells for column in columns), strict=True))
-    shown = rows[:MOST_ROWS] if source else rows
-    file = re.sub(r"[^a-z0-9]+", "-", caption.lower()).strip("-")[:60]
-    return Table(caption, columns, shown, file, marked, len(rows) - len(shown), source)
+
+    caption: str
+    columns: Sequence[Column]
+    source: str = ""
+    marked: int | None = None
+
+    @property
+    def rows(self) -> list[tuple[Cell, ...]]:
+        """The rows that are shown."""
+        rows = list(zip(*(column.cells for column in self.columns), strict=True))
+        return rows[:MOST_ROWS] if self.source else rows
 
 
 def words(title: str, values: Iterable[object]) -> Column:

@@ -1,21 +1,21 @@
-"""The section on the verdict: is there anything to find, and whether it could be something else than disease."""
+"""The sections on what speaks for the patterns: settings that were tried, agreement of repetitions, and the verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+import numpy as np
 import pandas as pd
 
 from rindices import plots
-from rindices.record import BalanceRow, Run
+from rindices.record import AGREEMENTS, Run
 from rindices.report.elements import (
     Cell,
     Column,
     Gallery,
     Picture,
     Table,
-    listed,
-    make_table,
+    counted,
+    counts,
+    limits,
     measures,
     number,
     p_value,
@@ -23,32 +23,27 @@ from rindices.report.elements import (
     words,
 )
 
+MOST_SETTINGS = 20
+_DROPPED = "dropped early"
+
 
 def verdict_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
     """Return what the section shows, nothing where neither a test nor a check of the groups is known."""
     summary, check = run.summary, run.analyses.get("group_check")
     if summary.null is None and summary.balance is None and check is None:
         return None
-    imbalanced = [row.variable for row in summary.balance or () if row.imbalanced]
-    contents: dict[str, object] = {
-        "picture": _picture(run, gallery),
-        "balance": _balance_table(summary.balance) if summary.balance else None,
-        "imbalanced": listed(imbalanced),
-        "imbalanced_removed": listed(name for name in imbalanced if name in summary.covariates),
-        "imbalanced_left": listed(name for name in imbalanced if name not in summary.covariates),
-        "check": None,
+    return {
+        "picture": _without_disease(run, gallery),
+        "balance": _balance_table(pd.DataFrame([*summary.balance])) if summary.balance else None,
+        "imbalanced": [row["variable"] for row in summary.balance or () if row["imbalanced"]],
+        "check": None if check is None else _check_table(check),
+        "check_removed": [] if check is None else check["variable"][check["removed"]].unique(),
+        "check_left": check is not None and not check["removed"].all(),
+        "remarks": [] if check is None else check["remark"][check["remark"].str.strip() != ""].unique().tolist(),
     }
-    if check is not None:
-        contents |= {
-            "check": _check_table(check),
-            "check_removed": listed(dict.fromkeys(check.loc[check["removed"], "variable"])),
-            "check_left": not check["removed"].all(),
-            "remarks": [remark for remark in dict.fromkeys(check["remark"]) if remark.strip()],
-        }
-    return contents
 
 
-def _picture(run: Run, gallery: Gallery) -> Picture | None:
+def _without_disease(run: Run, gallery: Gallery) -> Picture | None:
     null = run.summary.null
     if null is None or null.statistic is None or not null.values:
         return None
@@ -59,41 +54,141 @@ def _picture(run: Run, gallery: Gallery) -> Picture | None:
     return gallery.draw("without_disease", plots.null_statistics(list(null.values), null.statistic), alt)
 
 
-def _balance_table(rows: Sequence[BalanceRow]) -> Table:
-    differences = measures("Difference", [row.difference for row in rows])
-    shown = []
-    for row, cell in zip(rows, differences.cells, strict=True):
-        text = f"V = {cell.text}" if row.kind == "category" else f"{number(row.difference, 2, '+')} sd"
-        shown.append(cell if row.difference is None else cell._replace(text=text))
-    columns = [
-        words("Variable", [row.variable for row in rows]),
-        words("Controls", [row.controls for row in rows]),
-        words("Patients", [row.patients for row in rows]),
-        differences._replace(cells=shown),
-        probabilities("p", [row.p for row in rows]),
-        words("Remark", ["imbalanced" if row.imbalanced else "no clear difference" for row in rows]),
+def _balance_table(rows: pd.DataFrame) -> Table:
+    differences = [
+        f"V = {number(value)}" if kind == "category" and pd.notna(value) else number(value, 2, "+", " sd")
+        for kind, value in zip(rows["kind"], rows["difference"], strict=True)
     ]
-    return make_table("Controls and patients compared", columns)
+    columns = [
+        *(words(name.capitalize(), rows[name]) for name in ("variable", "controls", "patients")),
+        measures("Difference", rows["difference"]).shown_as(differences),
+        probabilities("p", rows["p"]),
+        words("Remark", rows["imbalanced"].map({True: "imbalanced", False: "no clear difference"})),
+    ]
+    return Table("Controls and patients compared", columns)
 
 
 def _check_table(check: pd.DataFrame) -> Table:
-    shares = [Cell("–" if pd.isna(one) else f"{number(100 * one, 0)} %", f"{one:.15g}") for one in check["explained"]]
+    controls = _with_q(check["coefficient"], check["q"]).mask(check["removed"], "removed")
+    patients = _with_q(check["coefficient_patients"], check["q_patients"])
     columns = [
         words("Pattern", "R" + check["pattern"].astype(str)),
         words("Variable", check["variable"]),
         words("Statistic", check["statistic"]),
-        _with_q("Controls", check["coefficient"], check["q"], check["removed"]),
-        _with_q("Patients", check["coefficient_patients"], check["q_patients"], check["removed"] & False),
+        measures("Controls", check["coefficient"]).shown_as(controls),
+        measures("Patients", check["coefficient_patients"]).shown_as(patients),
         words("Groups", check["imbalanced"].map({True: "imbalanced", False: "alike"})),
-        Column("Explained", shares),
+        measures("Explained", check["explained"]).shown_as(
+            number(100 * one, 0, unit=" %") for one in check["explained"]
+        ),
     ]
-    return make_table("R-indices and the background of people", columns)
+    return Table("R-indices and the background of people", columns)
 
 
-def _with_q(title: str, coefficients: pd.Series, qs: pd.Series, removed: pd.Series) -> Column:
-    column = measures(title, coefficients)
-    cells = []
-    for cell, q, gone in zip(column.cells, qs, removed, strict=True):
-        text = "removed" if gone else cell.text if pd.isna(q) else f"{cell.text} (q {p_value(q)})"
-        cells.append(cell._replace(text=text))
-    return column._replace(cells=cells)
+def _with_q(coefficients: pd.Series, qs: pd.Series) -> pd.Series:
+    pairs = zip(coefficients, qs, strict=True)
+    return pd.Series([number(one) if pd.isna(q) else f"{number(one)} (q {p_value(q)})" for one, q in pairs], qs.index)
+
+
+def search_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+    """Return the settings that were tried, nothing where there was one only."""
+    if run.selection is None or run.selection["best"].sum() < 2:
+        return None
+    best = _remarked(run.selection[run.selection["best"]], run)
+    ordered = best.sort_values(["rival", "pattern_agreement"], ascending=False, kind="stable")
+    # The chosen setting is always shown, however long the list is.
+    shown = ordered[ordered["chosen"].to_numpy() | (pd.RangeIndex(len(ordered)) < MOST_SETTINGS)]
+    chosen = best[best["chosen"]].iloc[0]
+    alt = (
+        "Agreement between trainings for each number of patterns and each orthogonality. Chosen: "
+        f"{_setting(chosen['n_patterns'], chosen['orthogonality'])}, "
+        f"pattern agreement {number(chosen['pattern_agreement'], 3)}. The table has the values."
+    )
+    runners_up = pd.DataFrame([*run.summary.search.runners_up])
+    return {
+        "picture": gallery.draw("agreement_over_settings", plots.agreement_over_settings(run.selection), alt),
+        "fewer_models": bool((best["n_models"] < best["n_models"].max()).any()),
+        "table": _settings_table(shown, one_pattern=not best["rival"].all()),
+        "n_left_out": len(ordered) - len(shown),
+        "one_pattern": not best["rival"].all(),
+        "dropped_early": (shown["remark"] == _DROPPED).any(),
+        "runners_up": [
+            f"{_setting(one['n_patterns'], one['orthogonality'])} (pattern agreement "
+            f"{number(one['pattern_agreement'], 3)}, {counted(int(one['n_models']), 'model')})"
+            for _, one in runners_up.iterrows()
+        ],
+    }
+
+
+def _setting(n_patterns: float, orthogonality: float) -> str:
+    return f"{counted(int(n_patterns), 'pattern')} with orthogonality {orthogonality:g}"
+
+
+def _remarked(best: pd.DataFrame, run: Run) -> pd.DataFrame:
+    """Add what became of each setting, and whether it was a rival of the chosen one."""
+    search = run.summary.search
+    runners_up = [(one["n_patterns"], one["orthogonality"]) for one in search.runners_up]
+    settings = zip(best["n_patterns"], best["orthogonality"], strict=True)
+    # Agreement on one pattern does not compare with that on several.
+    rival = (best["n_patterns"] > 1) | (best["n_patterns"].max() == 1)
+    # Fewer models than the first look had, or the same: this setting was not trained on. More: some were faulty.
+    first = 0 if search.exhaustive else search.first_stage_repetitions
+    dropped = (best["n_models"] <= first) & (first < best["n_models"].max())
+    cases = {
+        "chosen": best["chosen"].astype(bool),
+        "runner-up": np.array([setting in runners_up for setting in settings]),
+        "not a rival": ~rival,
+        _DROPPED: dropped,
+    }
+    return best.assign(remark=np.select([*cases.values()], [*cases], ""), rival=rival)
+
+
+def _settings_table(shown: pd.DataFrame, *, one_pattern: bool) -> Table:
+    columns = [
+        counts("Patterns", shown["n_patterns"]),
+        Column("Orthogonality", [Cell(f"{value:g}") for value in shown["orthogonality"]]),
+        words("Remark", shown["remark"]),
+        counts("Models", shown["n_models"]),
+        counts("Step", shown["step"]),
+    ]
+    for name in AGREEMENTS:
+        title = name.replace("_", " ").capitalize()
+        columns += [measures(title, shown[name], 3), limits(shown[f"{name}_low"], shown[f"{name}_high"], 3, of=title)]
+    caption = "Agreement of each setting, best first" + ("; one pattern last" if one_pattern else "")
+    return Table(caption, columns, marked=shown["remark"].tolist().index("chosen"))
+
+
+def agreement_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+    """Return the agreement over training of the chosen setting, without a picture with a single training."""
+    if run.selection is None:
+        return None
+    chosen = run.selection[run.selection["chosen"]].iloc[0]
+    names = [name.replace("_", " ") for name in AGREEMENTS]
+    low, high = ([chosen[f"{name}_{end}"] for name in AGREEMENTS] for end in ("low", "high"))
+    intervals = bool(pd.notna([*low, *high]).any())
+    columns = [
+        words("Index", [name.capitalize() for name in names]),
+        measures("Value", [chosen[name] for name in AGREEMENTS], 3),
+        *([limits(low, high, 3)] if intervals else []),
+    ]
+    step = f"{int(chosen['step']):,}"
+    values = ", ".join(f"{name} {cell.text}" for name, cell in zip(names, columns[1].cells, strict=True))
+    alt = f"Agreement between trainings over the steps of training. At the chosen step {step}: {values}."
+    known = chosen[list(AGREEMENTS)].notna().any()
+    figure = plots.agreement_over_training(run.selection)
+    return {
+        "table": Table(f"Agreement at the chosen step {step}", columns),
+        "intervals": intervals,
+        "searched": run.selection["best"].sum() > 1,
+        "n_models": int(chosen["n_models"]),
+        "picture": gallery.draw("agreement_over_training", figure, alt) if known else None,
+    }
+
+
+def repetitions_section(run: Run) -> dict[str, object] | None:
+    """Return which repetitions did not go into the R-indices."""
+    if run.summary.applied:
+        return None
+    rows = pd.DataFrame([*run.summary.members_left_out], columns=["member", "reason"])
+    columns = [words("Repetition", rows["member"]), words("Reason", rows["reason"])]
+    return {"table": Table("Repetitions that were left out", columns) if len(rows) else None}

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
 
 import jinja2
 from markupsafe import Markup
@@ -19,22 +18,19 @@ from rindices.record import DONE, REPORT, SETTINGS, Run, Summary, read_run, read
 from rindices.report import elements
 from rindices.report.brain import brain_section
 from rindices.report.cards import cards_section
-from rindices.report.distribution import (
+from rindices.report.elements import Gallery
+from rindices.report.evidence import agreement_section, repetitions_section, search_section, verdict_section
+from rindices.report.participation import (
     correlation_section,
     distributions_section,
-    first_visits,
     pairs_section,
+    people_section,
     reading_section,
     recovery_section,
 )
-from rindices.report.elements import Gallery
-from rindices.report.evidence import verdict_section
-from rindices.report.overview import in_short
-from rindices.report.participation import people_section
 from rindices.report.privacy import Curtain
-from rindices.report.regions import dose_section, maps_section, subgroups_section
+from rindices.report.regions import dose_section, in_short, maps_section, subgroups_section
 from rindices.report.relations import associations_section, change_section
-from rindices.report.repeatability import agreement_section, repetitions_section, search_section
 
 _FILES = resources.files("rindices.report")
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -76,7 +72,7 @@ class Report:
     0
     """
 
-    html: str
+    html: str = field(repr=False)
     status: str = DONE
     gallery: Gallery = field(default_factory=Gallery, repr=False)
     height: int = 700
@@ -92,9 +88,6 @@ class Report:
     def save_figures(self, folder: Path | str) -> list[Path]:
         """Write every figure as SVG and PNG and return the paths."""
         return self.gallery.save(Path(folder))
-
-    def __repr__(self) -> str:
-        return f"Report of {len(self.html):,} characters with {len(self.gallery.figures)} figures"
 
     def _repr_html_(self) -> str:
         # A frame of its own: neither styles nor scripts of the page reach the notebook.
@@ -142,7 +135,7 @@ def make_report(folder: Path | str, *, summary: Summary | None = None, show_ids:
     run = read_run(folder, summary)
     curtain = Curtain({*run.results.people["participant_id"]}, active=not show_ids)
     run = replace(run, summary=curtain.summary(summary))
-    gallery = Gallery()
+    gallery, methods = Gallery(), _methods(run)
     sections = _sections(run, gallery, curtain, show_ids=show_ids)
     page = _render(
         "results",
@@ -150,10 +143,10 @@ def make_report(folder: Path | str, *, summary: Summary | None = None, show_ids:
         summary=run.summary,
         run_toml=curtain(text),
         sections=sections,
-        in_short=in_short(run),
-        n_people=len(first_visits(run)),
-        methods=_methods(run),
-        citation=_CITED["Yang et al., 2022"],
+        in_short=[] if run.summary.reliable is False else in_short(run),
+        n_people=len(run.results.first_visits),
+        methods=methods,
+        references={cited: text for cited, text in _CITED.items() if cited in methods},
     )
     return Report(page, DONE, gallery)
 
@@ -183,63 +176,53 @@ def write_report(
     return report.save(Path(folder) / REPORT if out is None else out)
 
 
-class Section(NamedTuple):
-    """A part of the page: its anchor, which is also the name of its template, its title and what it shows."""
+def _sections(
+    run: Run, gallery: Gallery, curtain: Curtain, *, show_ids: bool
+) -> list[tuple[str, str, dict[str, object] | None]]:
+    """Return the sections in their order: name of the template, which is also the anchor, title, and contents.
 
-    name: str
-    title: str
-    data: dict[str, object] | None
-
-
-def _sections(run: Run, gallery: Gallery, curtain: Curtain, *, show_ids: bool) -> list[Section]:
-    """Return the sections in their order; those without contents are left out."""
+    Those without contents are left out.
+    """
     applied = run.summary.applied
     grouped = not applied or set(run.results.r_indices["group"]) != {"other"}
-    sections = [
-        Section("people", "Who took part", people_section(run, gallery, show_ids=show_ids)),
-        Section(
+    sections: list[tuple[str, str, dict[str, object] | None]] = [
+        ("people", "Who took part", people_section(run, gallery, show_ids=show_ids)),
+        (
             "verdict",
             "Could it be something else?" if applied else "Is there anything to find?",
             verdict_section(run, gallery),
         ),
-        Section("recovery", "Recovery of the known truth", recovery_section(run, gallery)),
-        Section("search", "How many patterns?", search_section(run, gallery)),
-        Section("agreement", "Agreement over training", agreement_section(run, gallery)),
-        Section(
+        ("recovery", "Recovery of the known truth", recovery_section(run, gallery)),
+        ("search", "How many patterns?", search_section(run, gallery)),
+        ("agreement", "Agreement over training", agreement_section(run, gallery)),
+        (
             "distributions",
             f"R-indices{' of controls and patients' if grouped else ''}",
             distributions_section(run, gallery),
         ),
-        Section("reading", "How to read an R-index", reading_section(run)),
-        Section("pairs", "Pairs of R-indices", pairs_section(run, gallery)),
-        Section("correlation", "Correlation of the patterns", correlation_section(run)),
-        Section("maps", "Regions of each pattern", maps_section(run, gallery)),
-        Section("brain", "Patterns on the brain", brain_section(run, gallery)),
-        Section("dose", "Regions by severity", dose_section(run, gallery)),
-        Section("associations", "Associations with clinical variables", associations_section(run, gallery)),
-        Section("subgroups", "Subgroups of patients", subgroups_section(run, gallery)),
-        Section("change", "Change per year", change_section(run, gallery)),
-        Section("cards", "Single people", cards_section(run, curtain, show_ids=show_ids)),
-        Section("methods", "Methods, for a paper", {}),
-        Section("limits", "Limits", {}),
-        Section("repetitions", "Repetitions used and left out", repetitions_section(run)),
-        Section("citing", "How to cite", {}),
-        Section("settings", "Settings and versions", {}),
+        ("reading", "How to read an R-index", reading_section(run)),
+        ("pairs", "Pairs of R-indices", pairs_section(run, gallery)),
+        ("correlation", "Correlation of the patterns", correlation_section(run)),
+        ("maps", "Regions of each pattern", maps_section(run, gallery)),
+        ("brain", "Patterns on the brain", brain_section(run, gallery)),
+        ("dose", "Regions by severity", dose_section(run, gallery)),
+        ("associations", "Associations with clinical variables", associations_section(run, gallery)),
+        ("subgroups", "Subgroups of patients", subgroups_section(run, gallery)),
+        ("change", "Change per year", change_section(run, gallery)),
+        ("cards", "Single people", cards_section(run, curtain, show_ids=show_ids)),
+        ("methods", "Methods, for a paper", {}),
+        ("limits", "Limits", {}),
+        ("repetitions", "Repetitions used and left out", repetitions_section(run)),
+        ("citing", "How to cite", {}),
+        ("settings", "Settings and versions", {}),
     ]
-    return [section for section in sections if section.data is not None]
+    return [section for section in sections if section[-1] is not None]
 
 
-class Methods(NamedTuple):
-    """A paragraph for a paper in plain text, and what it cites."""
-
-    paragraph: str
-    references: list[str]
-
-
-def _methods(run: Run) -> Methods:
+def _methods(run: Run) -> str:
+    """Return a paragraph for a paper in plain text."""
     text = _environment(autoescape=False).get_template("methods.txt.j2").render(run=run, summary=run.summary)
-    paragraph = " ".join(text.split())
-    return Methods(paragraph, [reference for cited, reference in _CITED.items() if cited in paragraph])
+    return " ".join(text.split())
 
 
 def _render(body: str, **contents: object) -> str:
@@ -270,8 +253,11 @@ def _environment(*, autoescape: bool) -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"thousands": "{:,}".format, "listed": elements.listed, "number": elements.number}
-    words = (elements.counted, elements.duration, elements.p_value, elements.p_words)
-    environment.globals |= {function.__name__: function for function in words}
+    environment.globals |= {
+        "counted": elements.counted,
+        "duration": elements.duration,
+        "p_words": elements.p_words,
+    }
     return environment
 
 

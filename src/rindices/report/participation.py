@@ -1,4 +1,4 @@
-"""The section on who took part: everybody who was read, who was left out and why, and who is unusual."""
+"""The sections on people: who took part, who is unusual, and what R-indices they have."""
 
 from __future__ import annotations
 
@@ -6,40 +6,36 @@ import pandas as pd
 
 from rindices import plots
 from rindices.record import Run
-from rindices.report.elements import GROUPS, Gallery, Table, counts, make_table, measures, words
+from rindices.report.elements import GROUPS, Gallery, Table, counts, measures, number, words
 
 
 def people_section(run: Run, gallery: Gallery, *, show_ids: bool) -> dict[str, object]:
     """Return the flow of people, and those who are unusual; by name where ids are shown."""
     flow, people = run.analyses.get("flow"), run.results.people
-    flagged, picture = people[people["flags"].str.strip() != ""], None
-    if people["distance"].notna().any():
-        alt = (
-            "How far each person's regions lie from those of the controls, as a robust distance, for each group; "
-            "people who were flagged are marked."
-        )
-        picture = gallery.draw("outlier_distances", plots.outlier_distances(people), alt)
+    flagged = people[people["flags"].str.strip() != ""]
+    alt = (
+        "How far each person's regions lie from those of the controls, as a robust distance, for each group; "
+        "people who were flagged are marked."
+    )
+    known = people["distance"].notna().any()
     return {
         "flow": [] if flow is None else _flow(flow, "Visits" if run.summary.visits else "People"),
         "n_used": int(people["used"].sum()),
         "n_flagged": len(flagged),
-        "picture": picture,
+        "picture": gallery.draw("outlier_distances", plots.outlier_distances(people), alt) if known else None,
         "flagged": _flagged(flagged) if show_ids and len(flagged) else None,
     }
 
 
 def _flow(flow: pd.DataFrame, what: str) -> list[Table]:
-    whole, sites = flow[flow["site"] == "all"], flow[flow["site"] != "all"]
     tables = []
-    for rows, caption in ((whole, f"{what} read, left out and used"), (sites, "The same by site")):
-        numbers = [
-            counts(f"{name[:1].upper()}{name[1:]}", rows[name])
-            for name in map(str, rows.columns[2:])
-            if name in ("read", "used") or rows[name].any()
-        ]
-        site = [] if rows is whole else [words("Site", rows["site"])]
-        columns = [*site, words("Group", rows["group"].replace(GROUPS)), *numbers]
-        tables += [make_table(caption, columns, source="analysis/flow.csv")] if len(rows) else []
+    for by_site, caption in ((False, f"{what} read, left out and used"), (True, "The same by site")):
+        rows = flow[(flow["site"] != "all") == by_site]
+        reasons = [name for name in rows.columns[2:] if name in ("read", "used") or rows[name].any()]
+        columns = [words("Group", rows["group"].replace(GROUPS))]
+        columns += [counts(f"{name[:1].upper()}{name[1:]}", rows[name]) for name in reasons]
+        site = [words("Site", rows["site"])] if by_site else []
+        tables += [Table(caption, [*site, *columns], source="analysis/flow.csv")] if len(rows) else []
     return tables
 
 
@@ -53,4 +49,61 @@ def _flagged(rows: pd.DataFrame) -> Table:
         measures("Distance", rows["distance"], 1),
         words("What is unusual", rows["flags"]),
     ]
-    return make_table("People with something unusual", columns, source="people.csv")
+    return Table("People with something unusual", columns, source="people.csv")
+
+
+def recovery_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+    """Return the comparison with the truth of a demonstration."""
+    if run.truth is None or run.summary.recovery is None:
+        return None
+    known = run.truth.notna().all(axis=1) & (run.results.r_indices["group"] == "patient")
+    per_pattern = list(run.summary.recovery.per_pattern)
+    figure = plots.recovery(run.truth[known], run.results.scores[known], per_pattern)
+    values = ", ".join(f"pattern {place}: {value:.3f}" for place, value in enumerate(per_pattern, start=1))
+    alt = f"Known severity against R-index in patients. Concordance, {values}."
+    return {"picture": gallery.draw("recovery", figure, alt)}
+
+
+def distributions_section(run: Run, gallery: Gallery) -> dict[str, object]:
+    """Return the R-indices of each group as a picture and their quartiles."""
+    first = run.results.first_visits
+    scores = {name.upper(): first.groupby("group")[name].describe() for name in run.results.score_names}
+    found = {name: table.reindex(["control", "patient", "other"]) for name, table in scores.items()}
+    rows = pd.concat(found, names=["score", "group"]).query("count > 0").reset_index()
+    columns = [
+        words("R-index", rows["score"]),
+        words("Group", rows["group"].map(GROUPS)),
+        counts("People", rows["count"]),
+        *(measures(title, rows[name]) for title, name in (("25 %", "25%"), ("Median", "50%"), ("75 %", "75%"))),
+    ]
+    alt = "R-indices of each group, one panel per pattern; the table below gives the quartiles."
+    return {
+        "picture": gallery.draw("r_indices", plots.r_index_distributions(first), alt),
+        "table": Table("Quartiles of the R-indices", columns),
+    }
+
+
+def reading_section(run: Run) -> dict[str, object]:
+    """Return the median spread over repetitions of each R-index."""
+    known = {name.upper(): run.results.r_indices[f"{name}_sd"].dropna() for name in run.results.score_names}
+    spreads = [f"{number(values.median(), 3)} ({name})" for name, values in known.items() if len(values)]
+    return {"spreads": ", ".join(spreads)}
+
+
+def pairs_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+    """Return pairs of R-indices as a picture, nothing with one pattern or where nobody's group is known."""
+    first = run.results.first_visits
+    if run.summary.n_patterns < 2 or not first["group"].isin(["control", "patient"]).any():
+        return None
+    alt = "Each pair of R-indices against each other: patients as dots, controls as faint crosses."
+    return {"picture": gallery.draw("pairs", plots.r_index_pairs(first), alt)}
+
+
+def correlation_section(run: Run) -> dict[str, object] | None:
+    """Return the learned correlation of severities, nothing where there is none, or one pattern only."""
+    rows = run.summary.correlation or ()
+    if len(rows) < 2:
+        return None
+    names = [f"R{place}" for place in range(1, len(rows) + 1)]
+    columns = [measures(name, values) for name, values in zip(names, zip(*rows, strict=True), strict=True)]
+    return {"table": Table("Learned correlation of severities", [words("Pattern", names), *columns])}

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from rindices.record import Summary
 
-HIDDEN = "[id]"
 _MENTION = re.compile(r"\s*\(participants? [^()\n]*\)", re.IGNORECASE)
 _EDGE = r"(?:(?<![^\W_])|(?![^\W_]))"  # not within a word
 _SHORTEST_NUMBER = 5  # a shorter number in a text is rather a count or a setting than a person
@@ -41,11 +40,11 @@ class Curtain:
         text = _MENTION.sub("", text)
         for one in self._ids:
             if one in text:
-                text = re.sub(f"{_EDGE}{re.escape(one)}{_EDGE}", HIDDEN, text)
+                text = re.sub(f"{_EDGE}{re.escape(one)}{_EDGE}", "[id]", text)
         return text
 
     def summary(self, summary: Summary) -> Summary:
         """Return a summary whose free texts are without ids."""
         texts = {name: self(getattr(summary, name)) for name in ("failure", "reliable_reason", "source")}
         model = {name: self(text) for name, text in summary.model.items()}
-        return summary.model_copy(update={**texts, "model": model, "warnings": tuple(map(self, summary.warnings))})
+        return summary.updated(**texts, model=model, warnings=[*map(self, summary.warnings)])

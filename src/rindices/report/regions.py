@@ -1,27 +1,62 @@
-"""The sections on what patterns do to regions: by pattern, by severity, and in subgroups of patients."""
+"""The sections on what patterns do to regions: in short, by pattern, by severity, and in subgroups of patients."""
 
 from __future__ import annotations
 
 import pandas as pd
 
 from rindices import plots
+from rindices.plots.region_names import pair_sides
 from rindices.record import Run
 from rindices.report.elements import (
     Gallery,
     Picture,
     Table,
     counts,
+    interval,
     limits,
     listed,
-    make_table,
     measures,
     number,
     probabilities,
     words,
 )
-from rindices.report.overview import strongest
+from rindices.report.relations import related
 
 _TOP_REGIONS = 20
+_MOST_REGIONS = 6  # in short
+_SHARE_OF_STRONGEST = 0.5
+
+
+def in_short(run: Run) -> list[tuple[list[tuple[str, str, str]], str | None]]:
+    """Return what there is to say about each pattern in a sentence or two.
+
+    These are the regions that change most ("lower" or "higher", their names, and by how much), and the variables that
+    go with the R-index; None where none were looked at.
+    """
+    table, patterns = run.analyses.get("associations"), range(1, run.summary.n_patterns + 1)
+    return [(_changes(run.results.patterns, pattern), related(table, pattern)) for pattern in patterns]
+
+
+def _strongest(patterns: pd.DataFrame, pattern: int) -> pd.DataFrame:
+    """Return the regions of one pattern, the largest change first."""
+    return patterns[patterns["pattern"] == pattern].sort_values("change_sd", key=abs, ascending=False, kind="stable")
+
+
+def _changes(patterns: pd.DataFrame, pattern: int) -> list[tuple[str, str, str]]:
+    rows = _strongest(patterns, pattern).head(_MOST_REGIONS)
+    rows = rows[rows["change_sd"].abs() >= _SHARE_OF_STRONGEST * rows["change_sd"].abs().max()]
+    pairs = pair_sides(patterns["region"].unique())
+    found = []
+    for direction, change in (("lower", rows[rows["change_sd"] < 0]), ("higher", rows[rows["change_sd"] > 0])):
+        sides: dict[str, list[str]] = {}
+        for region in change["region"]:
+            side, name = pairs.get(region, ("", region))
+            sides.setdefault(name, []).append(side)
+        names = listed(f"{' and '.join(sorted(one))} {name}".strip() for name, one in sides.items())
+        low, high = change["change_sd"].min(), change["change_sd"].max()
+        size = number(low) if len(change) == 1 else interval(low, high)
+        found += [(direction, names, size)] if len(change) else []
+    return found
 
 
 def maps_section(run: Run, gallery: Gallery) -> dict[str, object]:
@@ -33,7 +68,7 @@ def maps_section(run: Run, gallery: Gallery) -> dict[str, object]:
 
 
 def _pattern(patterns: pd.DataFrame, place: int, gallery: Gallery, decomposed: bool) -> tuple[Picture, Table]:
-    rows = strongest(patterns, place)
+    rows = _strongest(patterns, place)
     first = rows.iloc[0]
     alt = (
         f"The regions that change most in pattern {place}, left and right as two dots; the strongest is "
@@ -49,7 +84,7 @@ def _pattern(patterns: pd.DataFrame, place: int, gallery: Gallery, decomposed: b
         columns.append(measures("In patients (sd)", rows["decomposed_sd"], 2, "+"))
         columns.append(measures("Spread of that (sd)", rows["decomposed_spread_sd"]))
     picture = gallery.draw(f"pattern_{place}", plots.pattern_dots(patterns, only=place, top=_TOP_REGIONS), alt)
-    return picture, make_table(f"All regions of pattern {place}, strongest first", columns, source="patterns.csv")
+    return picture, Table(f"All regions of pattern {place}, strongest first", columns, source="patterns.csv")
 
 
 def dose_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
@@ -71,7 +106,7 @@ def dose_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
     ]
     return {
         "picture": gallery.draw("dose_response", plots.dose_response(table), alt),
-        "table": make_table("Regions of patients by severity", columns, source="analysis/dose_response.csv"),
+        "table": Table("Regions of patients by severity", columns, source="analysis/dose_response.csv"),
     }
 
 
@@ -81,6 +116,7 @@ def subgroups_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
     if sizes is None:
         return None
     names = ("R" + sizes["pattern"].astype(str) + " " + sizes["level"])[~sizes["used"]]
+    small = names.groupby(sizes["note"].replace("", "not compared"), sort=False)
     columns = [
         words("Pattern", "R" + sizes["pattern"].astype(str)),
         words("Level", sizes["level"]),
@@ -92,19 +128,21 @@ def subgroups_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
         "Difference of each subgroup of patients from controls in its strongest regions, as Cohen's d; one panel "
         "per pattern. The table has the values."
     )
-    picture = None
-    if effects is not None and effects["effect"].notna().any():
-        picture = gallery.draw("subgroups", plots.subgroup_dots(effects, sizes), alt)
+    picture = (
+        gallery.draw("subgroups", plots.subgroup_dots(effects, sizes), alt)
+        if effects is not None and effects["effect"].notna().any()
+        else None
+    )
     return {
-        "sizes": make_table("Subgroups of patients", columns),
-        "small": {note: listed(part) for note, part in names.groupby(sizes["note"], sort=False)},
+        "sizes": Table("Subgroups of patients", columns),
+        "small": [f"{note[:1].upper()}{note[1:]}: {listed(part)}." for note, part in small],
         "picture": picture,
         "effects": None if effects is None else _effects(effects),
     }
 
 
 def _effects(effects: pd.DataFrame) -> Table:
-    rows = effects.loc[effects["effect"].abs().sort_values(ascending=False, kind="stable").index]
+    rows = effects.sort_values("effect", key=abs, ascending=False, kind="stable")
     columns = [
         words("Pattern", "R" + rows["pattern"].astype(str)),
         words("Level", rows["level"]),
@@ -116,4 +154,4 @@ def _effects(effects: pd.DataFrame) -> Table:
         probabilities("q", rows["q"]),
     ]
     caption = "Regions of the subgroups against controls, strongest first"
-    return make_table(caption, columns, source="analysis/subgroups.csv")
+    return Table(caption, columns, source="analysis/subgroups.csv")

@@ -9,20 +9,40 @@ from rindices.record import Run
 from rindices.report.elements import (
     GROUPS,
     Gallery,
-    Picture,
     Table,
     counts,
     limits,
     listed,
-    make_table,
     measures,
+    number,
+    p_words,
     probabilities,
     words,
 )
-from rindices.report.overview import variable_names
 
 _LARGEST_Q = 0.05
+_MOST_VARIABLES = 2  # in short
+_LETTERS = {"Pearson r": "r", "point-biserial r": "r", "eta²": "η²"}
 _DIFFERENCE = "patients less controls"  # as it stands in ``change_summary.csv``
+
+
+def _variable_names(table: pd.DataFrame) -> list[str]:
+    """Return the variables of a table of associations, with the level of those that have two."""
+    pairs = zip(table["variable"], table["level"], strict=True)
+    return [f"{name} = {level}" if level.strip() else name for name, level in pairs]
+
+
+def related(table: pd.DataFrame | None, pattern: int) -> str | None:
+    """Return in words the associations in patients that are hardly chance, the strongest first."""
+    if table is None or not (table["people"] == "patients").any():
+        return None
+    clear = table[(table["people"] == "patients") & (table["pattern"] == pattern) & (table["q"] < _LARGEST_Q)]
+    clear = clear.sort_values("coefficient", key=abs, ascending=False, kind="stable").head(_MOST_VARIABLES)
+    rows = zip(_variable_names(clear), clear["statistic"], clear["coefficient"], clear["q"], strict=True)
+    return listed(
+        f"{name} ({_LETTERS.get(statistic, statistic)} = {number(value)}, {p_words('q', q)})"
+        for name, statistic, value, q in rows
+    )
 
 
 def associations_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
@@ -56,7 +76,7 @@ def _part(table: pd.DataFrame, people: str, gallery: Gallery) -> dict[str, objec
 def _associations(table: pd.DataFrame, people: str) -> Table:
     columns = [
         words("Pattern", "R" + table["pattern"].astype(str)),
-        words("Variable", variable_names(table)),
+        words("Variable", _variable_names(table)),
         words("Statistic", table["statistic"]),
         counts("n", table["n"]),
         measures("Coefficient", table["coefficient"]),
@@ -70,7 +90,7 @@ def _associations(table: pd.DataFrame, people: str) -> Table:
         columns.append(probabilities("q, adjusted", table["partial_q"]))
     if (table["note"].str.strip() != "").any():
         columns.append(words("Note", table["note"]))
-    return make_table(f"Associations in {people}", columns, source="analysis/associations.csv")
+    return Table(f"Associations in {people}", columns, source="analysis/associations.csv")
 
 
 def change_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
@@ -81,6 +101,11 @@ def change_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
     # The people behind the means: as many of each group as are counted there, seen over the longest time.
     place = change.groupby("group")["years"].rank(method="first", ascending=False)
     counted = change[place <= change["group"].map(means.groupby("group")["n"].max()).fillna(0)]
+    groups = means[means["group"].isin(GROUPS) & (means["n"] > 0)]
+    alt = (
+        "Change of each R-index per year: each person faintly, and the mean of each group with its 95 % interval. "
+        "The table has the values."
+    )
     columns = [
         words("Pattern", "R" + means["pattern"].astype(str)),
         words("Group", means["group"].replace(GROUPS | {_DIFFERENCE: _DIFFERENCE.capitalize()})),
@@ -95,15 +120,6 @@ def change_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
         "years": change["years"].median(),
         "without": listed(means.loc[means["n"] == 0, "group"].replace(GROUPS).str.lower().unique()),
         "compared": bool((means["group"] == _DIFFERENCE).any()),
-        "picture": _change_picture(counted, means, gallery) if len(counted) else None,
-        "table": make_table("Change of the R-indices per year", columns),
+        "picture": gallery.draw("change", plots.change_lines(counted, groups), alt) if len(counted) else None,
+        "table": Table("Change of the R-indices per year", columns),
     }
-
-
-def _change_picture(counted: pd.DataFrame, means: pd.DataFrame, gallery: Gallery) -> Picture:
-    alt = (
-        "Change of each R-index per year: each person faintly, and the mean of each group with its 95 % interval. "
-        "The table has the values."
-    )
-    groups = means[means["group"].isin(GROUPS) & (means["n"] > 0)]
-    return gallery.draw("change", plots.change_lines(counted, groups), alt)

@@ -81,6 +81,8 @@
   }
 
   function prepareTable(table) {
+    const plain = table.caption.textContent.toLowerCase().replace(/[^a-z0-9]+/g, "-");
+    table.dataset.file = plain.replace(/^-|-$/g, "").slice(0, 60);
     [...table.tHead.rows[0].cells].forEach((header, place) => {
       const button = make("button", { type: "button", class: "sort" }, header.textContent);
       button.addEventListener("click", () => { sortTable(table, place, header); collapse(table); });

@@ -174,7 +174,7 @@ def _write_report(
         "control_labels": contract.control_labels,
         "patient_labels": contract.patient_labels,
         "covariates": covariates,
-        "correction": record.Corrected(**asdict(model.correction or Correction())),
+        "correction": asdict(model.correction or Correction()),
         "variables": results.kinds,
         "unit": contract.unit,
         "seed": model.seed_,
@@ -182,7 +182,7 @@ def _write_report(
         "subgroup_limits": output.limits,
         "versions": versions(),
     }
-    summary = about.model_copy(update=known)
+    summary = about.updated(**known)
     roles = Roles(covariates, summary.clinical, trained=False)
     with private_folder() as folder:
         record.write_tables(folder, results, analyse(model, results, roles, output.limits))

@@ -88,8 +88,8 @@ def _analyse_again(
     model = load_model(run.folder / record.MODEL)
     analyses = analyse(model, results, Roles(run.summary.covariates, clinical), limits)
     record.write_tables(run.folder, results, analyses)
-    changes = {"clinical": clinical, "variables": results.kinds, "subgroup_limits": limits}
-    record.write_summary(run.folder, run.summary.model_copy(update=changes))
+    summary = run.summary.updated(clinical=clinical, variables=results.kinds, subgroup_limits=limits)
+    record.write_summary(run.folder, summary)
 
 
 def _without_scores(

@@ -204,10 +204,10 @@ def carry_out(
         try:
             told = _fit(search, plan, journal, progress)
             summary = summarise(plan, search, [worded(sentence, wording) for sentence in told])
-            summary = _write_results(plan, search, summary.model_copy(update={"resumed": goes_on}), truth)
+            summary = _write_results(plan, search, summary.updated(resumed=goes_on), truth)
             settings = settings.model_copy(update={"plan": {"models_per_chunk": search.models_per_chunk_}})
             record.write_text(out / record.SETTINGS, settings.text())
-            summary = summary.model_copy(update={"seconds": round(time.perf_counter() - start, 1)})
+            summary = summary.updated(seconds=round(time.perf_counter() - start, 1))
             if plan.output.report:
                 write_report(out, summary=summary, show_ids=plan.output.show_ids, figures=plan.output.figures)
             else:  # one that was asked for meanwhile says that the run is not finished
@@ -267,21 +267,21 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str]) -
         "status": record.DONE,
         "n_patterns": model.n_patterns,
         "patterns_chosen_from_data": search.results_["n_patterns"].nunique() > 1,
-        "correction": record.Corrected(**asdict(search.correction or Correction()), n_sites=n_sites),
+        "correction": asdict(search.correction or Correction()) | {"n_sites": n_sites},
         "weights": model.preset_.weights._asdict(),
         "preset": model.preset_.name,
         "repetitions": model.n_repetitions,
         "members_used": len(model.members_),
-        "members_left_out": tuple(record.LeftOut(member=one, reason=why) for one, why in model.left_out_.items()),
+        "members_left_out": [{"member": one, "reason": why} for one, why in model.left_out_.items()],
         "step": model.step_,
-        "agreement": record.Agreement(**model.agreement_._asdict()),
+        "agreement": model.agreement_._asdict(),
         "latent": "independent" if model.correlation_ is None else "correlated",
-        "correlation": None if model.correlation_ is None else tuple(map(tuple, model.correlation_.tolist())),
+        "correlation": None if model.correlation_ is None else model.correlation_.tolist(),
         "reliable": verdict.reliable,
         "reliable_reason": verdict.reason,
-        "null": record.Null(**to_json(verdict)),
+        "null": to_json(verdict),
         "search": _searched(search),
-        "balance": tuple(record.BalanceRow.model_validate(row) for row in balance.to_dict("records")),
+        "balance": balance.to_dict("records"),
         "warnings": (*told, *balance_warnings(balance)),
         "seed": model.seed_,
         "versions": versions(),
@@ -290,7 +290,7 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str]) -
         "peak_device_memory": devices.peak_memory(),
         "unit": model.contract_.unit,
     }
-    return _people(cohort).model_copy(update=outcome)
+    return _people(cohort).updated(**outcome)
 
 
 def _people(cohort: Cohort) -> record.Summary:
@@ -315,21 +315,21 @@ def _people(cohort: Cohort) -> record.Summary:
     )
 
 
-def _searched(search: SurrealGANSearch) -> record.Search:
+def _searched(search: SurrealGANSearch) -> dict[str, object]:
     results = search.results_
     others = results[(results["n_repetitions"] == search.n_repetitions) & ~results["chosen"]]
     others = others[others["n_patterns"] > 1].sort_values("pattern_agreement", ascending=False).head(_RUNNERS_UP)
-    shown = [*record.RunnerUp.model_fields]
-    return record.Search(
-        n_patterns=tuple(sorted(results["n_patterns"].unique().tolist())),
-        orthogonality=tuple(sorted(results["orthogonality"].unique().tolist())),
-        exhaustive=bool((results["n_repetitions"] == search.n_repetitions).all()),
-        first_stage_repetitions=int(results["n_repetitions"].min()),
-        models_trained=search.models_trained_,
-        models_exhaustive=len(results) * search.n_repetitions,
-        runners_up=tuple(record.RunnerUp.model_validate(row) for row in others[shown].to_dict("records")),
-        reason=search.reason_,
-    )
+    shown = ["n_patterns", "orthogonality", "pattern_agreement", "n_models"]
+    return {
+        "n_patterns": sorted(results["n_patterns"].unique().tolist()),
+        "orthogonality": sorted(results["orthogonality"].unique().tolist()),
+        "exhaustive": bool((results["n_repetitions"] == search.n_repetitions).all()),
+        "first_stage_repetitions": int(results["n_repetitions"].min()),
+        "models_trained": search.models_trained_,
+        "models_exhaustive": len(results) * search.n_repetitions,
+        "runners_up": others[shown].to_dict("records"),
+        "reason": search.reason_,
+    }
 
 
 def _write_results(
@@ -341,20 +341,15 @@ def _write_results(
     model.save(out / record.MODEL)
     analyses = analyse(model, results, Roles(summary.covariates, summary.clinical), limits)
     record.write_tables(out, results, analyses, selection=search.history_, truth=truth)
-    summary = summary.model_copy(
-        update={
-            "variables": results.kinds,
-            "subgroup_limits": limits,
-            "model_sha256": record.sha256_of(out / record.MODEL),
-        }
-    )
+    checksum = record.sha256_of(out / record.MODEL)
+    summary = summary.updated(variables=results.kinds, subgroup_limits=limits, model_sha256=checksum)
     figure = plots.r_index_distributions(results.r_indices)
     if truth is not None:
         known = truth.set_index("participant_id")
         names = [f"r{i + 1}" for i in range(known.shape[1])]
         scores = results.r_indices.set_index("participant_id").loc[known.index, names]
         recovery = _recovery(known, scores)
-        summary = summary.model_copy(update={"recovery": recovery})
+        summary = summary.updated(recovery=recovery)
         figure = plots.recovery(known[list(recovery.matched_truth)], scores, list(recovery.per_pattern))
     with atomic_file(out / record.PICTURE) as beside:
         plots.figure_png(figure, beside)
@@ -378,7 +373,7 @@ def _write_failure(plan: PlannedRun, error: Exception, wording: Callable[[str, V
     told = tuple(worded(sentence, wording) for sentence in plan.cohort.messages)
     failed = {"status": record.FAILED, "failure": without_data(error), "warnings": told, "versions": versions()}
     try:
-        record.write_summary(plan.out, _people(plan.cohort).model_copy(update=failed))
+        record.write_summary(plan.out, _people(plan.cohort).updated(**failed))
         if plan.output.report:
             write_report(plan.out)
     except (OSError, ValueError):
