@@ -19,7 +19,7 @@ from rindices.cohort.training import told_with, with_missing_codes
 from rindices.cohort.visits import first_visits, read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, did_you_mean, listed, refusal, setting, shown
 from rindices.schema.cells import numbers_of, text_of
-from rindices.schema.contract import Contract, CovariateSpec
+from rindices.schema.contract import Contract
 from rindices.schema.fields import (
     CovariateField,
     FieldSet,
@@ -130,26 +130,18 @@ class _Check:
         coded = ("a covariate of the model", "Add the column, coded as in the training table.")
         for name, (role, remedy) in (roles | dict.fromkeys(covariates, coded)).items():
             require_column(columns, name, role, remedy)
+        sites = {contract.site_column: settings.new_sites}
         self._fields = FieldSet(
             IdField(str(settings.id), self.visit),
-            [self._covariate(spec) for spec in contract.covariates],
+            [
+                CovariateField(spec.name, spec, new_sites=sites.get(spec.name), decimal_comma=decimal_comma)
+                for spec in contract.covariates
+            ],
             RegionField(contract.features, contract.ranges, unit=contract.unit, decimal_comma=decimal_comma),
             [ScoreField(name) for name in scores],
             drop=settings.drop_missing,
         )
         self._extra, self._n_used, self._left_out = dict.fromkeys(extra, False), 0, list[str]()
-
-    def _covariate(self, spec: CovariateSpec) -> CovariateField:
-        if spec.name != self._contract.site_column:
-            return CovariateField(spec.name, spec, decimal_comma=self._comma)
-        uncorrected = setting("new_sites", "uncorrected")
-        return CovariateField(
-            spec.name,
-            spec,
-            strangers=self._settings.new_sites == "uncorrected",
-            remedy=f"write the site as in the training table, or score these people uncorrected with {uncorrected}",
-            decimal_comma=self._comma,
-        )
 
     def _named(self, columns: Sequence[str], needed: Collection[str]) -> tuple[tuple[str, ...], list[str]]:
         """Return the clinical columns, and those that must not hold numbers; refuse a table that lacks regions."""

@@ -275,10 +275,8 @@ class CovariateField:
         Whether its numbers are names, because a data dictionary says so or it is the site.
     is_divisor
         Whether regions are divided by it.
-    strangers
-        Whether new categories may pass.
-    remedy
-        What to do about new ones.
+    new_sites
+        Of the site: whether unknown ones pass ("uncorrected") or not ("refuse").
     decimal_comma
         Whether decimals may have a comma.
     """
@@ -290,18 +288,17 @@ class CovariateField:
         *,
         is_category: bool = False,
         is_divisor: bool = False,
-        strangers: bool = False,
-        remedy: str = "code it as in the training table, or remove these people",
+        new_sites: str | None = None,
         decimal_comma: bool = False,
     ) -> None:
-        self.name, self._spec, self._remedy = name, spec, remedy
+        self.name, self._spec, self._is_site = name, spec, new_sites is not None
         self._is_category: bool | None = is_category or name.casefold() in _ALWAYS_CATEGORIES or None
         self._known: tuple[str, ...] | tuple[float, ...] | None = None
         reference = None
         if spec is not None:
             self._is_category, self._known = (
                 spec.categories is not None,
-                None if strangers else spec.categories or spec.codes,
+                None if new_sites == "uncorrected" else spec.categories or spec.codes,
             )
             reference = None if spec.minimum is None else np.array([[spec.minimum], [spec.maximum]])
         has_codes = spec is not None and spec.codes is not None
@@ -370,7 +367,9 @@ class CovariateField:
                 f"table has {listed(sorted(self._unknown.values), 10)}.\n"
                 f"The first unknown value is {value!r} in {place} ({number} in all)."
             )
-            found.append(Problem(text, (self._remedy,)))
+            uncorrected = f"score these people uncorrected with {setting('new_sites', 'uncorrected')}"
+            others = uncorrected if self._is_site else "remove these people"
+            found.append(Problem(text, ("code it as in the training table", others)))
         return found
 
 
