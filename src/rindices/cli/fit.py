@@ -7,7 +7,7 @@ import shlex
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -99,7 +99,7 @@ def simulate(
     show_places({"Table": out, "True severities": truth})
 
 
-def _correlation(text: str) -> float | list[list[str]]:
+def _correlation(text: str) -> Any:
     """Read one number, or a file with a matrix: a row a line, numbers separated by spaces or commas."""
     try:
         if not Path(text).is_file():

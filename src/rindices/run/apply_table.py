@@ -10,7 +10,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from rindices import record
@@ -92,7 +91,7 @@ def apply_table(
     notes, left_out, results = dict[str, None](), list[pd.DataFrame](), list[record.Results]()
 
     def scored(people: People) -> pd.DataFrame:
-        counts.update(people.group[np.ones(len(people.group), bool) if people.visit is None else people.first_visit])
+        counts.update(people.group if people.first_visit is None else people.group[people.first_visit])
         counts.update(rows=len(people.group), flagged=int((people.flags != "").sum()))
         notes.update(dict.fromkeys(worded(note, wording) for note in people.notes))
         left_out.extend([people.left_out] if len(people.left_out) else [])

@@ -133,4 +133,5 @@ def _description(summary: Summary) -> dict[str, object]:
         "GeneratedBy": [made_by | ({"Version": summary.versions[_NAME]} if _NAME in summary.versions else {})],
         "HowToAcknowledge": f"Please cite: {_CITATION}",
         "ReferencesAndLinks": [_CITATION],
-    } | ({"SourceDatasets": [{"DOI": summary.source_doi}]} if summary.source_doi else {})
+        **({"SourceDatasets": [{"DOI": summary.source_doi}]} if summary.source_doi else {}),
+    }

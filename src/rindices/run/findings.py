@@ -144,12 +144,8 @@ def _severities(model: SurrealGAN, results: Results) -> pd.DataFrame:
     """Return what each pattern does to controls at growing severity: region, pattern, severity, change_sd."""
     controls = (results.r_indices["group"] == "control").to_numpy() & results.first_visit
     brains = 1 + SCALED_SD * results.z_scores.to_numpy()[controls if controls.any() else slice(None)]
-    parts = [results.patterns[["region", "pattern", "change_sd"]].assign(severity=1.0)]
-    for severity in _SEVERITIES:
-        changes = inference.pattern_changes(model.models_, brains, model.preset_.training.composition, severity)
-        wide = pd.DataFrame(changes.mean(axis=0) / SCALED_SD, columns=list(results.z_scores.columns))
-        long = wide.rename_axis("pattern").reset_index().melt("pattern", var_name="region", value_name="change_sd")
-        parts.append(long.assign(pattern=long["pattern"] + 1, severity=severity))
+    maps = {severity: model.pattern_maps(Scaled(brains, None), severity=severity) for severity in _SEVERITIES}
+    parts = [table.assign(severity=severity) for severity, table in ({1.0: results.patterns} | maps).items()]
     table = pd.concat(parts, ignore_index=True)[["region", "pattern", "severity", "change_sd"]]
     return table.sort_values(["pattern", "severity"], kind="stable", ignore_index=True)
 

@@ -203,10 +203,9 @@ def carry_out(
             told = _fit(search, plan, journal, progress)
             known = summarise(plan, search, [worded(sentence, wording) for sentence in told])
             summary = _write_results(plan, search, known, truth)
-            trained = {"plan": {"models_per_chunk": search.models_per_chunk_}}
-            record.write_text(out / record.SETTINGS, settings.model_copy(update=trained).text())
-            seconds = round(time.perf_counter() - start, 1)
-            summary = summary.model_copy(update={"resumed": goes_on, "seconds": seconds})
+            settings = settings.model_copy(update={"plan": {"models_per_chunk": search.models_per_chunk_}})
+            record.write_text(out / record.SETTINGS, settings.text())
+            summary = summary.model_copy(update={"resumed": goes_on, "seconds": round(time.perf_counter() - start, 1)})
             if plan.output.report:
                 write_report(out, summary=summary, show_ids=plan.output.show_ids, figures=plan.output.figures)
             else:  # one that was asked for meanwhile says that the run is not finished
@@ -261,12 +260,14 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str]) -
     cohort, model, verdict = plan.cohort, search.best_estimator_, search.verdict_
     training = cohort.training
     balance = group_balance(cohort.background[training], (cohort.group[training] == "patient").to_numpy())
-    n_sites = None if cohort.site is None else int(cohort.site.nunique())
     outcome = {
         "status": record.DONE,
         "n_patterns": model.n_patterns,
         "patterns_chosen_from_data": search.results_["n_patterns"].nunique() > 1,
-        "correction": record.Corrected(**asdict(search.correction or Correction()), n_sites=n_sites),
+        "correction": record.Corrected(
+            **asdict(search.correction or Correction()),
+            n_sites=None if cohort.site is None else int(cohort.site.nunique()),
+        ),
         "weights": model.preset_.weights._asdict(),
         "preset": model.preset_.name,
         "repetitions": model.n_repetitions,
