@@ -140,8 +140,8 @@ def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = 
 def end(out: Path, last: str, *, report: bool, **fields: object) -> None:
     """Say where the results are, and in the last line that all is done."""
     places = {"R-indices": "r_indices.csv", "Patterns": "patterns.csv", "Model": "model.safetensors"}
-    show_places({name: out / file for name, file in places.items()} | {"Picture": out / "r_indices.png"})
-    show_places({"Report": out / "report.html" if report else None})
+    places |= {"Picture": "r_indices.png"} | ({"Report": "report.html"} if report else {})
+    show_places({name: out / file for name, file in places.items()})
     log("done", status="done", exit_code=0, out=str(out), **fields)
     console.print(last, style="green")
 
