@@ -100,7 +100,7 @@ def _with_scores(
     scores, _ = apply_dictionary(scores, codes)
     has_visits = "visit" in results.r_indices and visit in scores
     keys = {"participant_id": id} | ({"visit": visit} if has_visits else {})
-    require_column(scores.columns, id, "the people's ids", f"Name the column with {setting('id')}.")
+    require_column(scores.columns, id, f"the people's ids in {path.name}", f"Name the column with {setting('id')}.")
     scores = scores.rename(columns={theirs: ours for ours, theirs in keys.items()})
     # What was corrected for, and who belongs to which group, is the run's and stays as it is.
     taken = {*results.variables, "diagnosis", "group", "visit"} - {*clinical}
