@@ -240,26 +240,24 @@ def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, mon
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 
 
-def test_patterns_that_are_not_found_again_are_called_unreliable(fitted, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("collapsed_sd", "told", "method"),
+    [
+        (0.0, "Repeated trainings agree at", "calibrated"),  # trainings as short as this do collapse
+        (1.0, "Training failed: in every repetition an R-index is nearly the same", "none"),
+    ],
+    ids=["patterns that are not found again", "a training that failed"],
+)
+def test_what_is_not_reliable_is_called_so(fitted, tmp_path, monkeypatch, collapsed_sd, told, method):
     _, out, _ = fitted
-    monkeypatch.setattr("rindices.judging.agreement.COLLAPSED_SD", 0.0)  # trainings as short as this do collapse
+    monkeypatch.setattr("rindices.judging.agreement.COLLAPSED_SD", collapsed_sd)
     monkeypatch.setattr("rindices.judging.verdict.threshold", lambda *_: (0.999, []))
     result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", "--patients", "PT", *TINY)
     assert result.exit_code == 0, result.output
-    assert json.loads((tmp_path / "run" / "summary.json").read_text())["reliable"] is False
-    assert "Not reliable: Repeated trainings agree at" in result.output
-    assert "not reliable" in (tmp_path / "run" / "report.html").read_text()
-
-
-def test_a_training_that_failed_is_not_called_a_search_without_finding(fitted, tmp_path, monkeypatch):
-    _, out, _ = fitted
-    monkeypatch.setattr("rindices.judging.agreement.COLLAPSED_SD", 1.0)
-    result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", "--patients", "PT", *TINY)
-    assert result.exit_code == 0, result.output
-    assert "Not reliable: Training failed: in every repetition an R-index is nearly the same" in result.output
+    assert f"Not reliable: {told}" in result.output
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert (summary["reliable"], summary["null"]["method"]) == (False, "none")
-    assert "Training failed" in (tmp_path / "run" / "report.html").read_text()
+    assert (summary["reliable"], summary["null"]["method"]) == (False, method)
+    assert "not reliable" in (tmp_path / "run" / "report.html").read_text().casefold()
 
 
 def test_report_of_an_unfinished_run_says_so_and_does_not_outlive_it(fitted, tmp_path, monkeypatch):

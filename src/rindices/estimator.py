@@ -56,6 +56,10 @@ class Scaled(NamedTuple):
     values: np.ndarray
     covariates: pd.DataFrame | None
 
+    def of(self, rows: np.ndarray) -> Scaled:
+        """Return some of the people."""
+        return Scaled(self.values[rows], None if self.covariates is None else self.covariates[rows])
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RIndexEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

@@ -323,7 +323,7 @@ def get_preset(preset: str | Preset) -> Preset:
     if isinstance(preset, Preset):
         return preset
     if preset not in PRESETS:
-        raise ValueError(f"Unknown preset {preset!r}: choose one of {', '.join(PRESETS)}.")
+        raise InputError(f"Unknown preset {preset!r}: choose one of {', '.join(PRESETS)}.")
     return PRESETS[preset]()
 
 
@@ -338,17 +338,17 @@ def adjusted(
 ) -> Preset:
     """Return a preset with another weight λ, another length or other severities, where they are given."""
     if latent not in (None, *LATENTS):
-        raise ValueError(f"latent should be one of {', '.join(LATENTS)}, found {latent!r}.")
+        raise InputError(f"latent should be one of {', '.join(LATENTS)}, found {latent!r}.")
     if latent is not None and (latent == "independent") != (preset.training.latent == "independent"):
         kind: Literal["independent", "sampled"] = "independent" if latent == "independent" else "sampled"
         preset = replace(preset, training=replace(preset.training, latent=kind))
     if orthogonality is not None:
         if not 0 <= orthogonality < float("inf"):
-            raise ValueError(f"orthogonality should be a number from 0 on, found {orthogonality!r}.")
+            raise InputError(f"orthogonality should be a number from 0 on, found {orthogonality!r}.")
         preset = replace(preset, weights=preset.weights._replace(orthogonality=float(orthogonality)))
     if max_steps is not None:
         if not isinstance(max_steps, Integral) or max_steps < 1:
-            raise ValueError(f"max_steps should be a whole number from 1 on, found {max_steps!r}.")
+            raise InputError(f"max_steps should be a whole number from 1 on, found {max_steps!r}.")
         shortest = min(preset.schedule.min_steps, int(max_steps))
         preset = replace(preset, schedule=replace(preset.schedule, max_steps=int(max_steps), min_steps=shortest))
     return preset

@@ -1,9 +1,3 @@
-import os
-import platform
-import signal
-import subprocess
-import sys
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -81,21 +75,6 @@ def test_files_of_others_are_named_and_kept(out):
     with pytest.raises(InputError, match=r"already holds other files: \.hidden, data\.partial, thesis\.docx\."):
         check_free(out)
     assert (out / "thesis.docx").read_text() == "mine"
-
-
-def test_file_in_the_place_of_the_folder_is_refused(out):
-    out.write_text("")
-    with pytest.raises(InputError, match="is a file, but a folder is needed"):
-        check_free(out)
-    with pytest.raises(InputError, match="is a file, not a folder"):
-        check_free(out / "below")
-
-
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="everything can be written")
-def test_folder_that_cannot_be_written_is_refused(out):
-    out.mkdir(mode=0o500)
-    with pytest.raises(InputError, match="cannot be written to"):
-        check_free(out)
 
 
 # Which run is it?
@@ -183,24 +162,6 @@ def test_half_written_files_are_removed_and_files_of_others_are_not(out):
     assert (out / "thesis.docx").read_text() == "mine"
 
 
-def test_run_without_its_settings_is_refused(out):
-    begin(out)
-    (out / "run.toml").unlink()
-    with pytest.raises(InputError, match=r"without its run\.toml.\n.*overwrite=True"):
-        begin(out)
-    assert not begin(out, overwrite=True)
-
-
-def test_settings_that_cannot_be_read_are_refused(out):
-    begin(out)
-    for text in (b"a = ", b"\xff\xfe"):
-        (out / "run.toml").write_bytes(text)
-        with pytest.raises(InputError, match="cannot be read as the settings of a run"):
-            begin(out)
-    with pytest.raises(InputError, match="There is no file"):
-        read_settings(out / "none.toml")
-
-
 # How far did it get?
 
 
@@ -221,17 +182,6 @@ def test_only_a_finished_run_is_complete(out):
     assert is_complete(out, SETTINGS)
 
 
-def test_finished_run_without_all_of_its_results_is_not_complete(out):
-    begin(out)
-    finish(out)
-    for name in ("r_indices.csv", "people.csv"):
-        (out / name).unlink()
-    with pytest.raises(
-        InputError, match=r"2 of its results are no longer there: r_indices\.csv, people\.csv\.\n.*overwrite"
-    ):
-        is_complete(out, SETTINGS)
-
-
 def test_finished_run_stays_complete_on_another_machine(out):
     """Only a run that goes on there could mix bits of two machines."""
     begin(out)
@@ -245,51 +195,6 @@ def test_finished_run_stays_complete_on_another_machine(out):
 
 
 # Who is at work in it?
-
-HOLD = """
-import sys
-from pathlib import Path
-from rindices.record import locked
-with locked(Path(sys.argv[1])):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
-
-@contextmanager
-def another_process(out):
-    """Let another process hold the folder; it ends at the latest with the test."""
-    command = [sys.executable, "-c", HOLD, str(out)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout.readline() == "held\n"
-            yield process
-        finally:
-            process.kill()
-
-
-def test_second_process_is_refused_and_told_who_holds_the_folder(out):
-    with another_process(out) as process:
-        with pytest.raises(InputError) as error:
-            begin(out)
-        assert f"Another process ({process.pid} on {platform.node()}, since 20" in str(error.value)
-        assert not (out / "run.toml").exists()
-        process.stdin.close()
-        process.wait(600)
-        assert process.returncode == 0
-        assert not begin(out)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
-def test_lock_of_a_killed_process_is_recovered(out):
-    with another_process(out) as process:
-        process.send_signal(signal.SIGKILL)
-        process.wait(600)
-    assert (out / "journal" / "lock").exists()
-    holder = out / "journal" / "holder.txt"
-    assert holder.read_text().startswith(f"{process.pid} on ")
-    with locked(out):
-        assert holder.read_text().startswith(f"{os.getpid()} on ")
 
 
 def test_same_process_cannot_hold_a_folder_twice(out):
@@ -315,11 +220,3 @@ def test_run_that_never_began_leaves_nothing(out):
     (out / "thesis.docx").write_text("mine")
     discard(out)
     assert [path.name for path in out.iterdir()] == ["thesis.docx"]
-
-
-def test_finished_run_needs_no_journal(out):
-    begin(out)
-    finish(out)
-    discard(out, only_journal=True)
-    assert not (out / "journal").exists()
-    assert status_of(out) == DONE

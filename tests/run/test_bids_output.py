@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.errors import InputError
 from rindices.record import Summary
 from rindices.run.bids_output import write_bids
 
@@ -92,12 +91,7 @@ def test_visits_are_sessions_where_they_are_called_so(tmp_path, visits, heading,
     assert all(read(paths[2])[name]["Description"] for name in header)
 
 
-def test_written_again_but_never_over_another_dataset(tmp_path):
+def test_written_again(tmp_path):
     write_bids(tmp_path, table(), SUMMARY)
     write_bids(tmp_path, table().iloc[:1], SUMMARY)
     assert len((tmp_path / "phenotype" / "r_indices.tsv").read_text().splitlines()) == 2
-    for content in ('{"Name": "study", "BIDSVersion": "1.8.0"}', '{"GeneratedBy": [{"Name": "fMRIPrep"}]}', "{"):
-        (tmp_path / "dataset_description.json").write_text(content)
-        with pytest.raises(InputError, match=r"holds another BIDS dataset.*\n.*derivatives"):
-            write_bids(tmp_path, table(), SUMMARY)
-        assert (tmp_path / "dataset_description.json").read_text() == content

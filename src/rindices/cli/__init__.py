@@ -4,7 +4,7 @@ Options become settings, settings go to `rindices.run`, and what it gives back i
 with the light modules first and load the training engine only when it is needed.
 """
 
-from rindices.cli import demo, fit, models, runs
+from rindices.cli import fit, results
 from rindices.cli.application import app
 
-__all__ = ["app", "demo", "fit", "models", "runs"]
+__all__ = ["app", "fit", "results"]

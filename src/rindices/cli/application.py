@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,6 @@ import rindices
 from rindices.cli.console import console
 from rindices.errors import InputError, setting
 from rindices.files import check_writable, refuse_same
-from rindices.settings import OutputSettings
 
 # How the files that commands write have to end.
 TABLE, PAGE, MODEL = (".csv",), (".html", ".htm"), (".safetensors",)
@@ -22,13 +22,13 @@ TABLE, PAGE, MODEL = (".csv",), (".html", ".htm"), (".safetensors",)
 class _Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse empty values: as a path they would be the current folder, and as names they would stand for none."""
-        for before, text in zip(["rindices", *args], args, strict=False):
-            joined = re.fullmatch(r"(--[a-z-]+)=\s*", text)
-            if joined or not text.strip():
-                ctx.fail(
-                    f"Found an empty value after {joined[1] if joined else before}. Fill it in, or leave it out. "
-                    "If it came from a variable of the shell, that is not set."
-                )
+        apart = [before for before, text in pairwise(["rindices", *args]) if not text.strip()]
+        joined = [text.rstrip("= ") for text in args if re.fullmatch(r"--[a-z-]+=\s*", text)]
+        if apart or joined:
+            ctx.fail(
+                f"Found an empty value after {[*apart, *joined][0]}. Fill it in, or leave it out. "
+                "If it came from a variable of the shell, that is not set."
+            )
         return super().parse_args(ctx, args)
 
 
@@ -101,14 +101,12 @@ def check_output(
 
 def whole_numbers(option: str, text: str) -> tuple[int, ...]:
     """Read ``3``, ``2,3`` or ``2-5``."""
-    if not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", "".join(text.split())):
+    parts = "".join(text.split()).split(",")
+    ends = [part.split("-") for part in parts if re.fullmatch(r"\d+(-\d+)?", part)]
+    found = [range(int(part[0]), int(part[-1]) + 1) for part in ends]
+    if len(found) < len(parts) or not all(found):
         raise InputError(f"{option} should be like 3, 2,3 or 2-5, found {text!r}.")
-    ends = [part.split("-") for part in text.split(",")]
-    found = [number for part in ends for number in range(int(part[0]), int(part[-1]) + 1)]
-    if not found:
-        turned = ",".join("-".join(reversed(part)) for part in ends)
-        raise InputError(f"{option} {text!r} holds no number: the smaller one comes first, as in {turned}.")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(chain.from_iterable(found)))
 
 
 def numbers(option: str, text: str, example: str) -> tuple[float, ...]:
@@ -127,7 +125,6 @@ def limits_of(text: str) -> tuple[float, float]:
     return low, rest[0]
 
 
-Table = Annotated[Path, argument("Table of people: CSV, TSV, Excel or Parquet, one row a person.")]
 Model = Annotated[Path, argument("The model.safetensors of a finished run.")]
 Exclude = Annotated[
     str, option("Columns of numbers that are not regions: names or prefix*, separated by commas, or @ and a file.")
@@ -146,4 +143,3 @@ ShowIds = Annotated[
     bool, typer.Option("--show-ids", help="Put participants' ids into the report, with a card for each person.")
 ]
 Figures = Annotated[Path | None, option("Folder for every figure of the report as SVG and PNG.")]
-LIMITS = "{:g},{:g}".format(*OutputSettings.limits)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import shlex
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Task, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 from rindices.errors import Value, counted, listed, worded
@@ -56,8 +56,6 @@ def on_command_line(name: str, value: Value) -> str:
     >>> on_command_line("exclude", ["lHip", "left amygdala"])
     "--exclude 'lHip,left amygdala'"
     """
-    if name == "kind":  # an argument
-        return f"the kind {value}"
     word = _OPTIONS.get(name, name.replace("_", "-"))
     if value is None or isinstance(value, bool):
         return f"--no-{word}" if value is False else f"--{word}"
@@ -97,9 +95,8 @@ def set_output(*, quiet: bool = False, log_json: bool = False) -> None:
 def log(event: str, **fields: object) -> None:
     """Write a line of JSON, where they are asked for."""
     if _json_lines:
-        moment = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-        sys.stdout.write(json.dumps({"time": moment, "event": event} | fields, ensure_ascii=False, default=str) + "\n")
-        sys.stdout.flush()
+        line = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "event": event} | fields
+        typer.echo(json.dumps(line, ensure_ascii=False, default=str))
 
 
 def warn(sentences: Iterable[str]) -> None:
@@ -135,55 +132,57 @@ def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = 
         console.print(f"Reliable: {summary.reliable_reason}")
     else:
         console.print(f"Not reliable: {summary.reliable_reason} Do not interpret these R-indices.", style="bold red")
-    describe_places(out, report=report)
     kept = ("n_patterns", "agreement", "reliable", "reliable_reason", "seconds")
-    log("done", status="done", exit_code=0, out=str(out), **{name: getattr(summary, name) for name in kept})
-    console.print(f"Done in {summary.seconds:.0f} s.", style="green")
+    end(out, f"Done in {summary.seconds:.0f} s.", report=report, **{name: getattr(summary, name) for name in kept})
 
 
-def describe_places(out: Path, *, report: bool = True) -> None:
-    """Say where the results are."""
+def end(out: Path, last: str, *, report: bool, **fields: object) -> None:
+    """Say where the results are, and in the last line that all is done."""
     places = {"R-indices": "r_indices.csv", "Patterns": "patterns.csv", "Model": "model.safetensors"}
     places |= {"Picture": "r_indices.png"} | ({"Report": "report.html"} if report else {})
-    for name, file in places.items():
-        console.print(f"{name + ':':<11} {out / file}")
+    show_places({name: out / file for name, file in places.items()})
+    log("done", status="done", exit_code=0, out=str(out), **fields)
+    console.print(last, style="green")
 
 
-class TrainingBars:
-    """Shows each stage of training: steps of all models together, speed, time left; in a log file, a line at times."""
+def show_places(places: Mapping[str, Path | None]) -> None:
+    """Say where files are, as far as there are any."""
+    for name, path in places.items():
+        if path is not None:
+            console.print(f"{name + ':':<11} {path}")
 
-    def __init__(self) -> None:
-        shares = TextColumn("{task.percentage:>3.0f}% {task.fields[note]}")
-        self._bars = Bars(TextColumn("{task.description}"), BarColumn(), shares, TimeRemainingColumn(), console=console)
-        self._tasks: dict[str, TaskID] = {}
-        self._last_line, self._over = 0.0, False
 
-    def __enter__(self) -> TrainingBars:
-        if console.is_terminal:
-            self._bars.start()
-        return self
+@contextmanager
+def training_bars() -> Iterator[Callable[[Progress], None]]:
+    """Give a function that shows each stage of training: steps of all models together, speed, time left.
 
-    def __exit__(self, *_: object) -> None:
-        self._bars.stop()
+    Where there is no terminal, it prints a line at times.
+    """
+    shares = TextColumn("{task.percentage:>3.0f}% {task.fields[note]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), shares, TimeRemainingColumn())
+    tasks: dict[str, Task] = {}
+    last_line = float("-inf")
 
-    def __call__(self, progress: Progress) -> None:
-        """Show how far a stage is."""
-        new, over = progress.stage not in self._tasks, progress.done == progress.total
-        if over and self._over:
-            return
-        self._over = over
+    def show(progress: Progress) -> None:
+        nonlocal last_line
+        stage, done, total, resumed = progress
+        new = stage not in tasks
         if new:  # what an earlier process did took this one no time
-            begun = self._bars.add_task(progress.stage, total=progress.total, completed=progress.resumed, note="")
-            self._tasks[progress.stage] = begun
-        task = self._tasks[progress.stage]
-        speed = next(one.speed for one in self._bars.tasks if one.id == task)
-        note = f"{speed:,.0f} steps/s" if speed else "(preparing)" if not over else ""
-        self._bars.update(task, completed=progress.done, total=progress.total, note=note)
-        lines = not console.is_terminal or _json_lines
-        if lines and (new or over or time.monotonic() - self._last_line > _LINE_SECONDS):
-            self._last_line = time.monotonic()
-            console.print(f"{progress.stage}: {100 * progress.done / max(progress.total, 1):.0f} % {note}")
-            log("progress", stage=progress.stage, done=progress.done, total=progress.total)
+            bars.add_task(stage, total=total, completed=resumed, note="")
+            tasks[stage] = bars.tasks[-1]
+        elif tasks[stage].finished:
+            return
+        speed = tasks[stage].speed
+        note = f"{speed:,.0f} steps/s" if speed else "(preparing)" if done < total else ""
+        bars.update(tasks[stage].id, completed=done, note=note)
+        due = new or done == total or time.monotonic() - last_line > _LINE_SECONDS
+        if due and (_json_lines or not console.is_terminal):
+            last_line = time.monotonic()
+            console.print(f"{stage}: {100 * done / max(total, 1):.0f} % {note}")
+            log("progress", stage=stage, done=done, total=total)
+
+    with Bars(*columns, console=console, disable=not console.is_terminal) as bars:
+        yield show
 
 
 @contextmanager

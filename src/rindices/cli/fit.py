@@ -1,17 +1,18 @@
-"""`rindices fit`: learn patterns and give everybody R-indices."""
+"""`rindices fit`, and `simulate` and `demo`: patterns learned, from your table or where they are known."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rindices.cli.application import (
-    LIMITS,
+    TABLE,
     DropMissing,
     Exclude,
     Figures,
@@ -23,20 +24,21 @@ from rindices.cli.application import (
     Steps,
     app,
     argument,
+    check_output,
     limits_of,
     numbers,
     option,
     whole_numbers,
 )
 from rindices.cli.console import (
-    TrainingBars,
     console,
     describe_cohort,
-    describe_places,
     describe_run,
-    log,
+    end,
     on_command_line,
     set_output,
+    show_places,
+    training_bars,
 )
 from rindices.cli.stopping import Ending, guarded, interruptible
 from rindices.errors import InputError
@@ -48,11 +50,64 @@ if TYPE_CHECKING:
     from rindices.record import Summary
     from rindices.run.plan import PlannedRun
 
+_PATTERNS = 3  # of a simulated cohort
 # Options that go with --config: they change neither the table nor the training.
 _WITH_CONFIG = {
     *("config", "table", "out", "workers", "dask", "models_per_chunk", "report", "subgroup_limits", "show_ids"),
     *("figures", "bids", "overwrite", "quiet", "log_json"),
 }
+
+
+@app.command()
+@guarded
+def simulate(
+    kind: Annotated[str, argument("basic, overlap, scarce, noise, mild or null.")],
+    out: Annotated[Path, option("Table to write (.csv), replaced if it exists.")],
+    truth: Annotated[Path | None, option("Also write the true severities here (.csv), replaced if it exists.")] = None,
+    controls: Annotated[int | None, option("Number of controls.", "492")] = None,
+    patients: Annotated[int | None, option("Number of patients.", "900")] = None,
+    patterns: Annotated[int, typer.Option(help="Number of disease patterns.")] = _PATTERNS,
+    correlation: Annotated[
+        str | None, option("Correlation of the severities' normal scores: a number, or a file with a matrix.", "none")
+    ] = None,
+    own_controls: Annotated[Path | None, option("Build on your own table of healthy people.")] = None,
+    seed: Seed = SearchSettings.random_state,
+) -> None:
+    """Make a cohort with known disease patterns.
+
+    Built as in the Surreal-GAN paper, from an embedded population or from your own table of healthy people.
+    """
+    from rindices.simulate import simulate_cohort
+    from rindices.tables import read_table
+
+    matrix = None if correlation is None else _correlation(correlation)
+    sources = [Path(path) for path in (own_controls, correlation) if path is not None]
+    check_output(out, "out", TABLE, *sources)
+    check_output(truth, "truth", TABLE, *sources)
+    cohort = simulate_cohort(
+        kind,
+        n_controls=controls,
+        n_patients=patients,
+        n_patterns=patterns,
+        seed=seed,
+        controls=None if own_controls is None else read_table(own_controls),
+        severity_correlation=matrix,
+    )
+    cohort.save(out, truth)
+    n_controls = len(cohort.table) - len(cohort.truth)
+    console.print(f"Simulated {kind!r}: {n_controls} controls, {len(cohort.truth)} patients. {cohort.note}")
+    show_places({"Table": out, "True severities": truth})
+
+
+def _correlation(text: str) -> Any:
+    """Read one number, or a file with a matrix: a row a line, numbers separated by spaces or commas."""
+    try:
+        if not Path(text).is_file():
+            return float(text)
+        lines = Path(text).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, ValueError) as error:
+        raise InputError(f"--correlation should be a number or a file with a matrix, found {text!r}.") from error
+    return [re.split(r"[,;\s]+", line.strip()) for line in lines if line.strip()]
 
 
 @app.command()
@@ -115,7 +170,7 @@ def fit(
     report: Annotated[bool, typer.Option(help="Write report.html.")] = OutputSettings.report,
     subgroup_limits: Annotated[
         str, typer.Option(help="R-indices below the first are low, above the second high, for subgroups.")
-    ] = LIMITS,
+    ] = "{:g},{:g}".format(*OutputSettings.limits),
     show_ids: ShowIds = OutputSettings.show_ids,
     figures: Figures = OutputSettings.figures,
     bids: Annotated[
@@ -143,8 +198,7 @@ def fit(
     elif table is None:
         raise InputError("A table is needed: rindices fit TABLE --out FOLDER.")
     else:
-        given = {one.name: context.params[one.name] for one in fields(TableSettings)}
-        columns = TableSettings(**given)
+        columns = TableSettings(**{one.name: context.params[one.name] for one in fields(TableSettings)})
         search = SearchSettings(
             n_patterns=whole_numbers("--patterns", patterns),
             orthogonality=(orthogonality and numbers("--orthogonality", orthogonality, "0.8 or 0.2,0.4,0.8")) or None,
@@ -160,9 +214,7 @@ def fit(
     describe_cohort(plan.cohort)
     if not overwrite and plan.is_complete():
         console.print(f"This very run is already complete: nothing to do. {_how_else(plan)}")
-        describe_places(out, report=(out / "report.html").is_file())
-        log("done", status="done", exit_code=0, out=str(out))
-        console.print("Done before.", style="green")
+        end(out, "Done before.", report=(out / "report.html").is_file())
         return
     summary = train_and_write(
         plan,
@@ -189,15 +241,15 @@ def _how_else(plan: PlannedRun) -> str:
     output, out = plan.output, plan.out
     if output.bids and not (out / "bids").is_dir():
         return "Its BIDS files are not there: repeat the command with --bids --overwrite to make it again with them."
-    asked = " --show-ids" if output.show_ids else ""
-    asked += "" if output.figures is None else f" --figures {output.figures}"
-    asked += "" if output.limits == OutputSettings.limits else " --subgroup-limits {:g},{:g}".format(*output.limits)
-    if asked:
-        return f"Write its report again with{asked}: rindices report {out}{asked}"
-    return (
-        "--overwrite makes it again; "
-        f"rindices report {out} writes only its report again (--show-ids, --figures, --subgroup-limits)."
-    )
+    limits = "{:g},{:g}".format(*output.limits)
+    asked = {
+        " --show-ids": output.show_ids,
+        f" --figures {output.figures}": output.figures is not None,
+        f" --subgroup-limits {limits}": output.limits != OutputSettings.limits,
+    }
+    report = "".join(option for option, is_asked in asked.items() if is_asked)
+    others = "" if report else " (--show-ids, --figures, --subgroup-limits)"
+    return f"rindices report {out}{report} writes only its report again{others}; --overwrite makes it again."
 
 
 def train_and_write(
@@ -219,7 +271,7 @@ def train_and_write(
     ending = Ending()
 
     def work() -> Summary:
-        with parallel(dask, workers), TrainingBars() as bars:
+        with parallel(dask, workers), training_bars() as bars:
             return carry_out(
                 plan,
                 command=shlex.join(["rindices", *sys.argv[1:]]),
@@ -227,8 +279,44 @@ def train_and_write(
                 overwrite=overwrite,
                 models_per_chunk=models_per_chunk,
                 progress=bars,
-                ending=ending,
+                ending=ending.acquire,
                 wording=on_command_line,
             )
 
     return interruptible(work, f"Repeat the same command to go on: what was trained is kept in {plan.out}.", ending)
+
+
+@app.command()
+@guarded
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the demonstration.")] = Path("demo"),
+    repetitions: Repetitions = 4,
+    steps: Steps = SearchSettings.max_steps,
+    seed: Seed = SearchSettings.random_state,
+) -> None:
+    """Find known patterns in a simulated cohort.
+
+    Makes a cohort with three disease patterns, finds them without being told, and compares with the truth.
+    """
+    from rindices.record import check_free
+    from rindices.run.plan import planned
+    from rindices.simulate import simulate_cohort
+
+    table, truth, run = out / "cohort.csv", out / "truth.csv", out / "run"
+    if out.is_dir() and any(out.iterdir()) and not (run / "summary.json").is_file():
+        raise InputError(f"The folder {out} holds other files.\nChoose another folder with --out.")
+    check_free(run)
+    simulated = simulate_cohort("basic", n_patterns=_PATTERNS, seed=seed)
+    simulated.save(table, truth)
+    console.print(f"Simulated a cohort of 492 controls and 900 patients with three disease patterns: {table}")
+    search = SearchSettings((_PATTERNS,), n_repetitions=repetitions, max_steps=steps, random_state=seed)
+    plan = planned(table, run, TableSettings(covariates="age,sex", unit="mL"), search, OutputSettings())
+    describe_cohort(plan.cohort, most_names=12)
+    summary = train_and_write(plan, truth=simulated.truth, overwrite=True)
+    if summary.recovery is not None:
+        console.print(
+            f"Concordance of the R-indices with the known truth: {summary.recovery.pattern_concordance:.3f} "
+            f"({', '.join(f'{value:.3f}' for value in summary.recovery.per_pattern)}; 0.5 is chance, 1 is perfect)",
+            style="bold",
+        )
+    describe_run(summary, run, plan.cohort)

@@ -41,6 +41,7 @@ def read_people(
     *,
     prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
     progress: Callable[[float], None] | None = None,
+    whole: bool = False,
 ) -> Iterator[People]:
     """Read new people from a file, a BIDS dataset or a table in memory, checked, some at a time.
 
@@ -59,6 +60,8 @@ def read_people(
         Changes the table after it was read and before it is checked.
     progress
         Called with the share of the table that is done.
+    whole
+        Whether everybody is wanted at once.
 
     Raises
     ------
@@ -92,7 +95,7 @@ def read_people(
         batches: Iterable[pd.DataFrame] = [frame]
     else:
         check = _Check(source.table.columns, contract, settings, decimal_comma=source.table.decimal_comma)
-        batches = [pd.concat(source.table.batches())] if check.visit else source.table.batches()
+        batches = [pd.concat(source.table.batches())] if whole or check.visit else source.table.batches()
     with told_with(source.notes):
         for batch in batches:
             people = check.observe(batch)

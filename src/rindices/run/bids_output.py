@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from rindices.errors import InputError, setting
 from rindices.files import atomic_file, guarded, plain_text
 from rindices.record import Summary, write_text
 
 __all__ = ["write_bids"]
 
-BIDS_VERSION = "1.10.1"
 _NAME = "rindices"
 # Where the specification wants measures of participants, also in derivatives; the root is for participants.tsv only.
 _FILES = ("dataset_description.json", "phenotype/r_indices.tsv", "phenotype/r_indices.json")
@@ -22,8 +20,6 @@ _CITATION = (
     "Yang Z, Wen J, Davatzikos C. Surreal-GAN: Semi-Supervised Representation Learning via GAN for uncovering "
     "heterogeneous disease-related imaging patterns. International Conference on Learning Representations (ICLR), 2022."
 )
-_GROUPS = {"control": "control", "patient": "patient", "other": "neither: scored, but never learned from"}
-_SPREAD = "over the repetitions of the training; n/a with a single one"
 # What a column is, by its name; # is the number in it. R-indices are not clipped: no minimum or maximum is promised.
 _COLUMNS = {
     r"participant_id": {"Description": "Participant, as in the source table"},
@@ -35,7 +31,10 @@ _COLUMNS = {
         "Levels": {"true": "first visit", "false": "a later visit"},
     },
     r"diagnosis": {"Description": "Diagnosis, as in the source table"},
-    r"group": {"Description": "What the diagnosis counted as", "Levels": _GROUPS},
+    r"group": {
+        "Description": "What the diagnosis counted as",
+        "Levels": {"control": "control", "patient": "patient", "other": "neither: scored, but never learned from"},
+    },
     r"flags": {"Description": "What is unusual about this participant's data; n/a if nothing is"},
     r"r\d+": {
         "LongName": "R-index #",
@@ -44,7 +43,7 @@ _COLUMNS = {
         "Derivative": True,
     },
     r"r\d+_sd": {
-        "Description": f"Standard deviation of r# {_SPREAD}",
+        "Description": "Standard deviation of r# over the repetitions of the training; n/a with a single one",
         "Units": "arbitrary",
         "Minimum": 0,
         "Derivative": True,
@@ -59,7 +58,7 @@ def write_bids(folder: str | Path, r_indices: pd.DataFrame, summary: Summary) ->
     Parameters
     ----------
     folder
-        Root of the derivative dataset. The description of another dataset in it is never replaced.
+        Root of the derivative dataset, which is replaced.
     r_indices
         Columns participant_id, visit if there are visits, diagnosis, group, r1 …, r1_sd …, flags. Ids are written as
         they are. Text that a spreadsheet would run is guarded as in `rindices.files`: BIDS asks nothing of such cells
@@ -74,11 +73,6 @@ def write_bids(folder: str | Path, r_indices: pd.DataFrame, summary: Summary) ->
     list of pathlib.Path
         ``dataset_description.json``, ``phenotype/r_indices.tsv`` and ``phenotype/r_indices.json``.
 
-    Raises
-    ------
-    InputError
-        If the folder is the root of another dataset.
-
     Examples
     --------
     >>> import tempfile
@@ -88,7 +82,6 @@ def write_bids(folder: str | Path, r_indices: pd.DataFrame, summary: Summary) ->
     ['dataset_description.json', 'r_indices.tsv', 'r_indices.json']
     """
     paths = [Path(folder, name) for name in _FILES]
-    _refuse_other_datasets(paths[0])
     table = _as_bids(r_indices, summary.visits)
     with atomic_file(paths[1]) as beside:
         table.to_csv(
@@ -99,21 +92,6 @@ def write_bids(folder: str | Path, r_indices: pd.DataFrame, summary: Summary) ->
     return paths
 
 
-def _refuse_other_datasets(path: Path) -> None:
-    if not path.exists():
-        return
-    try:
-        made_by = json.loads(path.read_text(encoding="utf-8-sig")).get("GeneratedBy", [])
-        ours = [entry.get("Name") for entry in made_by] == [_NAME]
-    except (OSError, ValueError, AttributeError, TypeError):
-        ours = False
-    if not ours:
-        raise InputError(
-            f"{path.parent} holds another BIDS dataset: its {path.name} is not one of rindices.\n"
-            f"Choose another folder with {setting('out')}, for example {path.parent / 'derivatives' / _NAME}."
-        )
-
-
 def _as_bids(r_indices: pd.DataFrame, visits: bool) -> pd.DataFrame:
     """Return the table as BIDS wants it: ids and sessions first, no empty cells, one line a row."""
     table = r_indices.reset_index(drop=True)
@@ -121,27 +99,25 @@ def _as_bids(r_indices: pd.DataFrame, visits: bool) -> pd.DataFrame:
         table = table.rename(columns={"visit": "session_id"})
     first = [name for name in ("participant_id", "session_id", "visit") if name in table]
     table = table[[*first, *(name for name in table.columns if name not in first)]]
-    return guarded(table.assign(**{str(name): _cells(table[name]) for name in table if table[name].dtype.kind != "f"}))
+    return guarded(table.assign(**table.select_dtypes(exclude="float").map(_cell)))
 
 
-def _cells(column: pd.Series) -> pd.Series:
-    if column.dtype.kind == "b":
-        return column.map({True: "true", False: "false"})
-    text = column.astype(object).where(column.notna(), "").map(lambda cell: re.sub(r"\s+", " ", str(cell)).strip())
-    return text.where(text != "", "n/a")
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "n/a" if pd.isna(value) else " ".join(str(value).split()) or "n/a"  # type: ignore[call-overload]
 
 
 def _dictionary(table: pd.DataFrame, summary: Summary) -> dict[str, dict[str, object]]:
     n_patterns = sum(re.fullmatch(r"r\d+", str(name)) is not None for name in table.columns)
     tool = f"R-indices: severities of {n_patterns} patterns of disease in regional brain measures (Surreal-GAN)."
-    if summary.reliable is False:
-        tool += f" NOT reliable: {summary.reliable_reason or 'no reason given'}"
-    entries: dict[str, dict[str, object]] = {"MeasurementToolMetadata": {"Description": tool}}
+    doubt = f" NOT reliable: {summary.reliable_reason or 'no reason given'}" if summary.reliable is False else ""
+    entries: dict[str, dict[str, object]] = {"MeasurementToolMetadata": {"Description": tool + doubt}}
     for name in map(str, table.columns):
         entry = next(entry for pattern, entry in _COLUMNS.items() if re.fullmatch(pattern, name))
         entries[name] = json.loads(json.dumps(entry).replace("#", re.sub(r"\D", "", name)))
-    meaning = dict.fromkeys(summary.control_labels, "counted as control")
-    meaning |= dict.fromkeys(summary.patient_labels, "counted as patient")
+    groups = {"control": summary.control_labels, "patient": summary.patient_labels}
+    meaning = {label: f"counted as {group}" for group, labels in groups.items() for label in labels}
     labels = sorted({label for label in table["diagnosis"].astype(str) if label != "n/a"})
     levels = {label: meaning.get(plain_text(label), "neither control nor patient") for label in labels}
     entries["diagnosis"] |= {"Levels": levels} if levels else {}
@@ -149,15 +125,13 @@ def _dictionary(table: pd.DataFrame, summary: Summary) -> dict[str, dict[str, ob
 
 
 def _description(summary: Summary) -> dict[str, object]:
-    versions = {"Version": summary.versions[_NAME]} if _NAME in summary.versions else {}
-    sources = {"SourceDatasets": [{"DOI": summary.source_doi}]} if summary.source_doi else {}
-    made_by = {"Name": _NAME, "Description": "Surreal-GAN R-indices from regional brain measures"} | versions
+    made_by = {"Name": _NAME, "Description": "Surreal-GAN R-indices from regional brain measures"}
     return {
         "Name": f"R-indices of {summary.source}" if summary.source else "R-indices",
-        "BIDSVersion": BIDS_VERSION,
+        "BIDSVersion": "1.10.1",
         "DatasetType": "derivative",
-        "GeneratedBy": [made_by],
+        "GeneratedBy": [made_by | ({"Version": summary.versions[_NAME]} if _NAME in summary.versions else {})],
         "HowToAcknowledge": f"Please cite: {_CITATION}",
         "ReferencesAndLinks": [_CITATION],
-        **sources,
+        **({"SourceDatasets": [{"DOI": summary.source_doi}]} if summary.source_doi else {}),
     }

@@ -5,8 +5,7 @@ Analyses are who took part, associations, subgroups, dose and response, and chan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -14,12 +13,12 @@ import pandas as pd
 from rindices import analysis
 from rindices.cohort import Cohort, People
 from rindices.core import inference
-from rindices.estimator import SurrealGAN
+from rindices.errors import OutsideTraining
+from rindices.estimator import Scaled, SurrealGAN
 from rindices.preprocessing import SCALED_SD
-from rindices.record import Results
-from rindices.settings import OutputSettings
+from rindices.record import Results, Summary
 
-__all__ = ["Roles", "analyse", "r_indices_of", "results_of"]
+__all__ = ["analyse", "r_indices_of", "results_of"]
 
 _FEW_CONTROLS = 10  # with fewer, a pattern's mean change would be theirs rather than that of controls
 _SEVERITIES = (0.25, 0.5, 0.75)  # besides 1, which the patterns themselves show
@@ -28,84 +27,60 @@ _MOST_CARDS = 3000  # a report with a card for more people would be too large to
 
 def results_of(model: SurrealGAN, people: Cohort | People) -> Results:
     """Score the people of a cohort, or new people, and say what the patterns do to their regions."""
-    covariates = _covariates(model, people)
-    r_indices = r_indices_of(model, people)
+    scaled = _scaled(model, people)
+    r_indices = r_indices_of(model, people, scaled)
     if isinstance(people, Cohort):
         background, everybody = people.background, people.people
     else:
         who = r_indices.filter(["participant_id", "visit", "years", "first_visit", "diagnosis", "group"])
         scored = who.assign(used=True, reason="", distance=np.nan, flags=r_indices["flags"])
-        parts = [scored, people.left_out] if len(people.left_out) else [scored]
-        background, everybody = people.covariates, pd.concat(parts)
+        everybody = pd.concat([scored, people.left_out]) if len(people.left_out) else scored
+        background = people.covariates
     variables = {str(name): table[name].to_numpy() for table in (background, people.clinical) for name in table}
     # Patterns are read from people as they were trained on: whoever comes again counts once.
     group = np.where(r_indices.get("first_visit", True), r_indices["group"], "other")
     return Results(
         r_indices=r_indices,
-        z_scores=pd.DataFrame(model.z_scores(people.features, covariates), columns=list(people.features.columns)),
+        z_scores=pd.DataFrame(model.z_scores(scaled), columns=list(people.features.columns)),
         variables=pd.DataFrame(variables, index=range(len(r_indices))),
-        patterns=_patterns(model, people.features, covariates, group),
+        patterns=_patterns(model, scaled, group),
         people=everybody.reset_index(drop=True),
     )
 
 
-def r_indices_of(model: SurrealGAN, people: Cohort | People) -> pd.DataFrame:
-    """Score people, and no more: the table ``r_indices.csv``."""
+def r_indices_of(model: SurrealGAN, people: Cohort | People, scaled: Scaled | None = None) -> pd.DataFrame:
+    """Score people, and no more: the table ``r_indices.csv``. `scaled` is what the networks see, if that is known."""
     who: dict[str, object] = {"participant_id": people.features.index}
     if people.visit is not None:
         years = np.nan if people.years is None else people.years.to_numpy()
         who |= {"visit": people.visit.to_numpy(), "years": years, "first_visit": people.first_visit}
     who |= {"diagnosis": people.diagnosis.to_numpy(), "group": people.group.to_numpy()}
-    values = np.hstack(model.transform_with_spread(people.features, _covariates(model, people)))
+    values = np.hstack(model.transform_with_spread(scaled or _scaled(model, people)))
     names = [str(name) for name in model.get_feature_names_out()]
     scores = pd.DataFrame(values, columns=[*names, *(f"{name}_sd" for name in names)])
     flags = people.flags if isinstance(people, People) else people.people["flags"][people.people["used"].astype(bool)]
     return pd.concat([pd.DataFrame(who), scores], axis=1).assign(flags=flags.to_numpy())
 
 
-def _covariates(model: SurrealGAN, people: Cohort | People) -> pd.DataFrame | None:
-    if not people.covariates.shape[1]:
-        return None
-    known = isinstance(people, Cohort)
-    return people.covariates if known else model.preprocessing_.leave_new_sites(people.covariates)
+def _scaled(model: SurrealGAN, people: Cohort | People) -> Scaled:
+    """Preprocess people, once for all that is asked about them; people of new sites are not corrected for site."""
+    covariates = model.preprocessing_.leave_new_sites(people.covariates)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutsideTraining)  # their flags say so
+        return model.prepare(people.features, covariates if covariates.shape[1] else None)
 
 
-def _patterns(
-    model: SurrealGAN, features: pd.DataFrame, covariates: pd.DataFrame | None, group: np.ndarray
-) -> pd.DataFrame:
+def _patterns(model: SurrealGAN, people: Scaled, group: np.ndarray) -> pd.DataFrame:
     """Return what each pattern does to each region: as f makes it of controls, and as g₁ sees it in patients."""
-
-    def of(rows: np.ndarray) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-        return features[rows], None if covariates is None else covariates[rows]
-
     controls, patients = group == "control", group == "patient"
     # Among new people there may be no controls; then the patterns are shown in everybody.
-    table = model.pattern_maps(*of(controls if controls.sum() >= _FEW_CONTROLS else np.ones(len(group), bool)))
+    table = model.pattern_maps(people.of(controls) if controls.sum() >= _FEW_CONTROLS else people)
     if patients.sum() < 2:
         return table.assign(decomposed_sd=np.nan, decomposed_percent=np.nan, decomposed_spread_sd=np.nan)
-    return table.merge(model.decomposed_maps(*of(patients)), on=["region", "pattern"], how="left", sort=False)
+    return table.merge(model.decomposed_maps(people.of(patients)), on=["region", "pattern"], how="left", sort=False)
 
 
-@dataclass(frozen=True)
-class Roles:
-    """What the columns of `Results.variables` are: covariates were removed, clinical scores are to be explained.
-
-    Attributes
-    ----------
-    covariates, clinical
-        Names of columns.
-    trained
-        Whether covariates were removed as they are in these very controls, and not in those of another table.
-    """
-
-    covariates: Sequence[str] = ()
-    clinical: Sequence[str] = ()
-    trained: bool = True
-
-
-def analyse(
-    model: SurrealGAN, results: Results, roles: Roles, limits: tuple[float, float] = OutputSettings.limits
-) -> dict[str, pd.DataFrame]:
+def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, pd.DataFrame]:
     """Return all analyses that the people of `results` allow, by the names of their files.
 
     Parameters
@@ -114,10 +89,9 @@ def analyse(
         The model that scored them.
     results
         The tables of a run.
-    roles
-        Which variables are covariates and which are clinical scores.
-    limits
-        R-indices below the first are low, above the second high.
+    summary
+        Says which variables are covariates and which are clinical scores, the limits of the subgroups, and whether
+        the model is of other people: covariates were not removed as they are in these very controls then.
 
     Returns
     -------
@@ -131,15 +105,15 @@ def analyse(
     scores, z_scores, variables = (table[first] for table in (results.scores, results.z_scores, results.variables))
     group = results.r_indices["group"][first]
     patients, controls = (group == "patient").to_numpy(), (group == "control").to_numpy()
-    if roles.clinical:
-        tables["associations"] = _associations(scores, variables, roles, patients)
+    if summary.clinical:
+        tables["associations"] = _associations(scores, variables, summary, patients)
     if patients.any() and controls.sum() > 1:
-        low, high = limits
+        low, high = summary.subgroup_limits
         tables["subgroup_sizes"] = analysis.subgroup_sizes(scores, group, low=low, high=high)
         tables["subgroups"] = analysis.subgroup_effects(z_scores, scores, group, low=low, high=high)
-        background = variables.drop(columns=list(roles.clinical))
+        background = variables.drop(columns=list(summary.clinical))
         if background.shape[1]:
-            removed = roles.covariates if roles.trained else ()
+            removed = () if summary.applied else summary.covariates
             tables["group_check"] = analysis.group_check(scores, background, group, removed)
     if patients.any():
         tables["dose_response"] = analysis.dose_response(z_scores, scores, group, results.patterns)
@@ -147,19 +121,22 @@ def analyse(
         rows = results.r_indices
         change = analysis.change_per_year(results.scores, rows["participant_id"], rows["years"], rows["group"])
         tables["change"], tables["change_summary"] = change
-    tables["severities"] = _severities(model, results)
-    tables["drivers"] = _drivers(model, results)
+    tables |= {"severities": _severities(model, results), "drivers": _drivers(model, results)}
     return {name: table for name, table in tables.items() if len(table)}
 
 
-def _associations(scores: pd.DataFrame, variables: pd.DataFrame, roles: Roles, patients: np.ndarray) -> pd.DataFrame:
-    clinical = variables[list(roles.clinical)]
-    covariates = variables[list(roles.covariates)] if roles.covariates else None
-    parts = []
-    for people, rows in (("patients", patients), ("everybody", np.ones(len(scores), dtype=bool))):
-        given = None if covariates is None else covariates[rows]
-        if rows.any():
-            parts.append(analysis.associations(scores[rows], clinical[rows], given, people=people))
+def _associations(
+    scores: pd.DataFrame, variables: pd.DataFrame, summary: Summary, patients: np.ndarray
+) -> pd.DataFrame:
+    clinical, covariates = variables[list(summary.clinical)], variables[list(summary.covariates)]
+    everybody = np.ones(len(scores), dtype=bool)
+    parts = [
+        analysis.associations(
+            scores[rows], clinical[rows], covariates[rows] if summary.covariates else None, people=people
+        )
+        for people, rows in (("patients", patients), ("everybody", everybody))
+        if rows.any()
+    ]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -167,12 +144,8 @@ def _severities(model: SurrealGAN, results: Results) -> pd.DataFrame:
     """Return what each pattern does to controls at growing severity: region, pattern, severity, change_sd."""
     controls = (results.r_indices["group"] == "control").to_numpy() & results.first_visit
     brains = 1 + SCALED_SD * results.z_scores.to_numpy()[controls if controls.any() else slice(None)]
-    parts = [results.patterns[["region", "pattern", "change_sd"]].assign(severity=1.0)]
-    for severity in _SEVERITIES:
-        changes = inference.pattern_changes(model.models_, brains, model.preset_.training.composition, severity)
-        wide = pd.DataFrame(changes.mean(axis=0) / SCALED_SD, columns=list(results.z_scores.columns))
-        long = wide.rename_axis("pattern").reset_index().melt("pattern", var_name="region", value_name="change_sd")
-        parts.append(long.assign(pattern=long["pattern"] + 1, severity=severity))
+    maps = {severity: model.pattern_maps(Scaled(brains, None), severity=severity) for severity in _SEVERITIES}
+    parts = [table.assign(severity=severity) for severity, table in ({1.0: results.patterns} | maps).items()]
     table = pd.concat(parts, ignore_index=True)[["region", "pattern", "severity", "change_sd"]]
     return table.sort_values(["pattern", "severity"], kind="stable", ignore_index=True)
 

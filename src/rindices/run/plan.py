@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import rindices
 from rindices import record
-from rindices.cohort import Cohort, correction_of, read_cohort, wanted_names
-from rindices.cohort.roles import NON_REGION_NAMES, paths_of
-from rindices.errors import InputError, listed, setting, shown
+from rindices.cohort import Cohort, read_cohort, wanted_names
+from rindices.cohort.roles import assign_roles, is_region_name, paths_of
+from rindices.errors import InputError, listed, setting
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
-from rindices.settings import LATENTS, PRESETS, Correction, Names, OutputSettings, SearchSettings, TableSettings
+from rindices.settings import OutputSettings, SearchSettings, TableSettings, adjusted, get_preset
 from rindices.tables import read_table
 
 __all__ = ["PlannedRun", "planned", "planned_again", "versions"]
@@ -109,12 +109,14 @@ def planned(
             f"Ask for fewer with {setting('n_patterns')}, such as 2-5."
         )
     # Where regions were summed, the columns that were not are said; else the regions say it all.
-    regions: tuple[Names, Names] = tuple(map(str, cohort.features.columns)), ()
-    features, exclude = (table.features, table.exclude) if table.features == MUSE72 else regions
-    asked = cohort.settings
-    said = asdict(asked) | {"features": features, "exclude": exclude, "unit": asked.unit or cohort.unit}
-    said |= {name: wanted_names(getattr(asked, name)) for name in ("smooth", "interactions", "missing")}
-    said |= {"join": tuple(map(str, paths_of(asked.join))), "covariates": tuple(map(str, cohort.covariates.columns))}
+    asked, summed = cohort.settings, table.features == MUSE72
+    said = asdict(asked) | {name: wanted_names(getattr(asked, name)) for name in ("smooth", "interactions", "missing")}
+    said |= {
+        "join": tuple(map(str, paths_of(asked.join))),
+        "features": MUSE72 if summed else tuple(map(str, cohort.features.columns)),
+        "exclude": table.exclude if summed else (),
+        "unit": asked.unit or cohort.unit,
+    }
     described = record.RunTable(**said, path=str(path), sha256=cohort.sha256)
     return PlannedRun(out, cohort, described, search, output)
 
@@ -140,16 +142,11 @@ def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | 
 
 def _check_search(search: SearchSettings) -> None:
     """Refuse what cannot be trained."""
-    if search.preset not in PRESETS:
-        raise InputError(f"There is no preset {search.preset!r}.\nChoose one of: {', '.join(PRESETS)}.")
-    if search.latent not in (None, *LATENTS):
-        raise InputError(f"{setting('latent')} should be one of {', '.join(LATENTS)}, found {search.latent!r}.")
+    for weight in search.orthogonality or (None,):
+        adjusted(get_preset(search.preset), weight, search.max_steps, search.latent)
     beyond = [number for number in search.n_patterns if not 1 <= number <= _MOST_PATTERNS]
     if beyond:
         raise InputError(f"{setting('n_patterns')} should be from 1 to {_MOST_PATTERNS}, found {listed(beyond)}.")
-    negative = [weight for weight in search.orthogonality or () if not 0 <= weight < float("inf")]
-    if negative:
-        raise InputError(f"{setting('orthogonality')} should be from 0 on, found {listed(map(shown, negative))}.")
     if search.n_null < 0 or 0 < search.n_null < 19:
         raise InputError(
             f"{setting('n_null')} should be 0 or at least 19, found {search.n_null}: with fewer, p never reaches 0.05."
@@ -178,12 +175,9 @@ def _with_scores(table: TableSettings) -> TableSettings:
     file = str(table.clinical).partition("#")[0].casefold().removesuffix(".gz")
     if not isinstance(table.clinical, str | Path) or not file.endswith(_TABLES):
         return table
-    correction = correction_of(table) or Correction()
-    pairs = [name for pair in correction.interactions for name in pair]
-    taken = {table.id, table.diagnosis, table.site, table.visit, table.proportion, *correction.smooth, *pairs}
-    taken |= {*wanted_names(table.covariates)}
+    others = assign_roles((), replace(table, clinical=())).parts
     names = [str(name) for name in read_table(table.clinical, text_columns=(table.id,))]
-    scores = tuple(name for name in names if name not in taken and name.casefold() not in NON_REGION_NAMES)
+    scores = tuple(name for name in names if name not in others and is_region_name(name))
     if not scores:
         raise InputError(f"{table.clinical} has no clinical scores: all its columns have another role.")
     return replace(table, clinical=scores, join=(*map(str, paths_of(table.join)), str(table.clinical)))

@@ -5,27 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 
 from rindices import record
-from rindices.cohort import wanted_names
+from rindices.cohort import expand_names, wanted_names
 from rindices.cohort.training import with_missing_codes
-from rindices.errors import InputError, counted, did_you_mean, listed, setting
+from rindices.errors import InputError, counted, setting
 from rindices.report import write_report
+from rindices.schema.fields import require_column
 from rindices.settings import Names, OutputSettings, TableSettings
 from rindices.tables import apply_dictionary, join_by_id, read_table
 
-__all__ = ["Rewritten", "compare_images", "report_again"]
-
-
-class Rewritten(NamedTuple):
-    """A report that was written again: where, of a finished run or not, and what there is to tell."""
-
-    path: Path
-    finished: bool
-    notes: tuple[str, ...] = ()
+__all__ = ["compare_images", "report_again"]
 
 
 def report_again(
@@ -41,7 +33,7 @@ def report_again(
     atlas: tuple[Path, Path] | None = None,
     show_ids: bool = OutputSettings.show_ids,
     figures: Path | None = OutputSettings.figures,
-) -> Rewritten:
+) -> tuple[Path, tuple[str, ...]]:
     """Write the report of a run once more.
 
     Parameters
@@ -56,53 +48,47 @@ def report_again(
     id, visit, missing
         Columns of ids and visits in that table, and its codes for missing values.
     remove
-        Clinical scores to take out of the run.
+        Clinical scores to take out of the run: names or patterns such as ``moca*``.
     limits
         New limits of the subgroups.
     atlas
         A label image to paint the patterns on, and the table of its regions.
     show_ids, figures
         As in `rindices.report.write_report`.
+
+    Returns
+    -------
+    tuple of (Path, tuple of str)
+        The report, and sentences on what was done.
+
+    Raises
+    ------
+    InputError
+        If something cannot be used; or the run is not finished, which the report that is written says, too.
     """
-    finished = record.read_summary(folder).status == record.DONE
-    notes: tuple[str, ...] = ()
-    if finished and atlas is not None:
-        notes = (_paint(folder, *atlas),)
-    if finished and (clinical is not None or remove or limits is not None):
-        run = record.read_run(folder)
-        scores = run.summary.clinical
-        results, scores = _without_scores(run.results, scores, wanted_names(remove))
+    if record.read_summary(folder).status != record.DONE:
+        path = write_report(folder, out, show_ids=show_ids, figures=figures)
+        raise InputError(f"The run in {folder} is not finished, and {path} says so.\nRepeat its command first.")
+    run = record.read_run(folder)
+    notes = [] if atlas is None else [_paint(run, *atlas)]
+    if clinical is not None or remove or limits is not None:
+        removed = expand_names(wanted_names(remove), run.summary.clinical, source="remove_scores")
+        results = replace(run.results, variables=run.results.variables.drop(columns=list(removed)))
+        scores = tuple(name for name in run.summary.clinical if name not in removed)
         if clinical is not None:
             results, scores, told = _with_scores(results, scores, clinical, id, visit, missing)
-            notes = (*notes, *told)
-        _analyse_again(run, results, scores, limits or run.summary.subgroup_limits)
-    return Rewritten(write_report(folder, out, show_ids=show_ids, figures=figures), finished, notes)
+            notes += told
+        changes = {"clinical": scores, "subgroup_limits": limits or run.summary.subgroup_limits}
+        _analyse_again(folder, results, run.summary.updated(**changes, variables=results.kinds))
+    return write_report(folder, out, show_ids=show_ids, figures=figures), tuple(notes)
 
 
-def _analyse_again(
-    run: record.Run, results: record.Results, clinical: tuple[str, ...], limits: tuple[float, float]
-) -> None:
+def _analyse_again(folder: Path, results: record.Results, summary: record.Summary) -> None:
     from rindices.estimator import load_model
-    from rindices.run.findings import Roles, analyse
+    from rindices.run.findings import analyse
 
-    model = load_model(run.folder / record.MODEL)
-    analyses = analyse(model, results, Roles(run.summary.covariates, clinical), limits)
-    record.write_tables(run.folder, results, analyses)
-    summary = run.summary.updated(clinical=clinical, variables=results.kinds, subgroup_limits=limits)
-    record.write_summary(run.folder, summary)
-
-
-def _without_scores(
-    results: record.Results, clinical: tuple[str, ...], remove: tuple[str, ...]
-) -> tuple[record.Results, tuple[str, ...]]:
-    unknown = [name for name in remove if name not in clinical]
-    if unknown:
-        raise InputError(
-            f"{unknown[0]!r} is none of the run's clinical scores: {listed(clinical) or 'it has none'}."
-            f"{did_you_mean(unknown[0], clinical)}\nGive names of its scores with {setting('remove_scores')}."
-        )
-    left = tuple(name for name in clinical if name not in remove)
-    return replace(results, variables=results.variables.drop(columns=list(remove))), left
+    record.write_tables(folder, results, analyse(load_model(folder / record.MODEL), results, summary))
+    record.write_summary(folder, summary)
 
 
 def _with_scores(
@@ -114,8 +100,7 @@ def _with_scores(
     scores, _ = apply_dictionary(scores, codes)
     has_visits = "visit" in results.r_indices and visit in scores
     keys = {"participant_id": id} | ({"visit": visit} if has_visits else {})
-    if id not in scores:
-        raise InputError(f"{path.name} has no column {id!r}.\nName the column with the ids with {setting('id')}.")
+    require_column(scores.columns, id, f"the people's ids in {path.name}", f"Name the column with {setting('id')}.")
     scores = scores.rename(columns={theirs: ours for ours, theirs in keys.items()})
     # What was corrected for, and who belongs to which group, is the run's and stays as it is.
     taken = {*results.variables, "diagnosis", "group", "visit"} - {*clinical}
@@ -125,29 +110,29 @@ def _with_scores(
         raise InputError(
             f"{path.name} has no clinical scores that the run does not have otherwise.\nAdd their columns."
         )
-    who = results.r_indices[list(keys)].reset_index(drop=True)
     joined, told = join_by_id(
-        who, scores, "participant_id", visit_column="visit" if has_visits else None, source=path.name
+        results.r_indices[list(keys)].reset_index(drop=True),
+        scores,
+        "participant_id",
+        visit_column="visit" if has_visits else None,
+        source=path.name,
     )
     before = results.variables.reset_index(drop=True)
-    notes = [f"Left as they are, because the run has them already: {', '.join(left)}."] if left else []
-    for name in names:
-        if name in before:
-            lost = int((before[name].notna() & joined[name].isna()).sum())
-            emptied = counted(lost, "row that had a value has", "rows that had a value have")
-            notes.append(f"Replaced the column {name!r}: {emptied} none now.")
+    told += [f"Left as they are, because the run has them already: {', '.join(left)}."] if left else []
+    for name in [name for name in names if name in before]:
+        lost = int((before[name].notna() & joined[name].isna()).sum())
+        emptied = counted(lost, "row that had a value has", "rows that had a value have")
+        told.append(f"Replaced the column {name!r}: {emptied} none now.")
     variables = before.assign(**{name: joined[name] for name in names})
-    return replace(results, variables=variables), tuple(dict.fromkeys([*clinical, *names])), (*told, *notes)
+    return replace(results, variables=variables), tuple(dict.fromkeys([*clinical, *names])), tuple(told)
 
 
-def _paint(folder: Path, atlas: Path, table: Path) -> str:
+def _paint(run: record.Run, atlas: Path, table: Path) -> str:
     from rindices.imaging.writing import paint_patterns
 
-    severities = folder / record.ANALYSIS / "severities.csv"
-    patterns = read_table(severities if severities.is_file() else folder / record.PATTERNS, text_columns=("region",))
-    names = read_table(table, text_columns=("region", "name"))
-    paths, note = paint_patterns(patterns, atlas, names, folder / record.BRAIN)
-    return f"Painted {counted(len(paths), 'image')} in {folder / record.BRAIN}{f': {note}' if note else ''}."
+    names, brain = read_table(table, text_columns=("region", "name")), run.folder / record.BRAIN
+    paths, note = paint_patterns(run.analyses.get("severities", run.results.patterns), atlas, names, brain)
+    return f"Painted {counted(len(paths), 'image')} in {brain}{f': {note}' if note else ''}."
 
 
 def compare_images(
@@ -188,8 +173,6 @@ def compare_images(
     """
     from rindices.imaging import compare_maps, comparison_table, write_comparisons
 
-    if record.read_summary(folder).status != record.DONE:
-        raise InputError(f"The run in {folder} is not finished.\nRepeat its command first.")
     run = record.read_run(folder)
     low, high = limits or run.summary.subgroup_limits
     covariates = [name for name in run.summary.covariates if name in run.results.variables]

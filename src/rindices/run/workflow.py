@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -22,7 +21,7 @@ from rindices.judging.agreement import match_patterns
 from rindices.judging.verdict import to_json
 from rindices.report import write_report
 from rindices.run.bids_output import write_bids
-from rindices.run.findings import Roles, analyse, results_of
+from rindices.run.findings import analyse, results_of
 from rindices.run.plan import PlannedRun, planned, versions
 from rindices.search import SurrealGANSearch
 from rindices.settings import Correction, Labels, Names, OutputSettings, SearchSettings, TableSettings
@@ -163,7 +162,7 @@ def carry_out(
     overwrite: bool = False,
     models_per_chunk: int | None = None,
     progress: Callable[[Progress], None] | None = None,
-    ending: AbstractContextManager[object] | None = None,
+    ending: Callable[[], object] = lambda: None,
     wording: Callable[[str, Value], str] = in_python,
 ) -> record.Summary:
     """Train on the controls and patients of a planned run, score everybody, and write the run folder.
@@ -185,7 +184,7 @@ def carry_out(
     progress
         Called as training goes on.
     ending
-        Entered for the moment in which the run becomes complete.
+        Called just before the run becomes complete.
     wording
         How warnings mention settings.
 
@@ -195,25 +194,24 @@ def carry_out(
         What ``summary.json`` says.
     """
     start, out = time.perf_counter(), plan.out
-    settings = plan.settings(command)
-    correction = correction_of(plan.table)
+    settings, correction = plan.settings(command), correction_of(plan.table)
     search = SurrealGANSearch(**asdict(plan.search), correction=correction, models_per_chunk=models_per_chunk)
     with record.held(out, settings, overwrite=overwrite) as goes_on:
         # What the folder says: the same run may have been told otherwise, its table moved.
         journal = Journal(out / record.JOURNAL, record.read_settings(out / record.SETTINGS).fingerprint())
         try:
             told = _fit(search, plan, journal, progress)
-            summary = summarise(plan, search, [worded(sentence, wording) for sentence in told])
-            summary = _write_results(plan, search, summary.updated(resumed=goes_on), truth)
+            known = summarise(plan, search, [worded(sentence, wording) for sentence in told])
+            summary = _write_results(plan, search, known, truth)
             settings = settings.model_copy(update={"plan": {"models_per_chunk": search.models_per_chunk_}})
             record.write_text(out / record.SETTINGS, settings.text())
-            summary = summary.updated(seconds=round(time.perf_counter() - start, 1))
+            summary = summary.updated(resumed=goes_on, seconds=round(time.perf_counter() - start, 1))
             if plan.output.report:
                 write_report(out, summary=summary, show_ids=plan.output.show_ids, figures=plan.output.figures)
             else:  # one that was asked for meanwhile says that the run is not finished
                 (out / record.REPORT).unlink(missing_ok=True)
-            with ending or nullcontext():
-                record.write_summary(out, summary)
+            ending()
+            record.write_summary(out, summary)
         except InputError:
             if not goes_on and not journal.has_begun():
                 record.discard(out)
@@ -262,12 +260,12 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str]) -
     cohort, model, verdict = plan.cohort, search.best_estimator_, search.verdict_
     training = cohort.training
     balance = group_balance(cohort.background[training], (cohort.group[training] == "patient").to_numpy())
-    n_sites = None if cohort.site is None else int(cohort.site.nunique())
     outcome = {
         "status": record.DONE,
         "n_patterns": model.n_patterns,
         "patterns_chosen_from_data": search.results_["n_patterns"].nunique() > 1,
-        "correction": asdict(search.correction or Correction()) | {"n_sites": n_sites},
+        "correction": asdict(search.correction or Correction())
+        | {"n_sites": None if cohort.site is None else int(cohort.site.nunique())},
         "weights": model.preset_.weights._asdict(),
         "preset": model.preset_.name,
         "repetitions": model.n_repetitions,
@@ -289,6 +287,7 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str]) -
         "models_per_chunk": search.models_per_chunk_,
         "peak_device_memory": devices.peak_memory(),
         "unit": model.contract_.unit,
+        "subgroup_limits": plan.output.limits,
     }
     return _people(cohort).updated(**outcome)
 
@@ -336,18 +335,16 @@ def _write_results(
     plan: PlannedRun, search: SurrealGANSearch, summary: record.Summary, truth: pd.DataFrame | None
 ) -> record.Summary:
     """Write all tables and pictures of a finished run, and return the summary with what they say."""
-    out, model, limits = plan.out, search.best_estimator_, plan.output.limits
+    out, model = plan.out, search.best_estimator_
     results = results_of(model, plan.cohort)
     model.save(out / record.MODEL)
-    analyses = analyse(model, results, Roles(summary.covariates, summary.clinical), limits)
+    analyses = analyse(model, results, summary)
     record.write_tables(out, results, analyses, selection=search.history_, truth=truth)
-    checksum = record.sha256_of(out / record.MODEL)
-    summary = summary.updated(variables=results.kinds, subgroup_limits=limits, model_sha256=checksum)
-    figure = plots.r_index_distributions(results.r_indices)
+    kept = {"variables": results.kinds, "model_sha256": record.sha256_of(out / record.MODEL)}
+    summary, figure = summary.updated(**kept), plots.r_index_distributions(results.r_indices)
     if truth is not None:
         known = truth.set_index("participant_id")
-        names = [f"r{i + 1}" for i in range(known.shape[1])]
-        scores = results.r_indices.set_index("participant_id").loc[known.index, names]
+        scores = results.r_indices.set_index("participant_id").loc[known.index, results.score_names]
         recovery = _recovery(known, scores)
         summary = summary.updated(recovery=recovery)
         figure = plots.recovery(known[list(recovery.matched_truth)], scores, list(recovery.per_pattern))
@@ -370,8 +367,12 @@ def _recovery(known: pd.DataFrame, scores: pd.DataFrame) -> record.Recovery:
 
 def _write_failure(plan: PlannedRun, error: Exception, wording: Callable[[str, Value], str]) -> None:
     """Say in the folder that the run failed, as far as it can still be written to."""
-    told = tuple(worded(sentence, wording) for sentence in plan.cohort.messages)
-    failed = {"status": record.FAILED, "failure": without_data(error), "warnings": told, "versions": versions()}
+    failed = {
+        "status": record.FAILED,
+        "failure": without_data(error),
+        "warnings": tuple(worded(sentence, wording) for sentence in plan.cohort.messages),
+        "versions": versions(),
+    }
     try:
         record.write_summary(plan.out, _people(plan.cohort).updated(**failed))
         if plan.output.report:

@@ -140,7 +140,7 @@ def random_patterns(
     if n_needed > len(regions):
         raise InputError(
             f"Expected at least {n_needed} regions for {n_patterns} patterns of {size} regions, found {len(regions)}. "
-            f"Ask for fewer patterns, use {setting('kind', 'scarce')} (4 regions per pattern), or give a table with "
+            f"Ask for fewer patterns, use the kind 'scarce' (4 regions per pattern), or give a table with "
             "more regions."
         )
     dealt = [regions[i] for i in rng.permutation(len(regions))[:n_needed]]

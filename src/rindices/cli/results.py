@@ -1,4 +1,4 @@
-"""`rindices apply`, `describe` and `import-official`: models that are there, used and told."""
+"""Commands on what is there: models that are applied, described and imported, runs that are shown once more."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from rindices.cli.application import (
     Missing,
     Model,
     ShowIds,
-    Table,
     app,
     argument,
     check_output,
+    limits_of,
     option,
 )
-from rindices.cli.console import console, counting_bar, on_command_line, warn
+from rindices.cli.console import console, counting_bar, on_command_line, show_places, warn
 from rindices.cli.stopping import guarded
-from rindices.errors import InputError, counted, shown
+from rindices.errors import InputError, counted, shown, worded
 from rindices.files import check_folder
-from rindices.settings import ApplySettings, Correction, OutputSettings
+from rindices.settings import ApplySettings, Correction, OutputSettings, TableSettings
 
 
 @app.command()
 @guarded
 def apply(
     model: Model,
-    table: Table,
+    table: Annotated[Path, argument("Table of people: CSV, TSV, Excel or Parquet, one row a person.")],
     out: Annotated[Path, option("Table of R-indices to write (.csv), replaced if it exists.")],
     id: Annotated[str | None, option("Column with the people's ids.", "as in training")] = ApplySettings.id,
     exclude: Exclude = "",
@@ -87,19 +87,23 @@ def apply(
             progress=bar,
             wording=on_command_line,
         )
-    who = counted(done.n_people, "person", "people")
-    who += f" at {counted(done.n_rows, 'visit')}" if done.visits else ""
-    console.print(f"Scored {who} in {counted(done.n_regions, 'region')}.")
+    summary = done.summary
+    who = counted(summary.n_controls + summary.n_patients + summary.n_other, "person", "people")
+    who += f" at {counted(done.n_rows, 'visit')}" if summary.visits else ""
+    console.print(f"Scored {who} in {counted(summary.n_features, 'region')}.")
     if done.n_flagged:
-        lie = counted(done.n_flagged, "of them lies", "of them lie")
-        console.print(f"{lie} outside what the model was trained on: see the column flags.", style="yellow")
-    warn(done.notes)
-    if done.unreliable:
-        told = f"The model's patterns were not reliable: {done.unreliable} Do not interpret these R-indices."
-        console.print(told, style="bold red")
-    for name, place in (("R-indices", out), ("Left out", done.left_out), ("Report", report)):
-        if place is not None:
-            console.print(f"{name + ':':<10} {place}")
+        console.print(
+            f"{counted(done.n_flagged, 'of them lies', 'of them lie')} outside what the model was trained on: "
+            "see the column flags.",
+            style="yellow",
+        )
+    warn(summary.warnings)
+    if summary.reliable is False:
+        console.print(
+            f"The model's patterns were not reliable: {summary.reliable_reason} Do not interpret these R-indices.",
+            style="bold red",
+        )
+    show_places({"R-indices": out, "Left out": done.left_out, "Report": report})
 
 
 @app.command(name="import-official")
@@ -118,17 +122,9 @@ def import_official(
     check_output(out, "out", MODEL, file)
     from rindices.interop import official
 
-    model = official.import_official(file, features, covariates, entry)
-    contract = model.contract_
-    unit = f" ({contract.unit})" if contract.unit else ""
-    spans = [f"{spec.name} ({shown(spec.minimum)} to {shown(spec.maximum)})" for spec in contract.covariates]
-    console.print(
-        f"{model.preset_.name.removeprefix('official, ').capitalize()}: "
-        f"{counted(len(contract.features), 'region')}{unit}, {counted(model.n_patterns, 'pattern')}; "
-        f"covariates {', '.join(spans) or 'none'}."
-    )
+    official.import_official(file, features, covariates, entry).save(out)
+    describe(out)
     console.print("The training people are not in the file: their ranges and the agreement of trainings are unknown.")
-    console.print(f"Model: {model.save(out)}")
 
 
 @app.command()
@@ -139,7 +135,6 @@ def describe(model: Model) -> None:
 
     header = read_header(model)
     contract, parameters, agreement = header.contract, header.parameters, header.agreement.pattern_agreement
-    seed = "unknown" if header.seed is None else header.seed
     spans = [
         f"{spec.name} ({', '.join(spec.categories)})"
         if spec.categories
@@ -150,7 +145,8 @@ def describe(model: Model) -> None:
         "Model": model,
         "Made by": f"rindices {header.package_version}",
         "Patterns": parameters.n_patterns,
-        "Preset": f"{parameters.preset.name}, seed {seed}, step {header.step:,}",
+        "Preset": f"{parameters.preset.name}, seed {'unknown' if header.seed is None else header.seed}, "
+        f"step {header.step:,}",
         "Repetitions": f"{len(header.members)} used, {len(header.left_out)} left out",
         "Agreement": "unknown (one repetition)" if agreement is None else f"{agreement:.3f} (0.5 is chance)",
         "Reliable": {True: "yes", False: "no", None: "not judged"}[header.reliability[0]],
@@ -166,8 +162,7 @@ def describe(model: Model) -> None:
     }
     for name, value in lines.items():
         console.print(f"{name + ':':<13}{value}")
-    ranges = zip(contract.features, contract.feature_minimum, contract.feature_maximum, strict=True)
-    for region, low, high in ranges:
+    for region, low, high in zip(contract.features, contract.feature_minimum, contract.feature_maximum, strict=True):
         console.print(f"  {region}" if low is None or high is None else f"  {region:<32} {low:>10.4g} to {high:<10.4g}")
 
 
@@ -181,3 +176,93 @@ def _correction(correction: Correction | None) -> str:
         "shifts and scales removed by": given.site,
     }
     return "; ".join(f"{what} {names}" for what, names in words.items() if names)
+
+
+@app.command()
+@guarded
+def report(
+    folder: Annotated[Path, argument("A run folder.")],
+    out: Annotated[
+        Path | None, option("File to write (.html), replaced if it exists.", "report.html in the folder")
+    ] = None,
+    clinical: Annotated[
+        Path | None,
+        option("Table of clinical scores, joined by id; they become part of the run."),
+    ] = None,
+    id: Annotated[str, typer.Option(help="Column with the ids in that table.")] = TableSettings.id,
+    visit: Annotated[
+        str, typer.Option(help="Column with the visits in that table, where the run has visits.")
+    ] = "visit",
+    missing: Missing = "",
+    remove_scores: Annotated[str, option("Clinical scores to take out of the run, separated by commas.")] = "",
+    subgroup_limits: Annotated[
+        str | None, option("R-indices below the first are low, above the second high.", "as before")
+    ] = None,
+    atlas: Annotated[Path | None, option("Label image (NIfTI) to paint the patterns on.")] = None,
+    atlas_table: Annotated[Path | None, option("Which label is which region: columns label and region.")] = None,
+    show_ids: ShowIds = OutputSettings.show_ids,
+    figures: Figures = OutputSettings.figures,
+) -> None:
+    """Write the report of a run again, with clinical scores that came later.
+
+    A column of a later table replaces the column of that name as a whole.
+    """
+    from rindices.run.reporting import report_again
+
+    check_folder(figures, "figures")
+    check_output(out, "out", PAGE, own=folder / "report.html")
+    if (atlas is None) != (atlas_table is None):
+        raise InputError("--atlas needs --atlas-table, and the other way round.\nGive both.")
+    page, told = report_again(
+        folder,
+        out,
+        clinical=clinical,
+        id=id,
+        visit=visit,
+        missing=missing,
+        remove=remove_scores,
+        limits=None if subgroup_limits is None else limits_of(subgroup_limits),
+        atlas=None if atlas is None or atlas_table is None else (atlas, atlas_table),
+        show_ids=show_ids,
+        figures=figures,
+    )
+    for sentence in told:
+        console.print(worded(sentence, on_command_line))
+    show_places({"Report": page, "Figures": figures})
+
+
+@app.command()
+@guarded
+def voxelwise(
+    folder: Annotated[Path, argument("A run folder.")],
+    maps: Annotated[Path, option("Table of people and their images: participant_id, path.")],
+    mask: Annotated[Path | None, option("Image of the voxels to test.", "the standard brain")] = None,
+    regressions: Annotated[
+        bool, typer.Option("--regressions", help="Also regress the images of all patients on each R-index.")
+    ] = False,
+    resample: Annotated[
+        bool, typer.Option("--resample", help="Bring images of another grid to that of most; else they are refused.")
+    ] = False,
+    subgroup_limits: Annotated[
+        str | None, option("R-indices below the first are low, above the second high.", "as in the run")
+    ] = None,
+    show_ids: ShowIds = OutputSettings.show_ids,
+) -> None:
+    """Compare brain images of patients with each pattern with those of controls, voxel by voxel."""
+    from rindices.run.reporting import compare_images
+
+    with counting_bar("Reading images") as bar:
+        table, page = compare_images(
+            folder,
+            maps,
+            mask=mask,
+            regressions=regressions,
+            resample=resample,
+            limits=None if subgroup_limits is None else limits_of(subgroup_limits),
+            show_ids=show_ids,
+            progress=bar,
+        )
+    for row in table.to_dict("records"):
+        told = row["note"] or f"{row['n_significant']:,} of {row['n_voxels']:,} voxels with q below 0.05"
+        console.print(f"Pattern {row['pattern']}, {row['level']} ({counted(row['n_patients'], 'patient')}): {told}.")
+    show_places({"Images, tables": folder / "voxelwise", "Report": page})
