@@ -11,7 +11,7 @@ from scipy.stats import norm
 from typer.testing import CliRunner
 
 from rindices import InputError, fit_table
-from rindices.cli import app, console, stopping
+from rindices.cli import app, console, exits
 from rindices.run.workflow import summarise
 from rindices.simulate import simulate_cohort
 
@@ -336,7 +336,7 @@ def test_trouble_inside_ends_with_3_and_is_told_everywhere(tmp_path, monkeypatch
     with monkeypatch.context() as broken:
         broken.setattr("rindices.training.execution.train_chunk", fail)
         result = run("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *TINY)
-    assert result.exit_code == stopping.INNER_ERROR == 3
+    assert result.exit_code == exits.INNER_ERROR == 3
     assert "the device went away" in result.output
     assert "Traceback" not in result.output
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())

@@ -103,14 +103,14 @@ class Dropped:
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(1)
 
-@stopping.guarded
+@exits.guarded
 def command():
     Dropped()
-    stopping.interruptible(lambda: time.sleep(3600), "Go on.", stopping.Ending())
+    exits.interruptible(lambda: time.sleep(3600), "Go on.", exits.Ending())
 """
 # As some libraries do that are written in C++; others end the process with a message of their own.
 MADE_ANOTHER_ERROR = """
-@stopping.guarded
+@exits.guarded
 def command():
     import odd
 """
@@ -136,7 +136,7 @@ raise ImportError("initialisation failed")
 def test_ctrl_c_is_obeyed_even_where_it_gets_lost(program, told, tmp_path):
     (tmp_path / "odd.py").write_text(ODD)
     begin = "import os, signal, time\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # as in command.py
-    line = [sys.executable, "-c", f"{begin}from rindices.cli import stopping\n{program}\ncommand()"]
+    line = [sys.executable, "-c", f"{begin}from rindices.cli import exits\n{program}\ncommand()"]
     process = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=tmp_path)
     assert process.returncode == 130
     assert process.stderr.splitlines()[-1] == told

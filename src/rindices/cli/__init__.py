@@ -5,6 +5,6 @@ with the light modules first and load the training engine only when it is needed
 """
 
 from rindices.cli import fit, results
-from rindices.cli.application import app
+from rindices.cli.options import app
 
 __all__ = ["app", "fit", "results"]

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rindices.cli.application import (
+from rindices.cli.console import (
+    console,
+    describe_cohort,
+    describe_run,
+    end,
+    on_command_line,
+    set_output,
+    show_places,
+    training_bars,
+)
+from rindices.cli.exits import Ending, guarded, interruptible
+from rindices.cli.options import (
     TABLE,
     DropMissing,
     Exclude,
@@ -30,17 +41,6 @@ from rindices.cli.application import (
     option,
     whole_numbers,
 )
-from rindices.cli.console import (
-    console,
-    describe_cohort,
-    describe_run,
-    end,
-    on_command_line,
-    set_output,
-    show_places,
-    training_bars,
-)
-from rindices.cli.stopping import Ending, guarded, interruptible
 from rindices.errors import InputError
 from rindices.settings import OutputSettings, SearchSettings, TableSettings
 

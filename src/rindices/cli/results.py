@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from rindices.cli.application import (
+from rindices.cli.console import console, counting_bar, on_command_line, show_places, warn
+from rindices.cli.exits import guarded
+from rindices.cli.options import (
     MODEL,
     PAGE,
     TABLE,
@@ -24,8 +26,6 @@ from rindices.cli.application import (
     limits_of,
     option,
 )
-from rindices.cli.console import console, counting_bar, on_command_line, show_places, warn
-from rindices.cli.stopping import guarded
 from rindices.errors import InputError, counted, shown, worded
 from rindices.files import check_folder
 from rindices.settings import ApplySettings, Correction, OutputSettings, TableSettings
