@@ -82,7 +82,7 @@ def test_damaged_models(stage, finished, change, found, remedy):
     Case(
         "half a run",
         "report run",
-        ("summary.json",),
+        ("variables.csv is missing",),
         "rindices fit",
         {"run/summary.json": json.dumps({"status": "done"})},
     ),
@@ -115,7 +115,7 @@ def test_damaged_models(stage, finished, change, found, remedy):
         "atlas that is no image",
         "report done --atlas people.csv --atlas-table people.csv",
         ("people.csv",),
-        "with --atlas-table",
+        "Give NIfTI files",
     ),
 )
 def test_reports(stage, case):
@@ -206,7 +206,7 @@ def test_checkpoints_of_the_authors(stage, case):
     Case(
         "correlation of two",
         "simulate basic --out c.csv --correlation r.csv",
-        ("--correlation", "2 x 2 numbers"),
+        ("--correlation", "['1', '0.5']"),
         "3 x 3",
         {"r.csv": "1,0.5\n0.5,1\n"},
     ),

@@ -91,7 +91,7 @@ def test_usual_names_of_other_things_and_columns_of_text_are_no_regions():
     cohort = make_cohort(table(**others, remark=None, code="07"))
     assert list(cohort.features) == REGIONS
     assert cohort.ignored_columns[5:] == (*others, "remark", "code")
-    assert not cohort.warnings
+    assert cohort.warnings == ("Columns without a single value are left out: remark.",)
 
 
 def test_ids_in_the_index_and_whole_numbers_as_ids():

@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 
 from rindices.core import devices
 from tests.properties.disturbance import FullDisk, Kill
-from tests.survival.conftest import fit, shorten
+from tests.survival.conftest import fit, shortened
 from tests.survival.conftest import table as table
 
 # A run has nearly so many, the last are beyond its end; in those from 3 to 9 it trains.
@@ -68,8 +68,8 @@ class Runs(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.patch = pytest.MonkeyPatch()
-        shorten(self.patch)
+        self.patch, self.short = pytest.MonkeyPatch(), shortened()
+        self.short.__enter__()
         self.patch.setattr(devices, "n_cores", lambda: 1)  # so that a moment is always the same
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
@@ -82,6 +82,7 @@ class Runs(RuleBasedStateMachine):
             self.what_is_there_is_whole()
         finally:
             self.patch.undo()
+            self.short.__exit__(None, None, None)
 
     @property
     def done(self):
@@ -162,13 +163,12 @@ class Runs(RuleBasedStateMachine):
 
 
 @pytest.fixture
-def machine(table, tmp_path, monkeypatch):
+def machine(table, tmp_path):
     """Return the machine with its table, and what an undisturbed run of it gives."""
     people = pd.read_csv(table)
     people.iloc[0, 2] *= 1.01
     people.to_csv(tmp_path / "other.csv", index=False)
-    with monkeypatch.context() as patch:  # with all cores: they change nothing
-        shorten(patch)
+    with shortened():  # with all cores: they change nothing
         assert fit(table, "--out", tmp_path / "undisturbed", "--patterns", 3, "--no-report").exit_code == 0
     given = {"table": table, "other_table": tmp_path / "other.csv", "folder": tmp_path / "disturbed"}
     return type("Given", (Runs,), given | {"expected": results(tmp_path / "undisturbed")})

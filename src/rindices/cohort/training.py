@@ -328,6 +328,8 @@ class _Reader:
     def _background(self, names: Sequence[str]) -> dict[str, NDArray]:
         """Return columns such as age and sex that have no role; text among their numbers is a gap, with a note."""
         columns = {}
+        empty = [name for name in names if self._table[name].isna().all()]
+        self._notes += [f"Columns without a single value are left out: {listed(empty)}."] if empty else []
         for name in names:
             column, numbers = self._table[name], numbers_of(self._table[name])
             if name.casefold() not in BACKGROUND_NAMES or column.isna().all():

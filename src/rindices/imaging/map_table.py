@@ -64,7 +64,7 @@ def read_map_table(path: str | Path) -> pd.DataFrame:
         table = plain(pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{path} cannot be read as a table: {error}.\nGive a .csv file with {setting('maps')}."
+            f"{path} cannot be read as a table of images.\nCheck the name given with {setting('maps')}, a .csv file."
         ) from error
     return _checked(table, path.parent, path.name)
 

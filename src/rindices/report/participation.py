@@ -69,7 +69,8 @@ def distributions_section(run: Run, gallery: Gallery) -> dict[str, object]:
     first = run.results.first_visits
     scores = {name.upper(): first.groupby("group")[name].describe() for name in run.results.score_names}
     found = {name: table.reindex(["control", "patient", "other"]) for name, table in scores.items()}
-    rows = pd.concat(found, names=["score", "group"]).query("count > 0").reset_index()
+    rows = pd.concat(found, names=["score", "group"]).reset_index()
+    rows = rows[rows["count"] > 0]
     columns = [
         words("R-index", rows["score"]),
         words("Group", rows["group"].map(GROUPS)),

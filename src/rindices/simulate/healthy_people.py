@@ -155,7 +155,10 @@ def drawn_people(n_controls: int | None, n_patients: int | None, rng: np.random.
     n_patients = N_PATIENTS if n_patients is None else n_patients
     for name, n in {"n_controls": n_controls, "n_patients": n_patients}.items():
         if not 1 <= n <= _MOST_PEOPLE:
-            raise InputError(f"Expected {setting(name)} from 1 to {_MOST_PEOPLE:,}, found {n:,}. Ask for so many.")
+            raise InputError(
+                f"Expected {setting(name)} from 1 to {_MOST_PEOPLE:,}, found {n:,}.\n"
+                "Give a positive number, or ask for fewer people."
+            )
     population = ReferencePopulation.load()
     return HealthyPeople(population.draw(n_controls + n_patients, rng), list(population.regions), n_controls)
 

@@ -176,7 +176,7 @@ def severity_correlation_matrix(correlation: Correlation | None, n_patterns: int
     if not valid:
         lowest = f"{-1 / (n_patterns - 1):.3g}" if n_patterns > 1 else "-1"
         raise InputError(
-            f"{setting('severity_correlation')}: expected one number between {lowest} and 1, or {n_patterns} rows of "
+            f"{setting('severity_correlation')}: expected one number between {lowest} and 1, or {n_patterns} x "
             f"{n_patterns} numbers that are symmetric, have ones on the diagonal and can occur together (positive "
             f"definite), found {correlation}. Correct it, or leave it out for independent severities."
         )
