@@ -147,6 +147,10 @@ def test_a_later_table_replaces_its_columns_whole_and_scores_can_be_removed(fitt
     some = table.loc[table["session"] == "bl", ["participant_id"]].head(30)
     later = some.assign(age=1.0, diagnosis="?", memory=[*np.linspace(1, 9, 20), *[-9999] * 10])
     later.to_csv(tmp_path / "later.csv", index=False)
+    said = told("report", copy, "--clinical", tmp_path / "later.csv")
+    assert "people have memory = -9999, which looks like a code" in said  # and is in no test until it is named
+    assert pd.read_csv(copy / "variables.csv")["memory"].max() == 9
+    assert pd.read_csv(copy / "variables.csv")["memory"].min() == 1
     said = told("report", copy, "--clinical", tmp_path / "later.csv", "--missing", "-9999")
     assert "Left as they are, because the run has them already: age, diagnosis." in said
     assert "Replaced the column 'memory'" in said

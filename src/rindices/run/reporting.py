@@ -11,9 +11,10 @@ import pandas as pd
 from rindices import record
 from rindices.cohort import expand_names, wanted_names
 from rindices.cohort.training import with_missing_codes
-from rindices.errors import InputError, counted, setting
+from rindices.errors import InputError, counted, refusal, setting
 from rindices.report import write_report
-from rindices.schema.fields import require_column
+from rindices.schema.cells import spreadsheet_rows
+from rindices.schema.fields import Roster, ScoreField, require_column
 from rindices.settings import Names, OutputSettings, TableSettings
 from rindices.tables import apply_dictionary, join_by_id, read_table
 
@@ -117,7 +118,12 @@ def _with_scores(
         visit_column="visit" if has_visits else None,
         source=path.name,
     )
-    before = results.variables.reset_index(drop=True)
+    before, fields = results.variables.reset_index(drop=True), [ScoreField(name) for name in names]
+    people = Roster(pd.Index(joined["participant_id"]), spreadsheet_rows(joined))
+    joined = joined.assign(**{field.name: field.observe(joined, people) for field in fields})
+    if problems := [problem for field in fields for problem in field.problems()]:
+        raise refusal(problems)
+    told += [note for field in fields for note in field.notes]
     told += [f"Left as they are, because the run has them already: {', '.join(left)}."] if left else []
     for name in [name for name in names if name in before]:
         lost = int((before[name].notna() & joined[name].isna()).sum())
