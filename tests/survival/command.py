@@ -25,14 +25,14 @@ dask_setup = shorten  # what Dask calls in a worker that loads this file
 
 def hold(kind, number):
     """Stop like a process at Ctrl-Z once so many files of a kind are in the journal: it waits there to be killed."""
-    write, written = journal._write, itertools.count(1)
+    write, written = journal.write_arrays, itertools.count(1)
 
     def writing(path, *content):
         write(path, *content)
         if path.suffix == kind and next(written) == int(number):
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    journal._write = writing
+    journal.write_arrays = writing
 
 
 if __name__ == "__main__":

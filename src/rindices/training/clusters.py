@@ -120,6 +120,8 @@ class Cluster:
     def __init__(self, client: Any) -> None:
         from distributed import LocalCluster
 
+        # Results that went with a worker are made again, which is nothing to look at.
+        logging.getLogger("distributed.client").setLevel(logging.ERROR)
         self.client = client
         self.one_machine = isinstance(client.cluster, LocalCluster)
         self.losses_forgiven = 0 if self.one_machine else _LOSSES_FORGIVEN
