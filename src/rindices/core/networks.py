@@ -118,7 +118,8 @@ def unpad(parameters: Parameters, real: Sizes) -> Parameters:
 
 
 def _linear(layer: Layer, inputs: Array) -> Array:
-    outputs = jnp.tensordot(inputs, layer["weight"], axes=1)
+    # Computed in the precision of the weights.
+    outputs = jnp.tensordot(inputs.astype(layer["weight"].dtype), layer["weight"], axes=1)
     return outputs + layer["bias"] if "bias" in layer else outputs
 
 
@@ -134,6 +135,7 @@ def encode(f: Network, x: Array) -> Array:
 def decode(f: Network, encoding: Array, z: Array) -> Array:
     """Decode ``(people, narrow)`` at severities ``(people, passes, patterns)`` → ``(people, passes, regions)``."""
     severity = f["severity"]
+    z = z.astype(severity["weight"].dtype)
     # Written as a sum, the product with so few rows melts into its neighbours instead of being a kernel of its own.
     weighted = sum(z[..., i, None] * severity["weight"][i] for i in range(z.shape[-1]))
     gate = jax.nn.sigmoid(weighted + severity["bias"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,15 +19,17 @@ from rindices.core.networks import Network, Parameters, Sizes
 from rindices.settings import LearningRates, LossWeights, Training
 
 _TINY = 1e-6
+COPULA_EVERY = 4  # steps; the correlation of severities changes slowly, and following it at each step costs more
 
 
 class Data(NamedTuple):
     """What one training reads, the same for all models; rows beyond the counts are padding and never drawn."""
 
     controls: Array  # (rows, regions), scaled
+    drawn: Array  # (rows,) numbers of the controls that this model learns from, then padding
     seen_patients: Array  # (rows, regions), scaled, and whitened where the discriminator sees them so
     whitening: Array | None  # (regions, regions), or None: the discriminator sees regions as they are
-    n_controls: Array
+    n_controls: Array  # that this model learns from
     n_patients: Array
     min_steps: Array  # no model is frozen before
     region_share: Array  # real regions among all columns; the others are zeros that only please the hardware
@@ -97,20 +100,28 @@ def synthesise(f: Network, x: Array, draws: Draw, training: Training) -> Synthes
     alone = jnp.eye(n_patterns)
     if training.composition == "additive":
         severities = [draws.earlier[:, :, None] * alone, draws.later[:, :, None] * alone, draws.near_control[:, None]]
-        out = networks.decode(f, encoding, jnp.concatenate(severities, axis=1))
+        out = networks.decode(f, encoding, jnp.concatenate(severities, axis=1)).astype(x.dtype)
         changes, later, near = jnp.split(out, [n_patterns, 2 * n_patterns], axis=1)
         return Synthesis(x + changes.sum(1), x + later.sum(1), x + near[:, 0], changes, later)
     severities = [z[:, None] for z in (draws.earlier, draws.later, draws.near_control)]
     severities.append(draws.earlier[:, :, None] * alone)
-    out = networks.decode(f, encoding, jnp.concatenate(severities, axis=1))
+    out = networks.decode(f, encoding, jnp.concatenate(severities, axis=1)).astype(x.dtype)
     return Synthesis(out[:, 0], out[:, 1], out[:, 2], out[:, 3:] - x[:, None], None)
+
+
+def synthesised_patients(f: Network, x: Array, z: Array, training: Training) -> Array:
+    """Transform a batch of controls at severities `z` only."""
+    encoding = networks.encode(f, x)
+    if training.composition == "joint":
+        return networks.decode(f, encoding, z[:, None])[:, 0].astype(x.dtype)
+    return x + networks.decode(f, encoding, z[:, :, None] * jnp.eye(z.shape[1])).astype(x.dtype).sum(1)
 
 
 def regularisers(
     parameters: Parameters, x: Array, draws: Draw, made: Synthesis, region_share: Array, training: Training
 ) -> dict[str, Array]:
     """All terms of the objective but the adversarial ones; means over regions do not count padding."""
-    decomposed = networks.decompose(parameters.decomposer, made.patients)
+    decomposed = networks.decompose(parameters.decomposer, made.patients).astype(x.dtype)
     if made.later_changes is None:
         compared = (made.patients - x, made.later_patients - x)
         patterns = made.changes
@@ -118,7 +129,7 @@ def regularisers(
         compared = (made.changes, made.later_changes)
         patterns = jnp.concatenate([made.changes, made.later_changes])
     overlap = terms.orthogonality_of_person if training.orthogonality == "person" else terms.orthogonality_of_batch
-    severities = networks.reconstruct(parameters.reconstructor, decomposed)
+    severities = networks.reconstruct(parameters.reconstructor, decomposed).astype(x.dtype)
     return {
         "change": terms.absolute_change(made.patients, x) / region_share,
         "decomposition": terms.decomposition(decomposed, made.changes) / region_share,
@@ -135,21 +146,38 @@ def seen_by_discriminator(y: Array, whitening: Array | None) -> Array:
 
 
 def step(
-    state: TrainState, data: Data, weights: LossWeights, rates: LearningRates, training: Training, batch_size: int
+    state: TrainState,
+    data: Data,
+    weights: LossWeights,
+    rates: LearningRates,
+    training: Training,
+    batch_size: int,
+    precision: Any = jnp.float32,
+    moves_copula: Array | bool = True,
 ) -> tuple[TrainState, Losses]:
-    """Update the discriminator, then f, g₁ and g₂ against the updated one; both see the same synthesised patients."""
+    """Update the discriminator, then f, g₁ and g₂ against the updated one; both see the same synthesised patients.
+
+    Networks are computed in `precision`; weights, what the networks give, and all means over it are float32. What is
+    learned about correlations changes at one of `COPULA_EVERY` steps, where `moves_copula`.
+    """
     n_patterns = len(state.parameters.transformation["severity"]["weight"])
     key = jax.random.fold_in(state.key, state.step)
     independent = draw(key, batch_size, n_patterns, data.n_controls, data.n_patients)
     draws = independent if state.copula is None else _correlated(independent, state.copula.raw, training)
-    x, real = data.controls[draws.controls], data.seen_patients[draws.patients]
+    x, real = data.controls[data.drawn[draws.controls]], data.seen_patients[draws.patients]
     people = _weights(draws, state.copula, training)
 
+    def rounded(weights: Any) -> Any:
+        return jax.tree.map(lambda leaf: leaf.astype(precision), weights)
+
     def losses_of(parameters: Parameters) -> tuple[Losses, tuple[Network, optax.OptState]]:
+        parameters = rounded(parameters)
         made = synthesise(parameters.transformation, x, draws, training)
         fake = seen_by_discriminator(made.patients, data.whitening)
-        value, updated = _update_discriminator(state, real, jax.lax.stop_gradient(fake), people, rates, training)
-        adversarial = terms.cross_entropy(networks.discriminate(updated[0], fake), 1, people / jnp.mean(people))
+        value, updated = _update_discriminator(
+            state, real, jax.lax.stop_gradient(fake), people, rates, training, rounded
+        )
+        adversarial = _fooled(rounded(updated[0]), fake, people)
         others = regularisers(parameters, x, draws, made, data.region_share, training)
         return Losses(adversarial=adversarial, discriminator=value, **others), updated
 
@@ -174,11 +202,14 @@ def step(
         moved[name] = jax.tree.map(lambda w: jnp.clip(w, -training.weight_clip, training.weight_clip), weights_after)
     after = state._replace(parameters=Parameters(**moved), optimisers=Parameters(**moments), step=state.step + 1)
     if state.copula is not None:
-        fooled = partial(_adversarial, state.parameters.transformation, discriminator, x, independent, data, training)
-        gradient = jax.grad(lambda raw: fooled(raw) + _penalty(raw, training))(state.copula.raw)
-        after = after._replace(
-            copula=Copula(*_move(_ADAM, gradient, state.copula.moments, state.copula.raw, rates.correlation))
-        )
+        f, d = rounded((state.parameters.transformation, discriminator))
+        fooled = partial(_adversarial, f, d, x, independent, data, training)
+
+        def moved_copula(copula: Copula) -> Copula:
+            gradient = jax.grad(lambda raw: fooled(raw) + _penalty(raw, training))(copula.raw)
+            return Copula(*_move(_ADAM, gradient, copula.moments, copula.raw, COPULA_EVERY * rates.correlation))
+
+        after = after._replace(copula=jax.lax.cond(moves_copula, moved_copula, lambda same: same, state.copula))
     if training.freeze_below is not None:
         after = _freeze(state, after, losses, data.min_steps, training.freeze_below)
     return after, losses
@@ -205,9 +236,13 @@ def _adversarial(
 ) -> Array:
     """Return f's adversarial term as a function of the copula alone."""
     draws = _correlated(independent, raw, training)
-    fake = seen_by_discriminator(synthesise(f, x, draws, training).patients, data.whitening)
-    people = _weights(draws, Copula(raw, None), training)
-    return terms.cross_entropy(networks.discriminate(discriminator, fake), 1, people / jnp.mean(people))
+    fake = seen_by_discriminator(synthesised_patients(f, x, draws.earlier, training), data.whitening)
+    return _fooled(discriminator, fake, _weights(draws, Copula(raw, None), training))
+
+
+def _fooled(discriminator: Network, fake: Array, people: Array | float) -> Array:
+    logits = networks.discriminate(discriminator, fake).astype(fake.dtype)
+    return terms.cross_entropy(logits, 1, people / jnp.mean(people))
 
 
 def _penalty(raw: Array, training: Training) -> Array:
@@ -215,10 +250,16 @@ def _penalty(raw: Array, training: Training) -> Array:
 
 
 def _update_discriminator(
-    state: TrainState, real: Array, fake: Array, people: Array | float, rates: LearningRates, training: Training
+    state: TrainState,
+    real: Array,
+    fake: Array,
+    people: Array | float,
+    rates: LearningRates,
+    training: Training,
+    rounded: Callable[[Any], Any],
 ) -> tuple[Array, tuple[Network, optax.OptState]]:
     def loss(discriminator: Network) -> Array:
-        logits = networks.discriminate(discriminator, jnp.concatenate([real, fake]))
+        logits = networks.discriminate(rounded(discriminator), jnp.concatenate([real, fake])).astype(fake.dtype)
         return terms.discriminator_loss(logits[: len(real)], logits[len(real) :], people)
 
     before = state.parameters.discriminator

@@ -23,7 +23,7 @@ from rindices.core import networks
 from rindices.core.latent import unit_rows
 from rindices.core.losses import Losses
 from rindices.core.networks import Parameters, Sizes, predict_r_indices
-from rindices.core.step import Data, TrainState, initial_state, seen_by_discriminator, step
+from rindices.core.step import COPULA_EVERY, Data, TrainState, initial_state, seen_by_discriminator, step
 from rindices.settings import LearningRates, LossWeights, Training
 
 _ROWS = 128  # people are padded to a multiple of this, so that cohorts of similar size share a compiled program
@@ -39,6 +39,8 @@ class Members(NamedTuple):
     keys: Array
     weights: LossWeights
     rates: LearningRates
+    controls: Array  # (models, controls): numbers of those that each learns from first, then the others
+    n_controls: Array  # how many each learns from
 
 
 class Checkpoint(NamedTuple):
@@ -76,12 +78,36 @@ class People(NamedTuple):
 
 
 def make_members(
-    seed: int, weights: list[LossWeights], rates: list[LearningRates], numbers: Sequence[int] | None = None
+    seed: int,
+    weights: list[LossWeights],
+    rates: list[LearningRates],
+    n_controls: int,
+    numbers: Sequence[int] | None = None,
+    n_folds: int = 0,
 ) -> Members:
-    """Give each model its key, which depends on the seed and its number only: neither order nor company matters."""
+    """Give each model its key, which depends on the seed and its number only: neither order nor company matters.
+
+    So does what `held_out` of the `n_controls` says whom it does not learn from.
+    """
     numbers = range(len(weights)) if numbers is None else numbers
     keys = jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(jnp.asarray(numbers))
-    return Members(keys, _stack(weights), _stack(rates))
+    without = [held_out(n_controls, seed, number, n_folds) for number in numbers]
+    orders = np.stack([np.argsort(left_out, kind="stable") for left_out in without])
+    counts = jnp.asarray([n_controls - left_out.sum() for left_out in without])
+    return Members(keys, _stack(weights), _stack(rates), jnp.asarray(orders), counts)
+
+
+def held_out(n_controls: int, seed: int, number: int, n_folds: int) -> np.ndarray:
+    """Say which controls repetition `number` does not learn from → ``(controls,)`` of bool.
+
+    Controls are dealt out to folds; each of as many repetitions leaves out another fold, then they are dealt out anew.
+    It depends on the seed and the number only, so that repetitions can be added. With 0 folds, nobody is left out.
+    """
+    left_out = np.zeros(n_controls, bool)
+    if n_folds:
+        dealt = np.random.default_rng([seed, number // n_folds]).permutation(n_controls)
+        left_out[dealt[number % n_folds :: n_folds]] = True
+    return left_out
 
 
 def _stack(items: list) -> Any:
@@ -112,7 +138,8 @@ def train(
     on_cores = mesh.devices[0].platform == "cpu"
     with_padding = networks.padded(real, 1 if on_cores else _MATRIX_UNIT)
     data, patients = _data(people, with_padding.regions, min_steps)
-    program = {"training": training, "batch_size": batch_size, "mesh": mesh, "width": width}
+    precision = jnp.float32 if on_cores else jnp.bfloat16  # a third faster there, and as accurate
+    program = {"training": training, "batch_size": batch_size, "precision": precision, "mesh": mesh, "width": width}
     advance = partial(_advance_on_cores if on_cores else _advance_on_accelerators, **program)
     with _compiling[(with_padding, *program.values())]:
         states = _start(members.keys, real=real, with_padding=with_padding, training=training)
@@ -167,7 +194,8 @@ def _data(people: People, n_columns: int, min_steps: int) -> tuple[Data, Array]:
         seen = _whitened(patients, whitening)
     counts = (jnp.asarray(len(people.controls)), jnp.asarray(len(people.patients)))
     share = jnp.asarray(people.controls.shape[1] / n_columns)
-    return Data(controls, seen, whitening, *counts, jnp.asarray(min_steps), share), patients
+    everybody = jnp.arange(len(people.controls))
+    return Data(controls, everybody, seen, whitening, *counts, jnp.asarray(min_steps), share), patients
 
 
 def _pad(rows: np.ndarray, n_columns: int) -> np.ndarray:
@@ -187,6 +215,7 @@ def _advance(
     *,
     training: Training,
     batch_size: int,
+    precision: Any,
     mesh: Mesh,
     width: int,
 ) -> tuple[TrainState, Losses]:
@@ -194,10 +223,12 @@ def _advance(
 
     def one_model(arguments: tuple[TrainState, Members], data: Data, n_steps: Array | int) -> tuple[TrainState, Losses]:
         state, member = arguments
+        data = data._replace(drawn=member.controls, n_controls=member.n_controls)
 
-        def one_step(_: Array, carry: tuple[TrainState, Losses]) -> tuple[TrainState, Losses]:
+        def one_step(number: Array, carry: tuple[TrainState, Losses]) -> tuple[TrainState, Losses]:
             state, sums = carry
-            state, losses = step(state, data, member.weights, member.rates, training, batch_size)
+            moves = number % COPULA_EVERY == 0  # the same for all models: a choice, not both of it
+            state, losses = step(state, data, member.weights, member.rates, training, batch_size, precision, moves)
             return state, jax.tree.map(jnp.add, sums, losses)
 
         nothing = Losses(*[jnp.zeros(())] * len(Losses._fields))
@@ -219,7 +250,7 @@ def _advance(
 
 _ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
 _whitened = jax.jit(seen_by_discriminator, compiler_options=_ONE_THREAD)
-_STATIC = ("training", "batch_size", "mesh", "width")
+_STATIC = ("training", "batch_size", "precision", "mesh", "width")
 _advance_on_accelerators = jax.jit(_advance, static_argnames=_STATIC)
 # One model a core: threads within an operation would only get in each other's way.
 _advance_on_cores = jax.jit(_advance, static_argnames=_STATIC, compiler_options=_ONE_THREAD)

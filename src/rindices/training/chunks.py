@@ -137,7 +137,12 @@ def train_chunk(
     after = None if left is None else (int(left.trajectory.steps[-1]), left.states)
     weights = [settings.preset.weights._replace(orthogonality=member.point.orthogonality) for member in chunk.members]
     members = make_members(
-        settings.seed, weights, [settings.preset.rates] * len(weights), [member.repetition for member in chunk.members]
+        settings.seed,
+        weights,
+        [settings.preset.rates] * len(weights),
+        len(people.controls),
+        [member.repetition for member in chunk.members],
+        schedule.folds,
     )
     _report(progress, chunk, 0 if after is None else after[0])
     saved = time.monotonic()
