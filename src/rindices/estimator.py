@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import rindices
 from rindices.core import devices, inference
+from rindices.core.train import held_out
 from rindices.errors import InputError, OutsideTraining
 from rindices.judging.agreement import Agreement
 from rindices.judging.selection import Judged, Selected, Study, consensus, sweep
@@ -29,6 +30,9 @@ from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertai
 from rindices.preprocessing.storage import describe
 from rindices.schema.contract import Contract
 from rindices.schema.fields import RegionField, Roster
+from rindices.scoring.intervals import Healthy
+from rindices.scoring.reference import leave_one_out
+from rindices.scoring.severity import fit_scale
 from rindices.settings import Correction, Preset, SearchSettings, adjusted, get_preset
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store
@@ -235,11 +239,17 @@ class SurrealGAN(RIndexEstimator):
             {"step": look.step, "n_models": look.n_models} | look.agreement._asdict() | look.losses
             for look in chosen.looks
         ).assign(chosen=[place == chosen.best for place in range(len(chosen.looks))])
-        controls = study.scaled[~study.patient]
-        self.models_, order = inference.order_by_change(selected.models, controls, preset.training.composition)
+        controls, composition = study.residuals[~study.patient], preset.training.composition
+        self.models_, order = inference.order_by_change(selected.models, controls, composition)
         independent = preset.training.latent == "independent"
         self.correlation_ = None if independent else selected.correlation[np.ix_(order, order)]
-        self.r_indices_, self.spread_ = self._score(study.scaled)
+        self.r_indices_, self.spread_ = self._score(study.residuals)
+        folds = [held_out(len(controls), study.settings.seed, k, preset.schedule.folds) for k in self.members_]
+        healthy = Healthy(leave_one_out(controls, study.leverage[~study.patient]), np.stack(folds))
+        n_patients, seed = int(study.patient.sum()), study.settings.seed
+        self.scale_, honest = fit_scale(self.models_, healthy, composition, self.correlation_, n_patients, seed)
+        self.held_out_r_indices_ = np.full(self.r_indices_.shape, np.nan)
+        self.held_out_r_indices_[~study.patient] = honest
         if self.left_out_:
             reasons = ", ".join(f"no. {member} {why}" for member, why in self.left_out_.items())
             warnings.warn(f"Repetitions left out: {reasons}.", UserWarning, stacklevel=3)

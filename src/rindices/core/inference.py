@@ -58,6 +58,16 @@ def pattern_changes(models: Parameters, controls: np.ndarray, composition: str, 
     return np.stack([mean_at(severity * alone) - untouched for alone in np.eye(n_patterns)], axis=1)
 
 
+def doses(models: Parameters, controls: np.ndarray, composition: str, z: np.ndarray) -> np.ndarray:
+    """Share of the mean model's full change that each model makes at severities `z` → ``(models, patterns, len(z))``.
+
+    The change of controls by a pattern alone, relative to f(x, 0), projected on the mean over models of that at 1.
+    """
+    changes = np.stack([pattern_changes(models, controls, composition, value) for value in z], axis=2)
+    full = pattern_changes(models, controls, composition).mean(axis=0)
+    return np.einsum("kmzr,mr->kmz", changes, full) / (full**2).sum(axis=1)[None, :, None]
+
+
 def order_by_change(models: Parameters, controls: np.ndarray, composition: str) -> tuple[Parameters, np.ndarray]:
     """Sort the patterns of aligned models by their mean absolute change, largest first; return the order too."""
     sizes = np.abs(pattern_changes(models, controls, composition)).mean(axis=(0, 2))

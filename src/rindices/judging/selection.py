@@ -20,7 +20,12 @@ from rindices.core.train import People
 from rindices.judging import agreement
 from rindices.judging.agreement import Agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
-from rindices.preprocessing.covariates import uncertainty_of_patients, without_effects
+from rindices.preprocessing.covariates import (
+    leverage_of,
+    rescaled_by_leverage,
+    uncertainty_of_patients,
+    without_effects,
+)
 from rindices.training.chunks import Chunk, Member, Point, Settings, Trajectory, cut, models_per_chunk
 from rindices.training.execution import Execution, train_all
 
@@ -36,8 +41,8 @@ class Study:
 
     Parameters
     ----------
-    scaled : ndarray of shape (people, regions)
-        Controls and patients, covariates removed, scaled by the controls.
+    residuals : ndarray of shape (people, regions)
+        Controls and patients, covariates removed, scaled by the controls: as new people are scored.
     patient : ndarray of bool
         Who is a patient.
     settings : Settings
@@ -46,10 +51,28 @@ class Study:
         What was removed, see `rindices.preprocessing.covariates.design_of`; None without covariates.
     """
 
-    scaled: np.ndarray
+    residuals: np.ndarray
     patient: np.ndarray
     settings: Settings
     design: np.ndarray | None = None
+
+    @cached_property
+    def leverage(self) -> np.ndarray:
+        """Everybody's leverage in what was estimated in controls."""
+        if self.design is None:
+            return np.full(len(self.patient), 1 / (~self.patient).sum())
+        return leverage_of(self.design, self.patient)
+
+    @cached_property
+    def scaled(self) -> np.ndarray:
+        """What is trained on: residuals of one variance, whether effects were estimated in a person or not."""
+        return self._of_one_variance(self.residuals)
+
+    def _of_one_variance(self, residuals: np.ndarray) -> np.ndarray:
+        if self.design is None:
+            return residuals
+        even = rescaled_by_leverage(residuals, self.leverage, self.patient)
+        return ControlScaler.fit(even[~self.patient]).transform(even)
 
     @cached_property
     def uncertainty(self) -> float:
@@ -67,7 +90,7 @@ class Study:
             return self._data
         scaled = np.random.default_rng([self.settings.seed, cohort]).permutation(self.scaled)
         scaled = scaled if self.design is None else without_effects(scaled, self.design, self.patient)
-        return self._grouped(ControlScaler.fit(scaled[~self.patient]).transform(scaled))
+        return self._grouped(self._of_one_variance(ControlScaler.fit(scaled[~self.patient]).transform(scaled)))
 
     @cached_property
     def _data(self) -> People:

@@ -26,6 +26,7 @@ _QUANTILES = (0.05, 0.275, 0.5, 0.725, 0.95)
 _NO_VARIATION = 1e-12  # of a column's size: rounding, not people
 _ROUNDING = 1e-10  # relative to the largest: directions that vary less in controls are rounding
 _PEOPLE_PER_COLUMN = 2
+_LEAST_LEFT = 0.1  # of a control's variance: who is fitted more closely than that tells nothing
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -273,10 +274,25 @@ def uncertainty_of_patients(design: np.ndarray, patient: np.ndarray) -> float:
     >>> round(uncertainty_of_patients(design_of(age, patient, None), patient), 2)
     1.4
     """
+    leverage = leverage_of(design, patient)
+    return float(leverage[patient].mean() / leverage[~patient].mean())
+
+
+def leverage_of(design: np.ndarray, patient: np.ndarray) -> np.ndarray:
+    """Return everybody's leverage h = x (XᵀX)⁻¹ xᵀ in what is estimated in controls."""
     _, sizes, directions = np.linalg.svd(design[~patient], full_matrices=False)
     real = sizes > _ROUNDING * sizes[0]
-    leverage = ((design @ directions[real].T / sizes[real]) ** 2).sum(axis=1)
-    return float(leverage[patient].mean() / leverage[~patient].mean())
+    return ((design @ directions[real].T / sizes[real]) ** 2).sum(axis=1)
+
+
+def rescaled_by_leverage(scaled: np.ndarray, leverage: np.ndarray, patient: np.ndarray) -> np.ndarray:
+    """Return residuals, scaled about 1, with the variance that they have where effects are known.
+
+    Effects that were estimated in controls fit these too well, by 1 − h, and miss everybody else, by 1 + h. With many
+    covariates that alone tells the groups apart.
+    """
+    variance = np.where(patient, 1 + leverage, np.maximum(1 - leverage, _LEAST_LEFT))
+    return 1 + (scaled - 1) / np.sqrt(variance)[:, None]
 
 
 def without_effects(values: np.ndarray, design: np.ndarray, patient: np.ndarray) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""From models to a person's numbers: severity, the reference of held-out controls, intervals."""

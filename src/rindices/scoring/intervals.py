@@ -1,0 +1,117 @@
+"""How R-indices scatter among people of a known severity: people who are made, by one repetition, and scored by others.
+
+A healthy brain is changed as one repetition has learned it, to a given share of the full change of one pattern; other
+patterns are drawn. Repetitions that have neither made that person nor learned from that brain score it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from rindices.core import inference
+from rindices.core.networks import Parameters
+from rindices.scoring.reference import Variances, mean_known, split_variance
+from rindices.scoring.scale import DOSES, LEVELS, increasing
+
+FEWEST = 3  # repetitions: one makes people, others score them
+_PEOPLE = 400  # made for each severity of each pattern
+_ABSENT = 0.25  # share of people without a pattern, of those besides the one in question
+_BEYOND = 0.1  # share of the others in whom it is more severe than any that was learned from
+_FURTHEST = 1.5
+_EDGE = 0.02  # normal scores nearer to 0 or 1 would grow without bound
+_Z = np.array([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.15, 1.3, 1.5, 1.75, 2, 2.5])  # f is asked at these
+
+
+class Healthy(NamedTuple):
+    """Brains to begin with."""
+
+    brains: np.ndarray  # (controls, regions), scaled
+    held_out: np.ndarray  # (repetitions, controls): who has not learned from them
+
+
+def quantiles(
+    models: Parameters, healthy: Healthy, composition: str, correlation: np.ndarray, inflation: float, seed: int
+) -> np.ndarray:
+    """Return quantiles of the consensus R-index given the severity → ``(patterns, DOSES, LEVELS)``.
+
+    Parameters
+    ----------
+    models
+        Of the repetitions behind the consensus.
+    healthy
+        Controls.
+    composition
+        How patterns add up in f.
+    correlation
+        Of the severities' normal scores.
+    inflation
+        Factor for the scatter: that of the patients' sampling, which all repetitions share.
+    seed
+        Of the draws.
+    """
+    rng, n_models = np.random.default_rng([seed, len(healthy.brains)]), len(healthy.held_out)
+    curves = inference.doses(models, healthy.brains, composition, _Z)
+    found = []
+    for pattern in range(len(correlation)):
+        brain = rng.integers(len(healthy.brains), size=(len(DOSES), _PEOPLE)).ravel()
+        maker = _makers(healthy.held_out[:, brain], rng)
+        wanted = np.repeat(DOSES, _PEOPLE)
+        own = np.empty(len(wanted))
+        for one in range(n_models):
+            own[maker == one] = np.interp(wanted[maker == one], increasing(curves[one, pattern]), _Z)
+        z = _with_others(own, pattern, correlation, rng)
+        made = _made(models, healthy.brains[brain], z, maker, composition)
+        scores = inference.r_indices(models, made)[:, :, pattern, None]
+        known = np.arange(n_models)[:, None] != maker
+        unseen = known & healthy.held_out[:, brain]
+        known = np.where(unseen.any(axis=0), unseen, known)
+        found.append(_scatter(scores, known, n_models, inflation))
+    return np.stack(found)
+
+
+def _makers(held_out: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Choose a repetition for each person, one that has learned from the brain, so that others are left to score it."""
+    chance = rng.random(held_out.shape) - held_out
+    return chance.argmax(axis=0)
+
+
+def _with_others(own: np.ndarray, pattern: int, correlation: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw severities ``(people, patterns)`` given those of one pattern; others may be absent, or beyond 1."""
+    scores = rng.standard_normal((len(own), len(correlation))) @ np.linalg.cholesky(correlation).T
+    surprise = ndtri(np.clip(own, _EDGE, 1 - _EDGE)) - scores[:, pattern]
+    z = ndtr(scores + surprise[:, None] * correlation[pattern])
+    beyond, absent = rng.random(z.shape) < _BEYOND, rng.random(z.shape) < _ABSENT
+    z = np.where(absent, 0, np.where(beyond, 1 + (_FURTHEST - 1) * z, z))
+    z[:, pattern] = own
+    return z
+
+
+def _made(models: Parameters, brains: np.ndarray, z: np.ndarray, maker: np.ndarray, composition: str) -> np.ndarray:
+    """Return each brain as its maker changes it, relative to no disease."""
+    made = np.empty_like(brains)
+    for one in np.unique(maker):
+        model, mine = jax.tree.map(lambda leaf, one=one: leaf[one : one + 1], models), maker == one
+        changed, untouched = (
+            inference.synthesise(model, brains[mine], severities, composition)[0]
+            for severities in (z[mine], np.zeros_like(z[mine]))
+        )
+        made[mine] = brains[mine] + changed - untouched
+    return made
+
+
+def _scatter(scores: np.ndarray, known: np.ndarray, n_models: int, inflation: float) -> np.ndarray:
+    """Return the quantiles of one pattern's consensus at each dose, from scores of people in the order of `DOSES`."""
+    means = mean_known(scores, known)
+    expected = increasing(means.reshape(len(DOSES), -1).mean(axis=1))
+    centred = scores - np.repeat(expected, _PEOPLE)[None, :, None]
+    variances: Variances = split_variance(centred, known)
+    shrinkage = variances.shrinkage(known.sum(axis=0), n_models)
+    errors = ((means - np.repeat(expected, _PEOPLE)[:, None]) * shrinkage).reshape(len(DOSES), -1)
+    around = np.quantile(errors, LEVELS, axis=1).T * inflation
+    smooth = np.pad(around, [(1, 1), (0, 0)], mode="edge")
+    smooth = (smooth[:-2] + 2 * smooth[1:-1] + smooth[2:]) / 4
+    return increasing((expected[:, None] + smooth).T).T

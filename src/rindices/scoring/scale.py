@@ -1,0 +1,93 @@
+"""The scale that a model's R-indices are read on: severity, its interval, and the place among healthy people.
+
+R is about a person's place among patients, whatever their severities are; the curve of a pattern turns it into the
+share of the largest change that was learned. What is here is fitted elsewhere, stored with the model, and knows NumPy
+only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+KNOTS = np.linspace(0, 1, 17)  # R-indices at which curves are known
+# Beyond the largest change that was learned there are people, too; what f makes of them is extrapolated.
+DOSES = np.array([0, 0.04, 0.08, 0.13, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.15, 1.3, 1.5, 1.75, 2])
+_TAIL = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.16, 0.25]
+LEVELS = np.array([*_TAIL, 0.5, *(1 - level for level in reversed(_TAIL))])
+CENTILES = np.linspace(0, 1, 101)
+_STEEPER = 1e-9  # so that no two points of a curve are the same
+
+
+@dataclass(frozen=True, eq=False)
+class SeverityScale:
+    """What turns R-indices into severities, intervals and centiles; a row for each pattern everywhere.
+
+    Attributes
+    ----------
+    curves : ndarray of shape (patterns, knots)
+        Share of the largest change that was learned, at each of `KNOTS`; from 0 to 1.
+    reference : ndarray of shape (patterns, centiles), optional
+        R-indices of controls by repetitions that did not learn from them, at each of `CENTILES`.
+    quantiles : ndarray of shape (patterns, doses, levels), optional
+        Quantiles `LEVELS` of the R-indices of people with the severities `DOSES`; increasing along both.
+
+    Examples
+    --------
+    >>> scale = SeverityScale(KNOTS[None] ** 2)
+    >>> scale.severities(np.array([[0.0], [0.5], [1.0]])).ravel().round(3).tolist()
+    [0.0, 0.25, 1.0]
+    """
+
+    curves: np.ndarray
+    reference: np.ndarray | None = None
+    quantiles: np.ndarray | None = None
+
+    def severities(self, r_indices: np.ndarray) -> np.ndarray:
+        """Return the severities of people with these R-indices ``(people, patterns)``."""
+        columns = [on_line(r, KNOTS, curve) for r, curve in zip(r_indices.T, self.curves, strict=True)]
+        return np.column_stack(columns)
+
+    def centiles(self, r_indices: np.ndarray) -> np.ndarray:
+        """Return where people lie among the held-out controls, from 0 to 100; NaN where there are none."""
+        if self.reference is None:
+            return np.full(r_indices.shape, np.nan)
+        rows = zip(r_indices.T, self.reference, strict=True)
+        return 100 * np.column_stack([np.interp(r, known, CENTILES) for r, known in rows])
+
+    def intervals(self, r_indices: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the least and the greatest severity with which such an R-index is no surprise; NaN where unknown.
+
+        All severities whose central `level` of R-indices holds the person's (Neyman's construction): right for people
+        of each severity, whatever share of the patients has it. From 0 on, and never without the severity itself.
+        """
+        if self.quantiles is None:
+            nothing = np.full(r_indices.shape, np.nan)
+            return nothing, nothing
+        own, sides = np.maximum(self.severities(r_indices), 0), []
+        for tail in ((1 + level) / 2, (1 - level) / 2):
+            edges = [np.array([np.interp(ndtri(tail), ndtri(LEVELS), row) for row in of]) for of in self.quantiles]
+            columns = [np.interp(r, increasing(edge), DOSES) for r, edge in zip(r_indices.T, edges, strict=True)]
+            sides.append(np.column_stack(columns))
+        return np.minimum(sides[0], own), np.maximum(sides[1], own)
+
+
+def on_line(values: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Interpolate, and go on along the first and the last piece outside; `x` is made to increase.
+
+    Examples
+    --------
+    >>> on_line(np.array([-1.0, 0.5, 3.0]), np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 3.0])).tolist()
+    [-1.0, 0.5, 5.0]
+    """
+    x = increasing(x)
+    inside = np.interp(values, x, y)
+    first, last = ((y[b] - y[a]) / (x[b] - x[a]) for a, b in ((0, 1), (-2, -1)))
+    return inside + first * np.minimum(values - x[0], 0) + last * np.maximum(values - x[-1], 0)
+
+
+def increasing(values: np.ndarray) -> np.ndarray:
+    """Return numbers that never fall along the last axis, and always rise a little."""
+    return np.maximum.accumulate(values, axis=-1) + _STEEPER * np.arange(values.shape[-1])
