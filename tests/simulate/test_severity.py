@@ -37,7 +37,7 @@ def test_a_distribution_stays_with_correlated_patterns_and_with_age(law, age):
     found = np.corrcoef(norm.ppf([ages, *LAWS[law].cdf(severities)]))
     assert np.abs(found[0, 1:] - age).max() < 0.02
     assert np.abs(found[1:, 1:][np.triu_indices(3, 1)] - (age**2 + (1 - age**2) * 0.5)).max() < 0.02
-    assert ("correlation with age is -0.6" in cohort.note) == (age != 0)
+    assert ("correlate -0.6 with age" in cohort.note) == (age != 0)
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5])

@@ -255,7 +255,7 @@ def draw_severities(
     told, quantile = SEVERITIES[severities]
     if age_correlation != 0:
         scores = age_correlation * _age_scores(people, age_correlation) + np.sqrt(1 - age_correlation**2) * scores
-        told += f"; their correlation with age is {age_correlation:g}"
+        told += f"; their normal scores correlate {age_correlation:g} with age"
     return quantile(ndtr(scores)), f"Severities: {told}."
 
 
