@@ -241,3 +241,59 @@ def test_checkpoints_of_the_authors(stage, case):
 )
 def test_simulations(stage, case):
     stage(case)
+
+
+def severities(name, content, found, remedy, options="--severities s.csv --patterns 2"):
+    """Return a case of severities that cannot be had."""
+    return Case(name, f"simulate basic --out c.csv {options}", found, remedy, {"s.csv": content})
+
+
+@cases(
+    severities("misspelt", "", ("'midl'", "Did you mean 'mild'"), "uniform, mild", "--severities midl"),
+    severities("no file", "", ("'t.csv'", "--severities"), "name of the file", "--severities t.csv"),
+    severities("column missing", "s1,s3\n0.1,0.2\n", ("s1, s2", "s1, s3"), "Rename"),
+    severities("patterns more", "s1,s2,s3\n0,0,0\n", ("1 row with s1, s2, s3",), "--patterns"),
+    severities("above 1", "id,s1,s2\na,0.1,0.2\n\nb,0.3,1.5\n", ("1.5 in column 's2', row 4",), "Correct"),
+    severities("empty cell", "s1,s2\n0.1,0.2\n0.1,\n", ("an empty cell in column 's2', row 3",), "leave out"),
+    severities("text", "s1,s2\n0.1,high\n", ("high in column 's2', row 2",), "Correct"),
+    severities("no rows", "s1,s2\n", ("s.csv", "no people"), "one row"),
+    severities(
+        "table and correlation",
+        "s1,s2\n0.1,0.2\n",
+        ("--correlation", "correlations of its own"),
+        "Leave out",
+        "--severities s.csv --patterns 2 --correlation 0.5",
+    ),
+    severities("full correlation with age", "", ("--severity-age", "found 1"), "0.3", "--severity-age 1"),
+    severities(
+        "no age",
+        lambda people: people.drop(columns="age"),
+        ("--severity-age", "'age' of --own-controls", "no such column"),
+        "rename",
+        "--severity-age 0.5 --own-controls s.csv",
+    ),
+    severities(
+        "age in words",
+        lambda people: people.assign(age="old"),
+        ("old in column 'age', row",),
+        "Fill in",
+        "--severity-age 0.5 --own-controls s.csv",
+    ),
+    Case(
+        "over themselves",
+        "simulate basic --out s.csv --severities s.csv",
+        ("would replace",),
+        "--out",
+        {"s.csv": "s1\n0\n"},
+    ),
+    Case(
+        "accepted",
+        "simulate basic --out c.csv --severities s.csv --patients 20",
+        ("20 patients", "drawn from the 2 rows of the given table"),
+        files={"s.csv": "participant_id,s1,s2,s3\na,0.1,0,1\nb,0.3,1,0.25\n"},
+        code=0,
+        writes=("c.csv",),
+    ),
+)
+def test_simulated_severities(stage, case):
+    stage(case)

@@ -67,9 +67,17 @@ def simulate(
     controls: Annotated[int | None, option("Number of controls.", "492")] = None,
     patients: Annotated[int | None, option("Number of patients.", "900")] = None,
     patterns: Annotated[int, typer.Option(help="Number of disease patterns.")] = _PATTERNS,
+    severities: Annotated[
+        str,
+        typer.Option(
+            help="uniform; mild: Beta(1,3); absent: each pattern 0 in half of the patients; severe: Beta(3,1); or a "
+            "table (.csv) with columns s1, s2 ... from 0 to 1, whose rows are drawn."
+        ),
+    ] = "uniform",
     correlation: Annotated[
         str | None, option("Correlation of the severities' normal scores: a number, or a file with a matrix.", "none")
     ] = None,
+    severity_age: Annotated[float, typer.Option(help="Correlation of the severities with age (normal scores).")] = 0.0,
     own_controls: Annotated[Path | None, option("Build on your own table of healthy people.")] = None,
     seed: Seed = SearchSettings.random_state,
 ) -> None:
@@ -77,11 +85,11 @@ def simulate(
 
     Built as in the Surreal-GAN paper, from an embedded population or from your own table of healthy people.
     """
-    from rindices.simulate import simulate_cohort
+    from rindices.simulate import SEVERITIES, simulate_cohort
     from rindices.tables import read_table
 
     matrix = None if correlation is None else _correlation(correlation)
-    sources = [Path(path) for path in (own_controls, correlation) if path is not None]
+    sources = [Path(path) for path in (own_controls, correlation, severities) if path is not None]
     check_output(out, "out", TABLE, *sources)
     check_output(truth, "truth", TABLE, *sources)
     cohort = simulate_cohort(
@@ -91,7 +99,9 @@ def simulate(
         n_patterns=patterns,
         seed=seed,
         controls=None if own_controls is None else read_table(own_controls),
+        severities=severities if severities in SEVERITIES or not Path(severities).is_file() else read_table(severities),
         severity_correlation=matrix,
+        severity_age=severity_age,
     )
     cohort.save(out, truth)
     n_controls = len(cohort.table) - len(cohort.truth)

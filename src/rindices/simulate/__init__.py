@@ -1,7 +1,7 @@
 """Simulated cohorts with known severities: to try the software, to check it, and to plan a study."""
 
 from rindices.simulate.healthy_people import ReferencePopulation
-from rindices.simulate.patterns import KINDS
+from rindices.simulate.patterns import KINDS, SEVERITIES
 from rindices.simulate.semisynthetic import SimulatedCohort, simulate_cohort
 
-__all__ = ["KINDS", "ReferencePopulation", "SimulatedCohort", "simulate_cohort"]
+__all__ = ["KINDS", "SEVERITIES", "ReferencePopulation", "SimulatedCohort", "simulate_cohort"]

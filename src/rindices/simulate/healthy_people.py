@@ -131,7 +131,7 @@ class HealthyPeople(NamedTuple):
     Attributes
     ----------
     table : DataFrame
-        Covariates and regions, one row per person.
+        Covariates and regions, one row per person; the index is that of the given table.
     regions : list of str
         Region columns of ``table``.
     n_controls : int
@@ -184,7 +184,7 @@ def own_people(
     _check_volumes(controls[names])
     n_controls, n_patients = _split_sizes(len(controls), n_controls, n_patients)
     chosen = rng.permutation(len(controls))[: n_controls + n_patients]
-    return HealthyPeople(controls.iloc[chosen].reset_index(drop=True), names, n_controls)
+    return HealthyPeople(controls.iloc[chosen], names, n_controls)
 
 
 def _region_columns(controls: pd.DataFrame, regions: Sequence[str] | None) -> list[str]:
@@ -219,12 +219,35 @@ def _check_volumes(volumes: pd.DataFrame) -> None:
     values = volumes.to_numpy(dtype=float, na_value=np.nan)
     wrong = (values < 0) | np.isinf(values)
     if wrong.any():
-        row, column = np.argwhere(wrong)[0]
         raise InputError(
-            f"Expected no negative volumes in {_OWN}, found {values[row, column]:g} in column "
-            f"{volumes.columns[column]!r}, row {row + 2}. Give raw volumes, not scaled ones, correct or leave out such "
-            "people, and leave out columns that are no regions."
+            f"Expected no negative volumes in {_OWN}, found {first_of(volumes, wrong)}. Give raw volumes, not scaled "
+            "ones, correct or leave out such people, and leave out columns that are no regions."
         )
+
+
+def numbers_in(table: pd.DataFrame) -> np.ndarray:
+    """Return the cells as numbers; NaN where one is none.
+
+    Examples
+    --------
+    >>> numbers_in(pd.DataFrame({"age": ["61", "old"]})).tolist()
+    [[61.0], [nan]]
+    """
+    return table.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+
+
+def first_of(table: pd.DataFrame, wrong: np.ndarray) -> str:
+    """Say what the first wrong cell holds and where it is, rows counted as in a file with a header.
+
+    Examples
+    --------
+    >>> first_of(pd.DataFrame({"age": [61, -5]}), np.array([[False], [True]]))
+    "-5 in column 'age', row 3"
+    """
+    row, column = np.argwhere(wrong)[0]
+    cell, line = str(table.iat[row, column]), table.index[row]
+    told = {"nan": "an empty cell"}.get(cell, cell)
+    return f"{told} in column {table.columns[column]!r}, row {line + 2 if isinstance(line, int | np.integer) else line}"
 
 
 def _split_sizes(n_rows: int, n_controls: int | None, n_patients: int | None) -> tuple[int, int]:

@@ -1,19 +1,23 @@
 """What a simulated disease does: which regions each pattern changes, by how much, and how severe it is in whom.
 
 The first three patterns are those of the paper (section 4.2 and Table 5). Further ones are ours, built alike.
-Severities are uniform between 0 and 1, independent or correlated.
+Severities are rows of a given table, or follow a distribution, joined by a Gaussian copula: normal scores, which may be
+correlated among the patterns and with age, become uniform levels, and these the severities of that level.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from scipy.special import ndtr
+import pandas as pd
+from scipy.special import ndtr, ndtri
 
-from rindices.errors import InputError, setting
+from rindices.errors import InputError, counted, did_you_mean, listed, setting
+from rindices.simulate.healthy_people import HealthyPeople, first_of, numbers_in
 
 MAX_PATTERNS = 8
 
@@ -147,6 +151,19 @@ def random_patterns(
     return {f"p{k + 1}": tuple(dealt[(k * stride + i) % n_needed] for i in range(size)) for k in range(n_patterns)}
 
 
+# How each pattern's severities may be distributed: in words, and as the severity that a share of patients stays below.
+SEVERITIES: Mapping[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = MappingProxyType(
+    {
+        "uniform": ("uniform from 0 to 1", lambda share: share),
+        "mild": ("mostly mild, Beta(1, 3)", lambda share: 1 - np.cbrt(1 - share)),
+        "absent": (
+            "each pattern absent in half of the patients, and uniform in the others",
+            lambda share: np.maximum(2 * share - 1, 0),
+        ),
+        "severe": ("mostly severe, Beta(3, 1)", np.cbrt),
+    }
+)
+
 Correlation = float | Sequence[Sequence[float]] | np.ndarray
 
 
@@ -183,22 +200,104 @@ def severity_correlation_matrix(correlation: Correlation | None, n_patterns: int
     return matrix
 
 
-def draw_severities(n_patients: int, correlation: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw severities, each uniform on [0, 1], joined by a Gaussian copula.
+def draw_severities(
+    severities: str | pd.DataFrame | np.ndarray,
+    n_patterns: int,
+    correlation: Correlation | None,
+    age_correlation: float,
+    people: HealthyPeople,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, str]:
+    """Draw the severities of all patients, and say in a sentence which they are.
 
     Parameters
     ----------
-    n_patients : int
-        Number of rows.
-    correlation : ndarray of shape (n_patterns, n_patterns)
-        Correlation of the copula; the identity means independence.
+    severities : str, DataFrame or ndarray of shape (n, n_patterns)
+        A distribution out of ``SEVERITIES``, or a table whose rows are drawn with replacement.
+    n_patterns : int
+        Number of columns.
+    correlation : float, array of shape (n_patterns, n_patterns) or None
+        Correlation of the patterns' normal scores in people of one age; nothing for independence.
+    age_correlation : float
+        Correlation of the normal scores with those of the patients' ages.
+    people : HealthyPeople
+        Who becomes a patient.
     rng : numpy.random.Generator
         Source of randomness.
 
     Examples
     --------
-    >>> draw_severities(5, np.eye(3), np.random.default_rng(0)).shape
-    (5, 3)
+    >>> from rindices.simulate.healthy_people import drawn_people
+    >>> rng = np.random.default_rng(0)
+    >>> drawn, told = draw_severities("mild", 3, None, 0.0, drawn_people(5, 8, rng), rng)
+    >>> drawn.shape, told
+    ((8, 3), 'Severities: mostly mild, Beta(1, 3).')
     """
-    scores = rng.standard_normal((n_patients, len(correlation))) @ np.linalg.cholesky(correlation).T
-    return ndtr(scores)
+    n_patients = len(people.table) - people.n_controls
+    if not isinstance(severities, str):
+        if correlation is not None or age_correlation != 0:
+            raise InputError(
+                "A table of severities has correlations of its own: patients are whole rows of it. Leave out "
+                f"{setting('severity_correlation')} and {setting('severity_age')}, or choose {setting('severities')} "
+                f"out of {', '.join(SEVERITIES)}."
+            )
+        rows = _given(severities, n_patterns)
+        told = f"Severities: drawn from the {counted(len(rows), 'row')} of the given table."
+        return rows[rng.integers(len(rows), size=n_patients)], told
+    if severities not in SEVERITIES:
+        raise InputError(
+            f"Expected {setting('severities')} out of {', '.join(SEVERITIES)}, or a table with the columns s1 to "
+            f"s{n_patterns}, found {severities!r}.{did_you_mean(severities, list(SEVERITIES))} Choose one of these, "
+            "or check the name of the file."
+        )
+    matrix = severity_correlation_matrix(correlation, n_patterns)
+    scores = rng.standard_normal((n_patients, n_patterns)) @ np.linalg.cholesky(matrix).T
+    told, quantile = SEVERITIES[severities]
+    if age_correlation != 0:
+        scores = age_correlation * _age_scores(people, age_correlation) + np.sqrt(1 - age_correlation**2) * scores
+        told += f"; their normal scores correlate {age_correlation:g} with age"
+    return quantile(ndtr(scores)), f"Severities: {told}."
+
+
+def _given(severities: pd.DataFrame | np.ndarray, n_patterns: int) -> np.ndarray:
+    """Return the severities of a table, one row a patient, or say what is wrong with it."""
+    names = [f"s{k}" for k in range(1, n_patterns + 1)]
+    table = (
+        severities
+        if isinstance(severities, pd.DataFrame)
+        else pd.DataFrame(severities).rename(lambda i: i - 1, axis=0).rename(lambda k: f"s{k + 1}", axis=1)
+    )  # an array has no header, so its first row is row 1
+    found = [str(name) for name in table.columns if re.fullmatch(r"s[1-9]\d*", str(name))]
+    if sorted(found) != names or table.empty:
+        raise InputError(
+            f"Expected {setting('severities')} as a table with the columns {', '.join(names)}, one a pattern, and a "
+            f"row a patient, found {counted(len(table), 'row')} with {listed(found or table.columns) or 'no columns'}. "
+            f"Rename its columns, or ask for as many patterns as it has with {setting('n_patterns')}."
+        )
+    values = numbers_in(table[names])
+    wrong = ~((values >= 0) & (values <= 1))
+    if wrong.any():
+        raise InputError(
+            f"Expected numbers from 0 to 1 in {setting('severities')}, found {first_of(table[names], wrong)}. "
+            "Correct it, or leave out such rows."
+        )
+    return values
+
+
+def _age_scores(people: HealthyPeople, correlation: float) -> np.ndarray:
+    """Return the normal scores of the ranks of the patients' ages, of standard deviation 1, as a column."""
+    if not -1 < correlation < 1:
+        raise InputError(
+            f"Expected {setting('severity_age')} between -1 and 1, found {correlation:g}. Give a number such as 0.3."
+        )
+    column = people.table.reindex(columns=["age"]).iloc[people.n_controls :]
+    ages = numbers_in(column)
+    unfit = ~np.isfinite(ages) | (len(np.unique(ages)) == 1)
+    if unfit.any():
+        raise InputError(
+            f"{setting('severity_age')} needs every patient's age, and not the same in all, in a column 'age' of "
+            f"{setting('controls')}, found {first_of(column, unfit) if 'age' in people.table else 'no such column'}. "
+            "Fill in or rename the column, or leave out such people."
+        )
+    scores = ndtri((pd.DataFrame(ages).rank().to_numpy() - 0.5) / len(ages))
+    return scores / scores.std()

@@ -21,7 +21,6 @@ from rindices.simulate.patterns import (
     draw_severities,
     named_patterns,
     random_patterns,
-    severity_correlation_matrix,
 )
 
 
@@ -41,7 +40,7 @@ class SimulatedCohort:
     kind : str
         Kind of the cohort.
     note : str
-        Where the people and the patterns come from, in a sentence or two.
+        Where people, patterns and severities come from, a sentence each.
 
     Examples
     --------
@@ -83,7 +82,9 @@ def simulate_cohort(
     seed: int = 0,
     controls: pd.DataFrame | None = None,
     regions: Sequence[str] | None = None,
+    severities: str | pd.DataFrame | np.ndarray = "uniform",
     severity_correlation: Correlation | None = None,
+    severity_age: float = 0.0,
 ) -> SimulatedCohort:
     """Simulate a cohort of controls and of patients with known severities.
 
@@ -106,9 +107,17 @@ def simulate_cohort(
         its regions, and otherwise drawn at random; ``note`` says which.
     regions : sequence of str, optional
         Region columns of ``controls``; all numeric columns but well-known covariates unless given.
+    severities : {"uniform", "mild", "absent", "severe"}, or a table or array of shape (n, n_patterns)
+        Distribution of each pattern's severities: uniform on [0, 1]; Beta(1, 3); exactly 0 in half of the patients
+        and uniform in the others; Beta(3, 1). A table has the columns s1 to sM, from 0 to 1; patients are drawn from
+        it with replacement, by whole rows. Without a disease ("null") all severities are 0.
     severity_correlation : float or array of shape (n_patterns, n_patterns), optional
         Correlation between the patterns' severities, on the scale of a Gaussian copula; independent unless given.
-        Without a disease ("null") all severities are 0.
+        Not with a table, whose own correlation carries over.
+    severity_age : float
+        Correlation of every pattern's severity with the patient's age, by normal scores, between -1 and 1; the
+        distribution of severities stays. ``severity_correlation`` is then that among people of one age. Not with a
+        table of severities.
 
     Returns
     -------
@@ -122,18 +131,17 @@ def simulate_cohort(
     ['participant_id', 's1', 's2', 's3']
     """
     chosen_kind = _check_request(kind, n_patterns, seed)
-    correlation = severity_correlation_matrix(severity_correlation, n_patterns)
     people_rng, pattern_rng, severity_rng, effect_rng, order_rng = np.random.default_rng(seed).spawn(5)
     people, origin = _choose_people(controls, regions, n_controls, n_patients, people_rng)
-    severities = draw_severities(len(people.table) - people.n_controls, correlation, severity_rng)
+    true, law = draw_severities(severities, n_patterns, severity_correlation, severity_age, people, severity_rng)
     if chosen_kind.atrophy == 0:
         patterns: dict[str, tuple[str, ...]] = {f"p{k}": () for k in range(1, n_patterns + 1)}
-        severities, about = np.zeros_like(severities), "Patterns: none, patients are like controls."
+        true, law, about = np.zeros_like(true), "Severities: all 0.", "Patterns: none, patients are like controls."
     else:
         patterns, about = _choose_patterns(chosen_kind, n_patterns, people.regions, pattern_rng)
-    diseased = _with_disease(people, severities, patterns, chosen_kind, effect_rng)
-    table, truth = _assemble(diseased, people.n_controls, severities, order_rng)
-    return SimulatedCohort(table=table, truth=truth, patterns=patterns, kind=kind, note=f"{origin} {about}")
+    diseased = _with_disease(people, true, patterns, chosen_kind, effect_rng)
+    table, truth = _assemble(diseased, people.n_controls, true, order_rng)
+    return SimulatedCohort(table=table, truth=truth, patterns=patterns, kind=kind, note=f"{origin} {about} {law}")
 
 
 def _check_request(kind: str, n_patterns: int, seed: int) -> Kind:
@@ -192,7 +200,7 @@ def _with_disease(
         cells = np.ix_(range(people.n_controls, len(volumes)), [position[region] for region in pattern])
         factor = rng.normal(1, kind.noise, size=(len(severity), len(pattern)))
         volumes[cells] -= volumes[cells] * severity[:, None] * factor * kind.atrophy
-    changed = pd.DataFrame(volumes, columns=people.regions)
+    changed = pd.DataFrame(volumes, people.table.index, people.regions)
     return pd.concat([people.table.drop(columns=people.regions), changed], axis=1)[people.table.columns]
 
 
