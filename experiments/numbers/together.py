@@ -144,6 +144,7 @@ def _stacked(group: list[Job], preset: Preset, n_rows: int) -> tuple[Data, Array
         controls=padded([of.controls for of in people]),
         drawn=jnp.zeros((len(people), 1), int),
         seen_patients=padded(seen),
+        mean_patient=jnp.asarray(np.stack([of.mean(axis=0) for of in seen]), jnp.float32),
         whitening=None if people[0].whitening is None else jnp.asarray(np.stack([of.whitening for of in people]), jnp.float32),
         n_controls=jnp.asarray([len(of.controls) for of in people]),
         n_patients=jnp.asarray([len(of.patients) for of in people]),

@@ -188,6 +188,10 @@ class Training:
         (``sampled``), or drawn independently and weighted by its density (``weighted``, the authors' later package).
     correlation_penalty : float
         Weight α of the copula's divergence from independence.
+    mean_matching : float
+        Weight of the squared distance between the means of synthesised and of real patients, late in training.
+    matching_from : int
+        Step from which on it counts; before patterns stand, it would draw them into a wrong split of the regions.
     """
 
     composition: Literal["additive", "joint"] = "additive"
@@ -199,6 +203,8 @@ class Training:
     freeze_below: tuple[float, float] | None = None
     latent: Literal["independent", "sampled", "weighted"] = "independent"
     correlation_penalty: float = 0.01  # twice as much halves what is found of a strong correlation in mild disease
+    mean_matching: float = 0.0
+    matching_from: int = 12_000
 
 
 @dataclass(frozen=True)
