@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from people import Given
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold, cross_val_predict
 
-from people import Given
 from rindices import SurrealGAN
 from rindices.core import inference
 from rindices.judging.agreement import concordance, match_patterns
@@ -42,7 +42,9 @@ def unit_by_mean(model: SurrealGAN, given: Given) -> np.ndarray:
     whitening = whitening_matrix(controls, 1.0)
     z = (np.arange(20) + 0.5) / 20
     composition = model.preset_.training.composition
-    changes = np.mean([inference.pattern_changes(model.models_, controls, composition, v).mean(axis=0) for v in z], axis=0)
+    changes = np.mean(
+        [inference.pattern_changes(model.models_, controls, composition, v).mean(axis=0) for v in z], axis=0
+    )
     return np.linalg.lstsq((changes @ whitening).T, (patients.mean(axis=0) - controls.mean(axis=0)) @ whitening)[0]
 
 
@@ -95,7 +97,10 @@ def _severity(scale, r_indices, truth, factor, order, prefix) -> dict[str, float
     for level in (0.95, 0.8):
         low, high = (side[:, order] for side in scale.intervals(own, level))
         inside = (low <= target) & (target <= high)
-        row[f"cover{level * 100:.0f}"], row[f"width{level * 100:.0f}"] = float(inside.mean()), float((high - low).mean())
+        row[f"cover{level * 100:.0f}"], row[f"width{level * 100:.0f}"] = (
+            float(inside.mean()),
+            float((high - low).mean()),
+        )
         row[f"below{level * 100:.0f}"] = float((target < low).mean())
         if level == 0.95:
             for name, (a, b) in BINS.items():

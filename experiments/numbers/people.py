@@ -72,9 +72,10 @@ def make(recipe: Recipe, own: pd.DataFrame | None = None) -> Given:
     aside = np.zeros(len(table), bool)
     for group in (patient, ~patient):
         aside[rng.permutation(np.flatnonzero(group))[:n_fresh]] = True
-    lost = np.array(
-        [[name.split("~")[0] in of for name in regions] for of in cohort.patterns.values()], float
-    ) * KINDS[recipe.kind].atrophy
+    lost = (
+        np.array([[name.split("~")[0] in of for name in regions] for of in cohort.patterns.values()], float)
+        * KINDS[recipe.kind].atrophy
+    )
     given, fresh = ~aside, aside
 
     def some(of: pd.DataFrame | None, who: np.ndarray) -> pd.DataFrame | None:

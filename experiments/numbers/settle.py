@@ -34,7 +34,9 @@ REPETITIONS = 10
 
 def variants() -> dict[str, tuple[Preset, str]]:
     """Return the presets that are compared, and the precision of each."""
-    today = replace(fast(), schedule=replace(fast().schedule, folds=0), training=replace(fast().training, latent="independent"))
+    today = replace(
+        fast(), schedule=replace(fast().schedule, folds=0), training=replace(fast().training, latent="independent")
+    )
     folds = replace(today, schedule=replace(today.schedule, folds=5))
     correlated = adjusted(folds, latent="correlated")
     return {
@@ -94,7 +96,9 @@ def main() -> None:
     with Parallel(n_jobs=-1) as cores:
         cohorts = cores(delayed(make)(recipe, own) for recipe in asked)
         above = cores(
-            delayed(ridge)(of.regions[of.patient].to_numpy(), of.truth) if of.recipe.kind != "null" else delayed(float)(0)
+            delayed(ridge)(of.regions[of.patient].to_numpy(), of.truth)
+            if of.recipe.kind != "null"
+            else delayed(float)(0)
             for of in cohorts
         )
     print(f"{time.perf_counter() - began:.0f} s: {len(cohorts)} cohorts made", flush=True)
@@ -104,7 +108,9 @@ def main() -> None:
             continue
         preset = replace(preset, schedule=replace(preset.schedule, min_steps=1, max_steps=options.steps[-1]))
         made = [
-            SurrealGAN(3, preset=preset, random_state=of.recipe.seed)._training_set(of.regions, of.patient, of.covariates)
+            SurrealGAN(3, preset=preset, random_state=of.recipe.seed)._training_set(
+                of.regions, of.patient, of.covariates
+            )
             for of in cohorts
         ]
         jobs = [Job(one.study, 3, REPETITIONS) for one in made]
@@ -121,7 +127,9 @@ def main() -> None:
         table = pd.DataFrame(rows)
         table.to_csv(options.out, index=False, float_format="%.5f")
         print(f"{time.perf_counter() - began:.0f} s: {name} measured", flush=True)
-    table["cohort"] = table["kind"] + " " + table["severities"] + table["correlation"].map(lambda r: f" r={r}" if r else "")
+    table["cohort"] = (
+        table["kind"] + " " + table["severities"] + table["correlation"].map(lambda r: f" r={r}" if r else "")
+    )
     table.loc[table["real"], "cohort"] = "real " + table["kind"]
     shown = ["concordance", "less_ridge", "agreement", "rmse", "cover95", "width95", "fresh_cover95", "above_95"]
     pd.set_option("display.width", 250)

@@ -19,9 +19,9 @@ import numpy as np
 from jax import Array
 
 from rindices.core import networks
+from rindices.core.latent import unit_rows
 from rindices.core.networks import Parameters, predict_r_indices
 from rindices.core.step import COPULA_EVERY, Data, TrainState, initial_state, step
-from rindices.core.latent import unit_rows
 from rindices.core.train import held_out
 from rindices.judging.selection import Study
 from rindices.settings import Preset
@@ -106,7 +106,9 @@ class _Members(NamedTuple):
     n_controls: Array
 
 
-def _train(group: list[Job], preset: Preset, looks: list[int], precision: str, n_rows: int) -> tuple[list[Looks], float]:
+def _train(
+    group: list[Job], preset: Preset, looks: list[int], precision: str, n_rows: int
+) -> tuple[list[Looks], float]:
     data, patients, members = _stacked(group, preset, n_rows)
     n_regions, n_patterns = data.controls.shape[-1], group[0].n_patterns
     advance = partial(_advance, preset=preset, precision=precision)
@@ -126,7 +128,8 @@ def _train(group: list[Job], preset: Preset, looks: list[int], precision: str, n
         mine = slice(start, start + job.n_repetitions)
         start, n_patients = mine.stop, int(job.study.patient.sum())
         weights = {
-            at: jax.tree.map(lambda leaf, mine=mine: leaf[mine], of) for at, (_, _, of) in zip(looks, found, strict=True)
+            at: jax.tree.map(lambda leaf, mine=mine: leaf[mine], of)
+            for at, (_, _, of) in zip(looks, found, strict=True)
         }
         r_indices = np.stack([of[mine, :n_patients] for of, _, _ in found])
         results.append(Looks(looks, r_indices, np.stack([of[mine] for _, of, _ in found]), weights))
@@ -144,8 +147,9 @@ def _stacked(group: list[Job], preset: Preset, n_rows: int) -> tuple[Data, Array
         controls=padded([of.controls for of in people]),
         drawn=jnp.zeros((len(people), 1), int),
         seen_patients=padded(seen),
-        mean_patient=jnp.asarray(np.stack([of.mean(axis=0) for of in seen]), jnp.float32),
-        whitening=None if people[0].whitening is None else jnp.asarray(np.stack([of.whitening for of in people]), jnp.float32),
+        whitening=None
+        if people[0].whitening is None
+        else jnp.asarray(np.stack([of.whitening for of in people]), jnp.float32),
         n_controls=jnp.asarray([len(of.controls) for of in people]),
         n_patients=jnp.asarray([len(of.patients) for of in people]),
         min_steps=jnp.zeros(len(people), int),
@@ -154,7 +158,9 @@ def _stacked(group: list[Job], preset: Preset, n_rows: int) -> tuple[Data, Array
     place = np.repeat(np.arange(len(group)), [job.n_repetitions for job in group])
     number = np.concatenate([np.arange(job.n_repetitions) for job in group])
     seeds = np.array([group[p].study.settings.seed for p in place])
-    keys = jax.vmap(lambda seed, k: jax.random.fold_in(jax.random.key(seed), k))(jnp.asarray(seeds), jnp.asarray(number))
+    keys = jax.vmap(lambda seed, k: jax.random.fold_in(jax.random.key(seed), k))(
+        jnp.asarray(seeds), jnp.asarray(number)
+    )
     orders, counts = np.zeros((len(place), n_rows), int), np.zeros(len(place), int)
     for row, (p, k) in enumerate(zip(place, number, strict=True)):
         n_controls = len(people[p].controls)

@@ -9,6 +9,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
+import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
@@ -32,8 +33,9 @@ from rindices.schema.contract import Contract
 from rindices.schema.fields import RegionField, Roster
 from rindices.scoring.intervals import Healthy
 from rindices.scoring.reference import leave_one_out
+from rindices.scoring.scale import SeverityScale, check_level
 from rindices.scoring.severity import fit_scale
-from rindices.settings import Correction, Preset, SearchSettings, adjusted, get_preset
+from rindices.settings import Correction, Preset, SearchSettings, State, adjusted, get_preset
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store
 
@@ -75,6 +77,7 @@ class RIndexEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     max_steps: int | None = SearchSettings.max_steps
     latent: Literal["independent", "correlated"] | None = SearchSettings.latent
     correction: Correction | None = None
+    output: Literal["r_indices", "severities"] = "r_indices"
     random_state: Any = None
     n_jobs: int | None = None
     models_per_chunk: int | None = None
@@ -93,7 +96,7 @@ class RIndexEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
 @dataclass(eq=False, repr=False)
 class SurrealGAN(RIndexEstimator):
-    """R-indices: the severity of each disease pattern in each person, learned from controls and patients.
+    """R-indices and severities of each disease pattern in each person, learned from controls and patients.
 
     Repeated trainings of small networks learn how the disease transforms a healthy brain; those that agree are
     averaged. Regions are residualised on covariates and scaled by the controls; nothing needs to be done before.
@@ -115,10 +118,12 @@ class SurrealGAN(RIndexEstimator):
         last step is taken, without a choice among checkpoints: that is for trying, not for results.
     latent : str, optional
         Whether severities of patterns are taken to be independent (``"independent"``), or their correlation is learned
-        (``"correlated"``); by default the preset's choice (independent, but for ``official``).
+        (``"correlated"``); by default the preset's choice (correlated, but for ``paper``).
     correction : Correction, optional
         Curves and interactions of covariates, head size by proportion, sites; by default all covariates have linear
         effects.
+    output : {"r_indices", "severities"}, default="r_indices"
+        What `transform` returns.
     random_state : int, RandomState or None, default=None
         An int makes the result repeatable to the bit on the same machine.
     n_jobs : int, optional
@@ -130,7 +135,13 @@ class SurrealGAN(RIndexEstimator):
     Attributes
     ----------
     r_indices_ : ndarray of shape (n_samples, n_patterns)
-        R-indices of the people given to `fit`: about 0.1 like controls, about 1 the most severe; not clipped.
+        R-indices of the people given to `fit`: about their place among the patients, from about 0.1 like controls to
+        about 1 like the most severe; not clipped.
+    held_out_r_indices_ : ndarray of shape (n_samples, n_patterns)
+        R-indices of the controls by repetitions that did not learn from them; NaN for patients.
+    scale_ : SeverityScale or None
+        Turns R-indices into severities, intervals, and centiles among held-out controls; None in models of early
+        versions.
     spread_ : ndarray of shape (n_samples, n_patterns)
         Standard deviation over repetitions: how much trainings differ. It is no confidence interval of a severity.
     agreement_ : Agreement
@@ -150,8 +161,9 @@ class SurrealGAN(RIndexEstimator):
     correlation_ : ndarray of shape (n_patterns, n_patterns) or None
         Correlation of severities (of their normal scores) that was learned, mean over repetitions; None where they were
         taken to be independent.
-    reliability_ : tuple of (bool or None, str)
-        Whether `SurrealGANSearch` found the patterns reliable, and why; None where that was not judged.
+    verdict_ : tuple of (str or None, str)
+        What `SurrealGANSearch` found: ``reproducible``, ``confounded``, ``not reproducible`` or ``not testable``, and
+        why; None where that was not judged.
     models_ : Parameters
         Weights of the members, patterns in the same order in all.
     preprocessing_ : Preprocessing
@@ -233,7 +245,7 @@ class SurrealGAN(RIndexEstimator):
         self.seed_: int | None = study.settings.seed  # an imported model has none
         self.contract_, self.preprocessing_ = training.contract, training.preprocessing
         self.step_, self.agreement_ = look.step, look.agreement
-        self.reliability_: tuple[bool | None, str] = (None, "")  # a search judges it
+        self.verdict_: tuple[State | None, str] = (None, "")  # a search judges it
         self.members_, self.left_out_ = selected.members, selected.left_out
         self.history_ = pd.DataFrame(
             {"step": look.step, "n_models": look.n_models} | look.agreement._asdict() | look.losses
@@ -246,8 +258,12 @@ class SurrealGAN(RIndexEstimator):
         self.r_indices_, self.spread_ = self._score(study.residuals)
         folds = [held_out(len(controls), study.settings.seed, k, preset.schedule.folds) for k in self.members_]
         healthy = Healthy(leave_one_out(controls, study.leverage[~study.patient]), np.stack(folds))
-        n_patients, seed = int(study.patient.sum()), study.settings.seed
-        self.scale_, honest = fit_scale(self.models_, healthy, composition, self.correlation_, n_patients, seed)
+        if self.inference == "medoid":  # one repetition, which the others say nothing about
+            scored, healthy = jax.tree.map(lambda leaf: leaf[:1], self.models_), healthy.of(1)
+        else:
+            scored = self.models_
+        self.scale_: SeverityScale | None
+        self.scale_, honest = fit_scale(scored, healthy, composition, self.correlation_, study.settings.seed)
         self.held_out_r_indices_ = np.full(self.r_indices_.shape, np.nan)
         self.held_out_r_indices_[~study.patient] = honest
         if self.left_out_:
@@ -256,8 +272,36 @@ class SurrealGAN(RIndexEstimator):
         return self
 
     def transform(self, X: Any, covariates: Any = None) -> Any:
-        """Return the R-indices of people, who need not have been in `fit`; columns are matched by name."""
-        return self.transform_with_spread(X, covariates)[0]
+        """Return the R-indices of people, or their severities where `output` says so.
+
+        They need not have been in `fit`; columns are matched by name.
+        """
+        r_indices = self.transform_with_spread(X, covariates)[0]
+        return self._scale().severities(r_indices) if self.output == "severities" else r_indices
+
+    def severities(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Return the severity of each pattern in people: the share of the largest change that was learned.
+
+        Some patients exceed 1; healthy people average a little above 0.
+        """
+        return self._scale().severities(self.transform_with_spread(X, covariates)[0])
+
+    def intervals(
+        self, X: Any, covariates: Any = None, level: float = SearchSettings.level
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the lower and the upper limits of each person's severities, which hold the truth in `level` of people.
+
+        NaN with fewer than three repetitions, and for imported models.
+        """
+        return self._scale().intervals(self.transform_with_spread(X, covariates)[0], check_level(level))
+
+    def _scale(self) -> SeverityScale:
+        check_is_fitted(self, "models_")
+        if self.scale_ is None:
+            raise InputError(
+                "This model was made before severities were; it gives R-indices only. Fit it again for severities."
+            )
+        return self.scale_
 
     def spread(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the standard deviation over repetitions of each R-index (NaN with a single one)."""
@@ -349,9 +393,10 @@ class SurrealGAN(RIndexEstimator):
         )
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
-        """Return the names r1, r2, ... of the R-indices."""
+        """Return the names r1, r2, ... of the R-indices, or severity1, severity2, ..."""
         super().get_feature_names_out(input_features)  # refuses names that are not the regions'
-        return np.array([f"r{i + 1}" for i in range(self._n_features_out)], dtype=object)
+        name = "severity" if self.output == "severities" else "r"
+        return np.array([f"{name}{i + 1}" for i in range(self._n_features_out)], dtype=object)
 
     def save(self, path: str | Path) -> Path:
         """Write the fitted model to one safetensors file, which holds numbers and text but no code."""
@@ -369,14 +414,14 @@ class SurrealGAN(RIndexEstimator):
             ),
             contract=self.contract_,
             agreement=StoredAgreement(**known),
-            reliability=getattr(self, "reliability_", (None, "")),
+            verdict=self.verdict_,
             left_out=tuple(self.left_out_.items()),
             correlation=None if self.correlation_ is None else tuple(map(tuple, self.correlation_.tolist())),
             named=hasattr(self, "feature_names_in_"),
             package_version=rindices.__version__,
             preprocessing=describe(self.preprocessing_),
         )
-        return write_model(path, header, self.models_, self.preprocessing_)
+        return write_model(path, header, self.models_, self.preprocessing_, self.scale_)
 
     @property
     def _n_features_out(self) -> int:
@@ -389,6 +434,8 @@ class SurrealGAN(RIndexEstimator):
                 raise ValueError(f"{name} should be a whole number from 1 on, found {value!r}.")
         if self.inference not in ("consensus", "medoid"):
             raise ValueError(f"inference should be 'consensus' or 'medoid', found {self.inference!r}.")
+        if self.output not in ("r_indices", "severities"):
+            raise ValueError(f"output should be 'r_indices' or 'severities', found {self.output!r}.")
         return adjusted(get_preset(self.preset), self.orthogonality, self.max_steps, self.latent)
 
     def prepare(self, X: Any, covariates: Any = None) -> Scaled:
@@ -443,12 +490,12 @@ def load_model(path: str | Path) -> SurrealGAN:
     ModelFileError
         If the file is truncated, altered, foreign, of a newer format or not finite.
     """
-    header, models, preprocessing = read_model(path)
+    header, models, preprocessing, scale = read_model(path)
     with complete(path):
         model = SurrealGAN(**vars(header.parameters))
         model.preset_ = model._preset()
         known = {name: np.nan if value is None else value for name, value in vars(header.agreement).items()}
-        model.agreement_, model.reliability_ = Agreement(**known), header.reliability
+        model.agreement_, model.verdict_, model.scale_ = Agreement(**known), header.verdict, scale
     model.members_, model.left_out_ = list(header.members), dict(header.left_out)
     model.step_, model.seed_ = header.step, header.seed
     model.correlation_ = None if header.correlation is None else np.array(header.correlation)

@@ -22,14 +22,14 @@ from rindices.training.execution import Execution, Memory, Progress, Store
 
 @dataclass(eq=False, repr=False)
 class SurrealGANSearch(RIndexEstimator):
-    """Chooses the number of patterns and their separation by the agreement of repeated trainings.
+    """Chooses the number of patterns, by how well synthesised patients fit and repeated trainings agree.
 
     Unless `exhaustive`, each setting first gets three repetitions, and only the best and those too close to call get
-    the rest. One pattern is trained where it is asked for, and never preferred to more: agreement flatters it.
+    the rest.
 
     Parameters
     ----------
-    n_patterns : int or sequence of int, default=(2, 3, 4, 5)
+    n_patterns : int or sequence of int, default=(1, 2, 3, 4, 5)
         Numbers of patterns M to try.
     orthogonality : float, sequence of float or None, default=None
         Weights λ of the separation of patterns to try; by default the preset's.
@@ -52,7 +52,8 @@ class SurrealGANSearch(RIndexEstimator):
     best_score_ : float
         Pattern agreement of its repetitions.
     results_ : DataFrame
-        A row per setting at its best checkpoint: agreement by three indices with 95 % jackknife intervals over models.
+        A row per setting at its best checkpoint: agreement by three indices with 95 % jackknife intervals over models,
+        and the misfit, the squared distance of the covariances of synthesised and real patients.
     history_ : DataFrame
         The same at every checkpoint.
     verdict_ : Verdict
@@ -70,7 +71,7 @@ class SurrealGANSearch(RIndexEstimator):
     [2, 3]
     """
 
-    n_patterns: int | Sequence[int] = (2, 3, 4, 5)
+    n_patterns: int | Sequence[int] = (1, 2, 3, 4, 5)
     orthogonality: float | Sequence[float] | None = None
     exhaustive: bool = field(default=SearchSettings.exhaustive, kw_only=True)
     n_null: int = field(default=SearchSettings.n_null, kw_only=True)
@@ -101,7 +102,7 @@ class SurrealGANSearch(RIndexEstimator):
         self.verdict_ = (
             refits(swept, training.study, self.n_null, execution) if self.n_null else calibrated(swept, training.study)
         )
-        best.reliability_ = self.verdict_.reliable, self.verdict_.reason
+        best.verdict_ = self.verdict_.state, self.verdict_.reason
         self.models_trained_, self.models_per_chunk_ = swept.models_trained, execution.models_per_chunk
         return self
 
@@ -147,24 +148,28 @@ def _several(values: Any) -> list[Any]:
 
 def explain(swept: Swept) -> str:
     """Say in words why a setting was chosen."""
-    chosen, look = swept.chosen, swept.chosen.look
-    name = _name(chosen.point, swept)
+    chosen, name = swept.chosen, _name(swept.chosen.point, swept)
     if len(swept.judged) == 1:
         return f"{name}: given, not chosen from the data."
     if np.isnan(chosen.value):
         return f"{name}: agreement is unknown, so the choice is arbitrary."
-    known = look.n_models > 2
-    interval = f" (95 % jackknife interval {look.low[0]:.3f} to {look.high[0]:.3f})" if known else ""
-    words = [f"{name}: its {chosen.n_repetitions} repetitions agree best, at {chosen.value:.3f}{interval}."]
-    if ranked := [one for one in swept.ranked() if one is not chosen and one.point.n_patterns > 1]:
-        close = known and ranked[0].value >= look.low[0]
-        told = ", within that interval: the two can hardly be told apart." if close else "."
-        words.append(f"Next comes {_name(ranked[0].point, swept)} with {ranked[0].value:.3f}{told}")
-    dropped = [one for one in swept.judged if one.n_repetitions < swept.n_repetitions and one.point.n_patterns > 1]
-    if dropped:
+    others = [one for one in swept.judged if one is not chosen]
+    fits, agrees = chosen.fits(swept.judged), chosen.value > chosen.threshold
+    agreement = f"repetitions agree at {chosen.value:.3f} (without disease hardly above {chosen.threshold:.3f})"
+    if fits and agrees:
+        words = [f"{name}: the fewest with which synthesised patients vary as the real ones do, and {agreement}."]
+    else:
+        lack = "no setting both fits the patients and agrees better than cohorts without disease do"
+        words = [f"{name}: {lack}; of all, {agreement}, by the largest margin."]
+    fewer = [one for one in others if one.point.n_patterns < chosen.point.n_patterns]
+    if fits and agrees and fewer:
+        worse = [one for one in fewer if not one.fits(swept.judged)]
+        told = {"fit the patients clearly worse": worse, "do not agree": [one for one in fewer if one not in worse]}
+        said = [f"{counted(len(of), 'setting')} with fewer {why}" for why, of in told.items() if of]
+        words.append(f"{' and '.join(said)}.")
+    if dropped := [one for one in others if one.n_repetitions < swept.n_repetitions]:
         words.append(
-            f"{len(dropped)} of {len(swept.judged)} settings were given up after {swept.first_look} repetitions, "
-            "because they agreed less well by more than their uncertainty."
+            f"{len(dropped)} of {len(swept.judged)} settings were given up after {swept.first_look} repetitions."
         )
     return " ".join(words)
 

@@ -149,7 +149,7 @@ def describe(model: Model) -> None:
         f"step {header.step:,}",
         "Repetitions": f"{len(header.members)} used, {len(header.left_out)} left out",
         "Agreement": "unknown (one repetition)" if agreement is None else f"{agreement:.3f} (0.5 is chance)",
-        "Reliable": {True: "yes", False: "no", None: "not judged"}[header.reliability[0]],
+        "Verdict": header.verdict[0] or "not judged",
         "Controls": ", ".join(contract.control_labels) or "y = 0",
         "Patients": ", ".join(contract.patient_labels) or "y = 1",
         "Id column": contract.id_column,

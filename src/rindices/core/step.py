@@ -28,7 +28,6 @@ class Data(NamedTuple):
     controls: Array  # (rows, regions), scaled
     drawn: Array  # (rows,) numbers of the controls that this model learns from, then padding
     seen_patients: Array  # (rows, regions), scaled, and whitened where the discriminator sees them so
-    mean_patient: Array  # (regions,), as seen
     whitening: Array | None  # (regions, regions), or None: the discriminator sees regions as they are
     n_controls: Array  # that this model learns from
     n_patients: Array
@@ -179,9 +178,6 @@ def step(
             state, real, jax.lax.stop_gradient(fake), people, rates, training, rounded
         )
         adversarial = _fooled(rounded(updated[0]), fake, people)
-        if training.mean_matching:
-            apart = jnp.mean((jnp.mean(fake, axis=0) - data.mean_patient) ** 2) / data.region_share
-            adversarial += training.mean_matching * apart * (state.step >= training.matching_from)
         others = regularisers(parameters, x, draws, made, data.region_share, training)
         return Losses(adversarial=adversarial, discriminator=value, **others), updated
 

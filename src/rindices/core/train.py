@@ -194,8 +194,8 @@ def _data(people: People, n_columns: int, min_steps: int) -> tuple[Data, Array]:
         seen = _whitened(patients, whitening)
     counts = (jnp.asarray(len(people.controls)), jnp.asarray(len(people.patients)))
     share = jnp.asarray(people.controls.shape[1] / n_columns)
-    everybody, mean = jnp.arange(len(people.controls)), seen.sum(axis=0) / len(people.patients)
-    return Data(controls, everybody, seen, mean, whitening, *counts, jnp.asarray(min_steps), share), patients
+    everybody = jnp.arange(len(people.controls))
+    return Data(controls, everybody, seen, whitening, *counts, jnp.asarray(min_steps), share), patients
 
 
 def _pad(rows: np.ndarray, n_columns: int) -> np.ndarray:

@@ -24,6 +24,8 @@ from rindices.judging.agreement import Agreement
 from rindices.model.inputs import check_roles
 from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
 from rindices.schema.contract import Contract, CovariateSpec
+from rindices.scoring.scale import SeverityScale
+from rindices.scoring.severity import fit_curves
 from rindices.settings import Names, official
 
 # Where the authors keep each layer: the network, and the layer in it.
@@ -139,7 +141,9 @@ def import_official(
         "agreement": Agreement(np.nan, np.nan, np.nan),
         "correlation": source.correlation,
         "step": source.n_updates or source.entry,
-        "reliability": (None, ""),
+        "verdict": (None, ""),
+        # At the average control: the authors' controls are not in the file, and neither are other repetitions.
+        "scale": SeverityScale(fit_curves(source.models, np.ones((1, source.n_regions)), preset.training.composition)),
         "seed": None,  # the authors' random numbers are not known
         "n_features_in": source.n_regions,
         "feature_names_in": np.array(contract.features, dtype=object),

@@ -19,6 +19,8 @@ from rindices.core.networks import Parameters
 from rindices.core.train import People
 from rindices.judging import agreement
 from rindices.judging.agreement import Agreement
+from rindices.judging.misfit import Misfit, misfit
+from rindices.judging.thresholds import threshold
 from rindices.preprocessing import ControlScaler, whitening_matrix
 from rindices.preprocessing.covariates import (
     leverage_of,
@@ -31,8 +33,11 @@ from rindices.training.execution import Execution, train_all
 
 FIRST_LOOK = 3  # repetitions of each setting before most of them are given up
 # Settled on ten cohorts, with the repetitions in 100 orders each: always the choice of all of them, for half the cost.
-_CLOSE = 1.0  # standard errors above its agreement at which a setting is still a rival of the best
+_CLOSE = 1.0  # standard errors above its agreement at which a weight λ is still a rival of the best
 _MARGIN = 0.02  # agreement below the best that is as good, whatever the standard errors say
+# Standard errors of a difference between two misfits: a setting that is worse by more is clearly worse. After a first
+# look, one that is worse by more than the first of these two is out; so are more patterns than fit by the second.
+CLEARLY, HARDLY, SURELY = 2.0, 3.0, 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +132,8 @@ class Judged:
     n_repetitions: int
     looks: list[Look]
     best: int  # position in `looks`
+    misfit: Misfit | None = None  # None: not asked for, or no model is sound
+    threshold: float = 0.0  # agreement that cohorts without disease hardly reach
 
     @property
     def look(self) -> Look:
@@ -135,8 +142,13 @@ class Judged:
 
     @property
     def value(self) -> float:
-        """Pattern agreement at the best checkpoint, by which settings are chosen."""
+        """Pattern agreement at the best checkpoint."""
         return self.look.agreement.pattern_agreement
+
+    def fits(self, others: Iterable[Judged], errors: float = CLEARLY) -> bool:
+        """Whether its synthesised patients are not clearly further from the real ones than those of any other."""
+        rivals = [one.misfit for one in others if one.misfit is not None]
+        return self.misfit is not None and not any(self.misfit.is_clearly_above(one, errors) for one in rivals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,16 +166,21 @@ class Swept:
         """How many models it took."""
         return sum(one.n_repetitions for one in self.judged)
 
-    def ranked(self) -> list[Judged]:
-        """Return the settings that were trained in full, best first, and one pattern last: agreement flatters it."""
-        full = [one for one in self.judged if one.n_repetitions == self.n_repetitions]
-        return sorted(full, key=_rank, reverse=True)
+    def full(self) -> list[Judged]:
+        """Return the settings that were trained in full."""
+        return [one for one in self.judged if one.n_repetitions == self.n_repetitions]
 
     def table(self) -> pd.DataFrame:
         """Agreement of each setting at each checkpoint."""
         return pd.DataFrame(
             [
-                one.point._asdict() | look.row() | {"best": look is one.look, "chosen": look is self.chosen.look}
+                one.point._asdict()
+                | look.row()
+                | {
+                    "threshold": one.threshold,
+                    "misfit": one.misfit.value if look is one.look and one.misfit else np.nan,
+                }
+                | {"best": look is one.look, "chosen": look is self.chosen.look}
                 for one in self.judged
                 for look in one.looks
             ]
@@ -183,10 +200,10 @@ class Selected:
 def sweep(
     study: Study, points: Sequence[Point], n_repetitions: int, execution: Execution, *, exhaustive: bool = False
 ) -> Swept:
-    """Train the settings and choose the one whose repetitions agree best.
+    """Train the settings and choose one, see `choose`.
 
-    Unless `exhaustive`, every setting gets `FIRST_LOOK` repetitions, and only the best and those too close to call get
-    the others. Few steps instead of few repetitions would not do: at first, hard cohorts prefer too few patterns.
+    Unless `exhaustive`, every setting gets `FIRST_LOOK` repetitions, and only those that may be chosen get the others.
+    Few steps instead of few repetitions would not do: at first, hard cohorts prefer too few patterns.
     """
     points = list(dict.fromkeys(points))
 
@@ -202,12 +219,47 @@ def sweep(
     chunks = train_members(study, members_of(points, range(first)), execution, stage)
     judged = {point: judge(study, point, first, chunks, execution) for point in points}
     if first < n_repetitions:
-        close = rivals(judged.values())
+        close = rivals(list(judged.values()))
         more = members_of(close, range(first, n_repetitions))
         chunks += train_members(study, more, execution, "All repetitions of the best")
         judged |= {point: judge(study, point, n_repetitions, chunks, execution) for point in close}
     full = [one for one in judged.values() if one.n_repetitions == n_repetitions]
-    return Swept(list(judged.values()), max(full, key=_rank), first, n_repetitions, chunks)
+    return Swept(list(judged.values()), choose(full), first, n_repetitions, chunks)
+
+
+def choose(judged: Sequence[Judged]) -> Judged:
+    """Choose the fewest patterns whose synthesised patients fit and whose repetitions agree.
+
+    They fit where they are not clearly further from the real patients than with any other number of patterns, and
+    agree better than cohorts without disease do. Where none does both, the one that agrees best by the largest
+    margin. Of several weights λ with one number of patterns, the one that agrees best.
+    """
+    best = _best_of_each_number(judged)
+    good = [one for one in best if one.fits(best) and one.value > one.threshold]
+    return min(good, key=lambda one: one.point.n_patterns) if good else max(best, key=_rank)
+
+
+def rivals(judged: Sequence[Judged]) -> list[Point]:
+    """Return the settings that may be chosen after a first look."""
+    best = _best_of_each_number(judged)
+    sure = [one.point.n_patterns for one in best if one.fits(best, SURELY) and one.value > one.threshold]
+    most = min(sure, default=max(one.point.n_patterns for one in best))
+    numbers = {one.point.n_patterns for one in best if one.point.n_patterns <= most and one.fits(best, HARDLY)}
+    numbers.add(choose(judged).point.n_patterns)
+    found = [one for one in judged if one.point.n_patterns in numbers]
+
+    def is_close(one: Judged) -> bool:
+        """Whether it may agree as well as the best with the same number of patterns."""
+        [top] = [other for other in best if other.point.n_patterns == one.point.n_patterns]
+        margin = max(_CLOSE * np.nan_to_num(one.look.error.pattern_agreement), _MARGIN)
+        return one is top or (_rank(one)[0] == _rank(top)[0] and one.value + margin >= top.value)
+
+    return [one.point for one in found if is_close(one)]
+
+
+def _best_of_each_number(judged: Sequence[Judged]) -> list[Judged]:
+    numbers = dict.fromkeys(one.point.n_patterns for one in judged)
+    return [max((one for one in judged if one.point.n_patterns == of), key=_rank) for of in numbers]
 
 
 def members_of(points: Iterable[Point], repetitions: Iterable[int], cohort: int = 0) -> list[Member]:
@@ -222,22 +274,9 @@ def train_members(study: Study, members: Sequence[Member], execution: Execution,
     return chunks
 
 
-def _rank(one: Judged) -> tuple[bool, bool, float, int]:
+def _rank(one: Judged) -> tuple[bool, float, int]:
     known, n_models = not np.isnan(one.value), one.look.n_models
-    return one.point.n_patterns > 1, n_models > 0, one.value if known else -1.0, n_models
-
-
-def rivals(judged: Iterable[Judged]) -> list[Point]:
-    """Return the best setting and those that may well be as good."""
-    judged = list(judged)
-    best = max(judged, key=_rank)
-
-    def is_close(one: Judged) -> bool:
-        """Whether it may be as good: neither of one pattern nor all collapsed, unless the best is so too."""
-        margin = max(_CLOSE * np.nan_to_num(one.look.error.pattern_agreement), _MARGIN)
-        return _rank(one)[:2] == _rank(best)[:2] and one.value + margin >= best.value
-
-    return [one.point for one in judged if one is best or is_close(one)]
+    return n_models > 0, one.value - one.threshold if known else -1.0, n_models
 
 
 def judge(
@@ -257,7 +296,25 @@ def judge(
         for place, step in enumerate(steps)
     ]
     eligible = [place for place, look in enumerate(looks) if look.step >= min_steps] or [len(looks) - 1]
-    return Judged(point, n_repetitions, looks, max(eligible, key=lambda place: _look_rank(looks[place])))
+    best = max(eligible, key=lambda place: _look_rank(looks[place]))
+    sizes = (int((~study.patient).sum()), int(study.patient.sum()))
+    limit, _ = threshold(point.n_patterns, sizes, study.residuals.shape[1])
+    if cohort:
+        return Judged(point, n_repetitions, looks, best, threshold=limit)
+    distance = _misfit(study, looks[best].step, [(of, int(at[best]), k) for of, at, k in found])
+    return Judged(point, n_repetitions, looks, best, distance, limit)
+
+
+def _misfit(study: Study, step: int, found: list[tuple[Trajectory, int, int]]) -> Misfit | None:
+    """Compare the patients that sound models of a checkpoint synthesise with the real ones."""
+    faults = agreement.faults(np.stack([of.r_indices[at, k] for of, at, k in found]).astype(float))
+    sound = [one for one, fault in zip(found, faults, strict=True) if not fault]
+    if not sound:
+        return None
+    weights = [jax.tree.map(lambda leaf, k=k: leaf[k], of.weights_at(step)) for of, _, k in sound]
+    models = jax.tree.map(lambda *leaves: np.stack(leaves), *weights)
+    correlations = np.stack([of.correlations[at, k] for of, at, k in sound]).astype(float)
+    return misfit(models, correlations, study.people(), study.settings.preset.training.composition, study.settings.seed)
 
 
 def _find(

@@ -20,26 +20,30 @@ from rindices.schema.contract import first_problem
 if TYPE_CHECKING:
     from rindices.core.networks import Parameters
     from rindices.preprocessing import Preprocessing
+    from rindices.scoring.scale import SeverityScale
 
 FORMAT = "rindices-model"
-FORMAT_VERSION = 2  # 1: linear effects of covariates and nothing else, described as `residualized`
+FORMAT_VERSION = 3  # 1: linear effects of covariates and nothing else, described as `residualized`; 2: no severities
 
 
 class ModelFileError(InputError):
     """A model file that cannot be used; the message says why and what to do."""
 
 
-def write_model(path: str | Path, header: Header, models: Parameters, preprocessing: Preprocessing) -> Path:
+def write_model(
+    path: str | Path, header: Header, models: Parameters, preprocessing: Preprocessing, scale: SeverityScale | None
+) -> Path:
     """Write a model beside `path`, then rename, so that no half-written file is ever seen there."""
     from rindices.preprocessing.storage import arrays_of
 
     path, text = Path(path), header.to_text()
     texts = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
-    write_arrays(path, texts, text, _flatten(models) | arrays_of(preprocessing))
+    known = {} if scale is None else {f"scale.{name}": of for name, of in vars(scale).items() if of is not None}
+    write_arrays(path, texts, text, _flatten(models) | arrays_of(preprocessing) | known)
     return path
 
 
-def read_model(path: str | Path) -> tuple[Header, Parameters, Preprocessing]:
+def read_model(path: str | Path) -> tuple[Header, Parameters, Preprocessing, SeverityScale | None]:
     """Read and check a model file."""
     header, arrays = _read(Path(path))
     with complete(path):
@@ -104,11 +108,12 @@ def _flatten(models: Parameters) -> dict[str, np.ndarray]:
     }
 
 
-def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> tuple[Parameters, Preprocessing]:
-    """Return the networks and the preprocessing, whose arrays have to have the shapes that the header speaks of."""
+def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> tuple[Parameters, Preprocessing, SeverityScale | None]:
+    """Return networks, preprocessing and scale, whose arrays have to have the shapes that the header speaks of."""
     # Here and not above, so that what a model says about itself can be read without loading JAX.
     from rindices.core import networks
     from rindices.preprocessing.storage import restore
+    from rindices.scoring.scale import SHAPES, SeverityScale
 
     read, n_models = partial(_checked, arrays), len(header.members)
     sizes = networks.sizes(len(header.contract.features), header.parameters.n_patterns)
@@ -123,7 +128,9 @@ def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> tuple[Parameter
     named = {spec.name for spec in header.contract.covariates}
     if missing := [name for name in preprocessing.covariates if name not in named]:
         raise ValueError(f"the correction needs {missing[0]!r:.80}, which is none of the covariates")
-    return networks.Parameters(**models), preprocessing
+    stored = {name: shape for name, shape in SHAPES.items() if f"scale.{name}" in arrays}
+    scale = {name: read(f"scale.{name}", (sizes.patterns, *shape)) for name, shape in stored.items()}
+    return networks.Parameters(**models), preprocessing, SeverityScale(**scale) if scale else None
 
 
 def _checked(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:

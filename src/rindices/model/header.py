@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue, PositiveInt, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from rindices.schema.contract import STRICT, Contract
-from rindices.settings import Correction, Preset
+from rindices.settings import Correction, Preset, State
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -24,6 +24,7 @@ class Parameters:
     n_patterns: PositiveInt
     n_repetitions: int
     orthogonality: float | None
+    output: Literal["r_indices", "severities"] = "r_indices"
     preset: Preset
     random_state: int | None
 
@@ -59,7 +60,7 @@ class Header:
     parameters: Parameters
     contract: Contract
     agreement: StoredAgreement
-    reliability: tuple[bool | None, str] = (None, "")  # was not judged in the first versions
+    verdict: tuple[State | None, str] = (None, "")  # None: was not judged
     left_out: tuple[tuple[int, str], ...]
     correlation: tuple[tuple[float, ...], ...] | None = None
     named: bool
@@ -82,7 +83,13 @@ class Header:
         if "residualized" in data:  # format 1: lines for each covariate, and no other correction
             covariates = [[name, categories, None] for name, categories in data.pop("residualized")]
             data["preprocessing"] = {"covariates": covariates, "interactions": [], "head_size": None, "site": None}
-        data["parameters"]["preset"]["schedule"].pop("patience", None)  # training once ended early
+        preset = data["parameters"]["preset"]
+        preset["schedule"].pop("patience", None)  # training once ended early
+        preset["schedule"].setdefault("folds", 0)
+        preset["training"].setdefault("latent", "independent")
+        if "reliability" in data:  # before there were four verdicts
+            reliable, reason = data.pop("reliability")
+            data["verdict"] = [{True: "reproducible", False: "not reproducible"}.get(reliable), reason]
         return TypeAdapter(cls).validate_json(json.dumps(data))
 
 

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 
 from rindices.errors import InputError, listed, setting
 from rindices.files import atomic_file
-from rindices.settings import Correction, OutputSettings, SearchSettings, TableSettings
+from rindices.settings import Correction, OutputSettings, SearchSettings, State, TableSettings
 
 SUMMARY, SETTINGS = "summary.json", "run.toml"
 DONE: Literal["done"] = "done"
@@ -250,6 +250,7 @@ class Summary(Document):
     agreement: dict[str, Number] = {}  # of the repetitions; null with a single one
     latent: str = "independent"
     correlation: tuple[tuple[float, ...], ...] | None = None
+    verdict: State | None = None  # None: not judged, or by an early version, which had `reliable`
     reliable: bool | None = None
     reliable_reason: str = ""
     null: Null | None = None

@@ -118,7 +118,7 @@ def apply_table(
 
 def _summary(model: SurrealGAN, counts: Counter[str]) -> record.Summary:
     """Say how many people of each group were scored, and by what model."""
-    contract, (reliable, reason) = model.contract_, model.reliability_
+    contract, (verdict, reason) = model.contract_, model.verdict_
     return record.Summary(
         status=record.DONE,
         applied=True,
@@ -130,7 +130,8 @@ def _summary(model: SurrealGAN, counts: Counter[str]) -> record.Summary:
         patterns_chosen_from_data=False,
         repetitions=len(model.members_),
         members_used=len(model.members_),
-        reliable=False if reliable is False else None,
+        verdict=verdict,
+        reliable=False if verdict == "not reproducible" else None,
         reliable_reason=reason or "The model was trained elsewhere.",
         control_labels=contract.control_labels,
         patient_labels=contract.patient_labels,

@@ -275,6 +275,7 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str]) -
         "agreement": model.agreement_._asdict(),
         "latent": "independent" if model.correlation_ is None else "correlated",
         "correlation": None if model.correlation_ is None else model.correlation_.tolist(),
+        "verdict": verdict.state,
         "reliable": verdict.reliable,
         "reliable_reason": verdict.reason,
         "null": to_json(verdict),

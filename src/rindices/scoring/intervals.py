@@ -32,10 +32,12 @@ class Healthy(NamedTuple):
     brains: np.ndarray  # (controls, regions), scaled
     held_out: np.ndarray  # (repetitions, controls): who has not learned from them
 
+    def of(self, n_repetitions: int) -> Healthy:
+        """Return what the first repetitions know of them."""
+        return Healthy(self.brains, self.held_out[:n_repetitions])
 
-def quantiles(
-    models: Parameters, healthy: Healthy, composition: str, correlation: np.ndarray, inflation: float, seed: int
-) -> np.ndarray:
+
+def quantiles(models: Parameters, healthy: Healthy, composition: str, correlation: np.ndarray, seed: int) -> np.ndarray:
     """Return quantiles of the consensus R-index given the severity → ``(patterns, DOSES, LEVELS)``.
 
     Parameters
@@ -48,8 +50,6 @@ def quantiles(
         How patterns add up in f.
     correlation
         Of the severities' normal scores.
-    inflation
-        Factor for the scatter: that of the patients' sampling, which all repetitions share.
     seed
         Of the draws.
     """
@@ -69,7 +69,7 @@ def quantiles(
         known = np.arange(n_models)[:, None] != maker
         unseen = known & healthy.held_out[:, brain]
         known = np.where(unseen.any(axis=0), unseen, known)
-        found.append(_scatter(scores, known, n_models, inflation))
+        found.append(_scatter(scores, known, n_models))
     return np.stack(found)
 
 
@@ -103,7 +103,7 @@ def _made(models: Parameters, brains: np.ndarray, z: np.ndarray, maker: np.ndarr
     return made
 
 
-def _scatter(scores: np.ndarray, known: np.ndarray, n_models: int, inflation: float) -> np.ndarray:
+def _scatter(scores: np.ndarray, known: np.ndarray, n_models: int) -> np.ndarray:
     """Return the quantiles of one pattern's consensus at each dose, from scores of people in the order of `DOSES`."""
     means = mean_known(scores, known)
     expected = increasing(means.reshape(len(DOSES), -1).mean(axis=1))
@@ -111,7 +111,7 @@ def _scatter(scores: np.ndarray, known: np.ndarray, n_models: int, inflation: fl
     variances: Variances = split_variance(centred, known)
     shrinkage = variances.shrinkage(known.sum(axis=0), n_models)
     errors = ((means - np.repeat(expected, _PEOPLE)[:, None]) * shrinkage).reshape(len(DOSES), -1)
-    around = np.quantile(errors, LEVELS, axis=1).T * inflation
+    around = np.quantile(errors, LEVELS, axis=1).T
     smooth = np.pad(around, [(1, 1), (0, 0)], mode="edge")
     smooth = (smooth[:-2] + 2 * smooth[1:-1] + smooth[2:]) / 4
     return increasing((expected[:, None] + smooth).T).T

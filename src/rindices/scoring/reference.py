@@ -90,8 +90,7 @@ def held_out_scores(scores: np.ndarray, held_out: np.ndarray, n_repetitions: int
     n_repetitions : int
         Behind the consensus.
     """
-    seen = scores.mean(axis=0)
-    known = held_out.any(axis=0)
+    seen, known = scores.mean(axis=0), np.asarray(held_out.any(axis=0))
     if known.sum() < 2:
         return seen
     scores, held_out = (of[held_out.any(axis=1)] for of in (scores, held_out))

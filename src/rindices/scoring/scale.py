@@ -12,12 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
+from rindices.errors import InputError, setting
+
 KNOTS = np.linspace(0, 1, 17)  # R-indices at which curves are known
 # Beyond the largest change that was learned there are people, too; what f makes of them is extrapolated.
 DOSES = np.array([0, 0.04, 0.08, 0.13, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.15, 1.3, 1.5, 1.75, 2])
 _TAIL = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.16, 0.25]
 LEVELS = np.array([*_TAIL, 0.5, *(1 - level for level in reversed(_TAIL))])
 CENTILES = np.linspace(0, 1, 101)
+# Of what a scale stores, for each pattern.
+SHAPES = {"curves": KNOTS.shape, "reference": CENTILES.shape, "quantiles": (len(DOSES), len(LEVELS))}
+LEAST_LEVEL, LARGEST_LEVEL = 0.5, 0.99
 _STEEPER = 1e-9  # so that no two points of a curve are the same
 
 
@@ -72,6 +77,16 @@ class SeverityScale:
             columns = [np.interp(r, increasing(edge), DOSES) for r, edge in zip(r_indices.T, edges, strict=True)]
             sides.append(np.column_stack(columns))
         return np.minimum(sides[0], own), np.maximum(sides[1], own)
+
+
+def check_level(level: float) -> float:
+    """Return the level of an interval, which has to lie between 0.5 and 0.99."""
+    if not LEAST_LEVEL <= level <= LARGEST_LEVEL:
+        raise InputError(
+            f"{setting('level')} should lie between {LEAST_LEVEL} and {LARGEST_LEVEL}, found {level}.\n"
+            "The usual is 0.95."
+        )
+    return level
 
 
 def on_line(values: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -10,8 +10,6 @@ from rindices.scoring.intervals import FEWEST, Healthy, quantiles
 from rindices.scoring.reference import held_out_scores
 from rindices.scoring.scale import CENTILES, KNOTS, SeverityScale, increasing
 
-_SAMPLING = 0.0  # see `sampling_inflation`
-
 
 def fit_curves(models: Parameters, brains: np.ndarray, composition: str) -> np.ndarray:
     """Return the curve of each pattern at `KNOTS`, mean over models: never falling, from 0 to 1."""
@@ -20,7 +18,7 @@ def fit_curves(models: Parameters, brains: np.ndarray, composition: str) -> np.n
 
 
 def fit_scale(
-    models: Parameters, healthy: Healthy, composition: str, correlation: np.ndarray | None, n_patients: int, seed: int
+    models: Parameters, healthy: Healthy, composition: str, correlation: np.ndarray | None, seed: int
 ) -> tuple[SeverityScale, np.ndarray]:
     """Return the scale of a consensus, and the R-indices of the controls as people whom it has not seen.
 
@@ -32,11 +30,5 @@ def fit_scale(
     reference = np.quantile(honest, CENTILES, axis=0).T if healthy.held_out.any() else None
     if n_models < FEWEST:
         return SeverityScale(curves, reference), honest
-    inflation = sampling_inflation(len(healthy.brains), n_patients)
     known = np.eye(len(curves)) if correlation is None else correlation
-    return SeverityScale(curves, reference, quantiles(models, healthy, composition, known, inflation, seed)), honest
-
-
-def sampling_inflation(n_controls: int, n_patients: int) -> float:
-    """Return by how much the scatter grows because all repetitions have learned from the same people."""
-    return float(np.sqrt(1 + _SAMPLING * (1 / n_controls + 1 / n_patients)))
+    return SeverityScale(curves, reference, quantiles(models, healthy, composition, known, seed)), honest
