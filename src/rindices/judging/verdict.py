@@ -94,8 +94,8 @@ def calibrated(swept: Swept, study: Study) -> Verdict:
     unlike, low, high = [*outside, *_unlike(study, swept)], look.low.pattern_agreement, look.high.pattern_agreement
     words = [
         f"Repeated trainings agree at {statistic:.3f} (95 % interval {low:.3f} to {high:.3f}), where 0.5 is chance. "
-        f"The threshold is {limit:.3f}: {N_SD} sd above the mean of simulated cohorts without disease that have about as "
-        "many people and regions, and the same number of patterns."
+        f"The threshold is {limit:.3f}: {N_SD} sd above the mean of simulated cohorts without disease that have about "
+        "as many people and regions, and the same number of patterns."
     ]
     if len(tried) > 1:
         words.append(f"Of {tried[0]} to {tried[-1]} patterns one was chosen, so it is the highest of their thresholds.")
