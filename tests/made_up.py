@@ -5,6 +5,7 @@ import numpy as np
 
 from rindices.core.networks import Parameters
 from rindices.judging.agreement import Agreement
+from rindices.judging.misfit import Misfit
 from rindices.judging.selection import Judged, Look
 from rindices.training.chunks import Chunk, Point, Trajectory
 from rindices.training.execution import Memory
@@ -42,12 +43,29 @@ def trajectory(looks, steps=None, min_steps=0, models=None) -> Trajectory:
     return Trajectory(steps, r_indices, losses, correlations, kept)
 
 
+def misfit(value, error=0.05) -> Misfit:
+    """Return a misfit with this standard error over repetitions, and none over patients."""
+    return Misfit(np.stack([np.full((10, 10), value + error), np.full((10, 10), value - error)]))
+
+
 def judged(
-    value, n_patterns=3, *, n_models=10, n_repetitions=10, error=0.01, low=np.nan, high=np.nan, weight=0.8
+    value,
+    n_patterns=3,
+    *,
+    n_models=10,
+    n_repetitions=10,
+    error=0.01,
+    low=np.nan,
+    high=np.nan,
+    weight=0.8,
+    distance=None,
+    threshold=0.0,
 ) -> Judged:
-    """Return a setting whose repetitions agree as told at their only checkpoint."""
+    """Return a setting whose repetitions agree, and whose patients fit, as told at their only checkpoint."""
     found = [Agreement(number, np.nan, np.nan) for number in (value, error, low, high)]
-    return Judged(Point(n_patterns, weight), n_repetitions, [Look(20_000, n_models, *found, {})], 0)
+    looks = [Look(20_000, n_models, *found, {})]
+    fit = None if distance is None else misfit(distance)
+    return Judged(Point(n_patterns, weight), n_repetitions, looks, 0, fit, threshold)
 
 
 class Trained(Memory):

@@ -146,7 +146,9 @@ def test_copula_follows_its_own_adam(case):
     gradient = found["copula"]["raw"]
     assert np.abs(gradient[np.tril_indices(3)][1:]).min() > 1e-4
     adam = case.before.copula.moments
-    expected = plain.adam(RAW, gradient, adam.mu, adam.nu, n_before=N_BEFORE, rate=RATES.correlation)
+    expected = plain.adam(
+        RAW, gradient, adam.mu, adam.nu, n_before=N_BEFORE, rate=step.COPULA_EVERY * RATES.correlation
+    )
     np.testing.assert_allclose(case.after.copula.raw, expected, rtol=1e-5)
     assert case.after.copula.moments.count == N_BEFORE + 1
 
@@ -182,6 +184,13 @@ def test_frozen_models_keep_their_copula(monkeypatch, frozen):
     assert np.array_equal(case.after.copula.raw, RAW) == frozen
     assert np.array_equal(case.after.copula.moments.mu, case.before.copula.moments.mu) == frozen
     assert case.after.copula.moments.count == N_BEFORE + (not frozen)
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_copula_stays_at_steps_where_it_does_not_move(name):
+    moving, still = (run_one(name, moves_copula=moves) for moves in (True, False))
+    jax.tree.map(np.testing.assert_array_equal, still.after.copula, still.before.copula)
+    same(still.after.parameters, moving.after.parameters, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("name", "expected"), [("independent", False), ("sampled", True), ("weighted", True)])

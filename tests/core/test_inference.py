@@ -1,3 +1,4 @@
+import jax
 import numpy as np
 import pytest
 
@@ -37,7 +38,8 @@ def test_r_indices_are_those_of_the_networks_in_double_precision(brains, scores)
 
 
 def test_training_and_inference_score_alike(brains, scores):
-    found = [predict_r_indices(model, brains) for model in MODELS]
+    single = jax.tree.map(np.float32, (MODELS, brains))
+    found = [predict_r_indices(model, single[1]) for model in single[0]]
     np.testing.assert_allclose(found, scores, rtol=1e-3, atol=1e-4)
 
 
@@ -69,6 +71,23 @@ def test_pattern_changes_are_relative_to_severity_zero(brains, composition, seve
             z = np.tile(severity * alone, (20, 1))
             made = plain.transformed(model.transformation, controls, z, composition)
             close(change, (made - zero).mean(axis=0))
+
+
+@pytest.mark.parametrize("composition", ["additive", "joint"])
+def test_doses_are_shares_of_the_mean_full_change(brains, composition):
+    controls, at = brains[:20], np.array([0.0, 0.3, 1.0, 1.5])
+    found = inference.doses(BOTH, controls, composition, at)
+
+    def change(model, pattern, severity):
+        zs = [np.tile(value * np.eye(N_PATTERNS)[pattern], (20, 1)) for value in (severity, 0)]
+        made, untouched = (plain.transformed(model.transformation, controls, z, composition) for z in zs)
+        return (made - untouched).mean(axis=0)
+
+    for pattern in range(N_PATTERNS):
+        full = np.mean([change(model, pattern, 1) for model in MODELS], axis=0)
+        expected = [[change(model, pattern, value) @ full / (full @ full) for value in at] for model in MODELS]
+        close(found[:, pattern], expected)
+    close(found.mean(axis=0)[:, [0, 2]], np.tile([0.0, 1.0], (N_PATTERNS, 1)))
 
 
 def test_reordered_patterns_permute_everything_that_is_said_of_people(brains, severities, scores):

@@ -10,6 +10,12 @@ from tests.core import plain
 N_REGIONS, N_PATTERNS, N_PEOPLE = 12, 3, 7
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _double_precision():
+    with jax.enable_x64(True):
+        yield
+
+
 @pytest.fixture(scope="module")
 def model():
     return plain.random_parameters(N_REGIONS, N_PATTERNS, seed=0)

@@ -18,7 +18,7 @@ N_REGIONS, N_PATTERNS, BATCH_SIZE, N_BEFORE = 9, 3, 5, 10
 WEIGHTS = LossWeights(2.0, 3.0, 5.0, 0.7, 11.0, 1.3)
 RATES = LearningRates(generator=0.02, discriminator=0.05, correlation=0.03)
 # Numbers so large that every clip and the decay make a difference.
-COMMON = {"weight_decay": 0.1, "gradient_clip": 0.05, "weight_clip": 0.6}
+COMMON = {"weight_decay": 0.1, "gradient_clip": 0.05, "weight_clip": 0.6, "latent": "independent"}
 ADDITIVE = Training("additive", "joint", "batch", **COMMON)
 JOINT = Training("joint", "separate", "person", **COMMON)
 
@@ -54,18 +54,18 @@ def warm_state(seed=0):
     )
 
 
-def run(training, whitening, **changes):
-    """Make one step; `changes` are made to the state before."""
+def run(training, whitening, moves_copula=True, **changes):
+    """Make one step in double precision; `changes` are made to the state before."""
     rng = np.random.default_rng(5)
     controls, patients = 1 + 0.3 * rng.standard_normal((2, 6, N_REGIONS))
     if whitening is not None:
         patients = 1 + (patients - 1) @ whitening
-    data = step.Data(controls, patients, whitening, 6, 4, 0, 1.0)
+    data = step.Data(controls, np.array([4, 1, 5, 0, 2, 3]), patients, whitening, 5, 4, 0, 1.0)
     with jax.enable_x64(True):
         before = warm_state()._replace(**changes)
-        draws = latent.draw(jax.random.fold_in(before.key, N_BEFORE), BATCH_SIZE, N_PATTERNS, 6, 4)
-        one = jax.jit(step.step, static_argnames=("training", "batch_size"))
-        after, losses = one(before, data, WEIGHTS, RATES, training, BATCH_SIZE)
+        draws = latent.draw(jax.random.fold_in(before.key, N_BEFORE), BATCH_SIZE, N_PATTERNS, 5, 4)
+        one = jax.jit(step.step, static_argnames=("training", "batch_size", "precision"))
+        after, losses = one(before, data, WEIGHTS, RATES, training, BATCH_SIZE, jnp.float64, moves_copula)
     after = after._replace(parameters=jax.tree.map(np.asarray, after.parameters))
     return Case(training, data, before, after, losses._asdict(), jax.tree.map(np.asarray, draws))
 
@@ -84,7 +84,7 @@ def whiten(case):
 
 
 def batch(case):
-    return case.data.controls[case.draws.controls], case.data.seen_patients[case.draws.patients]
+    return case.data.controls[case.data.drawn[case.draws.controls]], case.data.seen_patients[case.draws.patients]
 
 
 def moved(case, name, gradient, rate, decay):
@@ -199,6 +199,28 @@ def test_regions_that_are_padding_do_not_count(training):
 
     padded = losses(networks.pad(parameters, networks.padded(real, 8)), np.pad(x, [(0, 0), (0, 7)]), N_REGIONS / 16)
     assert jax.tree.map(float, padded) == pytest.approx(jax.tree.map(float, losses(parameters, x, 1.0)), rel=1e-4)
+
+
+def test_half_precision_has_the_losses_of_single_precision_and_leaves_padding_alone():
+    """As on an accelerator: few digits, and regions that are padding."""
+    real = networks.sizes(N_REGIONS, N_PATTERNS)
+    before = step.initial_state(jax.random.key(1), real, networks.padded(real, 8), Training())
+    people = np.pad(1 + 0.1 * np.random.default_rng(5).standard_normal((2, 64, N_REGIONS)), [(0, 0), (0, 0), (0, 7)])
+    controls, patients = jnp.asarray(people, jnp.float32)
+    data = step.Data(controls, np.arange(64), 0.8 * patients, None, 64, 64, 0, N_REGIONS / 16)
+    one = jax.jit(step.step, static_argnames=("training", "batch_size", "precision"))
+    single, half = (
+        one(before, data, LossWeights(), LearningRates(), Training(), 32, precision)
+        for precision in (jnp.float32, jnp.bfloat16)
+    )
+    np.testing.assert_allclose(half[1], single[1], rtol=0.02, atol=1e-4)
+    assert {leaf.dtype for leaf in jax.tree.leaves(half[0].parameters)} == {np.dtype("float32")}
+    inside = networks.unpad(half[0].parameters, real)
+    jax.tree.map(
+        lambda all_, own: np.testing.assert_allclose(np.abs(all_).sum(), np.abs(own).sum(), rtol=1e-6),
+        half[0].parameters,
+        inside,
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from types import SimpleNamespace
 
 import jax
@@ -13,7 +13,7 @@ from scipy.stats import kstest
 from rindices.core import networks, train
 from rindices.core.networks import Parameters
 from rindices.core.step import seen_by_discriminator
-from rindices.core.train import Members, People, make_members
+from rindices.core.train import Members, People, held_out, make_members
 from rindices.settings import LearningRates, LossWeights, Training
 from tests.core import plain
 
@@ -23,13 +23,17 @@ RATES = [LearningRates()] * N_MEMBERS
 
 
 # One program for all tests: no model is frozen before the least steps, which are out of reach unless a test says so.
-TRAINING = Training(freeze_below=(1.0, 1.0))
+TRAINING = Training(freeze_below=(1.0, 1.0), latent="independent")
 
 
 def run(people, members, training=TRAINING, **schedule):
     """Train `members`, 20 steps with a look every 10 unless told otherwise, all with the same shapes."""
     schedule = {"checkpoint_every": 10, "min_steps": 10**6, "max_steps": 20} | schedule
     return list(train.train(people, members, training, n_patterns=N_PATTERNS, batch_size=BATCH_SIZE, **schedule))
+
+
+def members_of(seed, weights, rates=RATES, n_controls=40, **options):
+    return make_members(seed, weights, rates, n_controls, **options)
 
 
 def take(members, which):
@@ -52,7 +56,7 @@ def compilations(caplog):
 
 @pytest.fixture(scope="module")
 def members():
-    return make_members(5, GRID, RATES)
+    return members_of(5, GRID, RATES)
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +69,12 @@ def test_grids_schedules_and_cohorts_share_one_program(small_people, caplog):
     rng = np.random.default_rng(0)
     smaller = People(*(1 + 0.1 * rng.standard_normal((2, 23, small_people.controls.shape[1]))))
     with jax.log_compiles():
-        run(small_people, make_members(0, [LossWeights()] * N_MEMBERS, RATES), max_steps=1)
+        run(small_people, members_of(0, [LossWeights()] * N_MEMBERS, RATES), max_steps=1)
         assert compilations(caplog) == 1
         for seed in (1, 2):
-            run(small_people, make_members(seed, GRID, [LearningRates(1e-4, seed * 1e-3)] * N_MEMBERS))
-        run(small_people, make_members(0, GRID, RATES), checkpoint_every=3, max_steps=7, min_steps=5)
-        run(smaller, make_members(0, GRID, RATES), max_steps=2)
+            run(small_people, members_of(seed, GRID, [LearningRates(1e-4, seed * 1e-3)] * N_MEMBERS))
+        run(small_people, members_of(0, GRID, RATES), checkpoint_every=3, max_steps=7, min_steps=5)
+        run(smaller, members_of(0, GRID, n_controls=23, n_folds=5), max_steps=2)
     assert compilations(caplog) == 1
 
 
@@ -101,7 +105,7 @@ def test_losses_are_means_since_the_last_checkpoint(small_people, members, toget
 
 
 def test_initial_weights_are_normal_and_biases_zero(small_people):
-    still = make_members(8, GRID, [LearningRates(0.0, 0.0)] * N_MEMBERS)
+    still = members_of(8, GRID, [LearningRates(0.0, 0.0)] * N_MEMBERS)
     model = run(small_people, still, max_steps=1)[0].parameters()
     layers = [layer for network in model for layer in network.values()]
     weights = np.concatenate([layer["weight"].ravel() for layer in layers])
@@ -111,19 +115,43 @@ def test_initial_weights_are_normal_and_biases_zero(small_people):
 
 
 def test_same_seed_gives_the_same_bits(small_people, together):
-    for again, before in zip(run(small_people, make_members(5, GRID, RATES)), together, strict=True):
+    for again, before in zip(run(small_people, members_of(5, GRID, RATES)), together, strict=True):
         same_bits(*((look.r_indices, look.losses, look.parameters()) for look in (again, before)))
 
 
 def test_other_seed_gives_other_models(small_people, together):
-    other = run(small_people, make_members(6, GRID, RATES))
+    other = run(small_people, members_of(6, GRID, RATES))
     assert np.abs(other[-1].r_indices - together[-1].r_indices).min(axis=(1, 2)).max() > 0
 
 
 def test_members_numbers_decide_their_keys(members):
-    tail = make_members(5, GRID[2:], RATES[2:], numbers=[2, 3])
+    tail = members_of(5, GRID[2:], RATES[2:], numbers=[2, 3])
     same_bits(jax.random.key_data(tail.keys), jax.random.key_data(members.keys[2:]))
     assert len(np.unique(jax.random.key_data(members.keys), axis=0)) == N_MEMBERS
+
+
+def test_each_control_is_left_out_once_in_as_many_repetitions_as_folds():
+    dealt = [np.array([held_out(43, 5, number, 5) for number in range(first, first + 5)]) for first in (0, 5, 10)]
+    for folds in dealt:
+        assert (folds.sum(axis=0) == 1).all()
+        assert set(folds.sum(axis=1)) == {8, 9}
+    assert not any(np.array_equal(*pair) for pair in combinations(dealt, 2))
+    np.testing.assert_array_equal(held_out(43, 5, 7, 5), dealt[1][2])
+    assert not np.array_equal(held_out(43, 6, 7, 5), dealt[1][2])
+    assert not held_out(43, 5, 7, 0).any()
+
+
+def test_a_model_never_learns_from_the_controls_it_leaves_out(small_people):
+    members = members_of(5, GRID, n_folds=5)
+    before = run(small_people, members)[-1]
+    left_out = np.array([held_out(40, 5, number, 5) for number in range(N_MEMBERS)])
+    for number, out in enumerate(left_out):
+        assert set(members.controls[number, : members.n_controls[number]].tolist()) == set(np.flatnonzero(~out))
+        poisoned = np.where(out[:, None], np.nan, small_people.controls)
+        after = run(small_people._replace(controls=poisoned), members)[-1]
+        same_bits(after.r_indices[number], before.r_indices[number])
+        same_bits(take(after.parameters(), number), take(before.parameters(), number))
+        assert np.isnan(np.delete(after.r_indices, number, axis=0)).all()
 
 
 def test_order_of_members_does_not_matter(small_people, members, together):
@@ -142,7 +170,7 @@ def test_company_does_not_matter(small_people, members, together, part):
 def test_members_that_diverge_do_not_spoil_others(small_people, members, together):
     weights = [GRID[0], LossWeights(change=float("nan")), GRID[2], GRID[3]]
     rates = [LearningRates(), LearningRates(), LearningRates(1e6, 1e6), LearningRates()]
-    mixed = run(small_people, make_members(5, weights, rates))
+    mixed = run(small_people, members_of(5, weights, rates))
     assert np.isnan(mixed[-1].r_indices[1]).all()
     for healthy in (0, 3):
         same_bits(mixed[-1].r_indices[healthy], together[-1].r_indices[healthy])
@@ -151,7 +179,7 @@ def test_members_that_diverge_do_not_spoil_others(small_people, members, togethe
 
 def test_groups_may_be_smaller_than_the_batch(small_people, members):
     few = People(small_people.controls[:2], small_people.patients[:1])
-    last = run(few, members)[-1]
+    last = run(few, members_of(5, GRID, n_controls=2))[-1]
     assert last.r_indices.shape == (N_MEMBERS, 1, N_PATTERNS)
     assert all(np.isfinite(values).all() for values in last.losses.values())
 
@@ -167,7 +195,7 @@ def test_only_rows_within_a_group_are_used(small_people, members, monkeypatch):
 
 
 def test_weights_but_for_the_discriminator_stay_within_the_clip(small_people):
-    fast_learners = make_members(0, GRID, [LearningRates(0.3, 0.3)] * N_MEMBERS)
+    fast_learners = members_of(0, GRID, [LearningRates(0.3, 0.3)] * N_MEMBERS)
     model = run(small_people, fast_learners)[-1].parameters()
     largest = [max(np.abs(leaf).max() for leaf in jax.tree.leaves(network)) for network in model]
     assert max(largest[:3]) == 0.5
@@ -205,7 +233,7 @@ def test_model_below_the_thresholds_is_frozen_after_the_least_steps(small_people
     """The others are made to unlearn the reconstruction, and go on."""
     weights = [GRID[0], *[LossWeights(reconstruction=-100.0)] * 3]
     rates = [LearningRates(), *[LearningRates(0.02, 1e-3)] * 3]
-    looks = run(small_people, make_members(0, weights, rates), min_steps=20, max_steps=40)
+    looks = run(small_people, members_of(0, weights, rates), min_steps=20, max_steps=40)
     assert [look.frozen.tolist() for look in looks] == [[False] * 4] + 3 * [[True, False, False, False]]
     same_bits(take(looks[1].parameters(), 0), take(looks[-1].parameters(), 0))
     found = [look.parameters().discriminator["layer1"]["weight"] for look in looks]  # not clipped
@@ -215,7 +243,7 @@ def test_model_below_the_thresholds_is_frozen_after_the_least_steps(small_people
 
 
 def test_training_ends_when_all_are_frozen(small_people):
-    looks = run(small_people, make_members(0, GRID, RATES), min_steps=20, max_steps=1000)
+    looks = run(small_people, members_of(0, GRID, RATES), min_steps=20, max_steps=1000)
     assert [look.step for look in looks] == [10, 20]
     assert looks[-1].frozen.all()
 
@@ -226,7 +254,7 @@ CORRELATED = replace(TRAINING, latent="weighted", correlation_penalty=0.0)
 @pytest.fixture(scope="module")
 def correlated(small_people):
     """Models whose correlations move far in a few steps."""
-    members = make_members(5, GRID, [LearningRates(correlation=0.02)] * N_MEMBERS)
+    members = members_of(5, GRID, [LearningRates(correlation=0.02)] * N_MEMBERS)
     return members, run(small_people, members, CORRELATED)
 
 
@@ -274,9 +302,9 @@ devices.prepare()
 assert jax.device_count() == 4
 controls, patients = np.load(sys.argv[1])
 weights = [LossWeights(change=change, orthogonality=value) for change in (6.0, 2.0) for value in (0.8, 0.2)]
-members = train.make_members(5, weights, [LearningRates()] * 4)
+members = train.make_members(5, weights, [LearningRates()] * 4, len(controls))
 schedule = dict(n_patterns=3, batch_size=6, checkpoint_every=20, min_steps=10**6, max_steps=20)
-training = Training(freeze_below=(1.0, 1.0))
+training = Training(freeze_below=(1.0, 1.0), latent="independent")
 np.save(sys.argv[2], next(train.train(train.People(controls, patients), members, training, **schedule)).r_indices)
 """
 
@@ -298,4 +326,4 @@ def test_plan_uses_as_many_devices_as_finish_soonest(monkeypatch):
 
     given = [("cpu", 4, 1), ("cpu", 4, 5), ("cpu", 4, 8), ("gpu", 1, 10), ("gpu", 4, 10)]
     assert [planned(*case) for case in given] == [(1, 1), (3, 1), (4, 1), (1, 10), (4, 3)]
-    assert isinstance(make_members(0, GRID, RATES), Members)
+    assert isinstance(members_of(0, GRID, RATES), Members)

@@ -6,16 +6,23 @@ import numpy as np
 import pytest
 
 from rindices.core.inference import r_indices, reorder_patterns
+from rindices.judging import selection
 from rindices.judging.agreement import compare
-from rindices.judging.selection import FIRST_LOOK, Study, consensus, judge, members_of, rivals, sweep
+from rindices.judging.selection import FIRST_LOOK, Study, choose, consensus, judge, members_of, rivals, sweep
 from rindices.preprocessing import whitening_matrix
 from rindices.settings import Schedule, fast
 from rindices.training.chunks import Point, Settings, cut
 from rindices.training.execution import Execution, Memory
 from tests.core import plain
-from tests.made_up import N_PATIENTS, N_REGIONS, Trained, judged, scores, trajectory
+from tests.made_up import N_PATIENTS, N_REGIONS, Trained, judged, misfit, scores, trajectory
 
 N_CONTROLS, POINT = 30, Point(3, 0.8)
+DISTANCES = {1: 3.0, 2: 2.0, 3: 1.0, 4: 1.0}  # three patterns are enough
+
+
+@pytest.fixture(autouse=True)
+def _made_up_misfits(monkeypatch):
+    monkeypatch.setattr(selection, "misfit", lambda _, correlations, *__: misfit(DISTANCES[correlations.shape[-1]]))
 
 
 def make_study(seed=0, whitening=0.0, **schedule):
@@ -176,21 +183,54 @@ def test_models_that_were_frozen_before_others_stay_as_they_were():
 
 
 @pytest.mark.parametrize(
-    ("other", "is_rival"),
+    ("settings", "expected"),
     [
-        (judged(0.881, 4, error=0.0), True),
-        (judged(0.879, 4, error=0.0), False),
-        (judged(0.841, 4, error=0.06), True),
-        (judged(0.839, 4, error=0.06), False),
-        (judged(0.885, 4, error=np.nan), True),
-        (judged(0.875, 4, error=np.nan), False),
-        (judged(np.nan, 4, error=np.nan, n_models=1), False),
-        (judged(0.99, 1, error=0.1), False),
+        ([(1, 0.9, 3.0), (2, 0.9, 1.0), (3, 0.95, 1.0), (4, 0.99, 0.9)], 2),  # the fewest that fit
+        ([(2, 0.9, 1.14), (3, 0.9, 1.0)], 2),  # two errors of the difference are √8 · 0.05 = 0.141
+        ([(2, 0.9, 1.15), (3, 0.9, 1.0)], 3),
+        ([(1, 0.7, 1.0), (2, 0.95, 1.0)], 1),  # one pattern like any other number
+        ([(1, 0.55, 1.0), (2, 0.8, 1.0)], 2),  # those that fit have to agree, too
+        ([(2, 0.7, 2.0), (3, 0.55, 1.0), (4, 0.65, 2.0)], 2),  # none does both: the best agreement
+        ([(2, 0.5, 1.0), (3, 0.58, 1.0)], 3),
+        ([(2, 0.9, None), (3, 0.7, 1.0)], 3),  # no sound model
     ],
 )
-def test_rivals_are_within_a_standard_error_or_a_margin_of_two_hundredths(other, is_rival):
+def test_fewest_patterns_that_fit_and_agree_are_chosen(settings, expected):
+    given = [judged(value, m, distance=distance, threshold=0.6) for m, value, distance in settings]
+    assert choose(given).point.n_patterns == choose(given[::-1]).point.n_patterns == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ([(1, 0.9, 3.0), (2, 0.9, 1.0), (3, 0.95, 1.0)], {2}),  # more than fit surely are not needed
+        ([(1, 0.9, 1.22), (2, 0.9, 1.1), (3, 0.9, 1.0)], {2, 3}),  # three errors of the difference are 0.212
+        ([(1, 0.9, 1.2), (2, 0.9, 1.1), (3, 0.9, 1.0)], {1, 2, 3}),
+        ([(2, 0.5, 1.0), (3, 0.9, 1.0), (4, 0.9, 1.0)], {2, 3}),
+        ([(2, 0.9, 3.0), (3, 0.5, 1.0)], {2, 3}),  # one of them is chosen now, the other fits
+    ],
+)
+def test_numbers_of_patterns_that_may_still_be_chosen_go_on(settings, expected):
+    given = [judged(value, m, distance=distance, threshold=0.6) for m, value, distance in settings]
+    assert {point.n_patterns for point in rivals(given)} == expected
+
+
+@pytest.mark.parametrize(
+    ("other", "is_rival"),
+    [
+        (judged(0.881, error=0.0, weight=0.4), True),
+        (judged(0.879, error=0.0, weight=0.4), False),
+        (judged(0.841, error=0.06, weight=0.4), True),
+        (judged(0.839, error=0.06, weight=0.4), False),
+        (judged(0.885, error=np.nan, weight=0.4), True),
+        (judged(0.875, error=np.nan, weight=0.4), False),
+        (judged(np.nan, error=np.nan, n_models=1, weight=0.4), False),
+    ],
+)
+def test_rival_weights_are_within_a_standard_error_or_a_margin_of_two_hundredths(other, is_rival):
     best = judged(0.9)
     assert rivals([other, best]) == ([other.point, best.point] if is_rival else [best.point])
+    assert choose([other, best]) is best
 
 
 def test_without_agreement_the_most_models_go_on():
@@ -226,8 +266,7 @@ def test_only_the_best_and_its_rivals_get_all_repetitions():
     assert trained == set(members_of(GRID, range(3))) | set(members_of(GRID[1:3], range(3, 5)))
     assert found.chosen.point in GRID[1:3]
     assert found.chosen.value == max(one.value for one in found.judged)
-    assert found.ranked()[0] is found.chosen
-    assert {one.point for one in found.ranked()} == set(GRID[1:3])
+    assert {one.point for one in found.full()} == set(GRID[1:3])
 
 
 def test_exhaustive_search_trains_all_and_chooses_the_same():
@@ -240,7 +279,7 @@ def test_exhaustive_search_trains_all_and_chooses_the_same():
 
 def test_only_settings_with_all_repetitions_can_be_chosen():
     """Here the later repetitions of the best setting turn out badly; what was given up before does not come back."""
-    lucky, given_up = Point(2, 0.8), Point(3, 0.8)
+    lucky, given_up = Point(3, 0.8), Point(4, 0.8)
     store = Trained(lambda member: (0.3 if member.point == given_up else 0.05 if member.repetition < 3 else 2.0,))
     found = sweep(make_study(), [lucky, given_up], 5, Execution(store, models_per_chunk=1))
     assert (found.chosen.point, [one.n_repetitions for one in found.judged]) == (lucky, [5, FIRST_LOOK])
@@ -255,17 +294,6 @@ def test_one_setting_gets_all_repetitions_at_once_and_duplicates_count_once():
 def test_fewer_repetitions_than_a_first_look():
     found, _ = swept(n_repetitions=2)
     assert {one.n_repetitions for one in found.judged} == {2}
-
-
-def test_one_pattern_is_never_preferred_to_more():
-    noise = {Point(1, 0.8): (0.0001,), Point(2, 0.8): (0.5,)}
-    found, _ = swept(list(noise), noise)
-    assert found.judged[0].value > 0.99 > found.judged[1].value
-    assert (found.chosen.point, found.judged[0].n_repetitions) == (Point(2, 0.8), FIRST_LOOK)
-    both, _ = swept(list(noise), noise, exhaustive=True)
-    assert (both.chosen.point, both.ranked()[-1].point) == (Point(2, 0.8), Point(1, 0.8))
-    alone, _ = swept([Point(1, 0.8)], noise)
-    assert alone.chosen.point == Point(1, 0.8)
 
 
 def test_setting_whose_models_diverge_is_given_up():
@@ -287,6 +315,8 @@ def test_table_marks_one_best_checkpoint_a_setting_and_one_chosen():
     chosen = table[table["chosen"]].iloc[0]
     expected = [*found.chosen.point, found.chosen.look.step, found.chosen.value]
     assert chosen[["n_patterns", "orthogonality", "step", "pattern_agreement"]].tolist() == expected
+    assert (chosen["misfit"], best["misfit"].tolist()) == (1.0, [2.0, 1.0, 1.0, 1.0])
+    assert table.loc[~table["best"], "misfit"].isna().all()
     assert chosen["pattern_agreement_low"] <= chosen["pattern_agreement"] <= chosen["pattern_agreement_high"]
 
 

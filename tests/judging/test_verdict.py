@@ -6,43 +6,34 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rindices.judging import thresholds
 from rindices.judging import verdict as verdicts
 from rindices.judging.selection import Study, Swept, sweep
-from rindices.judging.verdict import FEWEST_REFITS, calibrated, calibration, refits, threshold, to_json
+from rindices.judging.thresholds import calibration, threshold
+from rindices.judging.verdict import FEWEST_REFITS, calibrated, refits, to_json
 from rindices.settings import fast, paper
 from rindices.training.chunks import Member, Point, Settings
 from rindices.training.execution import Execution
 from tests.made_up import Trained, judged
 
 
-def threshold_of(n_patterns=3, sizes=(200, 200), n_regions=128, n_repetitions=10):
-    """Return the threshold of a case, and what the table does not cover of it; all tests ask here."""
-    return threshold(n_patterns, sizes, n_regions, n_repetitions)
+def limit(n_patterns=3, sizes=(200, 200), n_regions=128):
+    return threshold(n_patterns, sizes, n_regions)[0]
 
 
-def limit(*case, **named):
-    return threshold_of(*case, **named)[0]
-
-
-def mean_and_sd(m, people, regions, k):
-    """Fall with people, regions and repetitions; the mean rises with patterns."""
-    return 0.5 + m / 100 + 1 / people + 1 / regions, 0.1 / k + 1 / people
+def mean_and_sd(m, people, regions):
+    """Fall with people and regions; the mean rises with patterns."""
+    return 0.5 + m / 100 + 1 / people + 1 / regions, 0.01 + 1 / people
 
 
 @pytest.fixture
 def simple(monkeypatch):
     """A table with known entries in any order."""
-    cases = [
-        (m, people, regions, k)
-        for m in (2, 3, 4)
-        for people in (50.0, 200.0, 800.0)
-        for regions in (32, 128)
-        for k in (2, 5, 10)
-    ]
-    names = ["n_patterns", "n_people", "n_regions", "n_repetitions", "mean", "sd"]
+    cases = [(m, people, regions) for m in (2, 3, 4) for people in (50.0, 200.0, 800.0) for regions in (32, 128)]
+    names = ["n_patterns", "n_people", "n_regions", "mean", "sd"]
     table = pd.DataFrame([(*case, *mean_and_sd(*case)) for case in cases], columns=names).assign(n_cohorts=20)
     table = table.sample(frac=1, random_state=0)
-    monkeypatch.setattr(verdicts, "calibration", lambda: table)
+    monkeypatch.setattr(thresholds, "calibration", lambda: table)
 
 
 def expected(*case):
@@ -52,15 +43,15 @@ def expected(*case):
 
 @pytest.mark.usefixtures("simple")
 def test_threshold_at_an_entry_of_the_table_is_four_sd_above_the_mean():
-    assert limit() == pytest.approx(expected(3, 200, 128, 10))
-    assert limit(2, (50, 50), 32, 5) == pytest.approx(expected(2, 50, 32, 5))
+    assert limit() == pytest.approx(expected(3, 200, 128))
+    assert limit(2, (50, 50), 32) == pytest.approx(expected(2, 50, 32))
 
 
 def test_sd_is_never_taken_to_be_tiny(monkeypatch):
     """Some cohorts that happen to be alike prove little."""
-    case = {"n_patterns": 3, "n_people": 200.0, "n_regions": 128, "n_repetitions": 10, "mean": 0.6, "n_cohorts": 20}
+    case = {"n_patterns": 3, "n_people": 200.0, "n_regions": 128, "mean": 0.6, "n_cohorts": 20}
     for sd, expected in ((0.0, 0.62), (0.001, 0.62), (0.02, 0.68)):
-        monkeypatch.setattr(verdicts, "calibration", lambda sd=sd: pd.DataFrame([case | {"sd": sd}]))
+        monkeypatch.setattr(thresholds, "calibration", lambda sd=sd: pd.DataFrame([case | {"sd": sd}]))
         assert limit() == pytest.approx(expected)
 
 
@@ -73,20 +64,12 @@ def test_groups_count_by_the_harmonic_mean_of_their_sizes():
 @pytest.mark.usefixtures("simple")
 def test_threshold_between_numbers_of_people_or_regions_is_between_theirs():
     """Half way on a scale of factors."""
-    of_people = (expected(3, 50, 128, 10) + expected(3, 200, 128, 10)) / 2
-    assert limit(sizes=(100, 100)) == pytest.approx(of_people)
-    assert limit(n_regions=64) == pytest.approx((expected(3, 200, 32, 10) + expected(3, 200, 128, 10)) / 2)
+    assert limit(sizes=(100, 100)) == pytest.approx((expected(3, 50, 128) + expected(3, 200, 128)) / 2)
+    assert limit(n_regions=64) == pytest.approx((expected(3, 200, 32) + expected(3, 200, 128)) / 2)
     by_people = [limit(sizes=(n, n)) for n in (50, 80, 100, 200, 500, 800)]
     by_regions = [limit(n_regions=n) for n in (32, 50, 90, 128)]
     for limits in (by_people, by_regions):
         assert limits == sorted(limits, reverse=True)
-
-
-@pytest.mark.usefixtures("simple")
-def test_next_smaller_number_of_repetitions_is_used():
-    two, four, five, nine, ten, many = (limit(n_repetitions=number) for number in (2, 4, 5, 9, 10, 100))
-    assert (four, nine, many) == (two, five, ten)
-    assert five > ten
 
 
 @pytest.mark.usefixtures("simple")
@@ -95,42 +78,34 @@ def test_next_smaller_number_of_repetitions_is_used():
     [
         ({}, {}, []),
         ({"sizes": (50, 50)}, {"sizes": (50, 50)}, []),
-        ({"sizes": (800, 800)}, {"sizes": (800, 800)}, []),
-        ({"n_regions": 500}, {"n_regions": 128}, []),  # which is on the safe side
+        ({"sizes": (5000, 5000)}, {"sizes": (800, 800)}, []),  # which is on the safe side
+        ({"n_regions": 500}, {"n_regions": 128}, ["32 to 128 regions, here 500"]),
         ({"n_regions": 10}, {"n_regions": 32}, ["32 to 128 regions, here 10"]),
-        ({"n_patterns": 5}, {"n_patterns": 4}, ["2 to 4 patterns, here 5"]),
-        ({"n_patterns": 9}, {"n_patterns": 4}, ["2 to 4 patterns, here 9"]),
-        ({"sizes": (20, 20)}, {"sizes": (50, 50)}, ["50 to 800 people in a group, here 20"]),
+        ({"n_patterns": 1}, {"n_patterns": 2}, ["2 to 4 patterns, here 1"]),
         (
-            {"n_patterns": 6, "sizes": (5000, 5000)},
-            {"n_patterns": 4, "sizes": (800, 800)},
-            ["2 to 4 patterns, here 6", "50 to 800 people in a group, here 5000"],
+            {"n_patterns": 9, "sizes": (20, 20)},
+            {"n_patterns": 4, "sizes": (50, 50)},
+            ["2 to 4 patterns, here 9", "50 to 800 people in a group, here 20"],
         ),
     ],
 )
 def test_what_the_table_does_not_cover_is_told_and_the_nearest_case_taken(case, nearest, told):
-    assert threshold_of(**case) == (limit(**nearest), told)
+    assert threshold(**{"n_patterns": 3, "sizes": (200, 200), "n_regions": 128} | case) == (limit(**nearest), told)
 
 
 def test_shipped_table_is_complete_and_plausible():
     table = calibration()
     assert not table.isna().any(axis=None)
-    keys = [name for name in table.columns if name not in ("mean", "sd", "n_cohorts")]
-    assert not table.duplicated(keys).any()
-    assert {2, 3, 4, 5} <= set(table["n_patterns"])
-    assert {3, 10} <= set(table["n_repetitions"])
+    assert not table.duplicated(["n_patterns", "n_people", "n_regions"]).any()
+    assert {1, 2, 3, 4, 5} <= set(table["n_patterns"])
     assert (table["mean"].between(0.5, 0.8) & (table["sd"] > 0) & (table["n_cohorts"] >= 7)).all()
 
 
 @pytest.mark.parametrize("n_patterns", range(1, 8))
-@pytest.mark.parametrize("n_people", [20, 130, 640, 5000])
-@pytest.mark.parametrize("n_regions", [20, 145, 500])
-def test_shipped_thresholds_can_be_passed(n_patterns, n_people, n_regions):
-    """A few repetitions of one pattern in few people agree by chance so often that nothing can pass there."""
-    for n_repetitions in (2, 3, 7, 10, 30):
-        found = limit(n_patterns, (n_people, n_people), n_regions, n_repetitions)
-        assert found > 0.5
-        assert found < 1 or (n_patterns == 1 and n_people == 20 and n_repetitions < 5)
+def test_shipped_thresholds_can_be_passed(n_patterns):
+    sizes = [(n_people, n_regions) for n_people in (20, 130, 640, 5000) for n_regions in (20, 145, 500)]
+    found = [limit(n_patterns, (n_people, n_people), n_regions) for n_people, n_regions in sizes]
+    assert 0.5 < min(found) <= max(found) < 1
 
 
 def swept_of(*settings, n_repetitions=10):
@@ -138,60 +113,79 @@ def swept_of(*settings, n_repetitions=10):
     return Swept(list(settings), chosen, 3, n_repetitions, [])
 
 
-def study_of(n_controls=200, n_patients=200, preset=None):
+def study_of(n_controls=200, n_patients=200, preset=None, n_regions=32):
     patient = np.repeat([False, True], [n_controls, n_patients])
-    scaled = np.random.default_rng(0).normal(1, 0.1, (len(patient), 32))
+    scaled = np.random.default_rng(0).normal(1, 0.1, (len(patient), n_regions))
     return Study(scaled, patient, Settings(preset or fast(), 32, 0))
 
 
 @pytest.mark.usefixtures("simple")
-def test_agreement_above_the_threshold_is_reliable_and_below_is_not():
+@pytest.mark.parametrize(
+    ("low", "high", "state", "reliable", "words"),
+    [
+        (1e-6, 0.02, "reproducible", True, "as many people and regions, and the same number of patterns."),
+        (-0.02, -1e-6, "not reproducible", False, "There may be nothing to find"),
+        (-1e-6, 1e-6, "not testable", None, "more repetitions can tell"),
+        (np.nan, np.nan, "not testable", None, "more repetitions can tell"),
+    ],
+)
+def test_the_interval_of_agreement_decides(low, high, state, reliable, words):
     edge = limit(n_regions=32)
-    above = calibrated(swept_of(judged(edge + 1e-6)), study_of())
-    below = calibrated(swept_of(judged(edge - 1e-6)), study_of())
-    assert (above.reliable, below.reliable) == (True, False)
-    for verdict in (above, below):
-        assert (verdict.method, verdict.repetitions, verdict.p, verdict.n) == ("calibrated", 10, None, 0)
-        assert verdict.threshold == edge
-        assert f"agree at {verdict.statistic:.3f}, where 0.5 is chance" in verdict.reason
-        assert (
-            f"The threshold is {edge:.3f}: 4 sd above the mean of simulated cohorts without disease" in verdict.reason
-        )
-        assert "made for other cases" not in verdict.reason
-    assert ["There may be nothing to find" in verdict.reason for verdict in (above, below)] == [False, True]
+    one = judged(edge + np.nan_to_num((low + high) / 2), low=edge + low, high=edge + high)
+    verdict = calibrated(swept_of(one), study_of())
+    assert (verdict.state, verdict.reliable, verdict.threshold) == (state, reliable, edge)
+    assert (verdict.method, verdict.repetitions, verdict.p, verdict.n) == ("calibrated", 10, None, 0)
+    assert f"agree at {verdict.statistic:.3f} (95 % interval" in verdict.reason
+    assert f"The threshold is {edge:.3f}: 4 sd above the mean of simulated cohorts without disease" in verdict.reason
+    assert words in verdict.reason
+    assert "made for other cases" not in verdict.reason
+
+
+def certain(value, *arguments, **options):
+    """Return a setting whose agreement is known to the last digit."""
+    return judged(value, *arguments, low=value, high=value, **options)
 
 
 @pytest.mark.usefixtures("simple")
-def test_threshold_is_that_of_the_sound_models_of_the_chosen_setting():
-    five = calibrated(swept_of(judged(0.9, n_models=5)), study_of())
-    assert five.threshold == limit(n_regions=32, n_repetitions=5)
-    several = swept_of(judged(0.6, 2), judged(0.9, 4), judged(0.99, 1))
-    assert calibrated(several, study_of(50, 50)).threshold == limit(4, (50, 50), 32)
-
-
-@pytest.mark.usefixtures("simple")
-def test_the_best_of_several_numbers_of_patterns_has_to_pass_the_highest_of_their_thresholds():
+def test_one_of_several_numbers_of_patterns_has_to_pass_the_highest_of_their_thresholds():
     limits = {n: limit(n, n_regions=32) for n in (2, 3, 4)}
-    highest = max(limits.values())
-    assert min(limits.values()) < highest
-    easy = min(limits, key=limits.get)
-    others = [judged(0.5, n) for n in limits if n != easy]
-    verdict = calibrated(swept_of(judged(highest - 1e-6, easy), *others), study_of())
-    assert (verdict.reliable, verdict.threshold) == (False, highest)
-    assert "Of 2 to 4 patterns the best was taken, so it is the highest of their thresholds." in verdict.reason
-    assert calibrated(swept_of(judged(highest - 1e-6, easy)), study_of()).reliable
-    assert calibrated(swept_of(judged(highest + 1e-6, easy), *others), study_of()).reliable
+    others = [judged(0.5, n) for n in (3, 4)]
+    verdict = calibrated(swept_of(certain(limits[4] - 1e-6, 2), *others), study_of())
+    assert (verdict.state, verdict.threshold) == ("not reproducible", limits[4])
+    assert "Of 2 to 4 patterns one was chosen, so it is the highest of their thresholds." in verdict.reason
+    assert calibrated(swept_of(certain(limits[4] - 1e-6, 2)), study_of()).reliable
+    assert calibrated(swept_of(certain(limits[4] + 1e-6, 2), *others), study_of()).reliable
+
+
+def test_one_pattern_has_to_pass_its_own_threshold_only():
+    swept = Swept([certain(0.9, 1), judged(0.5, 2), judged(0.5, 5)], certain(0.9, 1), 3, 10, [])
+    assert calibrated(swept, study_of(n_regions=128)).threshold == limit(1)
 
 
 @pytest.mark.usefixtures("simple")
 @pytest.mark.parametrize(
-    ("n_repetitions", "n_models", "words"),
-    [(1, 1, "only one repetition"), (5, 1, "only 1 of them"), (5, 0, "Training failed: in every repetition")],
+    ("n_repetitions", "n_models", "state", "words"),
+    [
+        (1, 1, "not testable", "there is 1 repetition"),
+        (2, 2, "not testable", "there are 2 repetitions, and 3 are needed"),
+        (5, 1, "not testable", "only 1 that can be used"),
+        (5, 0, "not reproducible", "Training failed: in every repetition"),
+    ],
 )
-def test_nothing_to_compare_is_not_reliable(n_repetitions, n_models, words):
-    verdict = calibrated(swept_of(judged(np.nan, n_models=n_models, n_repetitions=n_repetitions)), study_of())
-    assert (verdict.reliable, verdict.method, verdict.threshold) == (False, "none", None)
+def test_nothing_to_compare_is_not_reliable(n_repetitions, n_models, state, words):
+    verdict = calibrated(swept_of(judged(0.9, n_models=n_models, n_repetitions=n_repetitions)), study_of())
+    assert (verdict.state, verdict.method, verdict.threshold) == (state, "none", None)
     assert words in verdict.reason
+
+
+@pytest.mark.usefixtures("simple")
+def test_other_differences_of_the_groups_qualify_what_is_reproducible_and_nothing_else():
+    good, bad = (calibrated(swept_of(certain(value)), study_of()) for value in (0.9, 0.5))
+    assert good.with_differences([]) is good
+    assert bad.with_differences(["age"]) is bad
+    confounded = good.with_differences(["age", "site"])
+    assert (confounded.state, confounded.reliable, confounded.threshold) == ("confounded", True, good.threshold)
+    assert "also differ in age and site" in confounded.reason
 
 
 def older_patients():
@@ -204,18 +198,19 @@ def older_patients():
 def test_cases_that_the_table_was_not_made_for_are_told():
     short = replace(fast(), schedule=replace(fast().schedule, max_steps=500, min_steps=0))
     long = replace(fast(), schedule=replace(fast().schedule, max_steps=50_000))
-    correlated = replace(fast(), training=replace(fast().training, latent="correlated"))
+    independent = replace(fast(), training=replace(fast().training, latent="independent"))
     cases = {
         "2 to 4 patterns, here 7": (judged(0.9, 7), study_of()),
         "50 to 800 people in a group, here 20": (judged(0.9), study_of(20, 20)),
         "preset fast, here paper": (judged(0.9), study_of(preset=paper())),
         "20,000 steps, here 500": (judged(0.9), study_of(preset=short)),
         "20,000 steps, here 50,000": (judged(0.9), study_of(preset=long)),
-        "independent severities, here correlated": (judged(0.9), study_of(preset=correlated)),
+        "correlated severities, here independent": (judged(0.9), study_of(preset=independent)),
         "groups with covariates alike, here few controls are like the patients": (judged(0.9), older_patients()),
     }
     for words, (one, study) in cases.items():
-        reason = calibrated(swept_of(one), study).reason
+        state, reason = (getattr(calibrated(swept_of(one), study), name) for name in ("state", "reason"))
+        assert state == "not testable"
         assert re.search(rf"{re.escape(f'({words}): test with refits')}.*null\W19", reason)
 
 
@@ -226,7 +221,7 @@ POINTS = [Point(2, 0.8), Point(3, 0.8)]
 def refitted(monkeypatch):
     """Refit with statistics that are given by cohort and number of patterns; records what was asked for."""
 
-    def run(swept, values, n_refits=FEWEST_REFITS):
+    def run(swept, values, n_refits=FEWEST_REFITS, study=None):
         asked, trained = [], []
 
         def judge(study, point, n_repetitions, chunks, execution, cohort=0):
@@ -239,7 +234,7 @@ def refitted(monkeypatch):
 
         monkeypatch.setattr(verdicts, "judge", judge)
         monkeypatch.setattr(verdicts, "train_members", train_members)
-        return refits(swept, study_of(), n_refits, Execution()), asked, trained
+        return refits(swept, study or study_of(), n_refits, Execution()), asked, trained
 
     return run
 
@@ -284,18 +279,20 @@ def test_fewer_repetitions_than_a_first_look_are_enough(refitted):
     assert {n for _, n, _, _ in asked} == {verdict.repetitions} == {2}
 
 
-def test_one_pattern_is_left_out_unless_it_is_all_there_is(refitted):
-    verdict, _, _ = refitted(swept_of(judged(0.99, 1), judged(0.8, 2)), lambda cohort, m: 0.99 if m == 1 else 0.6)
-    assert verdict.statistic == 0.6
-    assert refitted(swept_of(judged(0.99, 1)), lambda cohort, m: 0.9)[0].statistic == 0.9
-
-
 def test_unknown_agreement_counts_as_chance(refitted):
     verdict, _, _ = refitted(TWO, lambda cohort, m: 0.8 if cohort == 0 else np.nan)
     assert (set(verdict.values), verdict.p) == ({0.5}, pytest.approx(1 / 20))
 
 
-@pytest.mark.parametrize(("n_models", "words"), [(0, "Training failed"), (1, "only 1 of them can be used")])
+def test_refits_overrule_the_threshold_and_what_it_was_made_for(refitted):
+    few = swept_of(judged(0.55, 3, low=0.5, high=0.6))
+    outside = study_of(20, 20, paper())
+    assert calibrated(few, outside).state == "not testable"
+    verdict, _, _ = refitted(few, lambda cohort, m: 0.5 if cohort else 0.55, study=outside)
+    assert (verdict.state, verdict.with_differences(["age"]).state) == ("reproducible", "confounded")
+
+
+@pytest.mark.parametrize(("n_models", "words"), [(0, "Training failed"), (1, "only 1 that can be used")])
 def test_refits_of_models_that_collapsed_do_not_say_that_the_groups_are_alike(refitted, n_models, words):
     few = swept_of(judged(np.nan, 3, n_models=n_models))
     verdict, _, _ = refitted(few, lambda cohort, m: 0.8 if cohort == 0 else 0.5)
@@ -307,7 +304,7 @@ def test_refits_of_models_that_collapsed_do_not_say_that_the_groups_are_alike(re
 def test_refits_use_the_chunks_of_the_sweep_and_cohorts_of_their_own():
     """With made-up trainings: the data agree well, cohorts without disease do not."""
     store = Trained(lambda member: (2.0 if member.cohort else 0.1,))
-    study, execution = study_of(30, 50), Execution(store, models_per_chunk=2)
+    study, execution = study_of(30, 50, n_regions=12), Execution(store, models_per_chunk=2)
     swept = sweep(study, POINTS, 4, execution)
     verdict = refits(swept, study, FEWEST_REFITS, execution)
     assert verdict.reliable

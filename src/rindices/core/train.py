@@ -39,7 +39,7 @@ class Members(NamedTuple):
     keys: Array
     weights: LossWeights
     rates: LearningRates
-    controls: Array  # (models, controls): numbers of those that each learns from first, then the others
+    controls: Array  # (models, rows): numbers of those that each learns from first, then the others, then padding
     n_controls: Array  # how many each learns from
 
 
@@ -92,9 +92,9 @@ def make_members(
     numbers = range(len(weights)) if numbers is None else numbers
     keys = jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(jnp.asarray(numbers))
     without = [held_out(n_controls, seed, number, n_folds) for number in numbers]
-    orders = np.stack([np.argsort(left_out, kind="stable") for left_out in without])
+    orders = [np.pad(np.argsort(left_out, kind="stable"), (0, -n_controls % _ROWS)) for left_out in without]
     counts = jnp.asarray([n_controls - left_out.sum() for left_out in without])
-    return Members(keys, _stack(weights), _stack(rates), jnp.asarray(orders), counts)
+    return Members(keys, _stack(weights), _stack(rates), jnp.asarray(np.stack(orders)), counts)
 
 
 def held_out(n_controls: int, seed: int, number: int, n_folds: int) -> np.ndarray:
@@ -194,7 +194,7 @@ def _data(people: People, n_columns: int, min_steps: int) -> tuple[Data, Array]:
         seen = _whitened(patients, whitening)
     counts = (jnp.asarray(len(people.controls)), jnp.asarray(len(people.patients)))
     share = jnp.asarray(people.controls.shape[1] / n_columns)
-    everybody = jnp.arange(len(people.controls))
+    everybody = jnp.arange(len(controls))
     return Data(controls, everybody, seen, whitening, *counts, jnp.asarray(min_steps), share), patients
 
 
