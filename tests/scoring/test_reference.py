@@ -1,0 +1,71 @@
+"""Controls whom nobody has seen: against refits without them, and against simulated scores."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rindices.preprocessing import Preprocessing
+from rindices.preprocessing.covariates import design_of, leverage_of
+from rindices.scoring.reference import held_out_scores, leave_one_out, split_variance
+
+PERSON, REPETITION = 0.10, 0.06  # sd of made-up scores
+
+
+def test_leaving_one_out_is_estimating_without_that_person():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.normal(60, 9, 40), "sex": rng.choice(["F", "M"], 40)})
+    volumes = 100 + rng.standard_normal((40, 3)) + np.outer(table["age"] - 60, [0.3, -0.1, 0.0])
+    nobody = np.zeros(40, bool)
+    controls = Preprocessing.fit(volumes, table).transform(volumes, table)
+    found = leave_one_out(controls, leverage_of(design_of(table, nobody, None), nobody))
+    columns = np.column_stack([np.ones(40), table["age"], table["sex"] == "M"]).astype(float)
+    for person in range(40):
+        others = np.arange(40) != person
+        effects = np.linalg.lstsq(columns[others], volumes[others], rcond=None)[0]
+        left = volumes - columns @ effects
+        expected = 1 + 0.1 * left[person] / left[others].std(axis=0)
+        np.testing.assert_allclose(found[person], expected, atol=1e-10)
+    assert found.std() > controls.std()
+
+
+def made_up(n_repetitions, n_people=4000, seed=0):
+    """Scores of controls by repetitions with means of their own; each leaves out another fifth."""
+    rng = np.random.default_rng(seed)
+    person = PERSON * rng.standard_normal((n_people, 2)) * [1, 2]
+    scores = 0.1 + person + REPETITION * rng.standard_normal((n_repetitions, n_people, 2))
+    fold = np.stack([rng.permutation(n_people) % 5 for _ in range(-(-n_repetitions // 5))])
+    held_out = np.stack([fold[k // 5] == k % 5 for k in range(n_repetitions)])
+    return scores + 0.2 * rng.standard_normal((n_repetitions, 1, 1)), held_out, person
+
+
+def test_variances_of_people_and_of_repetitions_are_told_apart():
+    scores, held_out, _ = made_up(20)
+    centred = scores - scores.mean(axis=1, keepdims=True)
+    found = split_variance(centred, held_out)
+    np.testing.assert_allclose(found.person, [PERSON**2, (2 * PERSON) ** 2], rtol=0.08)
+    np.testing.assert_allclose(found.repetition, REPETITION**2, rtol=0.08)
+
+
+@pytest.mark.parametrize("n_repetitions", [10, 20])
+def test_held_out_scores_vary_as_the_consensus_would(n_repetitions):
+    scores, held_out, person = made_up(n_repetitions)
+    found = held_out_scores(scores, held_out, n_repetitions)
+    expected = np.sqrt(np.array([PERSON, 2 * PERSON]) ** 2 + REPETITION**2 / n_repetitions)
+    np.testing.assert_allclose(found.std(axis=0), expected, rtol=0.05)
+    few = np.stack([scores[held_out[:, k], k].mean(axis=0) for k in range(scores.shape[1])])
+    assert few[:, 0].std() > 1.2 * expected[0]  # what a plain mean would give
+    assert [np.corrcoef(found[:, i], person[:, i])[0, 1] > 0.9 for i in range(2)] == [True, True]
+
+
+def test_what_a_repetition_has_seen_does_not_count_and_who_was_always_seen_is_stretched():
+    scores, held_out, _ = made_up(3)
+    unseen = held_out.any(axis=0)
+    memorised = np.where(held_out[..., None], scores, 0.1 + 0.1 * (scores - 0.1))
+    found = held_out_scores(memorised, held_out, 3)
+    np.testing.assert_allclose(found[unseen], held_out_scores(scores, held_out, 3)[unseen])
+    np.testing.assert_allclose(found[~unseen].std(axis=0), found[unseen].std(axis=0))
+
+
+def test_without_held_out_controls_scores_are_the_consensus():
+    scores, held_out, _ = made_up(3)
+    np.testing.assert_allclose(held_out_scores(scores, 0 * held_out > 0, 3), scores.mean(axis=0))
