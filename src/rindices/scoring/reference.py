@@ -99,5 +99,5 @@ def held_out_scores(scores: np.ndarray, held_out: np.ndarray, n_repetitions: int
     shrinkage = split_variance(centred, held_out).shrinkage(held_out.sum(axis=0), n_repetitions)
     honest = mean_known(centred, held_out) * shrinkage
     always = seen if known.all() else seen[~known]  # the others' scores are partly of repetitions that left them out
-    stretch = honest[known].std(axis=0) / np.maximum(always.std(axis=0), np.finfo(float).tiny)
+    stretch = honest[known].std(axis=0) / np.maximum(always.std(axis=0), 1e-12)
     return means.mean(axis=0) + np.where(known[:, None], honest, (seen - always.mean(axis=0)) * stretch)

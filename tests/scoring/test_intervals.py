@@ -1,0 +1,96 @@
+"""People who are made and scored, in a world where severities add to brains and scores are brains with noise."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from rindices.core import inference
+from rindices.core.train import held_out
+from rindices.scoring import intervals, severity
+from rindices.scoring.intervals import Healthy, quantiles
+from rindices.scoring.scale import DOSES, KNOTS, LEVELS
+from rindices.scoring.severity import fit_curves, fit_scale
+from tests.core import plain
+
+N_CONTROLS, N_PATTERNS = 300, 2
+PERSON, REPETITION = 0.10, 0.08
+CORRELATION = np.array([[1, 0.6], [0.6, 1]])
+
+
+@pytest.fixture
+def world(monkeypatch):
+    """Return controls as some repetitions know them; a score by a repetition that has learned from a brain is wrong."""
+
+    def begin(n_models):
+        rng = np.random.default_rng(0)
+        healthy = np.column_stack([PERSON * rng.standard_normal((N_CONTROLS, N_PATTERNS)), np.arange(N_CONTROLS)])
+        folds = np.stack([held_out(N_CONTROLS, 0, number, 5) for number in range(n_models)])
+
+        def r_indices(_, brains):
+            noise = REPETITION * rng.standard_normal((n_models, len(brains), N_PATTERNS))
+            learned = ~folds[:, brains[:, -1].astype(int)]
+            return brains[None, :, :N_PATTERNS] + noise + 9 * learned[..., None]
+
+        def synthesise(model, brains, z, composition):
+            return (brains + np.pad(z, [(0, 0), (0, 1)]))[None]
+
+        def doses(models, brains, composition, z):
+            return np.broadcast_to(z, (n_models, N_PATTERNS, len(z)))
+
+        made_up = SimpleNamespace(r_indices=r_indices, synthesise=synthesise, doses=doses)
+        monkeypatch.setattr(intervals, "inference", made_up)
+        monkeypatch.setattr(severity, "inference", made_up)
+        return {"weights": np.zeros(n_models)}, Healthy(healthy, folds)
+
+    return begin
+
+
+@pytest.mark.parametrize("n_models", [6, 10])
+def test_quantiles_are_those_of_the_consensus_of_people_whom_nobody_has_seen(world, n_models):
+    found = quantiles(*world(n_models), "additive", CORRELATION, seed=1)
+    assert found.shape == (N_PATTERNS, len(DOSES), len(LEVELS))
+    assert (np.diff(found, axis=1) > 0).all()
+    sd = np.sqrt(PERSON**2 + REPETITION**2 / n_models)
+    errors = (found - DOSES[None, :, None]) / sd - norm.ppf(LEVELS)
+    usual = (LEVELS > 0.02) & (LEVELS < 0.98)
+    assert np.abs(errors[..., usual].mean(axis=1)).max() < 0.15  # mean over severities, in sd
+    assert np.abs(errors[..., usual]).max() < 0.5
+
+
+def test_intervals_of_made_up_people_hold_the_truth(world):
+    scale, honest = fit_scale(*world(10), "additive", CORRELATION, seed=1)
+    rng, sd = np.random.default_rng(5), np.sqrt(PERSON**2 + REPETITION**2 / 10)
+    np.testing.assert_allclose(honest.std(axis=0), sd, rtol=0.15)
+    for truth in (np.zeros(4000), rng.uniform(0.05, 1.2, 4000)):
+        r = truth[:, None] + sd * rng.standard_normal((4000, N_PATTERNS))
+        for level in (0.8, 0.95):
+            low, high = scale.intervals(r, level)
+            held = ((low <= truth[:, None]) & (truth[:, None] <= high)).mean(axis=0)
+            expected = (1 + level) / 2 if not truth.any() else level  # no interval begins below 0
+            np.testing.assert_allclose(held, expected, atol=0.025)
+    # Fresh healthy people, among the held-out controls.
+    fresh = scale.centiles(sd * rng.standard_normal((4000, N_PATTERNS)) + honest.mean(axis=0))
+    np.testing.assert_allclose((fresh > 95).mean(axis=0), 0.05, atol=0.025)
+
+
+def test_few_repetitions_give_no_intervals_and_no_folds_no_reference(world):
+    models, healthy = world(2)
+    assert fit_scale(models, healthy, "additive", None, seed=1)[0].quantiles is None
+    models, healthy = world(3)
+    everybody = Healthy(healthy.brains, np.zeros_like(healthy.held_out))
+    scale = fit_scale(models, everybody, "additive", None, seed=1)[0]
+    assert scale.reference is None
+    assert scale.quantiles is not None
+
+
+@pytest.mark.parametrize("composition", ["additive", "joint"])
+def test_curves_rise_from_none_to_all_of_the_change(composition):
+    models = plain.stacked([plain.random_parameters(12, 3, seed) for seed in (0, 1)])
+    brains = np.random.default_rng(3).normal(1, 0.1, (30, 12))
+    curves = fit_curves(models, brains, composition)
+    raw = inference.doses(models, brains, composition, KNOTS).mean(axis=0)
+    np.testing.assert_allclose(curves, np.clip(np.maximum.accumulate(raw, axis=1), 0, None), atol=0.02)
+    np.testing.assert_allclose(curves[:, [0, -1]], np.tile([0.0, 1.0], (3, 1)), atol=1e-12)
+    assert (np.diff(curves, axis=1) > 0).all()
