@@ -9,8 +9,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from rindices import SurrealGAN, load_model
+from rindices import InputError, SurrealGAN, load_model
 from rindices.core import inference
+from rindices.core.train import held_out
 from rindices.preprocessing import UNCORRECTED, Preprocessing
 from rindices.settings import Correction, paper
 
@@ -116,6 +117,8 @@ def test_medoid_is_the_first_member(unfitted, fitted, regions, small_labels, cov
     medoid = clone(unfitted).set_params(inference="medoid").fit(regions, small_labels, covariates)
     np.testing.assert_allclose(medoid.r_indices_, scored(member(fitted, 0), by_hand[0]), atol=1e-12)
     np.testing.assert_array_equal(medoid.spread_, fitted.spread_)
+    assert np.isfinite(medoid.severities(regions, covariates)).all()
+    assert np.isnan(medoid.intervals(regions, covariates)).all()
 
 
 def test_fit_transform_passes_covariates_on(unfitted, fitted, regions, small_labels, covariates):
@@ -140,6 +143,49 @@ def test_missing_and_unseen_columns_are_named(fitted, regions, covariates):
         fitted.transform(regions.drop(columns="region3"), covariates)
     with pytest.raises(ValueError, match="unseen at fit time:\n- another\n"):
         fitted.transform(regions.assign(another=1.0), covariates)
+
+
+# Severities, and the reference of held-out controls
+
+
+def test_severities_are_on_the_curve_of_each_pattern(fitted, regions, covariates):
+    found = fitted.severities(regions, covariates)
+    np.testing.assert_array_equal(found, fitted.scale_.severities(fitted.r_indices_))
+    low, high = fitted.intervals(regions, covariates, level=0.8)
+    assert ((low <= np.maximum(found, 0)) & (found <= high)).all()
+    other = deepcopy(fitted).set_params(output="severities")
+    np.testing.assert_array_equal(other.transform(regions, covariates), found)
+    assert other.get_feature_names_out().tolist() == ["severity1", "severity2", "severity3"]
+    with pytest.raises(ValueError, match="level"):
+        fitted.intervals(regions, covariates, level=95)
+
+
+def test_controls_are_scored_by_repetitions_that_left_them_out(fitted, regions, covariates):
+    """Without each of them, too, in the estimation of effects, mean and sd."""
+    values, design = regions.to_numpy()[:40], np.column_stack([np.ones(40), covariates["age"][:40]])
+    design = np.column_stack([design, covariates["sex"][:40] == "M"]).astype(float)
+    brains = np.empty_like(values)
+    for person in range(40):
+        others = np.arange(40) != person
+        left = values - design @ np.linalg.lstsq(design[others], values[others], rcond=None)[0]
+        brains[person] = 1 + 0.1 * left[person] / left[others].std(axis=0)
+    for k, number in enumerate(fitted.members_):
+        out = held_out(40, fitted.seed_, number, 5)
+        own, found = scored(member(fitted, k), brains[out]), fitted.held_out_r_indices_[:40][out]
+        for pattern in range(3):  # shifted and shrunk, and nothing else
+            assert np.corrcoef(own[:, pattern], found[:, pattern])[0, 1] > 1 - 1e-9
+    assert np.isfinite(fitted.held_out_r_indices_[:40]).all()
+    assert np.isnan(fitted.held_out_r_indices_[40:]).all()
+    median = fitted.scale_.centiles(np.median(fitted.held_out_r_indices_[:40], axis=0)[None])
+    np.testing.assert_allclose(median, 50, atol=1e-6)
+
+
+def test_a_model_without_a_scale_says_so(fitted, regions, covariates):
+    model = deepcopy(fitted)
+    model.scale_ = None
+    np.testing.assert_array_equal(model.transform(regions, covariates), fitted.r_indices_)
+    with pytest.raises(InputError, match="before severities were"):
+        model.severities(regions, covariates)
 
 
 # What is learned
@@ -175,6 +221,12 @@ def test_one_repetition_has_no_spread(as_in_the_paper):
     assert np.isnan(as_in_the_paper.spread_).all()
     assert np.isnan(as_in_the_paper.agreement_).all()
     assert as_in_the_paper.members_ == [0]
+
+
+def test_one_repetition_has_severities_without_intervals(as_in_the_paper, small_table):
+    assert np.isfinite(as_in_the_paper.severities(small_table)).all()
+    assert np.isnan(as_in_the_paper.intervals(small_table)).all()
+    assert np.isnan(as_in_the_paper.scale_.centiles(as_in_the_paper.r_indices_)).all()  # nobody was held out
 
 
 def test_the_joint_composition_is_one_pass_of_f(as_in_the_paper, small_table):
@@ -289,6 +341,7 @@ def test_seed_repeats_any_fit(unfitted, small_table, small_labels, random_state,
         ({"n_repetitions": -1}, "n_repetitions should be a whole number"),
         ({"preset": "fats"}, "Unknown preset 'fats': choose one of fast, paper, official"),
         ({"inference": "mean"}, "inference should be 'consensus' or 'medoid', found 'mean'"),
+        ({"output": "severity"}, "output should be 'r_indices' or 'severities', found 'severity'"),
         ({"orthogonality": -0.1}, "orthogonality should be a number from 0 on"),
         ({"orthogonality": np.nan}, "orthogonality should be a number from 0 on"),
         ({"max_steps": 0}, "max_steps should be a whole number from 1 on"),
@@ -344,13 +397,13 @@ def test_correlation_is_in_the_order_of_the_patterns(correlated, order):
     np.testing.assert_array_equal(again.correlation_, model.correlation_)
 
 
-def test_correlation_is_saved(correlated, fitted, tmp_path):
+def test_correlation_is_saved(correlated, as_in_the_paper, tmp_path):
     model, _ = correlated
     loaded = load_model(model.save(tmp_path / "model.safetensors"))
     np.testing.assert_array_equal(loaded.correlation_, model.correlation_)
     assert loaded.preset_.training == model.preset_.training
-    assert fitted.correlation_ is None
-    assert load_model(fitted.save(tmp_path / "model.safetensors")).correlation_ is None
+    assert as_in_the_paper.correlation_ is None
+    assert load_model(as_in_the_paper.save(tmp_path / "model.safetensors")).correlation_ is None
 
 
 # People

@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from rindices import SurrealGAN, SurrealGANSearch, load_model
-from rindices.judging.selection import FIRST_LOOK, Swept
+from rindices.judging.selection import FIRST_LOOK, Swept, choose
 from rindices.search import explain
 from rindices.training.execution import Memory
 from tests.made_up import judged
@@ -63,8 +63,8 @@ def test_results_have_a_row_a_setting_and_mark_the_chosen_one(fitted):
     chosen = results[results["chosen"]]
     assert len(chosen) == 1
     assert chosen[["n_patterns", "orthogonality"]].to_dict("records") == [fitted.best_params_]
-    full = results[results["n_repetitions"] == 4]
-    assert chosen["pattern_agreement"].item() == fitted.best_score_ == full["pattern_agreement"].max()
+    assert chosen["pattern_agreement"].item() == fitted.best_score_
+    assert results[["misfit", "threshold"]].notna().all(axis=None)
 
 
 def test_history_has_a_row_a_checkpoint(fitted):
@@ -85,7 +85,7 @@ def test_verdict_comes_with_a_reason(fitted):
     assert fitted.verdict_.method in ("calibrated", "none")
     assert fitted.verdict_.statistic == fitted.best_score_
     assert fitted.verdict_.reason
-    assert fitted.best_estimator_.reliability_ == (fitted.verdict_.reliable, fitted.verdict_.reason)
+    assert fitted.best_estimator_.verdict_ == (fitted.verdict_.state, fitted.verdict_.reason)
 
 
 def test_refits_are_made_on_demand(unfitted, small_table, small_labels):
@@ -158,28 +158,31 @@ def test_bad_settings_are_errors_before_any_training(message, settings, small_ta
 
 
 def swept_of(*settings, n_repetitions=10):
-    chosen = max((one for one in settings if one.n_repetitions == n_repetitions), key=lambda one: one.value)
+    chosen = choose([one for one in settings if one.n_repetitions == n_repetitions])
     return Swept(list(settings), chosen, 3, n_repetitions, [])
 
 
-BEST = judged(0.9, low=0.88, high=0.92)
+def setting(value, n_patterns, distance, **options):
+    return judged(value, n_patterns, distance=distance, threshold=0.6, **options)
 
 
-def test_reason_names_the_runner_up_and_how_close_it_is():
-    words = explain(swept_of(BEST, judged(0.85, 4)))
+BEST = setting(0.9, 3, 1.0)
+
+
+def test_reason_names_both_figures_and_what_fewer_patterns_lack():
+    words = explain(swept_of(setting(0.55, 1, 1.0), setting(0.99, 2, 2.0), BEST, setting(0.95, 4, 1.0)))
     assert words == (
-        "3 patterns: its 10 repetitions agree best, at 0.900 (95 % jackknife interval 0.880 to 0.920). "
-        "Next comes 4 patterns with 0.850."
+        "3 patterns: the fewest with which synthesised patients vary as the real ones do, and repetitions agree at "
+        "0.900 (without disease hardly above 0.600). 1 setting with fewer fit the patients clearly worse and 1 setting with "
+        "fewer do not agree."
     )
-    close = explain(swept_of(BEST, judged(0.89, 4)))
-    assert close.endswith("Next comes 4 patterns with 0.890, within that interval: the two can hardly be told apart.")
+    neither = explain(swept_of(setting(0.9, 2, 2.0), setting(0.55, 3, 1.0)))
+    assert neither.startswith("2 patterns: no setting both fits the patients and agrees better than cohorts without")
 
 
 def test_reason_counts_what_was_given_up():
-    dropped = [judged(value, m, n_repetitions=3) for m, value in ((2, 0.7), (4, 0.7), (1, 0.99))]
-    words = explain(swept_of(BEST, *dropped))
-    assert "2 of 4 settings were given up after 3 repetitions" in words
-    assert "Next comes" not in words
+    dropped = [setting(0.9, m, 2.0, n_repetitions=3) for m in (1, 2)]
+    assert "2 of 3 settings were given up after 3 repetitions" in explain(swept_of(BEST, *dropped))
 
 
 def test_a_single_setting_was_not_chosen():

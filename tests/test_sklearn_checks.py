@@ -15,11 +15,15 @@ def tiny() -> SurrealGAN:
     return SurrealGAN(2, n_repetitions=1, max_steps=2, random_state=0)
 
 
+def tiny_severities() -> SurrealGAN:
+    return tiny().set_params(output="severities")
+
+
 def tiny_search() -> SurrealGANSearch:
     return SurrealGANSearch(2, (0.4, 0.8), n_repetitions=1, max_steps=2, random_state=0)  # one compiled program
 
 
-@parametrize_with_checks([tiny(), tiny_search()])
+@parametrize_with_checks([tiny(), tiny_severities(), tiny_search()])
 def test_scikit_learn_finds_no_fault(estimator, check):
     check(estimator)
 
@@ -36,7 +40,7 @@ def test_scikit_learn_finds_no_fault(estimator, check):
 )
 # These checks give an array to what was fitted on a table, and the other way round.
 @pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names, but SurrealGAN:UserWarning")
-@pytest.mark.parametrize("make", [tiny, tiny_search])
+@pytest.mark.parametrize("make", [tiny, tiny_severities, tiny_search])
 def test_names_and_tables_follow_scikit_learn(name, make):
     getattr(estimator_checks, name)(type(make()).__name__, make())
 

@@ -26,7 +26,7 @@ from rindices.judging.agreement import (
     pairwise,
     pattern_concordance,
 )
-from rindices.judging.verdict import threshold
+from rindices.judging.thresholds import threshold
 from rindices.preprocessing import Preprocessing
 from rindices.settings import Correction, LossWeights, Schedule, Training, fast
 from tests.conftest import BATCH_SIZE, N_PATTERNS, N_REGIONS
@@ -47,7 +47,7 @@ def weights(loss_weights=WEIGHTS):
     scaled = Preprocessing.fit(volumes[control], None).transform(volumes, None)
     *_, last = train(
         People(scaled[control][:120], scaled[~control][:120]),
-        make_members(0, [loss_weights], [fast().rates]),
+        make_members(0, [loss_weights], [fast().rates], 120, n_folds=fast().schedule.folds),
         Training(),
         n_patterns=N_PATTERNS,
         batch_size=BATCH_SIZE,
@@ -83,7 +83,7 @@ def consensus():
         "kept": found.kept,
         "orders": found.orders,
         "consensus": aligned(members, found).mean(axis=0)[:5],
-        "thresholds": [threshold(m, (150, 300), 60, n)[0] for m in (2, 3, 5) for n in (3, 10)],
+        "thresholds": [threshold(m, (150, 300), 60)[0] for m in (1, 2, 3, 5)],
     }
 
 
@@ -106,7 +106,7 @@ def fit():
     return {
         "concordance": pattern_concordance(truth, best.r_indices_[patient]),
         "agreement": best.agreement_,
-        "reliable": best.reliability_[0],
+        "reliable": search.verdict_.reliable,
         "scores": best.r_indices_[:100].round(4),
         "maps": maps[list(regions)].round(4),
     }

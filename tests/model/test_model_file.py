@@ -109,9 +109,11 @@ def changed_header(path, **changes):
 
 def test_a_loaded_model_says_the_same_to_the_bit(fitted, loaded, table, covariates):
     z = np.array([0.3, 0.0, 0.8])
-    for method in ("transform", "spread", "decompose", "pattern_maps"):
+    for method in ("transform", "spread", "decompose", "pattern_maps", "severities", "intervals"):
         before, after = (getattr(model, method)(table, covariates) for model in (fitted, loaded))
         np.testing.assert_array_equal(np.asarray(after, object), np.asarray(before, object))
+    after, before = (model.scale_.centiles(fitted.r_indices_) for model in (loaded, fitted))
+    np.testing.assert_array_equal(after, before)
     after, before = (model.synthesize(table, z, covariates) for model in (loaded, fitted))
     np.testing.assert_array_equal(after, before)
     jax.tree.map(np.testing.assert_array_equal, loaded.models_, fitted.models_)
@@ -134,7 +136,7 @@ def test_settings_are_kept(fitted, loaded, tmp_path):
     assert loaded.get_params() == fitted.get_params() | {"random_state": 0}
     training = Training("joint", "separate", "person", 0.1, 7.0, 0.9, (0.5, 0.25), "sampled", 0.03)
     mine = Preset(
-        "mine", LossWeights(*range(6)), LearningRates(0.5, 0.25, 0.125), training, Schedule(None, 1, 2, 3, 0.5)
+        "mine", LossWeights(*range(6)), LearningRates(0.5, 0.25, 0.125), training, Schedule(None, 1, 2, 3, 0.5, 4)
     )
     for preset in (mine, *(make() for make in PRESETS.values())):
         assert load_model(copy(fitted).set_params(preset=preset).save(tmp_path / "model.safetensors")).preset == preset
@@ -142,13 +144,18 @@ def test_settings_are_kept(fitted, loaded, tmp_path):
 
 def test_files_from_before_correlation_patience_and_verdicts_are_read(saved, forge):
     header = json.loads(contents(saved)[0]["header"])
-    del header["correlation"], header["reliability"], header["parameters"]["latent"]
+    del header["correlation"], header["verdict"], header["parameters"]["latent"], header["parameters"]["output"]
     preset = header["parameters"]["preset"]
     del preset["training"]["latent"], preset["training"]["correlation_penalty"], preset["rates"]["correlation"]
+    del preset["schedule"]["folds"]
     preset["schedule"]["patience"] = 3
-    loaded = load_model(forge(header=json.dumps(header)))
-    assert (loaded.correlation_, loaded.latent, loaded.reliability_) == (None, None, (None, ""))
-    assert loaded.preset_.training.latent == "independent"
+    without = dict.fromkeys(["scale.curves", "scale.reference", "scale.quantiles"])
+    loaded = load_model(forge(without, json.dumps(header)))
+    assert (loaded.correlation_, loaded.latent, loaded.verdict_, loaded.scale_) == (None, None, (None, ""), None)
+    assert (loaded.preset_.training.latent, loaded.preset_.schedule.folds) == ("independent", 0)
+    for given, expected in ((True, "reproducible"), (False, "not reproducible"), (None, None)):
+        text = json.dumps(header | {"reliability": [given, "why"]})
+        assert load_model(forge(without, text)).verdict_ == (expected, "why")
 
 
 def test_a_loaded_model_is_saved_with_the_same_contents(loaded, saved, tmp_path):
@@ -250,9 +257,9 @@ def test_missing_files_and_folders_are_refused(tmp_path):
     refused(tmp_path, "There is no model file")
 
 
-@pytest.mark.parametrize("version", ["3", "99", "0", "-1", "", "1.5", "one", "²"])
+@pytest.mark.parametrize("version", ["4", "99", "0", "-1", "", "1.5", "one", "²"])
 def test_unknown_versions_are_refused(forge, version):
-    refused(forge(format_version=version), "reads versions up to 2")
+    refused(forge(format_version=version), "reads versions up to 3")
 
 
 def test_a_forgery_without_changes_is_accepted(forge, fitted, table, covariates):
@@ -272,7 +279,8 @@ def test_values_that_are_not_finite_are_refused(saved, forge, name, value):
 
 def test_any_array_that_is_missing_or_of_another_shape_is_refused(saved, forge):
     for name, array in contents(saved)[1].items():
-        for other in (None, array[..., :-1].copy(), array[None]):
+        optional = name in ("scale.reference", "scale.quantiles")
+        for other in (*([] if optional else [None]), array[..., :-1].copy(), array[None]):
             refused(forge({name: other}), "is not a complete model")
 
 
@@ -328,8 +336,8 @@ FORGED = [
     (("agreement", "pattern_agreement"), "0.9", "agreement.pattern_agreement: "),
     (("left_out",), [["1", "why"]], "left_out.0.0: "),
     (("correlation",), [[1.0]], "correlation should be one of 3 patterns"),
-    (("reliability",), [1, "why"], "reliability.0: "),
-    (("parameters", "n_patterns"), 2, "in the shape"),
+    (("verdict",), [True, "why"], "verdict.0: "),
+    (("parameters", "n_patterns"), 2, "correlation should be one of 2 patterns"),
     (("parameters", "n_layers"), 3, "parameters.n_layers: "),
     (("parameters", "inference"), "mean", "parameters.inference: "),
     (("parameters", "preset", "optimiser"), "sgd", "parameters.preset.optimiser: "),

@@ -10,6 +10,8 @@ from rindices.preprocessing import Preprocessing
 from rindices.preprocessing.covariates import (
     TOO_UNCERTAIN,
     design_of,
+    leverage_of,
+    rescaled_by_leverage,
     uncertainty_in_words,
     uncertainty_of_patients,
     without_effects,
@@ -43,6 +45,21 @@ def test_lines_are_those_of_least_squares():
     table = people(older=12)[["age", "icv", "sex"]]
     design = np.column_stack([np.ones(len(table)), (table["age"] - 60) / 10, table["icv"] / 1e6, table["sex"] == "M"])
     assert uncertainty(table) == pytest.approx(by_hand(design), rel=1e-9)
+
+
+def test_leverage_is_that_of_the_hat_matrix_and_tells_the_variance_of_residuals():
+    """In controls, who were estimated from, it falls to 1 − h; in everybody else it rises to 1 + h."""
+    table = people(older=12)[["age", "icv", "sex", "site"]]
+    design = design_of(table, PATIENT, None)
+    hat = design @ np.linalg.pinv(design[~PATIENT])
+    leverage = leverage_of(design, PATIENT)
+    np.testing.assert_allclose(leverage, (hat**2).sum(axis=1), rtol=1e-8)
+    np.testing.assert_allclose(leverage[~PATIENT], np.diag(hat[~PATIENT]), rtol=1e-8)
+    noise = np.random.default_rng(0).standard_normal((len(PATIENT), 20_000))
+    left = 1 + 0.1 * without_effects(noise, design, PATIENT)
+    np.testing.assert_allclose((left / 0.1).var(axis=1), np.where(PATIENT, 1 + leverage, 1 - leverage), rtol=0.05)
+    even = (rescaled_by_leverage(left, leverage, PATIENT) - 1) / 0.1
+    np.testing.assert_allclose(even.var(axis=1), 1, rtol=0.05)
 
 
 def test_sites_have_levels_of_their_own():

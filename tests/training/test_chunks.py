@@ -104,7 +104,7 @@ def test_more_devices_hold_more_models_and_one_is_always_tried():
 def test_chunk_is_trained_as_the_engine_trains(trained, settings, small_people):
     preset = settings.preset
     weights = [preset.weights._replace(orthogonality=value) for value in (0.8, 0.2)]
-    members = make_members(7, weights, [preset.rates] * 2, numbers=[4, 1])
+    members = make_members(7, weights, [preset.rates] * 2, 40, numbers=[4, 1], n_folds=5)
     schedule = {"checkpoint_every": 10, "min_steps": 20, "max_steps": 40}
     looks = list(train(small_people, members, preset.training, n_patterns=3, batch_size=8, **schedule))
     assert trained.steps.tolist() == [look.step for look in looks] == [10, 20, 30, 40]
@@ -114,7 +114,7 @@ def test_chunk_is_trained_as_the_engine_trains(trained, settings, small_people):
     assert list(trained.weights) == [20, 30, 40]  # from the least steps on
     for asked, look in ((30, looks[2]), (70, looks[3])):
         jax.tree.map(np.testing.assert_array_equal, trained.weights_at(asked), look.parameters())
-    np.testing.assert_array_equal(trained.correlations, np.broadcast_to(np.eye(3), (4, 2, 3, 3)))
+    np.testing.assert_array_equal(trained.correlations, np.stack([look.correlations() for look in looks]))
     assert not np.array_equal(trained.r_indices[:, 0], trained.r_indices[:, 1])
 
 
