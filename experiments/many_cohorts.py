@@ -21,7 +21,7 @@ from joblib import Parallel, delayed
 from rindices import simulate_cohort
 from rindices.core import networks
 from rindices.core.networks import Parameters, predict_r_indices
-from rindices.core.step import Data, TrainState, initial_state, step
+from rindices.core.step import COPULA_EVERY, Data, TrainState, initial_state, step
 from rindices.preprocessing import ControlScaler, whitening_matrix
 from rindices.settings import LossWeights, Preset, fast
 
@@ -106,6 +106,7 @@ def stack(brains: list[Brains], n_rows: int) -> tuple[Data, Array]:
 
     data = Data(
         controls=padded([one.controls for one in brains]),
+        drawn=jnp.tile(jnp.arange(n_rows), (len(brains), 1)),  # everybody is learned from
         seen_patients=padded([1 + (one.patients - 1) @ one.whitening for one in brains]),
         whitening=jnp.asarray(np.stack([one.whitening for one in brains]), jnp.float32),
         n_controls=jnp.asarray([len(one.controls) for one in brains]),
@@ -148,8 +149,9 @@ def advance(states: TrainState, data: Data, members: Members, n_steps: int, *, p
     def one_member(state: TrainState, member: Members) -> TrainState:
         own = jax.tree.map(lambda leaf: leaf[member.cohort], data)
 
-        def one_step(_: Array, before: TrainState) -> TrainState:
-            return step(before, own, member.weights, preset.rates, preset.training, BATCH_SIZE)[0]
+        def one_step(number: Array, before: TrainState) -> TrainState:
+            moves = number % COPULA_EVERY == 0
+            return step(before, own, member.weights, preset.rates, preset.training, BATCH_SIZE, moves_copula=moves)[0]
 
         return jax.lax.fori_loop(0, n_steps, one_step, state)
 

@@ -98,7 +98,7 @@ def test_losses_of_a_model_do_not_depend_on_its_company(basic):
     people = basic[2]
 
     def losses(n_members):
-        members = make_members(0, [LossWeights()] * n_members, [LearningRates()] * n_members)
+        members = make_members(0, [LossWeights()] * n_members, [LearningRates()] * n_members, len(people.controls))
         schedule = {"batch_size": 32, "checkpoint_every": 1, "min_steps": 0, "max_steps": 20}
         looks = train(people, members, Training(), n_patterns=3, **schedule)
         return np.array([[values[0] for values in look.losses.values()] for look in looks])

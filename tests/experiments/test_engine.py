@@ -47,7 +47,7 @@ def test_cohorts_together_train_as_each_alone(brains):
     trained = train(Group(3, CASES, [3, 4], weightings, 2), brains, 50, PRESET)
     steps = PRESET.schedule
     for place, (case, one) in enumerate(zip(CASES, brains, strict=True)):
-        members = make_members(case.seed, [weightings[1]] * 2, [PRESET.rates] * 2)
+        members = make_members(case.seed, [weightings[1]] * 2, [PRESET.rates] * 2, case.n_controls)
         first = next(
             train_one(
                 People(one.controls, one.patients, one.whitening),

@@ -51,7 +51,7 @@ def test_a_model_comes_back_from_its_file_to_the_bit(tmp_path_factory, fitted):
     folder = tmp_path_factory.mktemp("model")
     loaded = load_model(model.save(folder / "model.safetensors"))
     assert loaded.get_params() == model.get_params() | {"preset": loaded.preset}
-    for name in ("preset_", "contract_", "members_", "left_out_", "step_", "seed_", "reliability_", "n_features_in_"):
+    for name in ("preset_", "contract_", "members_", "left_out_", "step_", "seed_", "verdict_", "n_features_in_"):
         assert getattr(loaded, name) == getattr(model, name), name
     for name in ("agreement_", "correlation_", "feature_names_in_"):
         np.testing.assert_array_equal(getattr(loaded, name, "none"), getattr(model, name, "none"), name)

@@ -27,19 +27,16 @@ def world(monkeypatch):
         rng = np.random.default_rng(0)
         healthy = np.column_stack([PERSON * rng.standard_normal((N_CONTROLS, N_PATTERNS)), np.arange(N_CONTROLS)])
         folds = np.stack([held_out(N_CONTROLS, 0, number, 5) for number in range(n_models)])
-
-        def r_indices(_, brains):
-            noise = REPETITION * rng.standard_normal((n_models, len(brains), N_PATTERNS))
-            learned = ~folds[:, brains[:, -1].astype(int)]
-            return brains[None, :, :N_PATTERNS] + noise + 9 * learned[..., None]
-
-        def synthesise(model, brains, z, composition):
-            return (brains + np.pad(z, [(0, 0), (0, 1)]))[None]
-
-        def doses(models, brains, composition, z):
-            return np.broadcast_to(z, (n_models, N_PATTERNS, len(z)))
-
-        made_up = SimpleNamespace(r_indices=r_indices, synthesise=synthesise, doses=doses)
+        size = (n_models, N_PATTERNS)
+        made_up = SimpleNamespace(
+            doses=lambda _, __, ___, z: np.broadcast_to(z, (*size, len(z))),
+            synthesise=lambda _, brains, z, __: (brains + np.pad(z, [(0, 0), (0, 1)]))[None],
+            r_indices=lambda _, brains: (
+                brains[None, :, :N_PATTERNS]
+                + REPETITION * rng.standard_normal((n_models, len(brains), N_PATTERNS))
+                + 9 * ~folds[:, brains[:, -1].astype(int), None]
+            ),
+        )
         monkeypatch.setattr(intervals, "inference", made_up)
         monkeypatch.setattr(severity, "inference", made_up)
         return {"weights": np.zeros(n_models)}, Healthy(healthy, folds)
