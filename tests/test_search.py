@@ -181,8 +181,10 @@ def test_reason_names_both_figures_and_what_fewer_patterns_lack():
 
 
 def test_reason_counts_what_was_given_up():
-    dropped = [setting(0.9, m, 2.0, n_repetitions=3) for m in (1, 2)]
-    assert "2 of 3 settings were given up after 3 repetitions" in explain(swept_of(BEST, *dropped))
+    dropped = [setting(0.9, m, distance, n_repetitions=3) for m, distance in ((1, 2.0), (2, 2.0), (4, 0.5))]
+    words = explain(swept_of(BEST, *dropped))
+    assert words.startswith("3 patterns: the fewest with which")  # of those that were trained in full
+    assert "3 of 4 settings were given up after 3 repetitions" in words
 
 
 def test_a_single_setting_was_not_chosen():

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rindices.errors import counted
 from rindices.estimator import RIndexEstimator, SurrealGAN
-from rindices.judging.selection import Swept, consensus, sweep
+from rindices.judging.selection import Swept, best_of_each_number, consensus, sweep
 from rindices.judging.verdict import FEWEST_REFITS, calibrated, refits
 from rindices.settings import SearchSettings
 from rindices.training.chunks import Point
@@ -154,7 +154,8 @@ def explain(swept: Swept) -> str:
     if np.isnan(chosen.value):
         return f"{name}: agreement is unknown, so the choice is arbitrary."
     others = [one for one in swept.judged if one is not chosen]
-    fits, agrees = chosen.fits(swept.judged), chosen.value > chosen.threshold
+    rivals = best_of_each_number(swept.full())  # by which it was chosen
+    fits, agrees = chosen.fits(rivals), chosen.value > chosen.threshold
     agreement = f"repetitions agree at {chosen.value:.3f} (without disease hardly above {chosen.threshold:.3f})"
     if fits and agrees:
         words = [f"{name}: the fewest with which synthesised patients vary as the real ones do, and {agreement}."]

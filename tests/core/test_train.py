@@ -278,6 +278,11 @@ def test_checkpoint_tells_the_correlation_of_each_model(correlated):
     assert len(np.unique(off[:, 0])) == N_MEMBERS
 
 
+def test_looks_on_the_way_do_not_change_when_correlations_move(small_people, correlated):
+    members, looks = correlated
+    same_bits(run(small_people, members, CORRELATED, checkpoint_every=5)[-1].correlations(), looks[-1].correlations())
+
+
 def test_saved_states_hold_the_correlation(small_people, correlated):
     """Half a training, saved and continued, ends with the same bits."""
     members, looks = correlated

@@ -179,6 +179,8 @@ def test_imported_model_is_an_ordinary_model(source, people, tmp_path):
         assert fitted.synthesize(regions, [0.5, 0.5], covariates).shape == (30, 8)
         assert len(fitted.pattern_maps(regions, covariates)) == 16
         assert np.isnan(fitted.spread(regions, covariates)).all()
+        assert np.isfinite(fitted.severities(regions, covariates)).all()
+        assert np.isnan(fitted.intervals(regions, covariates)).all()
         assert (fitted.step_, fitted.seed_, fitted.members_) == (2000, None, [0])
         assert fitted.preset_.training.composition == "additive"
 

@@ -33,6 +33,9 @@ _MATRIX_UNIT = 8  # accelerators multiply matrices of odd sizes more slowly
 _compiling: defaultdict[Any, Lock] = defaultdict(Lock)  # threads that want the same program: one compiles it
 
 
+Steps = tuple[Array | int, Array | int]  # done before, and to do
+
+
 class Members(NamedTuple):
     """The models of one training: leading axis everywhere, one entry a model."""
 
@@ -143,12 +146,12 @@ def train(
     advance = partial(_advance_on_cores if on_cores else _advance_on_accelerators, **program)
     with _compiling[(with_padding, *program.values())]:
         states = _start(members.keys, real=real, with_padding=with_padding, training=training)
-        advance(jax.device_put(states, shard), members, data, 0)
+        advance(jax.device_put(states, shard), members, data, 0, 0)
     done, states = (0, states) if after is None else (after[0], restored_states(after[1], states))
     states = jax.device_put(states, shard)
     while done < max_steps and not np.asarray(states.frozen).all():
         n_steps = min(checkpoint_every, max_steps - done)
-        states, losses = advance(states, members, data, n_steps)
+        states, losses = advance(states, members, data, done, n_steps)
         done += n_steps
         r_indices = np.asarray(_score(states.parameters, patients))[:n_members, : len(people.patients)]
         means = {name: np.asarray(value)[:n_members] for name, value in losses._asdict().items()}
@@ -211,6 +214,7 @@ def _advance(
     states: TrainState,
     members: Members,
     data: Data,
+    done: Array | int,
     n_steps: Array | int,
     *,
     training: Training,
@@ -219,10 +223,11 @@ def _advance(
     mesh: Mesh,
     width: int,
 ) -> tuple[TrainState, Losses]:
-    """Advance all models by `n_steps` (a traced number: any number of steps uses the same program)."""
+    """Advance all models by `n_steps` after those `done` (traced numbers: any of them use the same program)."""
 
-    def one_model(arguments: tuple[TrainState, Members], data: Data, n_steps: Array | int) -> tuple[TrainState, Losses]:
+    def one_model(arguments: tuple[TrainState, Members], data: Data, steps: Steps) -> tuple[TrainState, Losses]:
         state, member = arguments
+        done, n_steps = steps
         data = data._replace(drawn=member.controls, n_controls=member.n_controls)
 
         def one_step(number: Array, carry: tuple[TrainState, Losses]) -> tuple[TrainState, Losses]:
@@ -232,11 +237,11 @@ def _advance(
             return state, jax.tree.map(jnp.add, sums, losses)
 
         nothing = Losses(*[jnp.zeros(())] * len(Losses._fields))
-        state, sums = jax.lax.fori_loop(0, n_steps, one_step, (state, nothing))
+        state, sums = jax.lax.fori_loop(done, done + n_steps, one_step, (state, nothing))
         return state, jax.tree.map(lambda total: total / n_steps, sums)
 
-    def one_device(states: TrainState, members: Members, data: Data, n_steps: Array | int) -> tuple[TrainState, Losses]:
-        advance = partial(one_model, data=data, n_steps=n_steps)
+    def one_device(states: TrainState, members: Members, data: Data, steps: Steps) -> tuple[TrainState, Losses]:
+        advance = partial(one_model, data=data, steps=steps)
         if width == len(members.keys):
             return jax.vmap(advance)((states, members))
         return jax.lax.map(advance, (states, members), batch_size=None if width == 1 else width)
@@ -245,7 +250,7 @@ def _advance(
     shared = jax.shard_map(
         one_device, mesh=mesh, in_specs=(models, models, everyone, everyone), out_specs=models, check_vma=False
     )
-    return shared(states, members, data, n_steps)
+    return shared(states, members, data, (done, n_steps))
 
 
 _ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}

@@ -234,14 +234,14 @@ def choose(judged: Sequence[Judged]) -> Judged:
     agree better than cohorts without disease do. Where none does both, the one that agrees best by the largest
     margin. Of several weights λ with one number of patterns, the one that agrees best.
     """
-    best = _best_of_each_number(judged)
+    best = best_of_each_number(judged)
     good = [one for one in best if one.fits(best) and one.value > one.threshold]
     return min(good, key=lambda one: one.point.n_patterns) if good else max(best, key=_rank)
 
 
 def rivals(judged: Sequence[Judged]) -> list[Point]:
     """Return the settings that may be chosen after a first look."""
-    best = _best_of_each_number(judged)
+    best = best_of_each_number(judged)
     sure = [one.point.n_patterns for one in best if one.fits(best, SURELY) and one.value > one.threshold]
     most = min(sure, default=max(one.point.n_patterns for one in best))
     numbers = {one.point.n_patterns for one in best if one.point.n_patterns <= most and one.fits(best, HARDLY)}
@@ -257,7 +257,8 @@ def rivals(judged: Sequence[Judged]) -> list[Point]:
     return [one.point for one in found if is_close(one)]
 
 
-def _best_of_each_number(judged: Sequence[Judged]) -> list[Judged]:
+def best_of_each_number(judged: Sequence[Judged]) -> list[Judged]:
+    """Return the weight λ that agrees best, for each number of patterns."""
     numbers = dict.fromkeys(one.point.n_patterns for one in judged)
     return [max((one for one in judged if one.point.n_patterns == of), key=_rank) for of in numbers]
 
