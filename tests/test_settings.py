@@ -20,10 +20,11 @@ def test_paper_holds_the_values_of_section_3_3():
         gradient_clip=None,
         weight_clip=0.5,
         freeze_below=(0.003, 6e-4),
+        latent="independent",
     )
     assert preset.schedule.batch_size is None  # an eighth of the patients
     assert preset.schedule.min_steps == 100_000
-    assert preset.schedule.whitening == 0
+    assert (preset.schedule.whitening, preset.schedule.folds) == (0, 0)
 
 
 def test_official_is_the_released_package():
@@ -33,16 +34,16 @@ def test_official_is_the_released_package():
     assert preset.rates.correlation == pytest.approx(preset.rates.generator / 30)
     assert (preset.weights.decomposition, preset.weights.reconstruction, preset.weights.monotonicity) == (80, 80, 500)
     assert preset.schedule.batch_size == 300
-    assert preset.schedule.whitening == 0
+    assert (preset.schedule.whitening, preset.schedule.folds) == (0, 0)
 
 
 def test_fast_has_the_formulas_of_the_released_package_and_a_discriminator_as_quick_as_f():
     preset = settings.fast()
-    same = replace(settings.official().training, latent="independent", correlation_penalty=0)
+    same = replace(settings.official().training, latent="sampled", correlation_penalty=0)
     assert replace(preset.training, correlation_penalty=0) == same
     assert preset.rates.discriminator == preset.rates.generator == 8e-4
     assert preset.schedule.batch_size == 32
-    assert preset.schedule.min_steps <= preset.schedule.max_steps
+    assert preset.schedule.min_steps == preset.schedule.max_steps  # no choice among checkpoints
 
 
 def test_a_training_shorter_than_the_preset_allows_is_looked_at_in_the_end():
@@ -53,7 +54,8 @@ def test_a_training_shorter_than_the_preset_allows_is_looked_at_in_the_end():
 @pytest.mark.parametrize(
     ("name", "latent", "expected"),
     [
-        ("fast", None, "independent"),
+        ("fast", None, "sampled"),
+        ("paper", None, "independent"),
         ("fast", "independent", "independent"),
         ("fast", "correlated", "sampled"),
         ("paper", "correlated", "sampled"),
