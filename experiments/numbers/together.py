@@ -153,6 +153,7 @@ def _stacked(group: list[Job], preset: Preset, n_rows: int) -> tuple[Data, Array
         n_controls=jnp.asarray([len(of.controls) for of in people]),
         n_patients=jnp.asarray([len(of.patients) for of in people]),
         min_steps=jnp.zeros(len(people), int),
+        relaxed_from=jnp.full(len(people), round(preset.schedule.relaxed * preset.schedule.max_steps)),
         region_share=jnp.ones(len(people)),
     )
     place = np.repeat(np.arange(len(group)), [job.n_repetitions for job in group])
