@@ -1,19 +1,30 @@
-"""Who is left out, and why: gaps, impossible values, outliers, sites with too few controls. Everybody is recorded."""
+"""Who is left out, and why: gaps, impossible values, outliers, sites with too few controls. Everybody is recorded.
+
+The rule for gaps is `unusable`, for the training table and for new people alike.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.groups import MIN_PEOPLE
-from rindices.errors import InputError, counted, listed, setting, shown
-from rindices.schema.fields import MIN_SITE_CONTROLS, Observed, Roster
+from rindices.cohort.overlap import refuse_apart
+from rindices.cohort.people import Cohort
+from rindices.cohort.roles import CLINICAL
+from rindices.cohort.visits import Timeline
+from rindices.errors import InputError, Problem, counted, listed, setting, shown
+from rindices.schema.fields import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, NO_LABEL, Observed, Roster, Seen
 
+MIN_PEOPLE = 20  # in each group: below it neither means nor patterns mean anything
 _PEOPLE_A_SITE = 3  # on average; with fewer, a column is something else than the site
+_DIFFERENT = 0.5  # measures differ: where less than this share of the values do, they may be scores
+_MOST_SCORES = 12  # of the columns with gaps; where there are more, they are regions
+_MANY_GAPS = 0.1  # share of the people; who was scanned has nearly all regions
 # Generous: of simulated people less than 1 in 1,000 is flagged, of 1,000 real scans nobody had looked at 2 in 100.
 _FAR_PERSON = 4.5  # robust sd of the logarithm of the distance
 _FAR_SIZE = 4.0  # robust sd of overall size: 40 % less in all regions is 4 to 6 of them
@@ -21,6 +32,37 @@ _FAR_CELL = 10.0  # robust sd of one region: no person's brain lies there
 _SMALLEST_SPREAD = 0.05  # with many unrelated regions distances hardly differ; that makes nobody an outlier
 # A size of 0 counts as a tenth: small furrows that a person has not are no error.
 _LARGEST_RATIO = 10.0
+
+
+def unusable(problems: Sequence[Problem], *, drop_missing: bool) -> list[Problem]:
+    """Return what a table is refused for.
+
+    Everything that is wrong is; only missing and impossible values of regions and covariates are not if `drop_missing`
+    is asked for. People who have one are left out then, by `Record.leave_out_incomplete`.
+    """
+    return [problem for problem in problems if not (drop_missing and LEAVE_OUT in problem.remedies)]
+
+
+def columns_to_leave_out(problems: Sequence[Problem], regions: Sequence[str], found: Seen) -> Iterator[str]:
+    """Say which columns could be left out instead of people, where enough remain, and which of them may be scores.
+
+    Many gaps, few different values or a usual name tell a score.
+    """
+    names = [name for name in regions if any(name in problem.columns for problem in problems)]
+    if not names or len(regions) - len(names) < MIN_REGIONS:
+        return
+    yield f"leave the column{'s' if len(names) > 1 else ''} out with {setting('exclude', names)}"
+    gaps = np.any(found.missing, axis=0)
+    scores = []
+    for name, values in zip(np.array(regions, dtype=object)[gaps], found.values.T[gaps], strict=True):
+        known = values[~np.isnan(values)]
+        few = len(np.unique(known)) < _DIFFERENT * len(known)
+        if few or len(known) < (1 - _MANY_GAPS) * len(values) or CLINICAL.fullmatch(name.casefold()):
+            scores.append(name)
+    if scores and gaps.sum() <= _MOST_SCORES:
+        one = len(scores) == 1
+        them, are = ("it", "it is a score and no region") if one else ("them", "they are scores and no regions")
+        yield f"name {them} with {setting('clinical', scores)} if {are}"
 
 
 class Record:
@@ -80,20 +122,81 @@ class Record:
         total, why = int(left_out.sum()), listed(f"{reason} ({number})" for reason, number in left_out.items())
         return [f"{total} of {len(self.reason)} rows {'is' if total == 1 else 'are'} left out: {why}."]
 
-    def table(self, columns: dict[str, Sequence[object]]) -> pd.DataFrame:
-        """Return the record with `columns` before what it knows itself."""
+    def table(self, people: dict[str, pd.Series | pd.Index | None]) -> pd.DataFrame:
+        """Return the record, with the columns of `people` that are there before what it knows itself."""
         flags = ["; ".join(self._flags.get(position, ())) for position in range(len(self.reason))]
         own = {"used": self.used, "reason": self.reason, "distance": self.distance, "flags": flags}
-        return pd.DataFrame(columns | own)
+        return pd.DataFrame({name: part.tolist() for name, part in people.items() if part is not None} | own)
 
 
-def leave_out_outliers(
-    record: Record, features: pd.DataFrame, group: pd.Series, roster: Roster, *, drop: bool
-) -> list[str]:
+def leave_out(everybody: Cohort, record: Record, line: Timeline, roster: Roster) -> tuple[Cohort, list[str]]:
+    """Leave out outliers and people of small sites, if asked; refuse groups and sites too small to learn from.
+
+    Parameters
+    ----------
+    everybody
+        All rows of the table.
+    record
+        Who is left out already.
+    line, roster
+        The visits, and who sits in which row.
+
+    Returns
+    -------
+    cohort
+        Who is left, with the first visit of each marked, and the record of everybody.
+    doubts
+        Sentences on outliers that are kept.
+    """
+    settings, site = everybody.settings, everybody.site
+
+    def learned_from() -> NDArray[np.bool_]:
+        rows = record.used
+        rows[rows] = line.take(rows).first()
+        return rows
+
+    _check_group_sizes(everybody, learned_from(), *record.warning())
+    doubts = _leave_out_outliers(record, everybody, roster)
+    if site is not None:
+        learned = learned_from()
+        controls, patients = ((everybody.group == name).to_numpy() & learned for name in ("control", "patient"))
+        if settings.small_sites != "drop":
+            _refuse_own_sites(site[learned])
+        refuse_apart(str(settings.site), site[controls].to_numpy(), site[patients].to_numpy())
+        _leave_out_small_sites(record, site, controls, drop=settings.small_sites == "drop")
+    _check_group_sizes(everybody, learned_from(), *record.warning())
+    people = {
+        "participant_id": roster.ids,
+        "visit": everybody.visit,
+        "diagnosis": everybody.diagnosis,
+        "group": everybody.group,
+        "site": None if site is None else site.fillna(NO_LABEL),
+    }
+    used = record.used
+    return replace(everybody.take(used), first_visit=learned_from()[used], people=record.table(people)), doubts
+
+
+def _check_group_sizes(everybody: Cohort, learned_from: NDArray[np.bool_], left_out: str = "") -> None:
+    """Refuse a cohort with too few controls or patients to learn from; ``left_out`` says who else there was."""
+    for group, name, labels in (
+        ("controls", "control", everybody.control_labels),
+        ("patients", "patients", everybody.patient_labels),
+    ):
+        number = int((everybody.group == group.removesuffix("s"))[learned_from].sum())
+        if number < MIN_PEOPLE:
+            others = f" {left_out}" if left_out else ""
+            raise InputError(
+                f"At least {MIN_PEOPLE} {group} are needed, but only {counted(number, 'person has', 'people have')} "
+                f"the label {listed(labels, joiner=' or ')}.{others}\n"
+                f"Add people, or count further labels as {group} with {setting(name)}."
+            )
+
+
+def _leave_out_outliers(record: Record, everybody: Cohort, roster: Roster) -> list[str]:
     """Give everybody used a distance, note the outliers, and leave them out if asked; return warnings."""
-    positions = np.flatnonzero(record.used)
+    positions, drop, features = np.flatnonzero(record.used), everybody.settings.drop_outliers, everybody.features
     block, regions = features.to_numpy()[positions], [str(name) for name in features.columns]
-    distance, notes = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
+    distance, notes = find_outliers(block, regions, everybody.group.to_numpy(dtype=object)[positions])
     record.distance[positions] = distance
     for position, text in notes.items():
         record.note(int(positions[position]), text)
@@ -109,7 +212,7 @@ def leave_out_outliers(
     ]
 
 
-def refuse_own_sites(sites: pd.Series) -> None:
+def _refuse_own_sites(sites: pd.Series) -> None:
     """Refuse a column in which nearly every person would have a site of their own."""
     n_sites = sites.nunique()
     if n_sites > len(sites) / _PEOPLE_A_SITE:
@@ -122,7 +225,7 @@ def refuse_own_sites(sites: pd.Series) -> None:
         )
 
 
-def leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[np.bool_], *, drop: bool) -> None:
+def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[np.bool_], *, drop: bool) -> None:
     """Refuse sites with too few controls, or leave their people out."""
     present = sites[record.used]
     n_controls = sites[record.used & controls].value_counts().reindex(present.unique(), fill_value=0)

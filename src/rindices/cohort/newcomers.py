@@ -11,27 +11,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.exclusions import Record
-from rindices.cohort.groups import NO_LABEL, groups_of, label_text
+from rindices.cohort.exclusions import Record, unusable
+from rindices.cohort.groups import groups_of
 from rindices.cohort.people import People
-from rindices.cohort.roles import expand_names, is_region_name, paths_of, wanted_names
-from rindices.cohort.training import told_with, with_missing_codes
-from rindices.cohort.visits import first_visits, read_timeline, years_since_first
+from rindices.cohort.roles import expand_names, is_region_name, paths_of, require_column, wanted_names
+from rindices.cohort.training import told_with
+from rindices.cohort.visits import read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, did_you_mean, listed, refusal, setting, shown
-from rindices.schema.cells import numbers_of, text_of
+from rindices.schema.cells import numbers_of, text_of, typed
 from rindices.schema.contract import Contract
-from rindices.schema.fields import (
-    CovariateField,
-    FieldSet,
-    IdField,
-    Observed,
-    RegionField,
-    Roster,
-    ScoreField,
-    require_column,
-)
+from rindices.schema.fields import CovariateField, FieldSet, IdField, Observed, RegionField, ScoreField
 from rindices.settings import ApplySettings
-from rindices.tables import Dictionary, Source, apply_dictionary, read_source
+from rindices.tables import Dictionary, Source, apply_dictionary, read_source, table_in_memory, with_missing_codes
 
 
 def read_people(
@@ -78,8 +69,9 @@ def read_people(
     settings = settings or ApplySettings()
     settings = replace(settings, id=settings.id or contract.id_column)
     if isinstance(table, pd.DataFrame):
-        named = table.reset_index() if table.index.name == settings.id else table
-        source = Source(named.set_axis(list(map(str, named.columns)), axis=1), None, None, ())
+        text_columns = (str(settings.id), contract.diagnosis_column)
+        frame = typed(table_in_memory(table, str(settings.id)), text_columns)
+        source = Source(frame, None, Dictionary(), ())
     else:
         source = read_source(
             table,
@@ -94,8 +86,8 @@ def read_people(
         check = _Check(list(map(str, frame.columns)), contract, settings, source.dictionary)
         batches: Iterable[pd.DataFrame] = [frame]
     else:
-        check = _Check(source.table.columns, contract, settings, decimal_comma=source.table.decimal_comma)
-        batches = [pd.concat(source.table.batches())] if whole or check.visit else source.table.batches()
+        check = _Check(source.table.columns, contract, settings, Dictionary(), decimal_comma=source.table.decimal_comma)
+        batches = [source.table.read()] if whole or check.visit else source.table.batches()
     with told_with(source.notes):
         for batch in batches:
             people = check.observe(batch)
@@ -114,7 +106,7 @@ class _Check:
         columns: Sequence[str],
         contract: Contract,
         settings: ApplySettings,
-        dictionary: Dictionary | None = None,
+        dictionary: Dictionary,
         *,
         decimal_comma: bool = False,
     ) -> None:
@@ -123,9 +115,7 @@ class _Check:
         self.visit = settings.visit or (contract.visit_column if contract.visit_column in columns else None)
         self._contract, self._settings, self._comma = contract, settings, decimal_comma
         kept = {str(name) for name in (settings.id, contract.diagnosis_column, self.visit, contract.site_column)}
-        self._dictionary = dictionary
-        if wanted_names(settings.missing):
-            self._dictionary = with_missing_codes(dictionary, columns, settings.missing, kept)
+        self._dictionary = with_missing_codes(dictionary, columns, wanted_names(settings.missing), kept)
         covariates = [spec.name for spec in contract.covariates]
         scores, extra = self._named(columns, {*kept, *covariates, *contract.features})
         roles = {str(settings.id): ("the people's ids", f"Rename the column, or use {setting('id', 'COLUMN')}.")}
@@ -142,7 +132,7 @@ class _Check:
             ],
             RegionField(contract.features, contract.ranges, unit=contract.unit, decimal_comma=decimal_comma),
             [ScoreField(name) for name in scores],
-            drop=settings.drop_missing,
+            contract.diagnosis_column,
         )
         self._extra, self._n_used, self._left_out = dict.fromkeys(extra, False), 0, list[str]()
 
@@ -166,16 +156,15 @@ class _Check:
 
     def observe(self, batch: pd.DataFrame) -> People | None:
         """Return the people in some rows; None where something was wrong, here or before, or nobody is left."""
-        if self._dictionary is not None:
-            batch, _ = apply_dictionary(
-                batch, self._dictionary, checked=[spec.name for spec in self._contract.covariates]
-            )
+        batch, _, strange = apply_dictionary(batch, self._dictionary)
+        if problems := [one for one in strange if {*one.columns} & {spec.name for spec in self._contract.covariates}]:
+            raise refusal(problems)
         for name, is_number in self._extra.items():
             known = text_of(batch[name]).notna().to_numpy()
             numbers = numbers_of(batch[name], decimal_comma=self._comma)[known]
             self._extra[name] = bool((is_number or known.any()) and not np.isnan(numbers).any())
         found = self._fields.observe(batch)
-        if self._fields.problems():
+        if unusable(self._fields.problems(), drop_missing=self._settings.drop_missing):
             return None
         record = Record(len(batch))
         record.leave_out_incomplete(found, self._contract.features)
@@ -185,37 +174,25 @@ class _Check:
 
     def _people(self, batch: pd.DataFrame, found: Observed, record: Record) -> People:
         contract, used, roster = self._contract, record.used, found.roster
-        ids = roster.ids[used]
-        has_labels = contract.diagnosis_column in batch
-        labels = label_text(batch[contract.diagnosis_column]).tolist() if has_labels else [NO_LABEL] * len(batch)
-        diagnosis = pd.Series(labels, index=roster.ids, name="diagnosis")
-        group = groups_of(diagnosis, contract.control_labels, contract.patient_labels)
-        who: dict[str, Sequence[object]] = {"participant_id": roster.ids.tolist()}
-        who |= {} if self.visit is None else {"visit": batch[self.visit].tolist()}
-        columns = {name: seen.values[used, 0] for name, seen in found.covariates.items()}
-        covariates = pd.DataFrame(columns, ids, pd.Index([*columns], dtype=None if columns else object)).infer_objects()
-        scores = {name: values[used] for name, values in found.scores.items()}
+        group = groups_of(found.labels, contract.control_labels, contract.patient_labels)
+        who = {"participant_id": roster.ids, "visit": found.visits, "diagnosis": found.labels, "group": group}
+        covariates = found.table_of_covariates()[used].infer_objects()
         people = People(
-            features=pd.DataFrame(found.regions.values[used], ids, list(contract.features)),
+            features=pd.DataFrame(found.regions.values[used], roster.ids[used], list(contract.features)),
             covariates=covariates,
-            diagnosis=diagnosis[used],
-            group=pd.Series(group, roster.ids, name="group")[used],
+            diagnosis=found.labels[used].rename("diagnosis"),
+            group=group[used],
             flags=self._flags(found.regions.values[used], covariates),
-            clinical=pd.DataFrame(scores, ids, pd.Index([*scores], dtype=object)),
-            left_out=record.table(who | {"diagnosis": labels, "group": group})[~used],
+            clinical=found.table_of_scores([*found.scores])[used],
+            left_out=record.table(who)[~used],
             notes=(*record.warning(), *self._fields.notes),
         )
-        if self.visit is None:
+        if found.visits is None:
             return people
-        visits, rows = batch.loc[used, self.visit], Roster(ids, roster.rows[used])
-        line = read_timeline(visits, rows)
-        years, _ = years_since_first(ids, line, batch[used], self.visit)
-        return replace(
-            people,
-            visit=visits.set_axis(ids).rename("visit"),
-            years=years,
-            first_visit=first_visits(ids, line.rank),
-        )
+        line = read_timeline(found.visits, roster).take(used)
+        years, _ = years_since_first(line, batch[used], self.visit)
+        visits = found.visits[used].set_axis(line.ids).rename("visit")
+        return replace(people, visit=visits, years=years, first_visit=line.first())
 
     def _flags(self, block: NDArray[np.float64], covariates: pd.DataFrame) -> pd.Series:
         """Say what lies outside the training range, and whose site is unknown."""
@@ -238,7 +215,7 @@ class _Check:
 
     def finish(self) -> None:
         """Refuse the table if anything was wrong with any of its rows."""
-        problems = self._fields.problems()
+        problems = unusable(self._fields.problems(), drop_missing=self._settings.drop_missing)
         if extra := [name for name, is_number in self._extra.items() if is_number]:
             number, regions = counted(len(extra), "column"), counted(len(self._contract.features), "region")
             text = (

@@ -83,8 +83,8 @@ def numbers_of(column: pd.Series, *, decimal_comma: bool = False) -> NDArray[np.
 def typed(frame: pd.DataFrame, text_columns: Collection[str] = (), *, decimal_comma: bool = False) -> pd.DataFrame:
     """Return a table with every column as float64 whose cells all read as numbers, the others as text.
 
-    Columns named in `text_columns`, codes with leading zeros (``007``), truth values and empty columns stay text. Where
-    decimals may have a comma, a column that is mostly numbers has a point instead in all of them.
+    Columns named in `text_columns`, codes with leading zeros (``007``) and truth values stay text. Where decimals may
+    have a comma, a column that is mostly numbers has a point instead in all of them.
 
     Examples
     --------
@@ -93,18 +93,19 @@ def typed(frame: pd.DataFrame, text_columns: Collection[str] = (), *, decimal_co
     """
     columns: dict[str, pd.Series] = {}
     for name in frame.columns:
-        column, kinds = frame[name], set(map(type, frame[name]))
-        codes = str in kinds and any(_CODE.fullmatch(cell) for cell in column if isinstance(cell, str))
-        if name in text_columns or codes or kinds & {bool, np.bool_}:
-            columns[name] = text_of(column)
+        if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name]) and name not in text_columns:
+            columns[name] = pd.Series(numbers_of(frame[name]), index=frame.index)
             continue
-        columns[name] = pd.Series(numbers_of(column, decimal_comma=decimal_comma), index=frame.index)
-        if str in kinds and columns[name].isna().any():
-            text = text_of(column)
-            known, lost = int(text.notna().sum()), int((text.notna() & columns[name].isna()).sum())
-            if lost or not known:
-                has_points = decimal_comma and lost <= (1 - MOSTLY_NUMBERS) * known
-                columns[name] = _with_points(text) if has_points else text
+        text = text_of(frame[name])
+        numbers = pd.Series(numbers_of(text, decimal_comma=decimal_comma), index=frame.index)
+        lost, known = text.notna() & numbers.isna(), text.notna()
+        if name in text_columns or text.str.fullmatch(_CODE).any():
+            columns[name] = text
+        elif lost.any():
+            has_points = decimal_comma and lost.sum() <= (1 - MOSTLY_NUMBERS) * known.sum()
+            columns[name] = _with_points(text) if has_points else text
+        else:
+            columns[name] = numbers
     return pd.DataFrame(columns, index=frame.index)
 
 
@@ -112,11 +113,6 @@ def _with_points(text: pd.Series) -> pd.Series:
     return text.map(
         lambda cell: cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell, na_action="ignore"
     ).astype(object)
-
-
-def has_numbers(column: pd.Series) -> bool:
-    """Tell whether a column of `typed` holds numbers (an empty column does not)."""
-    return bool(is_numeric_dtype(column) and column.notna().any())
 
 
 def spreadsheet_rows(frame: pd.DataFrame) -> NDArray[np.int64]:
@@ -129,14 +125,16 @@ def spreadsheet_rows(frame: pd.DataFrame) -> NDArray[np.int64]:
 
 
 def meant_as_numbers(column: pd.Series) -> bool:
-    """Tell whether a column of text holds measures in another spelling, and not a few categories that look like them.
+    """Tell whether a column holds numbers, perhaps in another spelling, and not a few categories that look like them.
 
     Examples
     --------
     >>> meant_as_numbers(pd.Series([f"{age},5" for age in range(60, 80)])), meant_as_numbers(pd.Series(["<65", ">65"]))
     (True, False)
     """
-    cells = column.dropna().astype(str)
+    if is_numeric_dtype(column):
+        return bool(column.notna().any())
+    cells = text_of(column).dropna()
     if np.isfinite(numbers_of(cells)).sum() >= MOSTLY_NUMBERS * len(cells) > 0:
         return not cells.str.fullmatch(_CODE).any()
     like = cells.map(lambda cell: bool(_LIKE_NUMBER.fullmatch(cell)) and not _DATE.fullmatch(cell))

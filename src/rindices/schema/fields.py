@@ -8,7 +8,7 @@ what is wrong with all rows so far. What a field learned is kept in a `rindices.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,11 +16,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
-from rindices.errors import InputError, Problem, counted, did_you_mean, listed, refusal, setting, shown
+from rindices.errors import Problem, counted, listed, refusal, setting, shown
 from rindices.schema.cells import (
-    has_numbers,
     meant_as_numbers,
     numbers_of,
+    plain_code,
     spelling_hint,
     spreadsheet_rows,
     text_of,
@@ -41,9 +41,14 @@ _MOST_LINES = 2  # of columns with text
 _MOST_CELLS = 6  # that are told one by one
 _MOST_VALUES = 100  # of a column, that are looked at to tell them
 _ENOUGH_FOR_MEDIANS = 2_000_000  # numbers
-_A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 _CORRECT = "correct the cells"
-_POSSIBLE = "Ages lie between 0 and 120, the sex has two codes, and sizes are above 0 and not far from all others."
+_POSSIBLE = (
+    "Ages lie between 0 and 120, the sex has two codes, and sizes are above 0 and not far from all others. Are they "
+    "codes for missing values?"
+)
+NO_LABEL = "n/a"
+# The remedy of gaps and impossible values; `rindices.cohort.exclusions` has the rule.
+LEAVE_OUT = f"leave these people out with {setting('drop_missing', True)}"
 
 
 class Roster(NamedTuple):
@@ -65,27 +70,11 @@ class Seen(NamedTuple):
     impossible: NDArray[np.bool_]
 
 
-def require_column(names: Collection[str], name: str, role: str, remedy: str) -> None:
-    """Refuse a table that has columns of these names, but none called ``name``."""
-    if name in names:
-        return
-    columns = [str(column) for column in names]
-    numbers = pd.to_numeric(pd.Series(columns, dtype=object), errors="coerce").notna().mean()
-    if len(columns) == 1:
-        remedy = "Only one column was found: there should be commas, semicolons or tabs between the columns."
-    elif numbers > _A_ROW:
-        remedy = "The first line should hold the names of the columns, but it holds numbers."
-    found = listed(column if len(column) < 60 else f"{column[:60]}..." for column in columns)
-    raise InputError(
-        f"The table has no column {name!r}, which was expected as {role}.{did_you_mean(name, columns)}\n"
-        f"Columns found: {found}.\n{remedy}"
-    )
-
-
 class IdField:
     """Who people are: ids, each once; with visits, each person and visit once."""
 
     def __init__(self, name: str, visit: str | None = None) -> None:
+        self.visit = visit
         self._columns, self._seen = [name] if visit is None else [name, visit], list[pd.DataFrame]()
 
     def observe(self, batch: pd.DataFrame) -> Roster:
@@ -189,9 +178,9 @@ class NumberField:
         self.impossible.add(impossible, self.columns, roster, lambda row, column: shown(float(block[row, column])))
         return Seen(block, missing, impossible)
 
-    def problems(self, *, drop: bool = False) -> list[Problem]:
-        """Say what is wrong; with ``drop`` people with gaps and impossible values are left out by whoever asks."""
-        return self.text_problems() + ([] if drop else self._gap_problems())
+    def problems(self) -> list[Problem]:
+        """Say what is wrong."""
+        return self.text_problems() + self._gap_problems()
 
     def text_problems(self) -> list[Problem]:
         """Say where there is text among the numbers."""
@@ -212,7 +201,7 @@ class NumberField:
         return [Problem("\n".join(lines), (_CORRECT,), tuple(names))]
 
     def _gap_problems(self) -> list[Problem]:
-        found, leave = [], f"leave these people out with {setting('drop_missing', True)}"
+        found = []
         if gaps := {name: self.missing.counts[name] for name in self.columns if name in self.missing.counts}:
             names = listed(f"{name} ({counted(number, 'person', 'people')})" for name, number in gaps.items())
             first = next(iter(gaps))
@@ -220,15 +209,16 @@ class NumberField:
                 f"Missing values in {counted(len(gaps), f'{self.kind} column')}: {names}. "
                 f"The first is in column {first!r}, {self.missing.first[first][0]}."
             )
-            found.append(Problem(text, ("fill in the cells", leave), tuple(gaps)))
+            found.append(Problem(text, ("fill in the cells", LEAVE_OUT), tuple(gaps)))
         if odd := self.impossible.counts:
             rest = odd.total() - len(self.impossible.cells)
             more = f" and {rest} more" if rest else ""
             text = (
                 f"Impossible values in {counted(len(odd), 'column')} ({counted(odd.total(), 'cell')}): "
-                f"{', '.join(self.impossible.cells)}{more}. {_POSSIBLE} Are they codes for missing values?"
+                f"{', '.join(self.impossible.cells)}{more}."
             )
-            found.append(Problem(text, (_CORRECT, f"name codes with {setting('missing')}", leave), tuple(odd)))
+            remedies = (_CORRECT, f"name codes with {setting('missing')}", LEAVE_OUT)
+            found += [Problem(text, remedies, tuple(odd)), Problem(_POSSIBLE, remedies)]
         return found
 
 
@@ -253,13 +243,13 @@ class RegionField(NumberField):
             self._kept.append(seen.values[~np.isnan(seen.values).any(axis=1)])
         return seen
 
-    def problems(self, *, drop: bool = False) -> list[Problem]:
-        """Say what is wrong with cells, or else with units, which the first people of a long table tell."""
-        found = super().problems(drop=drop)
-        if found or self._reference is None or not sum(map(np.size, self._kept)):
+    def problems(self) -> list[Problem]:
+        """Say what is wrong with cells, and with units, which the first people of a long table tell."""
+        found = super().problems()
+        if self.text.counts or self._reference is None or not sum(map(np.size, self._kept)):
             return found
         people = np.concatenate(self._kept)
-        return unit_problems(np.median(people, axis=0), len(people), self.columns, self._reference, self._unit)
+        return found + unit_problems(np.median(people, axis=0), len(people), self.columns, self._reference, self._unit)
 
 
 class CovariateField:
@@ -314,7 +304,7 @@ class CovariateField:
         """Return the covariate in some rows: numbers, or categories as text."""
         column = batch[self.name]
         if self._is_category is None:  # learned from the first rows, which are all of a training table
-            self._is_category = not has_numbers(column) and not meant_as_numbers(text_of(column))
+            self._is_category = not meant_as_numbers(column)
         if self._is_category:
             text = text_of(column)
             missing = text.isna().to_numpy()[:, None]
@@ -346,10 +336,11 @@ class CovariateField:
                 )
                 self._spellings.append(Problem(text, (f"write both the same way, such as {same}",)))
 
-    def problems(self, *, drop: bool = False) -> list[Problem]:
+    def problems(self) -> list[Problem]:
         """Say what is wrong with it."""
-        drop = drop and self._cells.impossible.counts.total() < self._n_known  # where all are odd, it is their unit
-        found = [problem._replace(columns=()) for problem in self._cells.problems(drop=drop)] + self._spellings
+        found = [problem._replace(columns=()) for problem in self._cells.problems()] + self._spellings
+        if self._cells.impossible.counts.total() == self._n_known:  # where all are odd, it is their unit
+            found = [one._replace(remedies=tuple(way for way in one.remedies if way != LEAVE_OUT)) for one in found]
         spec = self._spec
         if (self._cells.text.counts or self._cells.impossible.counts) and found and spec is not None:
             was = (
@@ -359,7 +350,7 @@ class CovariateField:
             )
             text = f"{found[0].text}\nCovariate {self.name!r} was a number in training ({was})."
             found[0] = Problem(text, ("code it as in the training table", *found[0].remedies))
-        if self._unknown.counts and not found:
+        if self._unknown.counts:
             place, value = self._unknown.first[self.name]
             number = counted(self._unknown.counts[self.name], "person", "people")
             text = (
@@ -383,7 +374,7 @@ class ScoreField:
     def observe(self, batch: pd.DataFrame, roster: Roster) -> NDArray:
         """Return the score in some rows: numbers, or categories as text, with gaps as NaN."""
         column, text = batch[self.name], text_of(batch[self.name])
-        if not has_numbers(column) and text.notna().any() and not meant_as_numbers(text):
+        if text.notna().any() and not meant_as_numbers(column):
             return text.to_numpy()
         values = self._cells.observe(batch, roster).values[:, 0]
         suspects = suspected_codes(values, values)
@@ -402,13 +393,54 @@ class ScoreField:
         return self._cells.text_problems() + infinite
 
 
+class BackgroundField(ScoreField):
+    """A column such as age without a role: groups should not differ in it. Text among its numbers is a gap."""
+
+    def observe(self, batch: pd.DataFrame, roster: Roster) -> NDArray:
+        """Return the column in some rows: numbers, or categories as text, with gaps as NaN."""
+        column, numbers = batch[self.name], numbers_of(batch[self.name])
+        odd = np.flatnonzero(column.notna() & np.isnan(numbers))
+        if not 0 < len(odd) < column.notna().sum() or not meant_as_numbers(column):
+            return column.to_numpy()
+        where = f"{counted(len(odd), 'cell')}, row {roster.rows[odd[0]]}"
+        self.notes.append(f"{self.name} has text among its numbers ({where}): not used.")
+        return numbers
+
+
 class Observed(NamedTuple):
-    """What all fields found in some rows."""
+    """What all fields found in some rows.
+
+    Attributes
+    ----------
+    roster
+        Who sits where.
+    labels
+        The diagnosis as text, ``n/a`` where there is none.
+    visits
+        The visits as numbers or text; None where there are none.
+    covariates, regions
+        Of the columns that scores need.
+    scores
+        Of the columns that may have gaps.
+    """
 
     roster: Roster
+    labels: pd.Series
+    visits: pd.Series | None
     covariates: dict[str, Seen]
     regions: Seen
     scores: dict[str, NDArray]
+
+    def table_of_covariates(self) -> pd.DataFrame:
+        """Return the covariates of everybody: numbers as float64, categories as text."""
+        values = {name: seen.values[:, 0] for name, seen in self.covariates.items()}
+        return pd.DataFrame(values, self.roster.ids, pd.Index([*values], dtype=object)).infer_objects()
+
+    def table_of_scores(self, names: Sequence[str]) -> pd.DataFrame:
+        """Return some of the scores of everybody."""
+        return pd.DataFrame(
+            {name: self.scores[name] for name in names}, self.roster.ids, pd.Index([*names], dtype=object)
+        )
 
 
 class FieldSet:
@@ -418,8 +450,8 @@ class FieldSet:
     ----------
     people, covariates, regions, scores
         The fields.
-    drop
-        Whether people with gaps and impossible values are left out, rather than refused.
+    diagnosis
+        The column of labels, which need not be there.
     """
 
     def __init__(
@@ -428,26 +460,38 @@ class FieldSet:
         covariates: Sequence[CovariateField],
         regions: RegionField,
         scores: Sequence[ScoreField],
-        *,
-        drop: bool = False,
+        diagnosis: str,
     ) -> None:
         self.people, self.covariates, self.regions, self.scores = people, covariates, regions, scores
-        self.drop = drop
+        self._diagnosis = diagnosis
 
     def observe(self, batch: pd.DataFrame) -> Observed:
         """Look at some rows; without ids nothing else can be told, so these are refused at once."""
-        roster = self.people.observe(batch)
+        roster, visit = self.people.observe(batch), self.people.visit
         if missing := [problem for problem in self.people.problems() if roster.ids.hasnans]:
             raise refusal(missing)
-        seen = {field.name: field.observe(batch, roster) for field in self.covariates}
-        regions = self.regions.observe(batch, roster)
-        return Observed(roster, seen, regions, {field.name: field.observe(batch, roster) for field in self.scores})
+        return Observed(
+            roster,
+            self._labels(batch).set_axis(roster.ids),
+            None if visit is None else batch[visit],
+            {field.name: field.observe(batch, roster) for field in self.covariates},
+            self.regions.observe(batch, roster),
+            {field.name: field.observe(batch, roster) for field in self.scores},
+        )
+
+    def _labels(self, batch: pd.DataFrame) -> pd.Series:
+        """Return the labels as text: ``1.0`` becomes ``1``, a missing label ``n/a``."""
+        if self._diagnosis not in batch:
+            return pd.Series(NO_LABEL, index=batch.index, name=self._diagnosis)
+        text = text_of(batch[self._diagnosis])
+        return text.map({label: plain_code(label) for label in text.dropna().unique()}).where(text.notna(), NO_LABEL)
 
     def problems(self) -> list[Problem]:
-        """Say what is wrong with all rows so far."""
-        covariates = [one for field in self.covariates for one in field.problems(drop=self.drop)]
+        """Say what is wrong with all rows so far, each thing once."""
+        columns = [one for field in self.covariates for one in field.problems()] + self.regions.problems()
         scores = [one for field in self.scores for one in field.problems()]
-        return self.people.problems() + covariates + self.regions.problems(drop=self.drop) + scores
+        found = self.people.problems() + columns + scores
+        return list(dict.fromkeys(reversed(found)))[::-1]  # what two fields say is said once, below both
 
     @property
     def notes(self) -> list[str]:
