@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rindices.cohort.groups import Groups
 from rindices.cohort.overlap import refuse_apart
-from rindices.cohort.people import Cohort
-from rindices.cohort.roles import CLINICAL
-from rindices.cohort.visits import Timeline
-from rindices.errors import InputError, Problem, counted, listed, setting, shown
-from rindices.schema.fields import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, NO_LABEL, Observed, Roster, Seen
+from rindices.cohort.roles import CLINICAL, Roles
+from rindices.cohort.visits import read_timeline, years_since_first
+from rindices.errors import InputError, Problem, counted, listed, refusal, setting, shown
+from rindices.schema.fields import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, NO_LABEL, Observed, Seen
+from rindices.settings import TableSettings
 
 MIN_PEOPLE = 20  # in each group: below it neither means nor patterns mean anything
 _PEOPLE_A_SITE = 3  # on average; with fewer, a column is something else than the site
@@ -43,7 +44,13 @@ def unusable(problems: Sequence[Problem], *, drop_missing: bool) -> list[Problem
     return [problem for problem in problems if not (drop_missing and LEAVE_OUT in problem.remedies)]
 
 
-def columns_to_leave_out(problems: Sequence[Problem], regions: Sequence[str], found: Seen) -> Iterator[str]:
+def refuse_unusable(problems: Sequence[Problem], found: Observed, roles: Roles, *, drop_missing: bool) -> None:
+    """Refuse a training table with problems that leaving out people does not solve."""
+    if refused := unusable(problems, drop_missing=drop_missing):
+        raise refusal(refused, *_columns_to_leave_out(refused, roles.regions, found.regions))
+
+
+def _columns_to_leave_out(problems: Sequence[Problem], regions: Sequence[str], found: Seen) -> Iterator[str]:
     """Say which columns could be left out instead of people, where enough remain, and which of them may be scores.
 
     Many gaps, few different values or a usual name tell a score.
@@ -94,25 +101,21 @@ class Record:
         """Add what is unusual about a row."""
         self._flags.setdefault(position, []).append(text)
 
-    def _note_cells(self, marked: NDArray[np.bool_], columns: Sequence[str], texts: Sequence[str]) -> None:
-        """Add which columns (of rows × columns) are concerned; a text for each marked cell, in reading order."""
-        found: dict[int, list[str]] = {}
-        for (row, column), text in zip(np.argwhere(marked).tolist(), texts, strict=True):
-            found.setdefault(row, []).append(f"{columns[column]} {text}")
-        for row, cells in found.items():
-            self.note(row, listed(cells, 5))
-
     def leave_out_incomplete(self, found: Observed, regions: Sequence[str]) -> None:
-        """Leave out who has missing or impossible values in covariates or regions."""
+        """Leave out who has missing or impossible values in covariates or regions, and note these cells."""
         parts = [("covariate", [name], seen) for name, seen in found.covariates.items()]
         parts.append(("region", list(regions), found.regions))
-        for kind, columns, seen in parts:
-            self._note_cells(seen.missing, columns, ["is missing"] * int(seen.missing.sum()))
-            self.leave_out(np.any(seen.missing, axis=1), f"missing {kind}")
-        for _, columns, seen in parts:
-            values = seen.values[seen.impossible].tolist()
-            self._note_cells(seen.impossible, columns, [f"= {shown(float(value))} is impossible" for value in values])
-            self.leave_out(np.any(seen.impossible, axis=1), "impossible value")
+        reasons = [(f"missing {kind}", columns, seen.missing, seen) for kind, columns, seen in parts]
+        reasons += [("impossible value", columns, seen.impossible, seen) for _, columns, seen in parts]
+        for reason, columns, marked, seen in reasons:
+            cells = defaultdict[int, list[str]](list)
+            for row, column in np.argwhere(marked).tolist():
+                value = seen.values[row, column]
+                what = f"= {shown(float(value))} is impossible" if marked is seen.impossible else "is missing"
+                cells[row].append(f"{columns[column]} {what}")
+            for row, texts in cells.items():
+                self.note(row, listed(texts, 5))
+            self.leave_out(np.any(marked, axis=1), reason)
 
     def warning(self) -> list[str]:
         """Return a sentence on who was left out."""
@@ -129,60 +132,65 @@ class Record:
         return pd.DataFrame({name: part.tolist() for name, part in people.items() if part is not None} | own)
 
 
-def leave_out(everybody: Cohort, record: Record, line: Timeline, roster: Roster) -> tuple[Cohort, list[str]]:
-    """Leave out outliers and people of small sites, if asked; refuse groups and sites too small to learn from.
+class Kept(NamedTuple):
+    """Who of a table is kept.
 
-    Parameters
+    Attributes
     ----------
-    everybody
-        All rows of the table.
-    record
-        Who is left out already.
-    line, roster
-        The visits, and who sits in which row.
-
-    Returns
-    -------
-    cohort
-        Who is left, with the first visit of each marked, and the record of everybody.
-    doubts
-        Sentences on outliers that are kept.
+    used
+        True for the rows that are kept.
+    first_visit, years
+        Of these, whether it is the person's first visit, and the years since then; None where that is not known.
+    people
+        What became of everybody.
+    left_out, doubts
+        Sentences on who is left out, and on what may be wrong with who is not.
     """
-    settings, site = everybody.settings, everybody.site
+
+    used: NDArray[np.bool_]
+    first_visit: NDArray[np.bool_]
+    years: pd.Series | None
+    people: pd.DataFrame
+    left_out: list[str]
+    doubts: list[str]
+
+
+def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSettings) -> Kept:
+    """Leave out who has gaps, and outliers and people of small sites if asked; refuse groups and sites too small."""
+    record, line = Record(len(found.labels)), read_timeline(found.visits, found.roster)
 
     def learned_from() -> NDArray[np.bool_]:
+        """Mark who is learned from: of each person the first visit in use."""
         rows = record.used
         rows[rows] = line.take(rows).first()
         return rows
 
-    _check_group_sizes(everybody, learned_from(), *record.warning())
-    doubts = _leave_out_outliers(record, everybody, roster)
-    if site is not None:
-        learned = learned_from()
-        controls, patients = ((everybody.group == name).to_numpy() & learned for name in ("control", "patient"))
+    record.leave_out_incomplete(found, roles.regions)
+    _check_group_sizes(groups, learned_from(), *record.warning())
+    doubts = _leave_out_outliers(record, found, groups.group, roles.regions, drop=settings.drop_outliers)
+    background = found.table_of_background(roles.background)
+    who = {"participant_id": found.roster.ids, "visit": found.visits, "diagnosis": found.labels, "group": groups.group}
+    if settings.site is not None:
+        sites, learned = background[settings.site], learned_from()
+        controls, patients = ((groups.group == name).to_numpy() & learned for name in ("control", "patient"))
         if settings.small_sites != "drop":
-            _refuse_own_sites(site[learned])
-        refuse_apart(str(settings.site), site[controls].to_numpy(), site[patients].to_numpy())
-        _leave_out_small_sites(record, site, controls, drop=settings.small_sites == "drop")
-    _check_group_sizes(everybody, learned_from(), *record.warning())
-    people = {
-        "participant_id": roster.ids,
-        "visit": everybody.visit,
-        "diagnosis": everybody.diagnosis,
-        "group": everybody.group,
-        "site": None if site is None else site.fillna(NO_LABEL),
-    }
-    used = record.used
-    return replace(everybody.take(used), first_visit=learned_from()[used], people=record.table(people)), doubts
+            _refuse_own_sites(sites[learned])
+        refuse_apart(settings.site, sites[controls].to_numpy(), sites[patients].to_numpy())
+        _leave_out_small_sites(record, sites, controls, drop=settings.small_sites == "drop")
+        who["site"] = sites.fillna(NO_LABEL)
+    learned, used = learned_from(), record.used
+    _check_group_sizes(groups, learned, *record.warning())
+    years, told = years_since_first(line.take(used), background[used], settings.visit)
+    return Kept(used, learned[used], years, record.table(who), record.warning(), [*doubts, *told])
 
 
-def _check_group_sizes(everybody: Cohort, learned_from: NDArray[np.bool_], left_out: str = "") -> None:
+def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], left_out: str = "") -> None:
     """Refuse a cohort with too few controls or patients to learn from; ``left_out`` says who else there was."""
     for group, name, labels in (
-        ("controls", "control", everybody.control_labels),
-        ("patients", "patients", everybody.patient_labels),
+        ("controls", "control", groups.control_labels),
+        ("patients", "patients", groups.patient_labels),
     ):
-        number = int((everybody.group == group.removesuffix("s"))[learned_from].sum())
+        number = int((groups.group == group.removesuffix("s"))[learned_from].sum())
         if number < MIN_PEOPLE:
             others = f" {left_out}" if left_out else ""
             raise InputError(
@@ -192,23 +200,26 @@ def _check_group_sizes(everybody: Cohort, learned_from: NDArray[np.bool_], left_
             )
 
 
-def _leave_out_outliers(record: Record, everybody: Cohort, roster: Roster) -> list[str]:
+def _leave_out_outliers(
+    record: Record, found: Observed, group: pd.Series, regions: Sequence[str], *, drop: bool
+) -> list[str]:
     """Give everybody used a distance, note the outliers, and leave them out if asked; return warnings."""
-    positions, drop, features = np.flatnonzero(record.used), everybody.settings.drop_outliers, everybody.features
-    block, regions = features.to_numpy()[positions], [str(name) for name in features.columns]
-    distance, notes = find_outliers(block, regions, everybody.group.to_numpy(dtype=object)[positions])
+    positions = np.flatnonzero(record.used)
+    block = found.regions.values[positions]
+    distance, notes = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
     record.distance[positions] = distance
     for position, text in notes.items():
         record.note(int(positions[position]), text)
     who = positions[list(notes)]
     if drop:
-        record.leave_out(np.isin(np.arange(len(features)), who), "outlier")
+        record.leave_out(np.isin(np.arange(len(group)), who), "outlier")
     if drop or not notes:
         return []
     people = counted(len(notes), "person lies", "people lie")
     return [  # warnings are kept, so nobody's values are in them
-        f"{people} far from everybody else, which may be errors: row {listed(roster.rows[who], 10)}. What is unusual "
-        f"is in the column flags of people.csv. Look at them, or leave them out with {setting('drop_outliers', True)}."
+        f"{people} far from everybody else, which may be errors: row {listed(found.roster.rows[who], 10)}. What is "
+        "unusual is in the column flags of people.csv. Look at them, or leave them out with "
+        f"{setting('drop_outliers', True)}."
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,10 +19,18 @@ CONTROL_NAMES = frozenset(
 )
 
 
-def group_labels(
+class Groups(NamedTuple):
+    """Everybody's group (``control``, ``patient`` or ``other``), and the labels that it was made of."""
+
+    group: pd.Series
+    control_labels: tuple[str, ...]
+    patient_labels: tuple[str, ...]
+
+
+def assign_groups(
     diagnosis: pd.Series, control: Labels = None, patients: Labels = None, meanings: Mapping[str, str] | None = None
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the labels of controls and those of patients.
+) -> Groups:
+    """Find the labels of controls and of patients, and give everybody a group.
 
     Parameters
     ----------
@@ -35,8 +44,8 @@ def group_labels(
 
     Examples
     --------
-    >>> group_labels(pd.Series(["CN", "AD", "n/a"]))
-    (('CN',), ('AD',))
+    >>> assign_groups(pd.Series(["CN", "AD", "n/a"])).group.tolist()
+    ['control', 'patient', 'other']
     """
     counts = {str(label): int(number) for label, number in diagnosis.value_counts().items()}
     found = [label for label in counts if label != NO_LABEL]
@@ -55,7 +64,8 @@ def group_labels(
     if both:
         named = f"{setting('control')} and {setting('patients')}"
         raise InputError(f"The label {both[0]!r} is in both {named}.\nName it in one of the two only.")
-    return healthy, sick or _remaining(found, healthy, counts, where)
+    sick = sick or _remaining(found, healthy, counts, where)
+    return Groups(groups_of(diagnosis, healthy, sick), healthy, sick)
 
 
 def groups_of(diagnosis: pd.Series, control_labels: Sequence[str], patient_labels: Sequence[str]) -> pd.Series:

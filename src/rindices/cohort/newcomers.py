@@ -68,33 +68,36 @@ def read_people(
     """
     settings = settings or ApplySettings()
     settings = replace(settings, id=settings.id or contract.id_column)
+    text_columns = (str(settings.id), contract.diagnosis_column)
     if isinstance(table, pd.DataFrame):
-        text_columns = (str(settings.id), contract.diagnosis_column)
-        frame = typed(table_in_memory(table, str(settings.id)), text_columns)
-        source = Source(frame, None, Dictionary(), ())
+        source = Source(typed(table_in_memory(table, text_columns[0]), text_columns), None, Dictionary(), ())
     else:
         source = read_source(
             table,
-            text_columns=(str(settings.id), contract.diagnosis_column),
-            id_column=str(settings.id),
+            text_columns=text_columns,
+            id_column=text_columns[0],
             visit_column=settings.visit,
             join=paths_of(settings.join),
             whole=bool(prepare or settings.visit or wanted_names(settings.clinical) or paths_of(settings.join)),
         )
-    if source.table is None:
-        frame = source.frame if prepare is None else prepare(source.frame)
-        check = _Check(list(map(str, frame.columns)), contract, settings, source.dictionary)
-        batches: Iterable[pd.DataFrame] = [frame]
-    else:
-        check = _Check(source.table.columns, contract, settings, Dictionary(), decimal_comma=source.table.decimal_comma)
-        batches = [source.table.read()] if whole or check.visit else source.table.batches()
+    frame, file = source.frame if prepare is None else prepare(source.frame), source.table
+    check = _Check(
+        [str(name) for name in (frame if file is None else file).columns],
+        contract,
+        settings,
+        source.dictionary,
+        decimal_comma=file is not None and file.decimal_comma,
+    )
+    batches: Iterable[pd.DataFrame] = [frame]
+    if file is not None:
+        batches = [file.read()] if whole or check.visit else file.batches()
     with told_with(source.notes):
         for batch in batches:
             people = check.observe(batch)
             if people is not None:
                 yield replace(people, notes=source.notes + people.notes)
-            if progress is not None and source.table is not None:
-                progress(source.table.progress)
+            if progress is not None and file is not None:
+                progress(file.progress)
         check.finish()
 
 
@@ -118,10 +121,10 @@ class _Check:
         self._dictionary = with_missing_codes(dictionary, columns, wanted_names(settings.missing), kept)
         covariates = [spec.name for spec in contract.covariates]
         scores, extra = self._named(columns, {*kept, *covariates, *contract.features})
-        roles = {str(settings.id): ("the people's ids", f"Rename the column, or use {setting('id', 'COLUMN')}.")}
-        roles |= {self.visit: ("the visit", f"Correct {setting('visit')}.")} if self.visit else {}
+        wanted = {str(settings.id): ("the people's ids", f"Rename the column, or use {setting('id', 'COLUMN')}.")}
+        wanted |= {self.visit: ("the visit", f"Correct {setting('visit')}.")} if self.visit else {}
         coded = ("a covariate of the model", "Add the column, coded as in the training table.")
-        for name, (role, remedy) in (roles | dict.fromkeys(covariates, coded)).items():
+        for name, (role, remedy) in (wanted | dict.fromkeys(covariates, coded)).items():
             require_column(columns, name, role, remedy)
         sites = {contract.site_column: settings.new_sites}
         self._fields = FieldSet(
@@ -176,32 +179,29 @@ class _Check:
         contract, used, roster = self._contract, record.used, found.roster
         group = groups_of(found.labels, contract.control_labels, contract.patient_labels)
         who = {"participant_id": roster.ids, "visit": found.visits, "diagnosis": found.labels, "group": group}
-        covariates = found.table_of_covariates()[used].infer_objects()
-        people = People(
-            features=pd.DataFrame(found.regions.values[used], roster.ids[used], list(contract.features)),
+        covariates, line = found.table_of_covariates()[used], read_timeline(found.visits, roster).take(used)
+        years, _ = years_since_first(line, batch[used], self.visit)
+        return People(
+            features=pd.DataFrame(found.regions.values[used], line.ids, list(contract.features)),
             covariates=covariates,
             diagnosis=found.labels[used].rename("diagnosis"),
             group=group[used],
             flags=self._flags(found.regions.values[used], covariates),
             clinical=found.table_of_scores([*found.scores])[used],
+            visit=None if found.visits is None else found.visits[used].set_axis(line.ids).rename("visit"),
+            years=years,
+            first_visit=line.first(),
             left_out=record.table(who)[~used],
             notes=(*record.warning(), *self._fields.notes),
         )
-        if found.visits is None:
-            return people
-        line = read_timeline(found.visits, roster).take(used)
-        years, _ = years_since_first(line, batch[used], self.visit)
-        visits = found.visits[used].set_axis(line.ids).rename("visit")
-        return replace(people, visit=visits, years=years, first_visit=line.first())
 
     def _flags(self, block: NDArray[np.float64], covariates: pd.DataFrame) -> pd.Series:
         """Say what lies outside the training range, and whose site is unknown."""
-        outside = self._contract.outside(block)
-        parts: list[list[str]] = [[] for _ in block]
         regions = np.array(self._contract.features, dtype=object)
-        for position in np.flatnonzero(outside.any(axis=1)).tolist():
-            names = regions[outside[position]]
-            parts[position].append(f"{counted(len(names), 'region')} outside the training range ({listed(names, 5)})")
+        parts = [
+            [f"{counted(len(names), 'region')} outside the training range ({listed(names, 5)})"] if len(names) else []
+            for names in (regions[outside] for outside in self._contract.outside(block))
+        ]
         for spec in self._contract.covariates:
             for part, value in zip(parts, covariates[spec.name], strict=True):
                 if spec.categories is not None and value not in spec.categories:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,19 +45,13 @@ def wanted_names(wanted: Names) -> tuple[str, ...]:
     >>> wanted_names("lHip, rHip"), wanted_names(["l*"]), wanted_names(None)
     (('lHip', 'rHip'), ('l*',), ())
     """
-    if wanted is None:
-        return ()
+    if isinstance(wanted, str) and (wanted.startswith("@") or _is_file(wanted)):
+        wanted = Path(wanted.removeprefix("@"))
     if isinstance(wanted, Path):
         return _names_in_file(wanted)
-    if not isinstance(wanted, str):
-        names = [name for item in wanted for name in (wanted_names(item) if item.startswith("@") else (item.strip(),))]
-    elif wanted.startswith("@"):
-        return _names_in_file(Path(wanted[1:]))
-    elif _is_file(wanted):
-        return _names_in_file(Path(wanted))
-    else:
-        names = [name.strip() for name in wanted.split(",")]
-    return tuple(dict.fromkeys(name for name in names if name))
+    items = wanted.split(",") if isinstance(wanted, str) else wanted or ()
+    names = [name for item in items for name in (wanted_names(item) if item.startswith("@") else (item.strip(),))]
+    return tuple(dict.fromkeys(filter(None, names)))
 
 
 def paths_of(files: Names) -> tuple[Path, ...]:
@@ -66,13 +61,8 @@ def paths_of(files: Names) -> tuple[Path, ...]:
 
 
 def _is_file(text: str) -> bool:
-    path = Path(text)
-    if not path.suffix and len(path.parts) < 2:
-        return False  # a file that happens to be called "age" must not hide the column
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a long list of names is no possible file name
-        return False
+    # A file that happens to be called "age" must not hide the column; a long list of names is no possible file name.
+    return bool(Path(text).suffix or len(Path(text).parts) > 1) and os.path.isfile(text)
 
 
 def _names_in_file(path: Path) -> tuple[str, ...]:

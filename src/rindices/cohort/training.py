@@ -7,16 +7,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-from rindices.cohort.exclusions import Record, columns_to_leave_out, leave_out, unusable
-from rindices.cohort.groups import group_labels, groups_of
+from rindices.cohort.exclusions import leave_out, refuse_unusable
+from rindices.cohort.groups import assign_groups
 from rindices.cohort.overlap import check_overlap
 from rindices.cohort.people import Cohort
 from rindices.cohort.roles import Roles, assign_roles, paths_of, wanted_names
-from rindices.cohort.visits import read_timeline, years_since_first
-from rindices.errors import InputError, listed, refusal, setting
+from rindices.errors import InputError, listed, setting
 from rindices.schema.cells import typed
 from rindices.schema.fields import BackgroundField, CovariateField, FieldSet, IdField, RegionField, ScoreField
 from rindices.settings import TableSettings
@@ -129,41 +127,40 @@ def _cohort(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary
     """Return the cohort of a table of numbers and text: each column through its field, then people into groups."""
     if settings.small_sites not in ("refuse", "drop"):
         raise InputError(f"{setting('small_sites')} should be refuse or drop, found {settings.small_sites!r}.")
-    kept = (settings.id, settings.diagnosis, settings.visit, settings.site)
-    dictionary = with_missing_codes(dictionary, list(table.columns), wanted_names(settings.missing), kept)
+    codes, names = wanted_names(settings.missing), (settings.id, settings.diagnosis, settings.visit, settings.site)
+    dictionary = with_missing_codes(dictionary, list(table.columns), codes, kept=names)
     table, notes, problems = apply_dictionary(table, dictionary)
     roles = assign_roles(table, settings, dictionary.categories)
     fields = _fields(roles, settings, dictionary)
     found = fields.observe(table)
     problems = [one for one in problems if not {*one.columns} & {*roles.others}] + fields.problems()
-    if refused := unusable(problems, drop_missing=settings.drop_missing):
-        raise refusal(refused, *columns_to_leave_out(refused, roles.regions, found.regions))
+    refuse_unusable(problems, found, roles, drop_missing=settings.drop_missing)
     levels = dictionary.get(settings.diagnosis, Column()).levels
-    labels = group_labels(found.labels, settings.control, settings.patients, levels)
-    line, record = read_timeline(found.visits, found.roster), Record(len(table))
-    record.leave_out_incomplete(found, roles.regions)
-    ids, covariates = found.roster.ids, found.table_of_covariates()
-    everybody = Cohort(
-        features=pd.DataFrame(found.regions.values, ids, roles.regions),
-        diagnosis=found.labels.rename("diagnosis"),
-        group=groups_of(found.labels, *labels),
+    groups = assign_groups(found.labels, settings.control, settings.patients, levels)
+    kept = leave_out(found, groups, roles, settings)
+    used, ids = kept.used, found.roster.ids[kept.used]
+    covariates = found.table_of_covariates()[used]
+    cohort = Cohort(
+        features=pd.DataFrame(found.regions.values[used], ids, roles.regions),
+        diagnosis=found.labels[used].rename("diagnosis"),
+        group=groups.group[used],
         covariates=covariates,
-        control_labels=labels[0],
-        patient_labels=labels[1],
-        first_visit=np.ones(len(table), dtype=bool),
-        clinical=found.table_of_scores(roles.clinical),
-        visit=None if found.visits is None else found.visits.set_axis(ids).rename("visit"),
+        control_labels=groups.control_labels,
+        patient_labels=groups.patient_labels,
+        first_visit=kept.first_visit,
+        clinical=found.table_of_scores(roles.clinical)[used],
+        visit=None if found.visits is None else found.visits[used].set_axis(ids).rename("visit"),
+        years=kept.years,
+        people=kept.people,
         ignored_columns=roles.others,
         site=None if settings.site is None else covariates[settings.site],
         unit=settings.unit or unit_of(dictionary, roles.regions),
-        background=covariates.assign(**{name: found.scores[name] for name in roles.background}),
+        background=found.table_of_background(roles.background)[used],
         settings=replace(settings, covariates=roles.covariates, clinical=roles.clinical),
     )
-    cohort, doubts = leave_out(everybody, record, line, found.roster)
-    years, told = years_since_first(line.take(record.used), cohort.background, settings.visit)
     notes += [f"Columns without a single value are left out: {listed(roles.empty)}."] if roles.empty else []
-    messages = [*notes, *fields.notes, *record.warning(), *check_overlap(cohort), *doubts, *told]
-    return replace(cohort, years=years, messages=tuple(messages))
+    messages = [*notes, *fields.notes, *kept.left_out, *check_overlap(cohort), *kept.doubts]
+    return replace(cohort, messages=tuple(messages))
 
 
 def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> FieldSet:

@@ -86,8 +86,7 @@ def read_timeline(column: pd.Series | None, roster: Roster) -> Timeline:
         return Timeline(ids, days, days / _DAYS_A_YEAR, exact=True)
     labels = column.unique().tolist()
     times = {label: _years_of_label(label) for label in labels}
-    known = [time for time in times.values() if time is not None]
-    if len(known) == len(labels):
+    if None not in times.values():
         ordered = sorted(labels, key=lambda label: (times[label] or 0.0, _natural(label)))
         years = column.map(times).to_numpy(dtype=np.float64)
     else:

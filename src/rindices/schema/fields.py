@@ -234,22 +234,21 @@ class RegionField(NumberField):
         decimal_comma: bool = False,
     ) -> None:
         super().__init__(columns, "region", impossible_regions, reference, decimal_comma=decimal_comma)
-        self._unit, self._kept = unit, list[NDArray[np.float64]]()
+        self._unit, self._kept, self._units = unit, list[NDArray[np.float64]](), list[Problem]()
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the regions of some rows."""
         seen = super().observe(batch, roster)
         if self._reference is not None and sum(map(np.size, self._kept)) < _ENOUGH_FOR_MEDIANS:
             self._kept.append(seen.values[~np.isnan(seen.values).any(axis=1)])
+            people = np.concatenate(self._kept)
+            medians = np.median(people, axis=0) if len(people) else np.full(len(self.columns), np.nan)
+            self._units = unit_problems(medians, len(people), self.columns, self._reference, self._unit)
         return seen
 
     def problems(self) -> list[Problem]:
         """Say what is wrong with cells, and with units, which the first people of a long table tell."""
-        found = super().problems()
-        if self.text.counts or self._reference is None or not sum(map(np.size, self._kept)):
-            return found
-        people = np.concatenate(self._kept)
-        return found + unit_problems(np.median(people, axis=0), len(people), self.columns, self._reference, self._unit)
+        return super().problems() + ([] if self.text.counts else self._units)
 
 
 class CovariateField:
@@ -284,14 +283,11 @@ class CovariateField:
         self.name, self._spec, self._is_site = name, spec, new_sites is not None
         self._is_category: bool | None = is_category or name.casefold() in _ALWAYS_CATEGORIES or None
         self._known: tuple[str, ...] | tuple[float, ...] | None = None
-        reference = None
+        reference, has_codes = None, False
         if spec is not None:
-            self._is_category, self._known = (
-                spec.categories is not None,
-                None if new_sites == "uncorrected" else spec.categories or spec.codes,
-            )
+            self._is_category, has_codes = spec.categories is not None, spec.codes is not None
+            self._known = None if new_sites == "uncorrected" else spec.categories or spec.codes
             reference = None if spec.minimum is None else np.array([[spec.minimum], [spec.maximum]])
-        has_codes = spec is not None and spec.codes is not None
 
         def impossible(block: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
             marked = impossible_covariate(name, block[:, 0], others[:, 0], is_divisor=is_divisor)
@@ -436,8 +432,12 @@ class Observed(NamedTuple):
         values = {name: seen.values[:, 0] for name, seen in self.covariates.items()}
         return pd.DataFrame(values, self.roster.ids, pd.Index([*values], dtype=object)).infer_objects()
 
+    def table_of_background(self, names: Sequence[str]) -> pd.DataFrame:
+        """Return the covariates, and the columns of these names."""
+        return self.table_of_covariates().assign(**{name: self.scores[name] for name in names})
+
     def table_of_scores(self, names: Sequence[str]) -> pd.DataFrame:
-        """Return some of the scores of everybody."""
+        """Return the scores of these names."""
         return pd.DataFrame(
             {name: self.scores[name] for name in names}, self.roster.ids, pd.Index([*names], dtype=object)
         )
@@ -468,8 +468,8 @@ class FieldSet:
     def observe(self, batch: pd.DataFrame) -> Observed:
         """Look at some rows; without ids nothing else can be told, so these are refused at once."""
         roster, visit = self.people.observe(batch), self.people.visit
-        if missing := [problem for problem in self.people.problems() if roster.ids.hasnans]:
-            raise refusal(missing)
+        if roster.ids.hasnans:
+            raise refusal(self.people.problems())
         return Observed(
             roster,
             self._labels(batch).set_axis(roster.ids),

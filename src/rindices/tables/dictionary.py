@@ -66,10 +66,6 @@ class Dictionary(dict[str, Column]):
     ('year', ('sex',))
     """
 
-    def __or__(self, other: Mapping[str, Column]) -> Dictionary:  # type: ignore[override]
-        """Return both together; the other has the last word."""
-        return Dictionary({**self, **other})
-
     @property
     def categories(self) -> tuple[str, ...]:
         """Columns with levels: their codes are text, also where they look like numbers."""

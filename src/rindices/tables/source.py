@@ -141,9 +141,9 @@ def read_source(
         by = next((name for name in (visit_column, _SESSION) if name in other.columns), None)
         frame, said = join_by_id(frame, other, id_column, by, source=names[table])
         notes, files = [*notes, *said], (*files, *read)
-        described = known | described  # the main table's own dictionary has the last word
+        described = Dictionary(known | described)  # the main table's own dictionary has the last word
     if dictionary is not None:
-        described, files = described | read_dictionary(dictionary), (*files, file_and_sheet(dictionary)[0])
+        described, files = Dictionary(described | read_dictionary(dictionary)), (*files, file_and_sheet(dictionary)[0])
     return Source(frame, None, described, files, tuple(notes), _doi(root))
 
 
@@ -248,7 +248,7 @@ def join_by_id(
             raise InputError(
                 f"{source} is joined by the column {id_column!r}, but {name} has none.{near}\nRename the column of ids."
             )
-    keys = _shared_keys(frame, other, id_column, visit_column)
+    keys = [id_column, *(str(name) for name in [visit_column] if name in frame.columns and name in other.columns)]
     here, there = keys_of(frame, keys), keys_of(other, keys)
     _refuse_bad_keys(there, other, keys, visit_column, source)
     known = there.isin(here).to_numpy()
@@ -272,10 +272,6 @@ def join_by_id(
         f"{counted(int(absent.sum()), 'row')} of the main table not found in {source}: gaps in its columns.": absent,
     }
     return joined, [note for note, rows in notes.items() if rows.any()]
-
-
-def _shared_keys(frame: pd.DataFrame, other: pd.DataFrame, id_column: str, visit_column: str | None) -> list[str]:
-    return [id_column, *(str(name) for name in [visit_column] if name in frame.columns and name in other.columns)]
 
 
 def keys_of(table: pd.DataFrame, names: Sequence[str]) -> pd.Series:

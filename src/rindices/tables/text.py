@@ -117,7 +117,9 @@ class TextFile:
         next(records)
         width = len(self.names)
         for number, record in records:
-            cells = [plain_text(cell.strip()) if "'" in cell else cell.strip() or np.nan for cell in record]
+            cells: list[str | float] = list(map(str.strip, record))
+            if "" in cells or "'" in "".join(record):  # most rows have neither
+                cells = [plain_text(cell.strip()) or np.nan for cell in record]
             if not cells or (cells[0] in _GAPS and all(cell in _GAPS for cell in cells)):
                 continue
             if len(cells) != width:
