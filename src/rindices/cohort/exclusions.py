@@ -18,7 +18,8 @@ from rindices.cohort.overlap import refuse_apart
 from rindices.cohort.roles import CLINICAL, Roles
 from rindices.cohort.visits import read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, listed, refusal, setting, shown
-from rindices.schema.fields import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, NO_LABEL, Observed, Seen
+from rindices.schema.cells import LEAVE_OUT
+from rindices.schema.fields import MIN_REGIONS, MIN_SITE_CONTROLS, NO_LABEL, Observed, Seen
 from rindices.settings import TableSettings
 
 MIN_PEOPLE = 20  # in each group: below it neither means nor patterns mean anything
@@ -166,7 +167,7 @@ def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSett
         return rows
 
     record.leave_out_incomplete(found, roles.regions)
-    _check_group_sizes(groups, learned_from(), *record.warning())
+    _check_group_sizes(groups, learned_from(), record)
     doubts = _leave_out_outliers(record, found, groups.group, roles.regions, drop=settings.drop_outliers)
     background = found.table_of_background(roles.background)
     who = {"participant_id": found.roster.ids, "visit": found.visits, "diagnosis": found.labels, "group": groups.group}
@@ -179,23 +180,23 @@ def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSett
         _leave_out_small_sites(record, sites, controls, drop=settings.small_sites == "drop")
         who["site"] = sites.fillna(NO_LABEL)
     learned, used = learned_from(), record.used
-    _check_group_sizes(groups, learned, *record.warning())
+    _check_group_sizes(groups, learned, record)
     years, told = years_since_first(line.take(used), background[used], settings.visit)
     return Kept(used, learned[used], years, record.table(who), record.warning(), [*doubts, *told])
 
 
-def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], left_out: str = "") -> None:
-    """Refuse a cohort with too few controls or patients to learn from; ``left_out`` says who else there was."""
+def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: Record) -> None:
+    """Refuse a cohort with too few controls or patients to learn from, and say who else there was."""
     for group, name, labels in (
         ("controls", "control", groups.control_labels),
         ("patients", "patients", groups.patient_labels),
     ):
         number = int((groups.group == group.removesuffix("s"))[learned_from].sum())
         if number < MIN_PEOPLE:
-            others = f" {left_out}" if left_out else ""
+            people = counted(number, "person has", "people have")
             raise InputError(
-                f"At least {MIN_PEOPLE} {group} are needed, but only {counted(number, 'person has', 'people have')} "
-                f"the label {listed(labels, joiner=' or ')}.{others}\n"
+                f"At least {MIN_PEOPLE} {group} are needed, but only {people} the label "
+                f"{' '.join([listed(labels, joiner=' or ') + '.', *record.warning()])}\n"
                 f"Add people, or count further labels as {group} with {setting(name)}."
             )
 

@@ -137,7 +137,7 @@ class _Check:
             [ScoreField(name) for name in scores],
             contract.diagnosis_column,
         )
-        self._extra, self._n_used, self._left_out = dict.fromkeys(extra, False), 0, list[str]()
+        self._extra, self._reasons = dict.fromkeys(extra, False), Counter[str]()
 
     def _named(self, columns: Sequence[str], needed: Collection[str]) -> tuple[tuple[str, ...], list[str]]:
         """Return the clinical columns, and those that must not hold numbers; refuse a table that lacks regions."""
@@ -171,8 +171,7 @@ class _Check:
             return None
         record = Record(len(batch))
         record.leave_out_incomplete(found, self._contract.features)
-        self._n_used += int(record.used.sum())
-        self._left_out += record.reason[~record.used].tolist()
+        self._reasons.update(record.reason.tolist())
         return self._people(batch, found, record) if record.used.any() else None
 
     def _people(self, batch: pd.DataFrame, found: Observed, record: Record) -> People:
@@ -226,6 +225,6 @@ class _Check:
             problems.append(Problem(text, (leave,), tuple(extra)))
         if problems:
             raise refusal(problems)
-        if not self._n_used:
-            why = listed(f"{reason} ({number})" for reason, number in Counter(self._left_out).items())
+        if not self._reasons[""]:
+            why = listed(f"{reason} ({number})" for reason, number in self._reasons.items() if reason)
             raise InputError(f"Nobody is left to be scored: {why}.\nFill in the cells, or add people.")

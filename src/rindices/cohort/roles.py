@@ -23,14 +23,13 @@ _A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 CLINICAL = re.compile(
     r"(mmse|mmst|moca|demtect|cdr|adas|updrs|ados|srs|panss|hamd|madrs|bdi|bmi|weight|height|apoe|[fvp]?iq)([_ .-].*)?"
 )
-_CORRECTION = " or ".join(map(setting, ("covariates", "smooth", "interactions", "proportion")))
 # How each part is asked for.
 _SETTINGS = {
     "the people's id": setting("id", "COLUMN"),
     "the diagnosis": setting("diagnosis", "COLUMN"),
     "the visit": setting("visit"),
     "the site": setting("site"),
-    "a covariate": _CORRECTION,
+    "a covariate": " or ".join(map(setting, ("covariates", "smooth", "interactions", "proportion"))),
     "a clinical score": setting("clinical"),
 }
 
@@ -141,8 +140,9 @@ class Roles:
     ----------
     covariates, clinical, regions
         Names of these columns; the site is the last covariate.
-    others, empty
-        Columns without a part, and those of them without a single value.
+    others, empty, background
+        Columns without a part; those of them without a single value; and those such as age in which the groups should
+        not differ.
     """
 
     covariates: tuple[str, ...]
@@ -150,11 +150,7 @@ class Roles:
     regions: tuple[str, ...]
     others: tuple[str, ...]
     empty: tuple[str, ...]
-
-    @property
-    def background(self) -> tuple[str, ...]:
-        """Columns such as age that have no part, yet the groups should not differ in them."""
-        return tuple(name for name in self.others if name.casefold() in BACKGROUND_NAMES and name not in self.empty)
+    background: tuple[str, ...]
 
 
 def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
@@ -199,9 +195,11 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
         require_column(columns, name, part, f"Rename the column, add it, or correct the name: {_SETTINGS[part]}.")
     taken = dict.fromkeys(categories, "a category by the data dictionary") | parts
     regions = _choose_regions(table, taken, settings)
-    others = tuple(name for name in columns if name not in parts and name not in regions)
     covariates = tuple(name for name, part in parts.items() if part in ("a covariate", "the site"))
-    return Roles(covariates, scores, regions, others, tuple(name for name in others if table[name].isna().all()))
+    others = tuple(name for name in columns if name not in parts and name not in regions)
+    empty = tuple(name for name in others if table[name].isna().all())
+    background = tuple(name for name in others if name.casefold() in BACKGROUND_NAMES and name not in empty)
+    return Roles(covariates, scores, regions, others, empty, background)
 
 
 def require_column(names: Collection[str], name: str, role: str, remedy: str) -> None:

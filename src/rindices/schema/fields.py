@@ -7,7 +7,6 @@ what is wrong with all rows so far. What a field learned is kept in a `rindices.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -18,12 +17,18 @@ from pandas.api.types import is_numeric_dtype
 
 from rindices.errors import Problem, counted, listed, refusal, setting, shown
 from rindices.schema.cells import (
+    CORRECT,
+    LEAVE_OUT,
+    BadCells,
+    Roster,
+    impossible_problems,
     meant_as_numbers,
+    missing_problems,
     numbers_of,
     plain_code,
-    spelling_hint,
     spreadsheet_rows,
     text_of,
+    text_problems,
 )
 from rindices.schema.contract import CovariateSpec
 from rindices.schema.plausible import (
@@ -37,29 +42,8 @@ MIN_REGIONS = 4
 MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
 # Numbers in these columns are names of places or machines: a slope over them would mean nothing.
 _ALWAYS_CATEGORIES = frozenset({"site", "scanner"})
-_MOST_LINES = 2  # of columns with text
-_MOST_CELLS = 6  # that are told one by one
-_MOST_VALUES = 100  # of a column, that are looked at to tell them
 _ENOUGH_FOR_MEDIANS = 2_000_000  # numbers
-_CORRECT = "correct the cells"
-_POSSIBLE = (
-    "Ages lie between 0 and 120, the sex has two codes, and sizes are above 0 and not far from all others. Are they "
-    "codes for missing values?"
-)
 NO_LABEL = "n/a"
-# The remedy of gaps and impossible values; `rindices.cohort.exclusions` has the rule.
-LEAVE_OUT = f"leave these people out with {setting('drop_missing', True)}"
-
-
-class Roster(NamedTuple):
-    """Who sits in which row: the people's ids, and the row numbers that a spreadsheet shows."""
-
-    ids: pd.Index
-    rows: NDArray[np.int64]
-
-    def at(self, position: int) -> str:
-        """Return ``row 17 (participant 0031)``, for errors; what is kept, as warnings are, names the row only."""
-        return f"row {self.rows[position]} (participant {self.ids[position]})"
 
 
 class Seen(NamedTuple):
@@ -109,26 +93,6 @@ class IdField:
         return [Problem(text, ("keep one of them", "correct the visits"))]
 
 
-class _Tally:
-    """Cells that cannot be used for one reason: how many each column has, and the first of them."""
-
-    def __init__(self) -> None:
-        self.counts, self.first = Counter[str](), dict[str, tuple[str, str]]()
-        self.cells, self.values = list[str](), dict[str, None]()
-
-    def add(
-        self, bad: NDArray[np.bool_], columns: Sequence[str], roster: Roster, value: Callable[[int, int], str]
-    ) -> None:
-        """Take note of the cells marked in ``bad`` (people × columns); `value` gives the text of a cell."""
-        for position in np.flatnonzero(bad.any(axis=0)).tolist():
-            rows, name = np.flatnonzero(bad[:, position]).tolist(), columns[position]
-            self.counts[name] += len(rows)
-            self.first.setdefault(name, (roster.at(rows[0]), value(rows[0], position)))
-            self.values.update(dict.fromkeys(value(row, position) for row in rows[:_MOST_VALUES]))
-            for row in rows[: _MOST_CELLS - len(self.cells)]:
-                self.cells.append(f"{name} = {value(row, position)} in {roster.at(row)}")
-
-
 class NumberField:
     """Columns that should hold numbers.
 
@@ -157,7 +121,7 @@ class NumberField:
     ) -> None:
         self.columns, self.kind = list(columns), kind
         self._judge, self._reference, self._comma = impossible, reference, decimal_comma
-        self.text, self.missing, self.impossible = _Tally(), _Tally(), _Tally()
+        self.text, self.missing, self.impossible = BadCells(), BadCells(), BadCells()
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the numbers in some rows."""
@@ -180,46 +144,11 @@ class NumberField:
 
     def problems(self) -> list[Problem]:
         """Say what is wrong."""
-        return self.text_problems() + self._gap_problems()
-
-    def text_problems(self) -> list[Problem]:
-        """Say where there is text among the numbers."""
-        names = [name for name in self.columns if name in self.text.counts]
-        if not names:
-            return []
-        lines = []
-        for name in names[:_MOST_LINES]:
-            (place, value), others = self.text.first[name], self.text.counts[name] - 1
-            more = f", and {counted(others, 'more cell has', 'more cells have')} text" if others else ""
-            lines.append(
-                f"Column {name!r} ({self.kind}) should hold numbers, but {place} has the text {value!r}{more}."
-            )
-        if rest := names[_MOST_LINES:]:
-            lines.append(f"{counted(len(rest), 'more column has', 'more columns have')} text: {listed(rest)}.")
-        hint = next(filter(None, (spelling_hint(self.text.first[name][1]) for name in names)), "")
-        lines[-1] += f" {hint}" if hint else ""
-        return [Problem("\n".join(lines), (_CORRECT,), tuple(names))]
-
-    def _gap_problems(self) -> list[Problem]:
-        found = []
-        if gaps := {name: self.missing.counts[name] for name in self.columns if name in self.missing.counts}:
-            names = listed(f"{name} ({counted(number, 'person', 'people')})" for name, number in gaps.items())
-            first = next(iter(gaps))
-            text = (
-                f"Missing values in {counted(len(gaps), f'{self.kind} column')}: {names}. "
-                f"The first is in column {first!r}, {self.missing.first[first][0]}."
-            )
-            found.append(Problem(text, ("fill in the cells", LEAVE_OUT), tuple(gaps)))
-        if odd := self.impossible.counts:
-            rest = odd.total() - len(self.impossible.cells)
-            more = f" and {rest} more" if rest else ""
-            text = (
-                f"Impossible values in {counted(len(odd), 'column')} ({counted(odd.total(), 'cell')}): "
-                f"{', '.join(self.impossible.cells)}{more}."
-            )
-            remedies = (_CORRECT, f"name codes with {setting('missing')}", LEAVE_OUT)
-            found += [Problem(text, remedies, tuple(odd)), Problem(_POSSIBLE, remedies)]
-        return found
+        return (
+            text_problems(self.text, self.columns, self.kind)
+            + missing_problems(self.missing, self.columns, self.kind)
+            + impossible_problems(self.impossible)
+        )
 
 
 class RegionField(NumberField):
@@ -294,7 +223,7 @@ class CovariateField:
             return marked[:, None] & (not has_codes)
 
         self._cells = NumberField([name], "covariate", impossible, reference, decimal_comma=decimal_comma)
-        self._unknown, self._spellings, self._n_known = _Tally(), list[Problem](), 0
+        self._unknown, self._spellings, self._n_known = BadCells(), list[Problem](), 0
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the covariate in some rows: numbers, or categories as text."""
@@ -385,8 +314,8 @@ class ScoreField:
     def problems(self) -> list[Problem]:
         """Say what is wrong with it: text among numbers, infinite numbers."""
         odd = self._cells.impossible.cells
-        infinite = [Problem(f"Infinite values: {', '.join(odd)}.", (_CORRECT,))] if odd else []
-        return self._cells.text_problems() + infinite
+        infinite = [Problem(f"Infinite values: {', '.join(odd)}.", (CORRECT,))] if odd else []
+        return text_problems(self._cells.text, [self.name], self._cells.kind) + infinite
 
 
 class BackgroundField(ScoreField):

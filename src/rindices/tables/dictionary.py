@@ -109,8 +109,7 @@ def _read_json(path: Path) -> Dictionary:
 
 
 def _read_rows(path: Path) -> Dictionary:
-    cells = pd.concat(list(Table(path).batches()))
-    rows = pd.DataFrame({name: text_of(cells[name]).fillna("") for name in cells.columns})
+    rows = pd.concat(list(Table(path).batches())).apply(text_of).fillna("")
     heading = _roles(rows.columns).get("name")
     if heading is None:
         raise InputError(

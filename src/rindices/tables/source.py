@@ -79,7 +79,7 @@ def read_source(
     text_columns: Sequence[str] = AS_TEXT,
     id_column: str = TableSettings.id,
     visit_column: str | None = None,
-    join: str | Path | Sequence[str | Path] = (),
+    join: Sequence[str | Path] = (),
     dictionary: str | Path | None = None,
     whole: bool = True,
 ) -> Source:
@@ -121,14 +121,13 @@ def read_source(
     [['sub-01', 61.0, 30.0], ['sub-02', nan, 28.0]]
     """
     path, root = Path(path), _bids_root(Path(path))
-    further = [join] if isinstance(join, str | Path) else join
-    if not whole and root is None and not further and _sidecar(path) is None:
+    if not whole and root is None and not join and _sidecar(path) is None:
         later = Table(path, text_columns=text_columns)
         return Source(pd.DataFrame(), later, Dictionary(), (later.file,))
     main = path if root is None else root / _PARTICIPANTS
     phenotype = [] if root is None else sorted((root / _PHENOTYPE).glob("[!.]*.tsv"))
     names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype}
-    names |= {Path(table): Path(table).name for table in further}
+    names |= {Path(table): Path(table).name for table in join}
     as_text = (*text_columns, id_column) if names else tuple(text_columns)
     frame, described, files = _read(main, as_text)
     others = {table: _read(table, as_text) for table in names}
