@@ -87,7 +87,7 @@ def read_timeline(column: pd.Series | None, roster: Roster) -> Timeline:
     labels = column.unique().tolist()
     times = {label: _years_of_label(label) for label in labels}
     known = None not in times.values()
-    ordered = sorted(labels, key=lambda label: ((known and times[label]) or 0.0, _natural(label)))
+    ordered = sorted(labels, key=lambda label: (times[label] if known else 0.0, _natural(label)))
     years = column.map(times).to_numpy(dtype=np.float64) if known else None
     ranks = {label: float(rank) for rank, label in enumerate(ordered)}
     return Timeline(ids, column.map(ranks).to_numpy(dtype=np.float64), years, exact=False)

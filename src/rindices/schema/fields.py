@@ -3,6 +3,8 @@
 The same fields serve the training table and new people, whole or some rows at a time. `observe` takes a batch of rows,
 as `rindices.tables` reads them or with columns of numbers already, and returns what it found there; `problems` says
 what is wrong with all rows so far. What a field learned is kept in a `rindices.schema.contract.Contract`.
+
+A field finds gaps and impossible values; who is refused or left out for them is for `rindices.cohort.exclusions`.
 """
 
 from __future__ import annotations
