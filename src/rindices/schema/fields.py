@@ -127,12 +127,15 @@ class NumberField:
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the numbers in some rows."""
-        block = np.empty((len(batch), len(self.columns)))
-        text = np.zeros(block.shape, dtype=bool)
-        for position, name in enumerate(self.columns):
-            block[:, position] = numbers_of(batch[name], decimal_comma=self._comma)
-            if not is_numeric_dtype(batch[name]) and np.isnan(block[:, position]).any():
-                text[:, position] = np.isnan(block[:, position]) & text_of(batch[name]).notna().to_numpy()
+        text = np.zeros((len(batch), len(self.columns)), dtype=bool)
+        try:  # row by row, as the text lies in memory: most tables have neither gaps nor words
+            block = np.ascontiguousarray(batch[self.columns].to_numpy()).astype(np.float64, copy=False)
+        except (ValueError, TypeError):
+            block = np.empty(text.shape)
+            for position, name in enumerate(self.columns):
+                block[:, position] = numbers_of(batch[name], decimal_comma=self._comma)
+                if not is_numeric_dtype(batch[name]) and np.isnan(block[:, position]).any():
+                    text[:, position] = np.isnan(block[:, position]) & text_of(batch[name]).notna().to_numpy()
         missing = np.isnan(block) & ~text
         impossible = self._judge(block, block if self._reference is None else self._reference)
 
