@@ -169,10 +169,9 @@ def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSett
     record.leave_out_incomplete(found, roles.regions)
     _check_group_sizes(groups, learned_from(), record)
     doubts = _leave_out_outliers(record, found, groups.group, roles.regions, drop=settings.drop_outliers)
-    background = found.table_of_background(roles.background)
     who = {"participant_id": found.roster.ids, "visit": found.visits, "diagnosis": found.labels, "group": groups.group}
     if settings.site is not None:
-        sites, learned = background[settings.site], learned_from()
+        sites, learned = found.background[settings.site], learned_from()
         controls, patients = ((groups.group == name).to_numpy() & learned for name in ("control", "patient"))
         if settings.small_sites != "drop":
             _refuse_own_sites(sites[learned])
@@ -181,7 +180,7 @@ def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSett
         who["site"] = sites.fillna(NO_LABEL)
     learned, used = learned_from(), record.used
     _check_group_sizes(groups, learned, record)
-    years, told = years_since_first(line.take(used), background[used], settings.visit)
+    years, told = years_since_first(line.take(used), found.background[used], settings.visit)
     return Kept(used, learned[used], years, record.table(who), record.warning(), [*doubts, *told])
 
 

@@ -178,7 +178,7 @@ class _Check:
         contract, used, roster = self._contract, record.used, found.roster
         group = groups_of(found.labels, contract.control_labels, contract.patient_labels)
         who = {"participant_id": roster.ids, "visit": found.visits, "diagnosis": found.labels, "group": group}
-        covariates, line = found.table_of_covariates()[used], read_timeline(found.visits, roster).take(used)
+        covariates, line = found.background[used], read_timeline(found.visits, roster).take(used)
         years, _ = years_since_first(line, batch[used], self.visit)
         return People(
             features=pd.DataFrame(found.regions.values[used], line.ids, list(contract.features)),
@@ -186,7 +186,7 @@ class _Check:
             diagnosis=found.labels[used].rename("diagnosis"),
             group=group[used],
             flags=self._flags(found.regions.values[used], covariates),
-            clinical=found.table_of_scores([*found.scores])[used],
+            clinical=found.scores[used],
             visit=None if found.visits is None else found.visits[used].set_axis(line.ids).rename("visit"),
             years=years,
             first_visit=line.first(),

@@ -139,23 +139,23 @@ def _cohort(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary
     groups = assign_groups(found.labels, settings.control, settings.patients, levels)
     kept = leave_out(found, groups, roles, settings)
     used, ids = kept.used, found.roster.ids[kept.used]
-    covariates = found.table_of_covariates()[used]
+    background = found.background[used]
     cohort = Cohort(
         features=pd.DataFrame(found.regions.values[used], ids, roles.regions),
         diagnosis=found.labels[used].rename("diagnosis"),
         group=groups.group[used],
-        covariates=covariates,
+        covariates=background[[*roles.covariates]],
         control_labels=groups.control_labels,
         patient_labels=groups.patient_labels,
         first_visit=kept.first_visit,
-        clinical=found.table_of_scores(roles.clinical)[used],
+        clinical=found.scores[used],
         visit=None if found.visits is None else found.visits[used].set_axis(ids).rename("visit"),
         years=kept.years,
         people=kept.people,
         ignored_columns=roles.others,
-        site=None if settings.site is None else covariates[settings.site],
+        site=None if settings.site is None else background[settings.site],
         unit=settings.unit or unit_of(dictionary, roles.regions),
-        background=found.table_of_background(roles.background)[used],
+        background=background,
         settings=replace(settings, covariates=roles.covariates, clinical=roles.clinical),
     )
     notes += [f"Columns without a single value are left out: {listed(roles.empty)}."] if roles.empty else []
@@ -173,6 +173,7 @@ def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> Fi
             for name in roles.covariates
         ],
         RegionField(roles.regions),
-        [*map(ScoreField, roles.clinical), *map(BackgroundField, roles.background)],
+        [ScoreField(name) for name in roles.clinical],
         settings.diagnosis,
+        [BackgroundField(name) for name in roles.background],
     )

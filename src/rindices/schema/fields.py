@@ -350,8 +350,10 @@ class Observed(NamedTuple):
         The visits as numbers or text; None where there are none.
     covariates, regions
         Of the columns that scores need.
+    background
+        People × covariates and further columns in which the groups should not differ: numbers as float64, or text.
     scores
-        Of the columns that may have gaps.
+        People × clinical scores, with gaps.
     """
 
     roster: Roster
@@ -359,22 +361,8 @@ class Observed(NamedTuple):
     visits: pd.Series | None
     covariates: dict[str, Seen]
     regions: Seen
-    scores: dict[str, NDArray]
-
-    def table_of_covariates(self) -> pd.DataFrame:
-        """Return the covariates of everybody: numbers as float64, categories as text."""
-        values = {name: seen.values[:, 0] for name, seen in self.covariates.items()}
-        return pd.DataFrame(values, self.roster.ids, pd.Index([*values], dtype=object)).infer_objects()
-
-    def table_of_background(self, names: Sequence[str]) -> pd.DataFrame:
-        """Return the covariates, and the columns of these names."""
-        return self.table_of_covariates().assign(**{name: self.scores[name] for name in names})
-
-    def table_of_scores(self, names: Sequence[str]) -> pd.DataFrame:
-        """Return the scores of these names."""
-        return pd.DataFrame(
-            {name: self.scores[name] for name in names}, self.roster.ids, pd.Index([*names], dtype=object)
-        )
+    background: pd.DataFrame
+    scores: pd.DataFrame
 
 
 class FieldSet:
@@ -382,7 +370,7 @@ class FieldSet:
 
     Parameters
     ----------
-    people, covariates, regions, scores
+    people, covariates, regions, scores, background
         The fields.
     diagnosis
         The column of labels, which need not be there.
@@ -395,22 +383,28 @@ class FieldSet:
         regions: RegionField,
         scores: Sequence[ScoreField],
         diagnosis: str,
+        background: Sequence[BackgroundField] = (),
     ) -> None:
         self.people, self.covariates, self.regions, self.scores = people, covariates, regions, scores
-        self._diagnosis = diagnosis
+        self.background, self._diagnosis = background, diagnosis
 
     def observe(self, batch: pd.DataFrame) -> Observed:
         """Look at some rows; without ids nothing else can be told, so these are refused at once."""
         roster, visit = self.people.observe(batch), self.people.visit
         if roster.ids.hasnans:
             raise refusal(self.people.problems())
+        covariates = {field.name: field.observe(batch, roster) for field in self.covariates}
+        values = {name: seen.values[:, 0] for name, seen in covariates.items()}
+        background = pd.DataFrame(values, roster.ids, pd.Index([*values], dtype=object)).infer_objects()
+        scores = {field.name: field.observe(batch, roster) for field in self.scores}
         return Observed(
             roster,
             self._labels(batch).set_axis(roster.ids),
             None if visit is None else batch[visit],
-            {field.name: field.observe(batch, roster) for field in self.covariates},
+            covariates,
             self.regions.observe(batch, roster),
-            {field.name: field.observe(batch, roster) for field in self.scores},
+            background.assign(**{field.name: field.observe(batch, roster) for field in self.background}),
+            pd.DataFrame(scores, roster.ids, pd.Index([*scores], dtype=object)),
         )
 
     def _labels(self, batch: pd.DataFrame) -> pd.Series:
@@ -430,4 +424,4 @@ class FieldSet:
     @property
     def notes(self) -> list[str]:
         """Sentences for the user."""
-        return [note for field in self.scores for note in field.notes]
+        return [note for field in (*self.scores, *self.background) for note in field.notes]

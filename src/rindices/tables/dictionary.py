@@ -231,7 +231,7 @@ def apply_dictionary(frame: pd.DataFrame, dictionary: Dictionary) -> tuple[pd.Da
         for name in dictionary
         if name not in frame and name.casefold() in other_capitals
     ]
-    problems, rows = list[Problem](), spreadsheet_rows(frame)
+    problems: list[Problem] = []
     for name in frame.columns.intersection(list(dictionary), sort=False):
         column, cells = dictionary[name], frame[name]
         given = text_of(cells).map(plain_code, na_action="ignore").astype(object)
@@ -239,20 +239,20 @@ def apply_dictionary(frame: pd.DataFrame, dictionary: Dictionary) -> tuple[pd.Da
             cells = typed(cells.mask(given.isin(column.missing), np.nan).to_frame())[name]
         if column.levels is not None:
             cells = given.mask(given.isin(column.missing), np.nan)
-            problems += _other_levels(cells, column.levels, rows)
+            problems += _other_levels(cells, column.levels)
         frame = frame.assign(**{name: cells})
     return frame, notes, problems
 
 
-def _other_levels(cells: pd.Series, levels: dict[str, str], rows: np.ndarray) -> list[Problem]:
+def _other_levels(cells: pd.Series, levels: dict[str, str]) -> list[Problem]:
     strange = np.flatnonzero((cells.notna() & ~cells.isin(list(levels))).to_numpy())
     if not len(strange):
         return []
     more = f", and {counted(len(strange) - 1, 'more row')} another" if len(strange) > 1 else ""
     known = listed((f"{code} ({meaning})" if meaning != code else code for code, meaning in levels.items()), 12)
     text = (
-        f"Column {cells.name!r} has levels in its dictionary, but row {rows[strange[0]]} holds "
-        f"{cells.iloc[strange[0]]!r}{more}.\nLevels: {known}."
+        f"Column {cells.name!r} has levels in its dictionary, but row "
+        f"{spreadsheet_rows(cells.to_frame())[strange[0]]} holds {cells.iloc[strange[0]]!r}{more}.\nLevels: {known}."
     )
     remedies = ("correct the table", "add the level or missing code to the dictionary")
     return [Problem(text, remedies, (str(cells.name),))]
