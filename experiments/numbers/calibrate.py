@@ -20,6 +20,7 @@ from people import Recipe
 from together import Job, Looks, train_jobs
 
 from rindices.judging import agreement
+from rindices.judging.misfit import misfit
 from rindices.settings import fast
 
 TABLE = Path(__file__).parents[2] / "src/rindices/judging/null_thresholds.csv"
@@ -63,13 +64,29 @@ def judged(recipe: Recipe, n_patterns: int, looks: Looks) -> dict[str, object]:
     return row
 
 
+def development(n_cohorts: int) -> list[Recipe]:
+    """Return cohorts with one to four patterns, in which the rule that chooses their number was settled."""
+    seeds = range(FIRST_SEED + 500, FIRST_SEED + 500 + n_cohorts)
+    return [Recipe(kind, seed, n_patterns=m) for kind in ("basic", "mild") for m in (1, 2, 3, 4) for seed in seeds]
+
+
+def misfit_of(job: Job, looks: Looks) -> np.ndarray:
+    """Return the products of a job's misfit."""
+    preset, at = job.study.settings.preset, looks.steps[-1]
+    correlations = looks.correlations[-1].astype(float)
+    found = misfit(
+        looks.weights[at], correlations, job.study.people(), preset.training.composition, job.study.settings.seed
+    )
+    return found.products
+
+
 def summarise(table: pd.DataFrame) -> None:
     """Write means and standard deviations over cohorts."""
     table = table.assign(n_people=(2 / (1 / table["n_controls"] + 1 / table["n_patients"])).round(1))
     found = table.groupby(["n_patterns", "n_people", "n_regions"])["agreement"].agg(["mean", "std", "count"])
     found = found.rename(columns={"std": "sd", "count": "n_cohorts"}).reset_index()
     about = (
-        "# Pattern agreement of repetitions in simulated cohorts without disease, preset fast, at its only checkpoint.\n"
+        "# Pattern agreement of repetitions in simulated cohorts without disease, preset fast.\n"
         "# n_people: harmonic mean of the sizes of the groups. Made by experiments/numbers/calibrate.py --summarise.\n"
     )
     TABLE.write_text(about + found.to_csv(index=False, float_format="%.5g"), encoding="utf-8")
@@ -94,13 +111,22 @@ def main() -> None:
         for n_patterns in numbers(given.recipe)
     ]
     recipe_of = {id(study): given.recipe for given, study in cohorts}
+    diseased = made(development(1 if options.small else 2), None, preset)
+    recipe_of |= {id(study): given.recipe for given, study in diseased}
+    jobs += [Job(study, n_patterns, 5) for _, study in diseased for n_patterns in (1, 2, 3, 4, 5)]
     with ThreadPoolExecutor(6) as pool:
-        waiting = [
-            pool.submit(judged, recipe_of[id(job.study)], job.n_patterns, looks)
-            for job, looks in train_jobs(jobs, preset, [steps])
-        ]
+        waiting, products = [], {}
+        for job, looks in train_jobs(jobs, preset, [steps]):
+            recipe = recipe_of[id(job.study)]
+            waiting.append(pool.submit(judged, recipe, job.n_patterns, looks))
+            if recipe.kind != "null":
+                name = f"{recipe.kind} {recipe.n_patterns} {recipe.seed} {job.n_patterns}"
+                products[name] = pool.submit(misfit_of, job, looks)
         rows = [one.result() for one in waiting]
-    write(rows, options.out / "null_agreement.csv")
+        kept = {name: one.result() for name, one in products.items()}
+    write([row for row in rows if row["kind"] == "null"], options.out / "null_agreement.csv")
+    write([row for row in rows if row["kind"] != "null"], options.out / "development_agreement.csv")
+    np.savez_compressed(options.out / "development_misfit.npz", **kept)
     say("done")
 
 

@@ -2,7 +2,7 @@
 
     python experiments/numbers/choice.py --controls healthy.csv
 
-Settings get three repetitions first, then those that may be chosen get ten, as in a search by a user; what is judged
+Settings get three repetitions first, then those that may be chosen get five, as in a search by a user; what is judged
 is what the package says. Cohorts have seeds that nothing else has used.
 """
 
@@ -14,6 +14,7 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pandas as pd
 from cases import made, parser, say, write
@@ -39,7 +40,7 @@ def recipes(n_cohorts: int, real: bool, development: bool) -> dict[str, list[Rec
         for kind in ("basic", "mild")
         for m in (1, 2, 3, 4)
     }
-    few = range(first, first + max(1, n_cohorts // 2))
+    few = range(first, first + max(1, 3 * n_cohorts // 10))
     for kind in ("basic", "mild"):
         rows[f"{kind} 3, absent"] = [Recipe(kind, seed, severities="absent") for seed in few]
         rows[f"{kind} 3, correlated"] = [Recipe(kind, seed, correlation=0.6) for seed in few]
@@ -52,7 +53,7 @@ def recipes(n_cohorts: int, real: bool, development: bool) -> dict[str, list[Rec
     ]
     if real:
         rows["real 3"] = [Recipe(kind, seed, 149, 298, real=True) for kind in ("basic", "mild") for seed in few]
-        rows["real null"] = [Recipe("null", seed, 149, 298, real=True) for seed in range(first, first + 9 * n_cohorts)]
+        rows["real null"] = [Recipe("null", seed, 149, 298, real=True) for seed in range(first, first + 6 * n_cohorts)]
     return rows
 
 
@@ -64,10 +65,8 @@ def points(numbers: tuple[int, ...]) -> list[Point]:
 def after_first_look(study: Study, found: dict[int, Looks]) -> list[int]:
     """Return the numbers of patterns that get all repetitions."""
     execution = Execution(Pretrained(found), models_per_chunk=FIRST_LOOK)
-    first = [
-        judge(study, point, FIRST_LOOK, cut(members_of([point], range(FIRST_LOOK)), FIRST_LOOK), execution)
-        for point in points(NUMBERS)
-    ]
+    chunks = cut(members_of(points(NUMBERS), range(FIRST_LOOK)), FIRST_LOOK)
+    first = [judge(study, point, FIRST_LOOK, chunks, execution, with_misfit=True) for point in points(NUMBERS)]
     return [point.n_patterns for point in rivals(first)]
 
 
@@ -87,8 +86,11 @@ def judged(purpose: str, given: Given, study: Study, found: dict[int, Looks], n_
 
 
 def joined(first: Looks, more: Looks) -> Looks:
-    """Return the repetitions of both, each once; the second has them all."""
-    return more if more.r_indices.shape[1] >= first.r_indices.shape[1] else first
+    """Return the repetitions of both."""
+    at = first.steps[-1]
+    weights = jax.tree.map(lambda *leaves: np.concatenate(leaves), first.weights[at], more.weights[at])
+    r_indices, correlations = (np.concatenate([first[place], more[place]], axis=1) for place in (1, 2))
+    return Looks(first.steps, r_indices, correlations, {at: weights})
 
 
 def main() -> None:
@@ -100,7 +102,7 @@ def main() -> None:
     arguments.add_argument("--cohorts", type=int, default=10)
     options = arguments.parse_args()
     steps = 40 if options.small else fast().schedule.max_steps
-    n_repetitions = 4 if options.small else 10
+    n_repetitions = 4 if options.small else 5
     preset: Preset = replace(fast(), schedule=replace(fast().schedule, min_steps=steps, max_steps=steps))
     wanted = recipes(1 if options.small else options.cohorts, options.controls is not None, options.development)
     asked = [
@@ -115,9 +117,11 @@ def main() -> None:
     with ThreadPoolExecutor(8) as pool:
         close = list(pool.map(lambda k: after_first_look(cohorts[k][1], found[k]), range(len(cohorts))))
         say(f"first looks judged; {sum(map(len, close))} of {len(jobs)} settings get all repetitions")
-        more = [Job(cohorts[k][1], number, n_repetitions) for k, numbers in enumerate(close) for number in numbers]
+        extra = n_repetitions - FIRST_LOOK
+        more = [Job(cohorts[k][1], number, extra, FIRST_LOOK) for k, numbers in enumerate(close) for number in numbers]
         for job, looks in train_jobs(more, preset, [steps]):
-            found[place[id(job.study)]][job.n_patterns] = looks
+            own = found[place[id(job.study)]]
+            own[job.n_patterns] = joined(own[job.n_patterns], looks)
         running = [
             pool.submit(judged, purpose, *cohorts[k], found[k], n_repetitions) for k, (purpose, _) in enumerate(asked)
         ]

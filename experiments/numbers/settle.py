@@ -36,7 +36,7 @@ def variants() -> dict[str, tuple[Preset, str]]:
     """Return the presets that are compared, and the precision of each."""
     today = replace(
         fast(),
-        schedule=replace(fast().schedule, folds=0, relaxed=1.0),
+        schedule=replace(fast().schedule, folds=0),
         training=replace(fast().training, latent="independent"),
     )
     folds = replace(today, schedule=replace(today.schedule, folds=5))
@@ -46,13 +46,7 @@ def variants() -> dict[str, tuple[Preset, str]]:
         "folds": (folds, "bfloat16"),
         "folds, correlated": (correlated, "bfloat16"),
         "slower correlation": (replace(correlated, rates=correlated.rates._replace(correlation=4e-5)), "bfloat16"),
-        "relaxed": (_scheduled(correlated, relaxed=0.6), "bfloat16"),
-        "relaxed sooner": (_scheduled(correlated, relaxed=0.4), "bfloat16"),
     }
-
-
-def _scheduled(preset: Preset, **changed: float) -> Preset:
-    return replace(preset, schedule=replace(preset.schedule, **changed))
 
 
 def recipes(seeds: list[int], real: bool) -> list[Recipe]:

@@ -218,9 +218,6 @@ class Schedule:
         Steps between two looks at the models.
     whitening : float
         0: the discriminator sees regions as they are; 1: decorrelated by the controls' covariance; between: a mixture.
-    relaxed : float
-        Share of the steps after which changes are hardly kept small any more: the weight γ finds patterns, but makes
-        them too small (as the lasso does with coefficients). 1: never.
     folds : int
         Each repetition learns from all patients and all but one of so many folds of the controls, who are then scored
         by the repetitions that did not see them; 0: from everybody.
@@ -232,7 +229,6 @@ class Schedule:
     max_steps: int = 20_000  # sooner, mild and correlated patterns are not found; small cohorts overfit after
     checkpoint_every: int = 1_000
     whitening: float = 1.0  # learns sooner, and fewer repetitions fail; the consensus alone gains little
-    relaxed: float = 0.6
     folds: int = 5  # costs no accuracy
 
 
@@ -315,7 +311,7 @@ def paper() -> Preset:
             freeze_below=(3e-3, 6e-4),
             latent="independent",
         ),
-        schedule=Schedule(None, 100_000, 200_000, checkpoint_every=5_000, whitening=0.0, relaxed=1.0, folds=0),
+        schedule=Schedule(None, 100_000, 200_000, checkpoint_every=5_000, whitening=0.0, folds=0),
     )
 
 
@@ -326,7 +322,7 @@ def official() -> Preset:
         weights=LossWeights(change=2.0, decomposition=80.0, reconstruction=80.0, orthogonality=0.2),
         rates=LearningRates(discriminator=8e-4 / 5, correlation=8e-4 / 30),
         training=Training(latent="weighted", correlation_penalty=0.02),
-        schedule=Schedule(300, 20_000, 60_000, checkpoint_every=2_500, whitening=0.0, relaxed=1.0, folds=0),
+        schedule=Schedule(300, 20_000, 60_000, checkpoint_every=2_500, whitening=0.0, folds=0),
     )
 
 

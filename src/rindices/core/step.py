@@ -19,7 +19,6 @@ from rindices.core.networks import Network, Parameters, Sizes
 from rindices.settings import LearningRates, LossWeights, Training
 
 _TINY = 1e-6
-RELAXED = 0.1  # what is left of the weight of the change term, late in training
 COPULA_EVERY = 4  # steps; the correlation of severities changes slowly, and following it at each step costs more
 
 
@@ -33,7 +32,6 @@ class Data(NamedTuple):
     n_controls: Array  # that this model learns from
     n_patients: Array
     min_steps: Array  # no model is frozen before
-    relaxed_from: Array  # step from which on changes are hardly kept small
     region_share: Array  # real regions among all columns; the others are zeros that only please the hardware
 
 
@@ -185,8 +183,7 @@ def step(
 
     def total(parameters: Parameters) -> tuple[Array, tuple]:
         losses, updated = losses_of(parameters)
-        kept_small = jnp.where(state.step < data.relaxed_from, 1.0, RELAXED)
-        return terms.objective(losses, weights._replace(change=weights.change * kept_small)), (losses, updated)
+        return terms.objective(losses, weights), (losses, updated)
 
     gradients, (losses, (discriminator, discriminator_moments)) = jax.grad(total, has_aux=True)(state.parameters)
     if training.updates == "separate":

@@ -124,7 +124,6 @@ def train(
     checkpoint_every: int,
     min_steps: int,
     max_steps: int,
-    relaxed: float = 1.0,
     after: tuple[int, dict[str, np.ndarray]] | None = None,
 ) -> Iterator[Checkpoint]:
     """Train all `members` on `people`, yielding a `Checkpoint` of the patients' R-indices at regular steps.
@@ -138,7 +137,7 @@ def train(
     real = networks.sizes(people.controls.shape[1], n_patterns)
     on_cores = mesh.devices[0].platform == "cpu"
     with_padding = networks.padded(real, 1 if on_cores else _MATRIX_UNIT)
-    data, patients = _data(people, with_padding.regions, min_steps, round(relaxed * max_steps))
+    data, patients = _data(people, with_padding.regions, min_steps)
     precision = jnp.float32 if on_cores else jnp.bfloat16  # a third faster there, and as accurate
     program = {"training": training, "batch_size": batch_size, "precision": precision, "mesh": mesh, "width": width}
     advance = partial(_advance_on_cores if on_cores else _advance_on_accelerators, **program)
@@ -183,7 +182,7 @@ def _pad_members(members: Members, n_devices: int) -> Members:
     return jax.tree.map(lambda leaf: jnp.concatenate([leaf, jnp.repeat(leaf[-1:], extra, axis=0)]), members)
 
 
-def _data(people: People, n_columns: int, min_steps: int, relaxed_from: int) -> tuple[Data, Array]:
+def _data(people: People, n_columns: int, min_steps: int) -> tuple[Data, Array]:
     controls, patients = (
         jnp.asarray(_pad(rows, n_columns), jnp.float32) for rows in (people.controls, people.patients)
     )
@@ -196,9 +195,7 @@ def _data(people: People, n_columns: int, min_steps: int, relaxed_from: int) -> 
     counts = (jnp.asarray(len(people.controls)), jnp.asarray(len(people.patients)))
     share = jnp.asarray(people.controls.shape[1] / n_columns)
     everybody = jnp.arange(len(people.controls))
-    return Data(
-        controls, everybody, seen, whitening, *counts, *map(jnp.asarray, (min_steps, relaxed_from)), share
-    ), patients
+    return Data(controls, everybody, seen, whitening, *counts, jnp.asarray(min_steps), share), patients
 
 
 def _pad(rows: np.ndarray, n_columns: int) -> np.ndarray:

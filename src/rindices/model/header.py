@@ -85,7 +85,7 @@ class Header:
             data["preprocessing"] = {"covariates": covariates, "interactions": [], "head_size": None, "site": None}
         preset = data["parameters"]["preset"]
         preset["schedule"].pop("patience", None)  # training once ended early
-        preset["schedule"] = {"folds": 0, "relaxed": 1.0} | preset["schedule"]
+        preset["schedule"].setdefault("folds", 0)
         preset["training"].setdefault("latent", "independent")
         if "reliability" in data:  # before there were four verdicts
             reliable, reason = data.pop("reliability")

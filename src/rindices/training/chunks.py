@@ -155,7 +155,6 @@ def train_chunk(
         checkpoint_every=schedule.checkpoint_every,
         min_steps=schedule.min_steps,
         max_steps=schedule.max_steps,
-        relaxed=schedule.relaxed,
         after=after,
     ):
         with_weights = chunk.cohort == 0 and checkpoint.step >= min(schedule.min_steps, schedule.max_steps)
