@@ -13,6 +13,7 @@ from rindices import SurrealGAN
 from rindices.core import inference
 from rindices.judging.agreement import concordance, match_patterns
 from rindices.preprocessing import SCALED_SD, whitening_matrix
+from rindices.scoring.scale import DOSES, LEVELS, increasing
 
 BINS = {"absent": (-1, 0), "low": (0, 1 / 3), "middle": (1 / 3, 2 / 3), "high": (2 / 3, 9)}
 
@@ -64,6 +65,12 @@ def measure(model: SurrealGAN, given: Given, with_ridge: bool = True) -> dict[st
     row["unit_by_mean"] = float(by_mean.mean())
     severity = scale.severities(r_indices)[:, order]
     row["rmse_by_mean"] = float(np.sqrt(((severity - truth * factor / by_mean) ** 2).mean()))
+    known = scale.quantiles if scale.quantiles is not None else np.tile(DOSES[:, None], (len(order), 1, len(LEVELS)))
+    columns = zip(r_indices.T, known[:, :, len(LEVELS) // 2], strict=True)
+    median = np.column_stack([np.interp(r, increasing(of), DOSES) for r, of in columns])[:, order]
+    row["rmse_by_median"] = float(np.sqrt(((median - truth * factor) ** 2).mean()))
+    row["raw_rmse_by_median"] = float(np.sqrt(((median - truth) ** 2).mean()))
+    row["bias_by_median"] = float((median - truth * factor).mean())
     row["bias_by_mean"] = float((severity - truth * factor / by_mean).mean())
     if with_ridge:
         regions = model.prepare(given.regions, given.covariates).values

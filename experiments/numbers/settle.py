@@ -35,7 +35,9 @@ REPETITIONS = 10
 def variants() -> dict[str, tuple[Preset, str]]:
     """Return the presets that are compared, and the precision of each."""
     today = replace(
-        fast(), schedule=replace(fast().schedule, folds=0), training=replace(fast().training, latent="independent")
+        fast(),
+        schedule=replace(fast().schedule, folds=0),
+        training=replace(fast().training, latent="independent"),
     )
     folds = replace(today, schedule=replace(today.schedule, folds=5))
     correlated = adjusted(folds, latent="correlated")
@@ -43,15 +45,8 @@ def variants() -> dict[str, tuple[Preset, str]]:
         "today": (today, "float32"),
         "folds": (folds, "bfloat16"),
         "folds, correlated": (correlated, "bfloat16"),
-        "matched 50": (_trained(correlated, mean_matching=50.0), "bfloat16"),
-        "matched 15": (_trained(correlated, mean_matching=15.0), "bfloat16"),
         "slower correlation": (replace(correlated, rates=correlated.rates._replace(correlation=4e-5)), "bfloat16"),
-        "matched 50, independent": (_trained(folds, mean_matching=50.0), "bfloat16"),
     }
-
-
-def _trained(preset: Preset, **changed: float) -> Preset:
-    return replace(preset, training=replace(preset.training, **changed))
 
 
 def recipes(seeds: list[int], real: bool) -> list[Recipe]:

@@ -39,7 +39,7 @@ class Job(NamedTuple):
     study: Study
     n_patterns: int
     n_repetitions: int
-    cohort: int = 0  # others: dealt out anew, see `Study.people`
+    first: int = 0  # number of the first of them
 
 
 class Looks(NamedTuple):
@@ -137,7 +137,7 @@ def _train(
 
 
 def _stacked(group: list[Job], preset: Preset, n_rows: int) -> tuple[Data, Array, _Members]:
-    people = [job.study.people(job.cohort) for job in group]
+    people = [job.study.people() for job in group]
 
     def padded(rows: list[np.ndarray]) -> Array:
         return jnp.asarray(np.stack([np.pad(of, [(0, n_rows - len(of)), (0, 0)]) for of in rows]), jnp.float32)
@@ -156,7 +156,7 @@ def _stacked(group: list[Job], preset: Preset, n_rows: int) -> tuple[Data, Array
         region_share=jnp.ones(len(people)),
     )
     place = np.repeat(np.arange(len(group)), [job.n_repetitions for job in group])
-    number = np.concatenate([np.arange(job.n_repetitions) for job in group])
+    number = np.concatenate([job.first + np.arange(job.n_repetitions) for job in group])
     seeds = np.array([group[p].study.settings.seed for p in place])
     keys = jax.vmap(lambda seed, k: jax.random.fold_in(jax.random.key(seed), k))(
         jnp.asarray(seeds), jnp.asarray(number)

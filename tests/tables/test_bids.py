@@ -57,7 +57,7 @@ def test_any_other_table_is_read_now_or_later(tmp_path):
     (tmp_path / "people.json").write_text('{"age": {"Units": "year"}}')  # honoured for .tsv only
     source = read_source(path)
     pd.testing.assert_frame_equal(source.frame, read_table(path))
-    assert source[1:] == (None, None, (path,), (), None)
+    assert source[1:] == (None, {}, (path,), (), None)
     later = read_source(path, whole=False)
     assert (later.frame.empty, later.files) == (True, (path,))
     assert pd.concat(later.table.batches())["age"].tolist() == ["61", "72"]
@@ -70,7 +70,7 @@ def test_a_json_file_beside_a_tsv_file_is_its_dictionary_if_it_looks_like_one(tm
     path.write_text("participant_id\tage\n001\t61\n")
     path.with_suffix(".json").write_text(text)
     source = read_source(path)
-    assert (source.dictionary is not None) == honoured
+    assert bool(source.dictionary) == honoured
     assert source.files == ((path, path.with_suffix(".json")) if honoured else (path,))
 
 

@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -94,24 +95,24 @@ def test_what_is_no_dictionary_is_refused(tmp_path, name, content, message):
 def test_codes_of_categories_stay_codes_and_become_text():
     frame = pd.DataFrame({"sex": [0.0, 1.0, -9], "dx": ["01", "02", "01"], "n": [1, 2, 3]})
     sex = Column(levels=SEX.levels, missing=("-9",))
-    changed, notes = apply_dictionary(frame, Dictionary({"sex": sex, "dx": Column(levels={"01": "a", "02": "b"})}))
+    changed, notes, _ = apply_dictionary(frame, Dictionary({"sex": sex, "dx": Column(levels={"01": "a", "02": "b"})}))
     assert changed["sex"].fillna("gap").tolist() == ["0", "1", "gap"]
     assert changed["dx"].tolist() == ["01", "02", "01"]
     assert (changed["n"].tolist(), notes) == ([1, 2, 3], [])
     assert frame["sex"].dtype == np.float64  # the table that was given is as it was
 
 
-def test_a_value_that_is_no_level_is_refused_with_row_and_levels():
+def test_a_value_that_is_no_level_is_told_with_row_and_levels():
     frame = pd.DataFrame({"sex": ["0", "2", "1", "x"]}, index=[0, 3, 4, 6])  # empty lines in the file
-    with pytest.raises(InputError, match=r"row 5 holds '2', and 1 more row .*\nLevels: 0 \(male\), 1 \(female\)"):
-        apply_dictionary(frame, Dictionary({"sex": SEX}))
-    assert apply_dictionary(frame, Dictionary({"sex": SEX}), checked=["age"])[0]["sex"].tolist() == ["0", "2", "1", "x"]
+    changed, _, (problem,) = apply_dictionary(frame, Dictionary({"sex": SEX}))
+    assert re.search(r"row 5 holds '2', and 1 more row .*\nLevels: 0 \(male\), 1 \(female\)", problem.text)
+    assert (problem.columns, changed["sex"].tolist()) == (("sex",), ["0", "2", "1", "x"])
 
 
 def test_missing_codes_become_gaps_in_numbers_and_text():
     frame = pd.DataFrame({"a": [1, -9, 3], "b": ["1.5", "refused", "2"], "c": ["x", "?", "y"], "d": [-9.0, 1.0, 2.0]})
     says = {"a": Column(missing=("-9",)), "b": Column(missing=("refused",)), "c": Column(missing=("?",)), "z": SEX}
-    changed, notes = apply_dictionary(frame, Dictionary(says))
+    changed, notes, _ = apply_dictionary(frame, Dictionary(says))
     np.testing.assert_array_equal(changed[["a", "b"]].to_numpy(dtype=float), [[1, 1.5], [np.nan, np.nan], [3, 2]])
     assert changed["b"].dtype == np.float64
     assert changed["c"].fillna("gap").tolist() == ["x", "gap", "y"]
@@ -119,7 +120,7 @@ def test_missing_codes_become_gaps_in_numbers_and_text():
 
 
 def test_other_capitals_are_told():
-    _, notes = apply_dictionary(pd.DataFrame({"Age": [1.0]}), Dictionary({"age": SEX, "sex": SEX}))
+    _, notes, _ = apply_dictionary(pd.DataFrame({"Age": [1.0]}), Dictionary({"age": SEX, "sex": SEX}))
     assert notes == ["The dictionary describes 'age', the table has 'Age': not applied to it."]
 
 

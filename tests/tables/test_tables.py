@@ -59,7 +59,11 @@ def test_batches_are_the_text_as_it_is_written_with_its_rows(tmp_path):
     shares, parts = zip(*((table.progress, batch) for batch in table.batches()), strict=True)
     assert 0 < shares[0] < shares[1] == table.progress == 1
     whole = pd.concat(parts)
-    assert (table.name, table.columns, table.decimal_comma) == ("a.csv", ["participant_id", "t", "v", "e", "f"], False)
+    assert (table.file.name, table.columns, table.decimal_comma) == (
+        "a.csv",
+        ["participant_id", "t", "v", "e", "f"],
+        False,
+    )
     assert whole.index.tolist() == list(range(2, 210_002))
     assert whole.iloc[7].tolist()[:3] == ["p7", "x", "7"]
     assert whole["e"].isna().all()

@@ -1,6 +1,6 @@
 """Users' tables as people: read, checked by the fields of `rindices.schema`, and sorted into controls and patients."""
 
-from rindices.cohort.groups import MIN_PEOPLE
+from rindices.cohort.exclusions import MIN_PEOPLE
 from rindices.cohort.newcomers import read_people
 from rindices.cohort.people import Cohort, People
 from rindices.cohort.roles import correction_of, expand_names, wanted_names

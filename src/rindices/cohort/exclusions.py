@@ -1,19 +1,32 @@
-"""Who is left out, and why: gaps, impossible values, outliers, sites with too few controls. Everybody is recorded."""
+"""Who is left out, and why: gaps, impossible values, outliers, sites with too few controls. Everybody is recorded.
+
+The rule for gaps is `unusable`, for the training table and for new people alike.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.groups import MIN_PEOPLE
-from rindices.errors import InputError, counted, listed, setting, shown
-from rindices.schema.fields import MIN_SITE_CONTROLS, Observed, Roster
+from rindices.cohort.groups import Groups
+from rindices.cohort.overlap import refuse_apart
+from rindices.cohort.roles import CLINICAL, Roles
+from rindices.cohort.visits import read_timeline, years_since_first
+from rindices.errors import InputError, Problem, counted, listed, refusal, setting, shown
+from rindices.schema.cells import LEAVE_OUT
+from rindices.schema.fields import MIN_REGIONS, MIN_SITE_CONTROLS, NO_LABEL, Observed, Seen
+from rindices.settings import TableSettings
 
+MIN_PEOPLE = 20  # in each group: below it neither means nor patterns mean anything
 _PEOPLE_A_SITE = 3  # on average; with fewer, a column is something else than the site
+_DIFFERENT = 0.5  # measures differ: where less than this share of the values do, they may be scores
+_MOST_SCORES = 12  # of the columns with gaps; where there are more, they are regions
+_MANY_GAPS = 0.1  # share of the people; who was scanned has nearly all regions
 # Generous: of simulated people less than 1 in 1,000 is flagged, of 1,000 real scans nobody had looked at 2 in 100.
 _FAR_PERSON = 4.5  # robust sd of the logarithm of the distance
 _FAR_SIZE = 4.0  # robust sd of overall size: 40 % less in all regions is 4 to 6 of them
@@ -21,6 +34,43 @@ _FAR_CELL = 10.0  # robust sd of one region: no person's brain lies there
 _SMALLEST_SPREAD = 0.05  # with many unrelated regions distances hardly differ; that makes nobody an outlier
 # A size of 0 counts as a tenth: small furrows that a person has not are no error.
 _LARGEST_RATIO = 10.0
+
+
+def unusable(problems: Sequence[Problem], *, drop_missing: bool) -> list[Problem]:
+    """Return what a table is refused for.
+
+    Everything that is wrong is; only missing and impossible values of regions and covariates are not if `drop_missing`
+    is asked for. People who have one are left out then, by `Record.leave_out_incomplete`.
+    """
+    return [problem for problem in problems if not (drop_missing and LEAVE_OUT in problem.remedies)]
+
+
+def refuse_unusable(problems: Sequence[Problem], found: Observed, roles: Roles, *, drop_missing: bool) -> None:
+    """Refuse a training table with problems that leaving out people does not solve."""
+    if refused := unusable(problems, drop_missing=drop_missing):
+        raise refusal(refused, *_columns_to_leave_out(refused, roles.regions, found.regions))
+
+
+def _columns_to_leave_out(problems: Sequence[Problem], regions: Sequence[str], found: Seen) -> Iterator[str]:
+    """Say which columns could be left out instead of people, where enough remain, and which of them may be scores.
+
+    Many gaps, few different values or a usual name tell a score.
+    """
+    names = [name for name in regions if any(name in problem.columns for problem in problems)]
+    if not names or len(regions) - len(names) < MIN_REGIONS:
+        return
+    yield f"leave the column{'s' if len(names) > 1 else ''} out with {setting('exclude', names)}"
+    gaps = np.any(found.missing, axis=0)
+    scores = []
+    for name, values in zip(np.array(regions, dtype=object)[gaps], found.values.T[gaps], strict=True):
+        known = values[~np.isnan(values)]
+        few = len(np.unique(known)) < _DIFFERENT * len(known)
+        if few or len(known) < (1 - _MANY_GAPS) * len(values) or CLINICAL.fullmatch(name.casefold()):
+            scores.append(name)
+    if scores and gaps.sum() <= _MOST_SCORES:
+        one = len(scores) == 1
+        them, are = ("it", "it is a score and no region") if one else ("them", "they are scores and no regions")
+        yield f"name {them} with {setting('clinical', scores)} if {are}"
 
 
 class Record:
@@ -52,25 +102,21 @@ class Record:
         """Add what is unusual about a row."""
         self._flags.setdefault(position, []).append(text)
 
-    def _note_cells(self, marked: NDArray[np.bool_], columns: Sequence[str], texts: Sequence[str]) -> None:
-        """Add which columns (of rows × columns) are concerned; a text for each marked cell, in reading order."""
-        found: dict[int, list[str]] = {}
-        for (row, column), text in zip(np.argwhere(marked).tolist(), texts, strict=True):
-            found.setdefault(row, []).append(f"{columns[column]} {text}")
-        for row, cells in found.items():
-            self.note(row, listed(cells, 5))
-
     def leave_out_incomplete(self, found: Observed, regions: Sequence[str]) -> None:
-        """Leave out who has missing or impossible values in covariates or regions."""
+        """Leave out who has missing or impossible values in covariates or regions, and note these cells."""
         parts = [("covariate", [name], seen) for name, seen in found.covariates.items()]
         parts.append(("region", list(regions), found.regions))
-        for kind, columns, seen in parts:
-            self._note_cells(seen.missing, columns, ["is missing"] * int(seen.missing.sum()))
-            self.leave_out(np.any(seen.missing, axis=1), f"missing {kind}")
-        for _, columns, seen in parts:
-            values = seen.values[seen.impossible].tolist()
-            self._note_cells(seen.impossible, columns, [f"= {shown(float(value))} is impossible" for value in values])
-            self.leave_out(np.any(seen.impossible, axis=1), "impossible value")
+        reasons = [(f"missing {kind}", columns, seen.missing, seen) for kind, columns, seen in parts]
+        reasons += [("impossible value", columns, seen.impossible, seen) for _, columns, seen in parts]
+        for reason, columns, marked, seen in reasons:
+            cells = defaultdict[int, list[str]](list)
+            for row, column in np.argwhere(marked).tolist():
+                value = seen.values[row, column]
+                what = f"= {shown(float(value))} is impossible" if marked is seen.impossible else "is missing"
+                cells[row].append(f"{columns[column]} {what}")
+            for row, texts in cells.items():
+                self.note(row, listed(texts, 5))
+            self.leave_out(np.any(marked, axis=1), reason)
 
     def warning(self) -> list[str]:
         """Return a sentence on who was left out."""
@@ -80,36 +126,104 @@ class Record:
         total, why = int(left_out.sum()), listed(f"{reason} ({number})" for reason, number in left_out.items())
         return [f"{total} of {len(self.reason)} rows {'is' if total == 1 else 'are'} left out: {why}."]
 
-    def table(self, columns: dict[str, Sequence[object]]) -> pd.DataFrame:
-        """Return the record with `columns` before what it knows itself."""
+    def table(self, people: dict[str, pd.Series | pd.Index | None]) -> pd.DataFrame:
+        """Return the record, with the columns of `people` that are there before what it knows itself."""
         flags = ["; ".join(self._flags.get(position, ())) for position in range(len(self.reason))]
         own = {"used": self.used, "reason": self.reason, "distance": self.distance, "flags": flags}
-        return pd.DataFrame(columns | own)
+        return pd.DataFrame({name: part.tolist() for name, part in people.items() if part is not None} | own)
 
 
-def leave_out_outliers(
-    record: Record, features: pd.DataFrame, group: pd.Series, roster: Roster, *, drop: bool
+class Kept(NamedTuple):
+    """Who of a table is kept.
+
+    Attributes
+    ----------
+    used
+        True for the rows that are kept.
+    first_visit, years
+        Of these, whether it is the person's first visit, and the years since then; None where that is not known.
+    people
+        What became of everybody.
+    left_out, doubts
+        Sentences on who is left out, and on what may be wrong with who is not.
+    """
+
+    used: NDArray[np.bool_]
+    first_visit: NDArray[np.bool_]
+    years: pd.Series | None
+    people: pd.DataFrame
+    left_out: list[str]
+    doubts: list[str]
+
+
+def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSettings) -> Kept:
+    """Leave out who has gaps, and outliers and people of small sites if asked; refuse groups and sites too small."""
+    record, line = Record(len(found.labels)), read_timeline(found.visits, found.roster)
+
+    def learned_from() -> NDArray[np.bool_]:
+        """Mark who is learned from: of each person the first visit in use."""
+        rows = record.used
+        rows[rows] = line.take(rows).first()
+        return rows
+
+    record.leave_out_incomplete(found, roles.regions)
+    _check_group_sizes(groups, learned_from(), record)
+    doubts = _leave_out_outliers(record, found, groups.group, roles.regions, drop=settings.drop_outliers)
+    who = {"participant_id": found.roster.ids, "visit": found.visits, "diagnosis": found.labels, "group": groups.group}
+    if settings.site is not None:
+        sites, learned = found.background[settings.site], learned_from()
+        controls, patients = ((groups.group == name).to_numpy() & learned for name in ("control", "patient"))
+        if settings.small_sites != "drop":
+            _refuse_own_sites(sites[learned])
+        refuse_apart(settings.site, sites[controls].to_numpy(), sites[patients].to_numpy())
+        _leave_out_small_sites(record, sites, controls, drop=settings.small_sites == "drop")
+        who["site"] = sites.fillna(NO_LABEL)
+    learned, used = learned_from(), record.used
+    _check_group_sizes(groups, learned, record)
+    years, told = years_since_first(line.take(used), found.background[used], settings.visit)
+    return Kept(used, learned[used], years, record.table(who), record.warning(), [*doubts, *told])
+
+
+def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: Record) -> None:
+    """Refuse a cohort with too few controls or patients to learn from, and say who else there was."""
+    for group, name, labels in (
+        ("controls", "control", groups.control_labels),
+        ("patients", "patients", groups.patient_labels),
+    ):
+        number = int((groups.group == group.removesuffix("s"))[learned_from].sum())
+        if number < MIN_PEOPLE:
+            people = counted(number, "person has", "people have")
+            raise InputError(
+                f"At least {MIN_PEOPLE} {group} are needed, but only {people} the label "
+                f"{' '.join([listed(labels, joiner=' or ') + '.', *record.warning()])}\n"
+                f"Add people, or count further labels as {group} with {setting(name)}."
+            )
+
+
+def _leave_out_outliers(
+    record: Record, found: Observed, group: pd.Series, regions: Sequence[str], *, drop: bool
 ) -> list[str]:
     """Give everybody used a distance, note the outliers, and leave them out if asked; return warnings."""
     positions = np.flatnonzero(record.used)
-    block, regions = features.to_numpy()[positions], [str(name) for name in features.columns]
+    block = found.regions.values[positions]
     distance, notes = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
     record.distance[positions] = distance
     for position, text in notes.items():
         record.note(int(positions[position]), text)
     who = positions[list(notes)]
     if drop:
-        record.leave_out(np.isin(np.arange(len(features)), who), "outlier")
+        record.leave_out(np.isin(np.arange(len(group)), who), "outlier")
     if drop or not notes:
         return []
     people = counted(len(notes), "person lies", "people lie")
     return [  # warnings are kept, so nobody's values are in them
-        f"{people} far from everybody else, which may be errors: row {listed(roster.rows[who], 10)}. What is unusual "
-        f"is in the column flags of people.csv. Look at them, or leave them out with {setting('drop_outliers', True)}."
+        f"{people} far from everybody else, which may be errors: row {listed(found.roster.rows[who], 10)}. What is "
+        "unusual is in the column flags of people.csv. Look at them, or leave them out with "
+        f"{setting('drop_outliers', True)}."
     ]
 
 
-def refuse_own_sites(sites: pd.Series) -> None:
+def _refuse_own_sites(sites: pd.Series) -> None:
     """Refuse a column in which nearly every person would have a site of their own."""
     n_sites = sites.nunique()
     if n_sites > len(sites) / _PEOPLE_A_SITE:
@@ -122,7 +236,7 @@ def refuse_own_sites(sites: pd.Series) -> None:
         )
 
 
-def leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[np.bool_], *, drop: bool) -> None:
+def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[np.bool_], *, drop: bool) -> None:
     """Refuse sites with too few controls, or leave their people out."""
     present = sites[record.used]
     n_controls = sites[record.used & controls].value_counts().reindex(present.unique(), fill_value=0)

@@ -11,27 +11,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.exclusions import Record
-from rindices.cohort.groups import NO_LABEL, groups_of, label_text
+from rindices.cohort.exclusions import Record, unusable
+from rindices.cohort.groups import groups_of
 from rindices.cohort.people import People
-from rindices.cohort.roles import expand_names, is_region_name, paths_of, wanted_names
-from rindices.cohort.training import told_with, with_missing_codes
-from rindices.cohort.visits import first_visits, read_timeline, years_since_first
+from rindices.cohort.roles import expand_names, is_region_name, paths_of, require_column, wanted_names
+from rindices.cohort.training import told_with
+from rindices.cohort.visits import read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, did_you_mean, listed, refusal, setting, shown
-from rindices.schema.cells import numbers_of, text_of
+from rindices.schema.cells import numbers_of, text_of, typed
 from rindices.schema.contract import Contract
-from rindices.schema.fields import (
-    CovariateField,
-    FieldSet,
-    IdField,
-    Observed,
-    RegionField,
-    Roster,
-    ScoreField,
-    require_column,
-)
+from rindices.schema.fields import CovariateField, FieldSet, IdField, Observed, RegionField, ScoreField
 from rindices.settings import ApplySettings
-from rindices.tables import Dictionary, Source, apply_dictionary, read_source
+from rindices.tables import Dictionary, Source, apply_dictionary, read_source, table_in_memory, with_missing_codes
 
 
 def read_people(
@@ -77,32 +68,36 @@ def read_people(
     """
     settings = settings or ApplySettings()
     settings = replace(settings, id=settings.id or contract.id_column)
+    text_columns = (str(settings.id), contract.diagnosis_column)
     if isinstance(table, pd.DataFrame):
-        named = table.reset_index() if table.index.name == settings.id else table
-        source = Source(named.set_axis(list(map(str, named.columns)), axis=1), None, None, ())
+        source = Source(typed(table_in_memory(table, text_columns[0]), text_columns), None, Dictionary(), ())
     else:
         source = read_source(
             table,
-            text_columns=(str(settings.id), contract.diagnosis_column),
-            id_column=str(settings.id),
+            text_columns=text_columns,
+            id_column=text_columns[0],
             visit_column=settings.visit,
             join=paths_of(settings.join),
             whole=bool(prepare or settings.visit or wanted_names(settings.clinical) or paths_of(settings.join)),
         )
-    if source.table is None:
-        frame = source.frame if prepare is None else prepare(source.frame)
-        check = _Check(list(map(str, frame.columns)), contract, settings, source.dictionary)
-        batches: Iterable[pd.DataFrame] = [frame]
-    else:
-        check = _Check(source.table.columns, contract, settings, decimal_comma=source.table.decimal_comma)
-        batches = [pd.concat(source.table.batches())] if whole or check.visit else source.table.batches()
+    frame, file = source.frame if prepare is None else prepare(source.frame), source.table
+    check = _Check(
+        [str(name) for name in (frame if file is None else file).columns],
+        contract,
+        settings,
+        source.dictionary,
+        decimal_comma=file is not None and file.decimal_comma,
+    )
+    batches: Iterable[pd.DataFrame] = [frame]
+    if file is not None:
+        batches = [file.read()] if whole or check.visit else file.batches()
     with told_with(source.notes):
         for batch in batches:
             people = check.observe(batch)
             if people is not None:
                 yield replace(people, notes=source.notes + people.notes)
-            if progress is not None and source.table is not None:
-                progress(source.table.progress)
+            if progress is not None and file is not None:
+                progress(file.progress)
         check.finish()
 
 
@@ -114,7 +109,7 @@ class _Check:
         columns: Sequence[str],
         contract: Contract,
         settings: ApplySettings,
-        dictionary: Dictionary | None = None,
+        dictionary: Dictionary,
         *,
         decimal_comma: bool = False,
     ) -> None:
@@ -123,15 +118,13 @@ class _Check:
         self.visit = settings.visit or (contract.visit_column if contract.visit_column in columns else None)
         self._contract, self._settings, self._comma = contract, settings, decimal_comma
         kept = {str(name) for name in (settings.id, contract.diagnosis_column, self.visit, contract.site_column)}
-        self._dictionary = dictionary
-        if wanted_names(settings.missing):
-            self._dictionary = with_missing_codes(dictionary, columns, settings.missing, kept)
+        self._dictionary = with_missing_codes(dictionary, columns, wanted_names(settings.missing), kept)
         covariates = [spec.name for spec in contract.covariates]
         scores, extra = self._named(columns, {*kept, *covariates, *contract.features})
-        roles = {str(settings.id): ("the people's ids", f"Rename the column, or use {setting('id', 'COLUMN')}.")}
-        roles |= {self.visit: ("the visit", f"Correct {setting('visit')}.")} if self.visit else {}
+        wanted = {str(settings.id): ("the people's ids", f"Rename the column, or use {setting('id', 'COLUMN')}.")}
+        wanted |= {self.visit: ("the visit", f"Correct {setting('visit')}.")} if self.visit else {}
         coded = ("a covariate of the model", "Add the column, coded as in the training table.")
-        for name, (role, remedy) in (roles | dict.fromkeys(covariates, coded)).items():
+        for name, (role, remedy) in (wanted | dict.fromkeys(covariates, coded)).items():
             require_column(columns, name, role, remedy)
         sites = {contract.site_column: settings.new_sites}
         self._fields = FieldSet(
@@ -142,9 +135,9 @@ class _Check:
             ],
             RegionField(contract.features, contract.ranges, unit=contract.unit, decimal_comma=decimal_comma),
             [ScoreField(name) for name in scores],
-            drop=settings.drop_missing,
+            contract.diagnosis_column,
         )
-        self._extra, self._n_used, self._left_out = dict.fromkeys(extra, False), 0, list[str]()
+        self._extra, self._reasons = dict.fromkeys(extra, False), Counter[str]()
 
     def _named(self, columns: Sequence[str], needed: Collection[str]) -> tuple[tuple[str, ...], list[str]]:
         """Return the clinical columns, and those that must not hold numbers; refuse a table that lacks regions."""
@@ -166,65 +159,48 @@ class _Check:
 
     def observe(self, batch: pd.DataFrame) -> People | None:
         """Return the people in some rows; None where something was wrong, here or before, or nobody is left."""
-        if self._dictionary is not None:
-            batch, _ = apply_dictionary(
-                batch, self._dictionary, checked=[spec.name for spec in self._contract.covariates]
-            )
+        batch, _, strange = apply_dictionary(batch, self._dictionary)
+        if problems := [one for one in strange if {*one.columns} & {spec.name for spec in self._contract.covariates}]:
+            raise refusal(problems)
         for name, is_number in self._extra.items():
             known = text_of(batch[name]).notna().to_numpy()
             numbers = numbers_of(batch[name], decimal_comma=self._comma)[known]
             self._extra[name] = bool((is_number or known.any()) and not np.isnan(numbers).any())
         found = self._fields.observe(batch)
-        if self._fields.problems():
+        if unusable(self._fields.problems(), drop_missing=self._settings.drop_missing):
             return None
         record = Record(len(batch))
         record.leave_out_incomplete(found, self._contract.features)
-        self._n_used += int(record.used.sum())
-        self._left_out += record.reason[~record.used].tolist()
+        self._reasons.update(record.reason.tolist())
         return self._people(batch, found, record) if record.used.any() else None
 
     def _people(self, batch: pd.DataFrame, found: Observed, record: Record) -> People:
         contract, used, roster = self._contract, record.used, found.roster
-        ids = roster.ids[used]
-        has_labels = contract.diagnosis_column in batch
-        labels = label_text(batch[contract.diagnosis_column]).tolist() if has_labels else [NO_LABEL] * len(batch)
-        diagnosis = pd.Series(labels, index=roster.ids, name="diagnosis")
-        group = groups_of(diagnosis, contract.control_labels, contract.patient_labels)
-        who: dict[str, Sequence[object]] = {"participant_id": roster.ids.tolist()}
-        who |= {} if self.visit is None else {"visit": batch[self.visit].tolist()}
-        columns = {name: seen.values[used, 0] for name, seen in found.covariates.items()}
-        covariates = pd.DataFrame(columns, ids, pd.Index([*columns], dtype=None if columns else object)).infer_objects()
-        scores = {name: values[used] for name, values in found.scores.items()}
-        people = People(
-            features=pd.DataFrame(found.regions.values[used], ids, list(contract.features)),
+        group = groups_of(found.labels, contract.control_labels, contract.patient_labels)
+        who = {"participant_id": roster.ids, "visit": found.visits, "diagnosis": found.labels, "group": group}
+        covariates, line = found.background[used], read_timeline(found.visits, roster).take(used)
+        years, _ = years_since_first(line, batch[used], self.visit)
+        return People(
+            features=pd.DataFrame(found.regions.values[used], line.ids, list(contract.features)),
             covariates=covariates,
-            diagnosis=diagnosis[used],
-            group=pd.Series(group, roster.ids, name="group")[used],
+            diagnosis=found.labels[used].rename("diagnosis"),
+            group=group[used],
             flags=self._flags(found.regions.values[used], covariates),
-            clinical=pd.DataFrame(scores, ids, pd.Index([*scores], dtype=object)),
-            left_out=record.table(who | {"diagnosis": labels, "group": group})[~used],
-            notes=(*record.warning(), *self._fields.notes),
-        )
-        if self.visit is None:
-            return people
-        visits, rows = batch.loc[used, self.visit], Roster(ids, roster.rows[used])
-        line = read_timeline(visits, rows)
-        years, _ = years_since_first(ids, line, batch[used], self.visit)
-        return replace(
-            people,
-            visit=visits.set_axis(ids).rename("visit"),
+            clinical=found.scores[used],
+            visit=None if found.visits is None else found.visits[used].set_axis(line.ids).rename("visit"),
             years=years,
-            first_visit=first_visits(ids, line.rank),
+            first_visit=line.first(),
+            left_out=record.table(who)[~used],
+            notes=(*record.warning(), *self._fields.notes),
         )
 
     def _flags(self, block: NDArray[np.float64], covariates: pd.DataFrame) -> pd.Series:
         """Say what lies outside the training range, and whose site is unknown."""
-        outside = self._contract.outside(block)
-        parts: list[list[str]] = [[] for _ in block]
         regions = np.array(self._contract.features, dtype=object)
-        for position in np.flatnonzero(outside.any(axis=1)).tolist():
-            names = regions[outside[position]]
-            parts[position].append(f"{counted(len(names), 'region')} outside the training range ({listed(names, 5)})")
+        parts = [
+            [f"{counted(len(names), 'region')} outside the training range ({listed(names, 5)})"] if len(names) else []
+            for names in (regions[outside] for outside in self._contract.outside(block))
+        ]
         for spec in self._contract.covariates:
             for part, value in zip(parts, covariates[spec.name], strict=True):
                 if spec.categories is not None and value not in spec.categories:
@@ -238,7 +214,7 @@ class _Check:
 
     def finish(self) -> None:
         """Refuse the table if anything was wrong with any of its rows."""
-        problems = self._fields.problems()
+        problems = unusable(self._fields.problems(), drop_missing=self._settings.drop_missing)
         if extra := [name for name, is_number in self._extra.items() if is_number]:
             number, regions = counted(len(extra), "column"), counted(len(self._contract.features), "region")
             text = (
@@ -249,6 +225,6 @@ class _Check:
             problems.append(Problem(text, (leave,), tuple(extra)))
         if problems:
             raise refusal(problems)
-        if not self._n_used:
-            why = listed(f"{reason} ({number})" for reason, number in Counter(self._left_out).items())
+        if not self._reasons[""]:
+            why = listed(f"{reason} ({number})" for reason, number in self._reasons.items() if reason)
             raise InputError(f"Nobody is left to be scored: {why}.\nFill in the cells, or add people.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -120,12 +120,6 @@ class Cohort:
         """True for the first visits of controls and patients."""
         return (self.group != "other").to_numpy(dtype=bool) & self.first_visit
 
-    def take(self, rows: NDArray[np.bool_]) -> Cohort:
-        """Return some of the people; `people` still tells of all."""
-        parts = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "people"}
-        tables = {name: part for name, part in parts.items() if isinstance(part, pd.DataFrame | pd.Series | np.ndarray)}
-        return replace(self, **{name: part[rows] for name, part in tables.items()})  # type: ignore[arg-type]
-
     def _number(self, group: str) -> int:
         return int((self.group == group)[self.first_visit].sum())
 
@@ -155,10 +149,11 @@ class People:
         ``""``, or what lies outside the training range, or that the site is unknown.
     clinical
         Clinical scores: numbers as float64, categories as text, gaps as NaN.
-    visit
-        The visit as in the table; None without visits.
-    years, first_visit
-        Time since the person's first visit where it can be told, and whether this is it; None without visits.
+    first_visit
+        Whether this is the person's first visit; without visits it always is.
+    visit, years
+        The visit as in the table, and the years since the first; None without visits, and years also where they cannot
+        be known.
     left_out
         Who is not among them, and why: the rows of a `rindices.cohort.exclusions.Record` that are not used.
     notes
@@ -171,8 +166,8 @@ class People:
     group: pd.Series
     flags: pd.Series
     clinical: pd.DataFrame
+    first_visit: NDArray[np.bool_]
     visit: pd.Series | None = None
     years: pd.Series | None = None
-    first_visit: NDArray[np.bool_] | None = None
     left_out: pd.DataFrame = field(default_factory=pd.DataFrame)
     notes: tuple[str, ...] = ()

@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from rindices.cohort.groups import group_separation
-from rindices.errors import InputError, counted, did_you_mean, listed, setting, shown
-from rindices.schema.cells import has_numbers, meant_as_numbers, text_of
+from rindices.errors import InputError, did_you_mean, listed, setting
+from rindices.schema.cells import meant_as_numbers
 from rindices.schema.fields import MIN_REGIONS
 from rindices.settings import Correction, Names, TableSettings
 
 BACKGROUND_NAMES = frozenset({"age", "sex", "gender", "site", "scanner", "icv", "tiv", "etiv", "education", "educ"})
 NON_REGION_NAMES = BACKGROUND_NAMES | {"visit", "session"}
-_MANY_REGIONS = 1000
-_DIFFERENT = 0.5  # measures differ: where less than this share of the values do, they may be scores
-_MOST_SCORES = 12  # of the columns with gaps; where there are more, they are regions
-_MANY_GAPS = 0.1  # share of the people; who was scanned has nearly all regions
+_A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 # Usual clinical columns, which are numbers but no brain regions.
-_CLINICAL = re.compile(
+CLINICAL = re.compile(
     r"(mmse|mmst|moca|demtect|cdr|adas|updrs|ados|srs|panss|hamd|madrs|bdi|bmi|weight|height|apoe|[fvp]?iq)([_ .-].*)?"
 )
+# How each part is asked for.
 _SETTINGS = {
-    "the people's id": "id",
-    "the diagnosis": "diagnosis",
-    "the visit": "visit",
-    "the site": "site",
-    "a covariate": "covariates",
-    "a clinical score": "clinical",
+    "the people's id": setting("id", "COLUMN"),
+    "the diagnosis": setting("diagnosis", "COLUMN"),
+    "the visit": setting("visit"),
+    "the site": setting("site"),
+    "a covariate": " or ".join(map(setting, ("covariates", "smooth", "interactions", "proportion"))),
+    "a clinical score": setting("clinical"),
 }
 
 
@@ -48,19 +44,13 @@ def wanted_names(wanted: Names) -> tuple[str, ...]:
     >>> wanted_names("lHip, rHip"), wanted_names(["l*"]), wanted_names(None)
     (('lHip', 'rHip'), ('l*',), ())
     """
-    if wanted is None:
-        return ()
+    if isinstance(wanted, str) and (wanted.startswith("@") or _is_file(wanted)):
+        wanted = Path(wanted.removeprefix("@"))
     if isinstance(wanted, Path):
         return _names_in_file(wanted)
-    if not isinstance(wanted, str):
-        names = [name for item in wanted for name in (wanted_names(item) if item.startswith("@") else (item.strip(),))]
-    elif wanted.startswith("@"):
-        return _names_in_file(Path(wanted[1:]))
-    elif _is_file(wanted):
-        return _names_in_file(Path(wanted))
-    else:
-        names = [name.strip() for name in wanted.split(",")]
-    return tuple(dict.fromkeys(name for name in names if name))
+    items = wanted.split(",") if isinstance(wanted, str) else wanted or ()
+    names = [name for item in items for name in (wanted_names(item) if item.startswith("@") else (item.strip(),))]
+    return tuple(dict.fromkeys(filter(None, names)))
 
 
 def paths_of(files: Names) -> tuple[Path, ...]:
@@ -70,13 +60,8 @@ def paths_of(files: Names) -> tuple[Path, ...]:
 
 
 def _is_file(text: str) -> bool:
-    path = Path(text)
-    if not path.suffix and len(path.parts) < 2:
-        return False  # a file that happens to be called "age" must not hide the column
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a long list of names is no possible file name
-        return False
+    # A file that happens to be called "age" must not hide the column; a long list of names is no possible file name.
+    return bool(Path(text).suffix or len(Path(text).parts) > 1) and os.path.isfile(text)
 
 
 def _names_in_file(path: Path) -> tuple[str, ...]:
@@ -149,46 +134,89 @@ def correction_of(settings: TableSettings) -> Correction | None:
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns that have a part other than region.
+    """The part of each column.
 
     Attributes
     ----------
-    parts
-        These columns, and the part of each in words.
-    covariates, clinical
-        Their names; the site is the last covariate.
+    covariates, clinical, regions
+        Names of these columns; the site is the last covariate.
+    others, empty, background
+        Columns without a part; those of them without a single value; and those such as age in which the groups should
+        not differ.
     """
 
-    parts: dict[str, str]
     covariates: tuple[str, ...]
     clinical: tuple[str, ...]
+    regions: tuple[str, ...]
+    others: tuple[str, ...]
+    empty: tuple[str, ...]
+    background: tuple[str, ...]
 
 
-def assign_roles(columns: Sequence[str], settings: TableSettings) -> Roles:
-    """Give each column its part, refusing columns with two.
+def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
+    """Return the columns that are named one by one, each with its part; the covariates last.
 
     Covariates that only the correction names are covariates, too, and the site may be named as one.
     """
     correction = correction_of(settings) or Correction()
     pairs = [name for pair in correction.interactions for name in pair]
-    named = [*wanted_names(settings.covariates), *correction.smooth, *pairs]
-    named += [name for name in (settings.proportion, settings.site) if name is not None]
-    covariates = tuple(dict.fromkeys(named))
-    given = [(settings.id, "the people's id"), (settings.diagnosis, "the diagnosis")]
-    given += [] if settings.visit is None else [(settings.visit, "the visit")]
-    given += [(name, "the site" if name == settings.site else "a covariate") for name in covariates]
-    free = [name for name in columns if name not in {name for name, _ in given}]
+    named = [*wanted_names(settings.covariates), *correction.smooth, *pairs, settings.proportion, settings.site]
+    parts = [(settings.id, "the people's id"), (settings.diagnosis, "the diagnosis"), (settings.visit, "the visit")]
+    parts += [(name, "the site" if name == settings.site else "a covariate") for name in dict.fromkeys(named)]
+    return [(name, part) for name, part in parts if name is not None]
+
+
+def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Sequence[str] = ()) -> Roles:
+    """Give each column its part, refusing columns with two, and parts without a column.
+
+    Parameters
+    ----------
+    table
+        Columns of numbers or text.
+    settings
+        Which columns are what.
+    categories
+        Columns whose numbers are names, which are no regions.
+    """
+    columns, given = [str(name) for name in table.columns], named_parts(settings)
+    named = {name for name, _ in given}
+    free = [name for name in columns if name not in named]
     scores = expand_names(wanted_names(settings.clinical), columns, source="clinical", pattern_columns=free)
     parts: dict[str, str] = {}
     for name, part in (*given, *((name, "a clinical score") for name in scores)):
         if name in parts:
-            table = " If it comes from a table of scores, take it out there." if part == "a clinical score" else ""
+            from_table = " If it comes from a table of scores, take it out there." if name in scores else ""
             raise InputError(
                 f"Column {name!r} is {parts[name]}, so it cannot be {part} too.\n"
-                f"Name another column with {setting(_SETTINGS[part])}.{table}"
+                f"Name another column with {_SETTINGS[part]}.{from_table}"
             )
         parts[name] = part
-    return Roles(parts, covariates, scores)
+    for name, part in parts.items():
+        require_column(columns, name, part, f"Rename the column, add it, or correct the name: {_SETTINGS[part]}.")
+    taken = dict.fromkeys(categories, "a category by the data dictionary") | parts
+    regions = _choose_regions(table, taken, settings)
+    covariates = tuple(name for name, part in parts.items() if part in ("a covariate", "the site"))
+    others = tuple(name for name in columns if name not in parts and name not in regions)
+    empty = tuple(name for name in others if table[name].isna().all())
+    background = tuple(name for name in others if name.casefold() in BACKGROUND_NAMES and name not in empty)
+    return Roles(covariates, scores, regions, others, empty, background)
+
+
+def require_column(names: Collection[str], name: str, role: str, remedy: str) -> None:
+    """Refuse a table that has columns of these names, but none called ``name``."""
+    if name in names:
+        return
+    columns = [str(column) for column in names]
+    numbers = pd.to_numeric(pd.Series(columns, dtype=object), errors="coerce").notna().mean()
+    if len(columns) == 1:
+        remedy = "Only one column was found: there should be commas, semicolons or tabs between the columns."
+    elif numbers > _A_ROW:
+        remedy = "The first line should hold the names of the columns, but it holds numbers."
+    found = listed(column if len(column) < 60 else f"{column[:60]}..." for column in columns)
+    raise InputError(
+        f"The table has no column {name!r}, which was expected as {role}.{did_you_mean(name, columns)}\n"
+        f"Columns found: {found}.\n{remedy}"
+    )
 
 
 def is_region_name(name: str) -> bool:
@@ -203,7 +231,7 @@ def is_region_name(name: str) -> bool:
     return name.casefold() not in NON_REGION_NAMES and not name.startswith("Unnamed: ")
 
 
-def choose_regions(table: pd.DataFrame, taken: Mapping[str, str], settings: TableSettings) -> tuple[str, ...]:
+def _choose_regions(table: pd.DataFrame, taken: Mapping[str, str], settings: TableSettings) -> tuple[str, ...]:
     """Return the names of the region columns: those asked for, or every column of numbers without another part.
 
     Columns of numbers in another spelling count, so that they are refused with a remedy and not lost.
@@ -220,7 +248,7 @@ def choose_regions(table: pd.DataFrame, taken: Mapping[str, str], settings: Tabl
     columns = [str(name) for name in table.columns]
     free = [name for name in columns if name not in taken]
     left_out = expand_names(wanted_names(settings.exclude), columns, source="exclude", pattern_columns=free)
-    meant = [name for name in free if is_region_name(name) and _meant(table[name])]
+    meant = [name for name in free if is_region_name(name) and meant_as_numbers(table[name])]
     wanted = wanted_names(settings.features)
     if isinstance(settings.features, str) and not wanted:
         raise InputError(
@@ -242,72 +270,3 @@ def choose_regions(table: pd.DataFrame, taken: Mapping[str, str], settings: Tabl
             f"Check {setting('features')} and {setting('exclude')}, and that the regions are columns of numbers."
         )
     return regions
-
-
-def _meant(column: pd.Series) -> bool:
-    return has_numbers(column) or (column.dtype.kind != "f" and meant_as_numbers(text_of(column)))
-
-
-def check_constant(block: NDArray[np.float64], regions: Sequence[str], controls: NDArray[np.bool_]) -> None:
-    """Refuse regions (columns of ``block``) that do not vary among the controls."""
-    values = block[controls]
-    constant = np.ptp(values, axis=0) <= 1e-9 * np.abs(values).max(axis=0)
-    names = [name for name, is_constant in zip(regions, constant.tolist(), strict=True) if is_constant]
-    if names:
-        first = list(regions).index(names[0])
-        who = "everybody" if np.ptp(block[:, first]) == 0 else "every control"
-        raise InputError(
-            f"A region must vary among the controls, but {counted(len(names), 'region does', 'regions do')} not: "
-            f"{listed(names)}.\nIn column {names[0]!r} {who} has the value {shown(float(values[0, first]))}.\n"
-            f"Leave {'it' if len(names) == 1 else 'them'} out with {setting('exclude', names)}."
-        )
-
-
-def possible_scores(block: NDArray[np.float64], regions: Sequence[str], with_gaps: Collection[str]) -> list[str]:
-    """Return those of the columns with gaps that may be scores: by many gaps, few different values, or a usual name.
-
-    Examples
-    --------
-    >>> possible_scores(np.array([[29.0], [np.nan], [30.0], [29.0]]), ["MMST"], ["MMST"])
-    ['MMST']
-    """
-    found: list[str] = []
-    for name in with_gaps if len(with_gaps) <= _MOST_SCORES else ():
-        values = block[:, list(regions).index(name)]
-        known = values[~np.isnan(values)]
-        few = len(np.unique(known)) < _DIFFERENT * len(known)
-        if few or len(known) < (1 - _MANY_GAPS) * len(block) or _CLINICAL.fullmatch(name.casefold()):
-            found.append(name)
-    return found
-
-
-def region_warnings(
-    block: NDArray[np.float64], regions: Sequence[str], controls: NDArray[np.bool_], patients: NDArray[np.bool_]
-) -> list[str]:
-    """Warn of regions that look like clinical scores, and of more regions than the method is meant for."""
-    clinical = [name for name in regions if _CLINICAL.fullmatch(name.casefold())]
-    # Where half the patients lie below the controls' 80 % quantile, the area under the curve is at most 0.9.
-    low, high = np.quantile(block[controls], [0.2, 0.8], axis=0)
-    middle = np.median(block[patients], axis=0)
-    telling = [
-        regions[place]
-        for place in np.flatnonzero((middle > high) | (middle < low)).tolist()
-        if regions[place] not in clinical and group_separation(block[controls, place], block[patients, place])
-    ]
-    warnings = []
-    if clinical:
-        warnings.append(
-            f"Taken for regions, but named like clinical scores: {listed(clinical)}. Name them with "
-            f"{setting('clinical')}, or leave them out with {setting('exclude')}?"
-        )
-    if telling:
-        warnings.append(
-            f"These nearly tell controls and patients apart by themselves: {listed(telling)}. Are they regions? "
-            f"If not, leave them out with {setting('exclude')}."
-        )
-    if len(regions) > _MANY_REGIONS:
-        warnings.append(
-            f"{len(regions):,} regions are many: time and memory grow with their number, and the method is meant for "
-            f"70 to 200. Choose regions of an atlas with {setting('features')}."
-        )
-    return warnings

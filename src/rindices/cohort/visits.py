@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.types import is_numeric_dtype
 
 from rindices.errors import InputError, counted
-from rindices.schema.cells import has_numbers, numbers_of, text_of
+from rindices.schema.cells import numbers_of
 from rindices.schema.fields import Roster
 
 _DAYS_A_YEAR = 365.25
@@ -30,6 +31,8 @@ class Timeline:
 
     Attributes
     ----------
+    ids
+        Whose visits they are.
     rank
         Numbers that rise from earlier to later visits.
     years
@@ -38,17 +41,31 @@ class Timeline:
         Whether `years` comes from dates or a column of times, rather than from names such as ``m06``.
     """
 
+    ids: pd.Index
     rank: NDArray[np.float64]
     years: NDArray[np.float64] | None
     exact: bool
 
     def take(self, rows: NDArray[np.bool_]) -> Timeline:
         """Return some of the visits."""
-        return Timeline(self.rank[rows], None if self.years is None else self.years[rows], self.exact)
+        return Timeline(self.ids[rows], self.rank[rows], None if self.years is None else self.years[rows], self.exact)
+
+    def first(self) -> NDArray[np.bool_]:
+        """Mark the earliest visit of each person.
+
+        Examples
+        --------
+        >>> Timeline(pd.Index(["a", "a", "b"]), np.array([2.0, 1.0, 5.0]), None, exact=False).first().tolist()
+        [False, True, True]
+        """
+        order = np.argsort(self.rank, kind="stable")
+        first = np.zeros(len(self.ids), dtype=bool)
+        first[order[~self.ids[order].duplicated()]] = True
+        return first
 
 
-def read_timeline(column: pd.Series, roster: Roster) -> Timeline:
-    """Read a column of visits: numbers, ISO dates or names such as ``ses-2``, ``baseline`` and ``m06``.
+def read_timeline(column: pd.Series | None, roster: Roster) -> Timeline:
+    """Read a column of visits: numbers, ISO dates or names such as ``ses-2``, ``baseline`` and ``m06``; or none.
 
     Examples
     --------
@@ -56,25 +73,24 @@ def read_timeline(column: pd.Series, roster: Roster) -> Timeline:
     >>> read_timeline(pd.Series(["m06", "bl", "m12"], name="visit"), people).years.tolist()
     [0.5, 0.0, 1.0]
     """
-    if has_numbers(column):
+    ids = roster.ids
+    if column is None:
+        return Timeline(ids, np.zeros(len(ids)), None, exact=False)
+    if is_numeric_dtype(column):
         numbers = column.to_numpy(dtype=np.float64)
         unit = _UNIT_OF_NAME.search(str(column.name))
         letter = "" if unit is None else unit[1][0].lower().replace("a", "y")
-        return Timeline(numbers, numbers / _A_YEAR[letter] if letter else None, exact=bool(letter))
-    text = text_of(column)
-    if text.str.fullmatch(_DATE).all():
-        days = _days(text, roster)
-        return Timeline(days, days / _DAYS_A_YEAR, exact=True)
-    labels = text.unique().tolist()
+        return Timeline(ids, numbers, numbers / _A_YEAR[letter] if letter else None, exact=bool(letter))
+    if column.str.fullmatch(_DATE).all():
+        days = _days(column, roster)
+        return Timeline(ids, days, days / _DAYS_A_YEAR, exact=True)
+    labels = column.unique().tolist()
     times = {label: _years_of_label(label) for label in labels}
-    known = [time for time in times.values() if time is not None]
-    if len(known) == len(labels):
-        ordered = sorted(labels, key=lambda label: (times[label] or 0.0, _natural(label)))
-        years = text.map(times).to_numpy(dtype=np.float64)
-    else:
-        ordered, years = sorted(labels, key=_natural), None
+    known = None not in times.values()
+    ordered = sorted(labels, key=lambda label: (times[label] if known else 0.0, _natural(label)))
+    years = column.map(times).to_numpy(dtype=np.float64) if known else None
     ranks = {label: float(rank) for rank, label in enumerate(ordered)}
-    return Timeline(text.map(ranks).to_numpy(dtype=np.float64), years, exact=False)
+    return Timeline(ids, column.map(ranks).to_numpy(dtype=np.float64), years, exact=False)
 
 
 def _days(text: pd.Series, roster: Roster) -> NDArray[np.float64]:
@@ -107,22 +123,8 @@ def _natural(label: str) -> list[tuple[int, float, str]]:
     return [(0, float(part), "") if part.isdigit() else (1, 0.0, part) for part in parts if part]
 
 
-def first_visits(ids: pd.Index, rank: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Mark the earliest visit of each person.
-
-    Examples
-    --------
-    >>> first_visits(pd.Index(["a", "a", "b"]), np.array([2.0, 1.0, 5.0])).tolist()
-    [False, True, True]
-    """
-    order = np.argsort(rank, kind="stable")
-    first = np.zeros(len(ids), dtype=bool)
-    first[order[~ids[order].duplicated()]] = True
-    return first
-
-
 def years_since_first(
-    ids: pd.Index, timeline: Timeline, table: pd.DataFrame, column: str
+    timeline: Timeline, table: pd.DataFrame, column: str | None
 ) -> tuple[pd.Series | None, tuple[str, ...]]:
     """Return the years since each person's first visit, NaN where unknown, and warnings.
 
@@ -130,41 +132,40 @@ def years_since_first(
 
     Examples
     --------
-    >>> line = Timeline(np.array([1.0, 2.0]), None, exact=False)
-    >>> years_since_first(pd.Index(["a", "a"]), line, pd.DataFrame({"age": [61.0, 62.5]}), "visit")[0].tolist()
+    >>> line = Timeline(pd.Index(["a", "a"]), np.array([1.0, 2.0]), None, exact=False)
+    >>> years_since_first(line, pd.DataFrame({"age": [61.0, 62.5]}), "visit")[0].tolist()
     [0.0, 1.5]
     """
-    several = ids.duplicated(keep=False)
+    ids, several = timeline.ids, timeline.ids.duplicated(keep=False)
+    if column is None:
+        return None, ()
     if not several.any():
         return pd.Series(0.0, ids, name="years"), ()
     if timeline.exact and timeline.years is not None:
-        return _since_first(ids, timeline.rank, timeline.years), ()
+        return _since_first(timeline, timeline.years), ()
     ages = [numbers_of(table[name]) for name in table if str(name).casefold() == "age"]
     if ages and np.isfinite(ages[0]).any():
-        age = ages[0]
-        grows = _growing(ids, timeline.rank, age)
+        grows = _growing(ids, timeline.rank, ages[0])
         # Only people with several visits can tell.
-        if np.mean(grows[several & first_visits(ids, timeline.rank)]) >= _ENOUGH_GROW:
-            years = _since_first(ids, timeline.rank, age)
-            years = years.where(grows)
+        if np.mean(grows[several & timeline.first()]) >= _ENOUGH_GROW:
             standing = ids[~grows].nunique()
             warning = (
                 f"In {counted(standing, 'person', 'people')} age does not grow from visit to visit, or is missing: "
                 "their change per year is not known."
             )
-            return years, (warning,) if standing else ()
+            return _since_first(timeline, ages[0]).where(grows), (warning,) if standing else ()
     if timeline.years is not None:
-        return _since_first(ids, timeline.rank, timeline.years), ()
+        return _since_first(timeline, timeline.years), ()
     return None, (
         f"Change per year cannot be computed: the visits in {column!r} are neither dates nor times such as m06, and no "
         "column 'age' grows from visit to visit.",
     )
 
 
-def _since_first(ids: pd.Index, rank: NDArray[np.float64], time: NDArray[np.float64]) -> pd.Series:
-    first = first_visits(ids, rank)
-    beginning = pd.Series(time[first], index=ids[first])
-    return pd.Series(time - beginning.reindex(ids).to_numpy(), ids, name="years")
+def _since_first(timeline: Timeline, time: NDArray[np.float64]) -> pd.Series:
+    first = timeline.first()
+    beginning = pd.Series(time[first], index=timeline.ids[first])
+    return pd.Series(time - beginning.reindex(timeline.ids).to_numpy(), timeline.ids, name="years")
 
 
 def _growing(ids: pd.Index, rank: NDArray[np.float64], age: NDArray[np.float64]) -> NDArray[np.bool_]:

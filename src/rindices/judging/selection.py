@@ -217,12 +217,13 @@ def sweep(
     first = n_repetitions if exhaustive or len(points) == 1 else min(FIRST_LOOK, n_repetitions)
     stage = "Training" if first == n_repetitions else "First look at all settings"
     chunks = train_members(study, members_of(points, range(first)), execution, stage)
-    judged = {point: judge(study, point, first, chunks, execution) for point in points}
+    several = len({point.n_patterns for point in points}) > 1
+    judged = {point: judge(study, point, first, chunks, execution, with_misfit=several) for point in points}
     if first < n_repetitions:
         close = rivals(list(judged.values()))
         more = members_of(close, range(first, n_repetitions))
         chunks += train_members(study, more, execution, "All repetitions of the best")
-        judged |= {point: judge(study, point, n_repetitions, chunks, execution) for point in close}
+        judged |= {point: judge(study, point, n_repetitions, chunks, execution, with_misfit=several) for point in close}
     full = [one for one in judged.values() if one.n_repetitions == n_repetitions]
     return Swept(list(judged.values()), choose(full), first, n_repetitions, chunks)
 
@@ -281,7 +282,14 @@ def _rank(one: Judged) -> tuple[bool, float, int]:
 
 
 def judge(
-    study: Study, point: Point, n_repetitions: int, chunks: Sequence[Chunk], execution: Execution, cohort: int = 0
+    study: Study,
+    point: Point,
+    n_repetitions: int,
+    chunks: Sequence[Chunk],
+    execution: Execution,
+    cohort: int = 0,
+    *,
+    with_misfit: bool = False,
 ) -> Judged:
     """See how well the first repetitions of a setting agree at each checkpoint, and find the best one."""
     found = _find(members_of([point], range(n_repetitions), cohort), chunks, execution)
@@ -300,7 +308,7 @@ def judge(
     best = max(eligible, key=lambda place: _look_rank(looks[place]))
     sizes = (int((~study.patient).sum()), int(study.patient.sum()))
     limit, _ = threshold(point.n_patterns, sizes, study.residuals.shape[1])
-    if cohort:
+    if not with_misfit:
         return Judged(point, n_repetitions, looks, best, threshold=limit)
     distance = _misfit(study, looks[best].step, [(of, int(at[best]), k) for of, at, k in found])
     return Judged(point, n_repetitions, looks, best, distance, limit)

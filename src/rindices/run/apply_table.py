@@ -91,7 +91,7 @@ def apply_table(
     notes, left_out, results = dict[str, None](), list[pd.DataFrame](), list[record.Results]()
 
     def scored(people: People) -> pd.DataFrame:
-        counts.update(people.group if people.first_visit is None else people.group[people.first_visit])
+        counts.update(people.group[people.first_visit])
         counts.update(rows=len(people.group), flagged=int((people.flags != "").sum()))
         notes.update(dict.fromkeys(worded(note, wording) for note in people.notes))
         left_out.extend([people.left_out] if len(people.left_out) else [])

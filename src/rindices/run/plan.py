@@ -15,12 +15,12 @@ from typing import NamedTuple
 import rindices
 from rindices import record
 from rindices.cohort import Cohort, read_cohort, wanted_names
-from rindices.cohort.roles import assign_roles, is_region_name, paths_of
+from rindices.cohort.roles import is_region_name, named_parts, paths_of
 from rindices.errors import InputError, listed, setting
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
 from rindices.settings import OutputSettings, SearchSettings, TableSettings, adjusted, get_preset
-from rindices.tables import read_table
+from rindices.tables import Table
 
 __all__ = ["PlannedRun", "planned", "planned_again", "versions"]
 
@@ -175,9 +175,8 @@ def _with_scores(table: TableSettings) -> TableSettings:
     file = str(table.clinical).partition("#")[0].casefold().removesuffix(".gz")
     if not isinstance(table.clinical, str | Path) or not file.endswith(_TABLES):
         return table
-    others = assign_roles((), replace(table, clinical=())).parts
-    names = [str(name) for name in read_table(table.clinical, text_columns=(table.id,))]
-    scores = tuple(name for name in names if name not in others and is_region_name(name))
+    others = dict(named_parts(table))
+    scores = tuple(name for name in Table(table.clinical).columns if name not in others and is_region_name(name))
     if not scores:
         raise InputError(f"{table.clinical} has no clinical scores: all its columns have another role.")
     return replace(table, clinical=scores, join=(*map(str, paths_of(table.join)), str(table.clinical)))

@@ -10,13 +10,13 @@ import pandas as pd
 
 from rindices import record
 from rindices.cohort import expand_names, wanted_names
-from rindices.cohort.training import with_missing_codes
+from rindices.cohort.roles import require_column
 from rindices.errors import InputError, counted, refusal, setting
 from rindices.report import write_report
 from rindices.schema.cells import spreadsheet_rows
-from rindices.schema.fields import Roster, ScoreField, require_column
+from rindices.schema.fields import Roster, ScoreField
 from rindices.settings import Names, OutputSettings, TableSettings
-from rindices.tables import apply_dictionary, join_by_id, read_table
+from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, with_missing_codes
 
 __all__ = ["compare_images", "report_again"]
 
@@ -97,8 +97,8 @@ def _with_scores(
 ) -> tuple[record.Results, tuple[str, ...], tuple[str, ...]]:
     """Return the results and clinical scores with the columns of a table, and what became of them."""
     scores = read_table(path, text_columns=(id, visit))
-    codes = with_missing_codes(None, [str(name) for name in scores], missing, {id, visit})
-    scores, _ = apply_dictionary(scores, codes)
+    codes = with_missing_codes(Dictionary(), [str(name) for name in scores], wanted_names(missing), {id, visit})
+    scores, *_ = apply_dictionary(scores, codes)
     has_visits = "visit" in results.r_indices and visit in scores
     keys = {"participant_id": id} | ({"visit": visit} if has_visits else {})
     require_column(scores.columns, id, f"the people's ids in {path.name}", f"Name the column with {setting('id')}.")

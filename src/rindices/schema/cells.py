@@ -1,15 +1,19 @@
-"""What a cell is: a number, a text or a gap; and numbers that people write in another spelling."""
+"""What a cell is: a number, a text or a gap; numbers in another spelling; and cells that cannot be used."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
+
+from rindices.errors import Problem, counted, listed, setting
 
 MISSING_TEXT = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "null", "None", "."})
 MOSTLY_NUMBERS = 0.8  # a text column with at least this share of numbers was meant as numbers: the rest are mistakes
@@ -25,6 +29,17 @@ _LIKE_NUMBER = re.compile(
 )
 _DATE = re.compile(r"\d{1,4}[./]\d{1,2}[./]\d{1,4}")
 _NO_VALUE = frozenset({"?", "-", "--", "missing", "unknown", "not available", "nd", "n.d.", "none", "not done"})
+
+CORRECT = "correct the cells"
+# The remedy of missing and impossible values; `rindices.cohort.exclusions` has the rule.
+LEAVE_OUT = f"leave these people out with {setting('drop_missing', True)}"
+_POSSIBLE = (
+    "Ages lie between 0 and 120, the sex has two codes, and sizes are above 0 and not far from all others. Are they "
+    "codes for missing values?"
+)
+_MOST_LINES = 2  # of columns with text
+_MOST_CELLS = 6  # that are told one by one
+_MOST_VALUES = 100  # of a column, that are looked at to tell them
 
 
 def text_of(column: pd.Series) -> pd.Series:
@@ -83,8 +98,8 @@ def numbers_of(column: pd.Series, *, decimal_comma: bool = False) -> NDArray[np.
 def typed(frame: pd.DataFrame, text_columns: Collection[str] = (), *, decimal_comma: bool = False) -> pd.DataFrame:
     """Return a table with every column as float64 whose cells all read as numbers, the others as text.
 
-    Columns named in `text_columns`, codes with leading zeros (``007``), truth values and empty columns stay text. Where
-    decimals may have a comma, a column that is mostly numbers has a point instead in all of them.
+    Columns named in `text_columns`, codes with leading zeros (``007``) and truth values stay text. Where decimals may
+    have a comma, a column that is mostly numbers has a point instead in all of them.
 
     Examples
     --------
@@ -93,18 +108,19 @@ def typed(frame: pd.DataFrame, text_columns: Collection[str] = (), *, decimal_co
     """
     columns: dict[str, pd.Series] = {}
     for name in frame.columns:
-        column, kinds = frame[name], set(map(type, frame[name]))
-        codes = str in kinds and any(_CODE.fullmatch(cell) for cell in column if isinstance(cell, str))
-        if name in text_columns or codes or kinds & {bool, np.bool_}:
-            columns[name] = text_of(column)
+        if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name]) and name not in text_columns:
+            columns[name] = pd.Series(numbers_of(frame[name]), index=frame.index)
             continue
-        columns[name] = pd.Series(numbers_of(column, decimal_comma=decimal_comma), index=frame.index)
-        if str in kinds and columns[name].isna().any():
-            text = text_of(column)
-            known, lost = int(text.notna().sum()), int((text.notna() & columns[name].isna()).sum())
-            if lost or not known:
-                has_points = decimal_comma and lost <= (1 - MOSTLY_NUMBERS) * known
-                columns[name] = _with_points(text) if has_points else text
+        text = text_of(frame[name])
+        numbers = pd.Series(numbers_of(text, decimal_comma=decimal_comma), index=frame.index)
+        lost, known = text.notna() & numbers.isna(), text.notna()
+        if name in text_columns or text.str.fullmatch(_CODE).any():
+            columns[name] = text
+        elif lost.any():
+            has_points = decimal_comma and lost.sum() <= (1 - MOSTLY_NUMBERS) * known.sum()
+            columns[name] = _with_points(text) if has_points else text
+        else:
+            columns[name] = numbers
     return pd.DataFrame(columns, index=frame.index)
 
 
@@ -112,11 +128,6 @@ def _with_points(text: pd.Series) -> pd.Series:
     return text.map(
         lambda cell: cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell, na_action="ignore"
     ).astype(object)
-
-
-def has_numbers(column: pd.Series) -> bool:
-    """Tell whether a column of `typed` holds numbers (an empty column does not)."""
-    return bool(is_numeric_dtype(column) and column.notna().any())
 
 
 def spreadsheet_rows(frame: pd.DataFrame) -> NDArray[np.int64]:
@@ -129,14 +140,16 @@ def spreadsheet_rows(frame: pd.DataFrame) -> NDArray[np.int64]:
 
 
 def meant_as_numbers(column: pd.Series) -> bool:
-    """Tell whether a column of text holds measures in another spelling, and not a few categories that look like them.
+    """Tell whether a column holds numbers, perhaps in another spelling, and not a few categories that look like them.
 
     Examples
     --------
     >>> meant_as_numbers(pd.Series([f"{age},5" for age in range(60, 80)])), meant_as_numbers(pd.Series(["<65", ">65"]))
     (True, False)
     """
-    cells = column.dropna().astype(str)
+    if is_numeric_dtype(column):
+        return bool(column.notna().any())
+    cells = text_of(column).dropna()
     if np.isfinite(numbers_of(cells)).sum() >= MOSTLY_NUMBERS * len(cells) > 0:
         return not cells.str.fullmatch(_CODE).any()
     like = cells.map(lambda cell: bool(_LIKE_NUMBER.fullmatch(cell)) and not _DATE.fullmatch(cell))
@@ -157,3 +170,77 @@ def spelling_hint(text: str) -> str:
         return "Write numbers with digits and a decimal point only, without units or separators of thousands."
     missing = text.casefold() in _NO_VALUE or text.startswith("#")
     return "Where a value is missing, leave the cell empty." if missing else ""
+
+
+class Roster(NamedTuple):
+    """Who sits in which row: the people's ids, and the row numbers that a spreadsheet shows."""
+
+    ids: pd.Index
+    rows: NDArray[np.int64]
+
+    def at(self, position: int) -> str:
+        """Return ``row 17 (participant 0031)``, for errors; what is kept, as warnings are, names the row only."""
+        return f"row {self.rows[position]} (participant {self.ids[position]})"
+
+
+class BadCells:
+    """Cells that cannot be used for one reason: how many each column has, and the first of them."""
+
+    def __init__(self) -> None:
+        self.counts, self.first = Counter[str](), dict[str, tuple[str, str]]()
+        self.cells, self.values = list[str](), dict[str, None]()
+
+    def add(
+        self, bad: NDArray[np.bool_], columns: Sequence[str], roster: Roster, value: Callable[[int, int], str]
+    ) -> None:
+        """Take note of the cells marked in ``bad`` (people × columns); `value` gives the text of a cell."""
+        for position in np.flatnonzero(bad.any(axis=0)).tolist():
+            rows, name = np.flatnonzero(bad[:, position]).tolist(), columns[position]
+            self.counts[name] += len(rows)
+            self.first.setdefault(name, (roster.at(rows[0]), value(rows[0], position)))
+            self.values.update(dict.fromkeys(value(row, position) for row in rows[:_MOST_VALUES]))
+            for row in rows[: _MOST_CELLS - len(self.cells)]:
+                self.cells.append(f"{name} = {value(row, position)} in {roster.at(row)}")
+
+
+def text_problems(found: BadCells, columns: Sequence[str], kind: str) -> list[Problem]:
+    """Say which columns of this kind have text among their numbers."""
+    names = [name for name in columns if name in found.counts]
+    lines = []
+    for name in names[:_MOST_LINES]:
+        (place, value), others = found.first[name], found.counts[name] - 1
+        more = f", and {counted(others, 'more cell has', 'more cells have')} text" if others else ""
+        lines.append(f"Column {name!r} ({kind}) should hold numbers, but {place} has the text {value!r}{more}.")
+    if rest := names[_MOST_LINES:]:
+        lines.append(f"{counted(len(rest), 'more column has', 'more columns have')} text: {listed(rest)}.")
+    hint = next(filter(None, (spelling_hint(found.first[name][1]) for name in names)), "")
+    text = "\n".join(lines) + (f" {hint}" if hint else "")
+    return [Problem(text, (CORRECT,), tuple(names))] if names else []
+
+
+def missing_problems(found: BadCells, columns: Sequence[str], kind: str) -> list[Problem]:
+    """Say which columns of this kind have gaps."""
+    gaps = {name: found.counts[name] for name in columns if name in found.counts}
+    if not gaps:
+        return []
+    names = listed(f"{name} ({counted(number, 'person', 'people')})" for name, number in gaps.items())
+    first = next(iter(gaps))
+    text = (
+        f"Missing values in {counted(len(gaps), f'{kind} column')}: {names}. "
+        f"The first is in column {first!r}, {found.first[first][0]}."
+    )
+    return [Problem(text, ("fill in the cells", LEAVE_OUT), tuple(gaps))]
+
+
+def impossible_problems(found: BadCells) -> list[Problem]:
+    """Say which columns have values that cannot be; the last problem is the same for all."""
+    if not found.counts:
+        return []
+    rest = found.counts.total() - len(found.cells)
+    more = f" and {rest} more" if rest else ""
+    text = (
+        f"Impossible values in {counted(len(found.counts), 'column')} ({counted(found.counts.total(), 'cell')}): "
+        f"{', '.join(found.cells)}{more}."
+    )
+    remedies = (CORRECT, f"name codes with {setting('missing')}", LEAVE_OUT)
+    return [Problem(text, remedies, tuple(found.counts)), Problem(_POSSIBLE, remedies)]

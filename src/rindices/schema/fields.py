@@ -3,12 +3,13 @@
 The same fields serve the training table and new people, whole or some rows at a time. `observe` takes a batch of rows,
 as `rindices.tables` reads them or with columns of numbers already, and returns what it found there; `problems` says
 what is wrong with all rows so far. What a field learned is kept in a `rindices.schema.contract.Contract`.
+
+A field finds gaps and impossible values; who is refused or left out for them is for `rindices.cohort.exclusions`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,14 +17,20 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
-from rindices.errors import InputError, Problem, counted, did_you_mean, listed, refusal, setting, shown
+from rindices.errors import Problem, counted, listed, refusal, setting, shown
 from rindices.schema.cells import (
-    has_numbers,
+    CORRECT,
+    LEAVE_OUT,
+    BadCells,
+    Roster,
+    impossible_problems,
     meant_as_numbers,
+    missing_problems,
     numbers_of,
-    spelling_hint,
+    plain_code,
     spreadsheet_rows,
     text_of,
+    text_problems,
 )
 from rindices.schema.contract import CovariateSpec
 from rindices.schema.plausible import (
@@ -37,24 +44,8 @@ MIN_REGIONS = 4
 MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
 # Numbers in these columns are names of places or machines: a slope over them would mean nothing.
 _ALWAYS_CATEGORIES = frozenset({"site", "scanner"})
-_MOST_LINES = 2  # of columns with text
-_MOST_CELLS = 6  # that are told one by one
-_MOST_VALUES = 100  # of a column, that are looked at to tell them
 _ENOUGH_FOR_MEDIANS = 2_000_000  # numbers
-_A_ROW = 0.5  # a header with a larger share of numbers is a row of values
-_CORRECT = "correct the cells"
-_POSSIBLE = "Ages lie between 0 and 120, the sex has two codes, and sizes are above 0 and not far from all others."
-
-
-class Roster(NamedTuple):
-    """Who sits in which row: the people's ids, and the row numbers that a spreadsheet shows."""
-
-    ids: pd.Index
-    rows: NDArray[np.int64]
-
-    def at(self, position: int) -> str:
-        """Return ``row 17 (participant 0031)``, for errors; what is kept, as warnings are, names the row only."""
-        return f"row {self.rows[position]} (participant {self.ids[position]})"
+NO_LABEL = "n/a"
 
 
 class Seen(NamedTuple):
@@ -65,27 +56,11 @@ class Seen(NamedTuple):
     impossible: NDArray[np.bool_]
 
 
-def require_column(names: Collection[str], name: str, role: str, remedy: str) -> None:
-    """Refuse a table that has columns of these names, but none called ``name``."""
-    if name in names:
-        return
-    columns = [str(column) for column in names]
-    numbers = pd.to_numeric(pd.Series(columns, dtype=object), errors="coerce").notna().mean()
-    if len(columns) == 1:
-        remedy = "Only one column was found: there should be commas, semicolons or tabs between the columns."
-    elif numbers > _A_ROW:
-        remedy = "The first line should hold the names of the columns, but it holds numbers."
-    found = listed(column if len(column) < 60 else f"{column[:60]}..." for column in columns)
-    raise InputError(
-        f"The table has no column {name!r}, which was expected as {role}.{did_you_mean(name, columns)}\n"
-        f"Columns found: {found}.\n{remedy}"
-    )
-
-
 class IdField:
     """Who people are: ids, each once; with visits, each person and visit once."""
 
     def __init__(self, name: str, visit: str | None = None) -> None:
+        self.visit = visit
         self._columns, self._seen = [name] if visit is None else [name, visit], list[pd.DataFrame]()
 
     def observe(self, batch: pd.DataFrame) -> Roster:
@@ -120,26 +95,6 @@ class IdField:
         return [Problem(text, ("keep one of them", "correct the visits"))]
 
 
-class _Tally:
-    """Cells that cannot be used for one reason: how many each column has, and the first of them."""
-
-    def __init__(self) -> None:
-        self.counts, self.first = Counter[str](), dict[str, tuple[str, str]]()
-        self.cells, self.values = list[str](), dict[str, None]()
-
-    def add(
-        self, bad: NDArray[np.bool_], columns: Sequence[str], roster: Roster, value: Callable[[int, int], str]
-    ) -> None:
-        """Take note of the cells marked in ``bad`` (people × columns); `value` gives the text of a cell."""
-        for position in np.flatnonzero(bad.any(axis=0)).tolist():
-            rows, name = np.flatnonzero(bad[:, position]).tolist(), columns[position]
-            self.counts[name] += len(rows)
-            self.first.setdefault(name, (roster.at(rows[0]), value(rows[0], position)))
-            self.values.update(dict.fromkeys(value(row, position) for row in rows[:_MOST_VALUES]))
-            for row in rows[: _MOST_CELLS - len(self.cells)]:
-                self.cells.append(f"{name} = {value(row, position)} in {roster.at(row)}")
-
-
 class NumberField:
     """Columns that should hold numbers.
 
@@ -168,16 +123,19 @@ class NumberField:
     ) -> None:
         self.columns, self.kind = list(columns), kind
         self._judge, self._reference, self._comma = impossible, reference, decimal_comma
-        self.text, self.missing, self.impossible = _Tally(), _Tally(), _Tally()
+        self.text, self.missing, self.impossible = BadCells(), BadCells(), BadCells()
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the numbers in some rows."""
-        block = np.empty((len(batch), len(self.columns)))
-        text = np.zeros(block.shape, dtype=bool)
-        for position, name in enumerate(self.columns):
-            block[:, position] = numbers_of(batch[name], decimal_comma=self._comma)
-            if not is_numeric_dtype(batch[name]) and np.isnan(block[:, position]).any():
-                text[:, position] = np.isnan(block[:, position]) & text_of(batch[name]).notna().to_numpy()
+        text = np.zeros((len(batch), len(self.columns)), dtype=bool)
+        try:  # row by row, as the text lies in memory: most tables have neither gaps nor words
+            block = np.ascontiguousarray(batch[self.columns].to_numpy()).astype(np.float64, copy=False)
+        except (ValueError, TypeError):
+            block = np.empty(text.shape)
+            for position, name in enumerate(self.columns):
+                block[:, position] = numbers_of(batch[name], decimal_comma=self._comma)
+                if not is_numeric_dtype(batch[name]) and np.isnan(block[:, position]).any():
+                    text[:, position] = np.isnan(block[:, position]) & text_of(batch[name]).notna().to_numpy()
         missing = np.isnan(block) & ~text
         impossible = self._judge(block, block if self._reference is None else self._reference)
 
@@ -189,47 +147,13 @@ class NumberField:
         self.impossible.add(impossible, self.columns, roster, lambda row, column: shown(float(block[row, column])))
         return Seen(block, missing, impossible)
 
-    def problems(self, *, drop: bool = False) -> list[Problem]:
-        """Say what is wrong; with ``drop`` people with gaps and impossible values are left out by whoever asks."""
-        return self.text_problems() + ([] if drop else self._gap_problems())
-
-    def text_problems(self) -> list[Problem]:
-        """Say where there is text among the numbers."""
-        names = [name for name in self.columns if name in self.text.counts]
-        if not names:
-            return []
-        lines = []
-        for name in names[:_MOST_LINES]:
-            (place, value), others = self.text.first[name], self.text.counts[name] - 1
-            more = f", and {counted(others, 'more cell has', 'more cells have')} text" if others else ""
-            lines.append(
-                f"Column {name!r} ({self.kind}) should hold numbers, but {place} has the text {value!r}{more}."
-            )
-        if rest := names[_MOST_LINES:]:
-            lines.append(f"{counted(len(rest), 'more column has', 'more columns have')} text: {listed(rest)}.")
-        hint = next(filter(None, (spelling_hint(self.text.first[name][1]) for name in names)), "")
-        lines[-1] += f" {hint}" if hint else ""
-        return [Problem("\n".join(lines), (_CORRECT,), tuple(names))]
-
-    def _gap_problems(self) -> list[Problem]:
-        found, leave = [], f"leave these people out with {setting('drop_missing', True)}"
-        if gaps := {name: self.missing.counts[name] for name in self.columns if name in self.missing.counts}:
-            names = listed(f"{name} ({counted(number, 'person', 'people')})" for name, number in gaps.items())
-            first = next(iter(gaps))
-            text = (
-                f"Missing values in {counted(len(gaps), f'{self.kind} column')}: {names}. "
-                f"The first is in column {first!r}, {self.missing.first[first][0]}."
-            )
-            found.append(Problem(text, ("fill in the cells", leave), tuple(gaps)))
-        if odd := self.impossible.counts:
-            rest = odd.total() - len(self.impossible.cells)
-            more = f" and {rest} more" if rest else ""
-            text = (
-                f"Impossible values in {counted(len(odd), 'column')} ({counted(odd.total(), 'cell')}): "
-                f"{', '.join(self.impossible.cells)}{more}. {_POSSIBLE} Are they codes for missing values?"
-            )
-            found.append(Problem(text, (_CORRECT, f"name codes with {setting('missing')}", leave), tuple(odd)))
-        return found
+    def problems(self) -> list[Problem]:
+        """Say what is wrong."""
+        return (
+            text_problems(self.text, self.columns, self.kind)
+            + missing_problems(self.missing, self.columns, self.kind)
+            + impossible_problems(self.impossible)
+        )
 
 
 class RegionField(NumberField):
@@ -244,22 +168,21 @@ class RegionField(NumberField):
         decimal_comma: bool = False,
     ) -> None:
         super().__init__(columns, "region", impossible_regions, reference, decimal_comma=decimal_comma)
-        self._unit, self._kept = unit, list[NDArray[np.float64]]()
+        self._unit, self._kept, self._units = unit, list[NDArray[np.float64]](), list[Problem]()
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the regions of some rows."""
         seen = super().observe(batch, roster)
         if self._reference is not None and sum(map(np.size, self._kept)) < _ENOUGH_FOR_MEDIANS:
             self._kept.append(seen.values[~np.isnan(seen.values).any(axis=1)])
+            people = np.concatenate(self._kept)
+            medians = np.median(people, axis=0) if len(people) else np.full(len(self.columns), np.nan)
+            self._units = unit_problems(medians, len(people), self.columns, self._reference, self._unit)
         return seen
 
-    def problems(self, *, drop: bool = False) -> list[Problem]:
-        """Say what is wrong with cells, or else with units, which the first people of a long table tell."""
-        found = super().problems(drop=drop)
-        if found or self._reference is None or not sum(map(np.size, self._kept)):
-            return found
-        people = np.concatenate(self._kept)
-        return unit_problems(np.median(people, axis=0), len(people), self.columns, self._reference, self._unit)
+    def problems(self) -> list[Problem]:
+        """Say what is wrong with cells, and with units, which the first people of a long table tell."""
+        return super().problems() + ([] if self.text.counts else self._units)
 
 
 class CovariateField:
@@ -294,27 +217,24 @@ class CovariateField:
         self.name, self._spec, self._is_site = name, spec, new_sites is not None
         self._is_category: bool | None = is_category or name.casefold() in _ALWAYS_CATEGORIES or None
         self._known: tuple[str, ...] | tuple[float, ...] | None = None
-        reference = None
+        reference, has_codes = None, False
         if spec is not None:
-            self._is_category, self._known = (
-                spec.categories is not None,
-                None if new_sites == "uncorrected" else spec.categories or spec.codes,
-            )
+            self._is_category, has_codes = spec.categories is not None, spec.codes is not None
+            self._known = None if new_sites == "uncorrected" else spec.categories or spec.codes
             reference = None if spec.minimum is None else np.array([[spec.minimum], [spec.maximum]])
-        has_codes = spec is not None and spec.codes is not None
 
         def impossible(block: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
             marked = impossible_covariate(name, block[:, 0], others[:, 0], is_divisor=is_divisor)
             return marked[:, None] & (not has_codes)
 
         self._cells = NumberField([name], "covariate", impossible, reference, decimal_comma=decimal_comma)
-        self._unknown, self._spellings, self._n_known = _Tally(), list[Problem](), 0
+        self._unknown, self._spellings, self._n_known = BadCells(), list[Problem](), 0
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the covariate in some rows: numbers, or categories as text."""
         column = batch[self.name]
         if self._is_category is None:  # learned from the first rows, which are all of a training table
-            self._is_category = not has_numbers(column) and not meant_as_numbers(text_of(column))
+            self._is_category = not meant_as_numbers(column)
         if self._is_category:
             text = text_of(column)
             missing = text.isna().to_numpy()[:, None]
@@ -346,10 +266,11 @@ class CovariateField:
                 )
                 self._spellings.append(Problem(text, (f"write both the same way, such as {same}",)))
 
-    def problems(self, *, drop: bool = False) -> list[Problem]:
+    def problems(self) -> list[Problem]:
         """Say what is wrong with it."""
-        drop = drop and self._cells.impossible.counts.total() < self._n_known  # where all are odd, it is their unit
-        found = [problem._replace(columns=()) for problem in self._cells.problems(drop=drop)] + self._spellings
+        found = [problem._replace(columns=()) for problem in self._cells.problems()] + self._spellings
+        if self._cells.impossible.counts.total() == self._n_known:  # where all are odd, it is their unit
+            found = [one._replace(remedies=tuple(way for way in one.remedies if way != LEAVE_OUT)) for one in found]
         spec = self._spec
         if (self._cells.text.counts or self._cells.impossible.counts) and found and spec is not None:
             was = (
@@ -359,7 +280,7 @@ class CovariateField:
             )
             text = f"{found[0].text}\nCovariate {self.name!r} was a number in training ({was})."
             found[0] = Problem(text, ("code it as in the training table", *found[0].remedies))
-        if self._unknown.counts and not found:
+        if self._unknown.counts:
             place, value = self._unknown.first[self.name]
             number = counted(self._unknown.counts[self.name], "person", "people")
             text = (
@@ -383,7 +304,7 @@ class ScoreField:
     def observe(self, batch: pd.DataFrame, roster: Roster) -> NDArray:
         """Return the score in some rows: numbers, or categories as text, with gaps as NaN."""
         column, text = batch[self.name], text_of(batch[self.name])
-        if not has_numbers(column) and text.notna().any() and not meant_as_numbers(text):
+        if text.notna().any() and not meant_as_numbers(column):
             return text.to_numpy()
         values = self._cells.observe(batch, roster).values[:, 0]
         suspects = suspected_codes(values, values)
@@ -398,17 +319,50 @@ class ScoreField:
     def problems(self) -> list[Problem]:
         """Say what is wrong with it: text among numbers, infinite numbers."""
         odd = self._cells.impossible.cells
-        infinite = [Problem(f"Infinite values: {', '.join(odd)}.", (_CORRECT,))] if odd else []
-        return self._cells.text_problems() + infinite
+        infinite = [Problem(f"Infinite values: {', '.join(odd)}.", (CORRECT,))] if odd else []
+        return text_problems(self._cells.text, [self.name], self._cells.kind) + infinite
+
+
+class BackgroundField(ScoreField):
+    """A column such as age without a role: groups should not differ in it. Text among its numbers is a gap."""
+
+    def observe(self, batch: pd.DataFrame, roster: Roster) -> NDArray:
+        """Return the column in some rows: numbers, or categories as text, with gaps as NaN."""
+        column, numbers = batch[self.name], numbers_of(batch[self.name])
+        odd = np.flatnonzero(column.notna() & np.isnan(numbers))
+        if not 0 < len(odd) < column.notna().sum() or not meant_as_numbers(column):
+            return column.to_numpy()
+        where = f"{counted(len(odd), 'cell')}, row {roster.rows[odd[0]]}"
+        self.notes.append(f"{self.name} has text among its numbers ({where}): not used.")
+        return numbers
 
 
 class Observed(NamedTuple):
-    """What all fields found in some rows."""
+    """What all fields found in some rows.
+
+    Attributes
+    ----------
+    roster
+        Who sits where.
+    labels
+        The diagnosis as text, ``n/a`` where there is none.
+    visits
+        The visits as numbers or text; None where there are none.
+    covariates, regions
+        Of the columns that scores need.
+    background
+        People × covariates and further columns in which the groups should not differ: numbers as float64, or text.
+    scores
+        People × clinical scores, with gaps.
+    """
 
     roster: Roster
+    labels: pd.Series
+    visits: pd.Series | None
     covariates: dict[str, Seen]
     regions: Seen
-    scores: dict[str, NDArray]
+    background: pd.DataFrame
+    scores: pd.DataFrame
 
 
 class FieldSet:
@@ -416,10 +370,10 @@ class FieldSet:
 
     Parameters
     ----------
-    people, covariates, regions, scores
+    people, covariates, regions, scores, background
         The fields.
-    drop
-        Whether people with gaps and impossible values are left out, rather than refused.
+    diagnosis
+        The column of labels, which need not be there.
     """
 
     def __init__(
@@ -428,28 +382,46 @@ class FieldSet:
         covariates: Sequence[CovariateField],
         regions: RegionField,
         scores: Sequence[ScoreField],
-        *,
-        drop: bool = False,
+        diagnosis: str,
+        background: Sequence[BackgroundField] = (),
     ) -> None:
         self.people, self.covariates, self.regions, self.scores = people, covariates, regions, scores
-        self.drop = drop
+        self.background, self._diagnosis = background, diagnosis
 
     def observe(self, batch: pd.DataFrame) -> Observed:
         """Look at some rows; without ids nothing else can be told, so these are refused at once."""
-        roster = self.people.observe(batch)
-        if missing := [problem for problem in self.people.problems() if roster.ids.hasnans]:
-            raise refusal(missing)
-        seen = {field.name: field.observe(batch, roster) for field in self.covariates}
-        regions = self.regions.observe(batch, roster)
-        return Observed(roster, seen, regions, {field.name: field.observe(batch, roster) for field in self.scores})
+        roster, visit = self.people.observe(batch), self.people.visit
+        if roster.ids.hasnans:
+            raise refusal(self.people.problems())
+        covariates = {field.name: field.observe(batch, roster) for field in self.covariates}
+        values = {name: seen.values[:, 0] for name, seen in covariates.items()}
+        background = pd.DataFrame(values, roster.ids, pd.Index([*values], dtype=object)).infer_objects()
+        scores = {field.name: field.observe(batch, roster) for field in self.scores}
+        return Observed(
+            roster,
+            self._labels(batch).set_axis(roster.ids),
+            None if visit is None else batch[visit],
+            covariates,
+            self.regions.observe(batch, roster),
+            background.assign(**{field.name: field.observe(batch, roster) for field in self.background}),
+            pd.DataFrame(scores, roster.ids, pd.Index([*scores], dtype=object)),
+        )
+
+    def _labels(self, batch: pd.DataFrame) -> pd.Series:
+        """Return the labels as text: ``1.0`` becomes ``1``, a missing label ``n/a``."""
+        if self._diagnosis not in batch:
+            return pd.Series(NO_LABEL, index=batch.index, name=self._diagnosis)
+        text = text_of(batch[self._diagnosis])
+        return text.map({label: plain_code(label) for label in text.dropna().unique()}).where(text.notna(), NO_LABEL)
 
     def problems(self) -> list[Problem]:
-        """Say what is wrong with all rows so far."""
-        covariates = [one for field in self.covariates for one in field.problems(drop=self.drop)]
+        """Say what is wrong with all rows so far, each thing once."""
+        columns = [one for field in self.covariates for one in field.problems()] + self.regions.problems()
         scores = [one for field in self.scores for one in field.problems()]
-        return self.people.problems() + covariates + self.regions.problems(drop=self.drop) + scores
+        found = self.people.problems() + columns + scores
+        return list(dict.fromkeys(reversed(found)))[::-1]  # what two fields say is said once, below both
 
     @property
     def notes(self) -> list[str]:
         """Sentences for the user."""
-        return [note for field in self.scores for note in field.notes]
+        return [note for field in (*self.scores, *self.background) for note in field.notes]

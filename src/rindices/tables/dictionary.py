@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rindices.errors import InputError, counted, listed
+from rindices.errors import InputError, Problem, counted, listed, setting
 from rindices.schema.cells import plain_code, spreadsheet_rows, text_of, typed
 from rindices.tables.table import Table
 
@@ -66,10 +66,6 @@ class Dictionary(dict[str, Column]):
     ('year', ('sex',))
     """
 
-    def __or__(self, other: Mapping[str, Column]) -> Dictionary:  # type: ignore[override]
-        """Return both together; the other has the last word."""
-        return Dictionary({**self, **other})
-
     @property
     def categories(self) -> tuple[str, ...]:
         """Columns with levels: their codes are text, also where they look like numbers."""
@@ -113,8 +109,7 @@ def _read_json(path: Path) -> Dictionary:
 
 
 def _read_rows(path: Path) -> Dictionary:
-    cells = pd.concat(list(Table(path).batches()))
-    rows = pd.DataFrame({name: text_of(cells[name]).fillna("") for name in cells.columns})
+    rows = pd.concat(list(Table(path).batches())).apply(text_of).fillna("")
     heading = _roles(rows.columns).get("name")
     if heading is None:
         raise InputError(
@@ -176,9 +171,30 @@ def _levels(said: object) -> dict[str, str]:
     return levels
 
 
-def apply_dictionary(
-    frame: pd.DataFrame, dictionary: Dictionary, *, checked: Collection[str] | None = None
-) -> tuple[pd.DataFrame, list[str]]:
+def with_missing_codes(
+    dictionary: Dictionary, columns: Sequence[str], codes: Sequence[str], kept: Collection[str | None]
+) -> Dictionary:
+    """Return a dictionary that knows these codes for missing values, in all columns but those that are `kept`.
+
+    ``icv=0`` is a code in one column.
+
+    Examples
+    --------
+    >>> with_missing_codes(Dictionary(), ["id", "icv", "mmse"], ["-9", "icv=0"], ["id"])["icv"].missing
+    ('-9', '0')
+    """
+    known = Dictionary(dictionary)
+    for code in codes:
+        name, sign, one = code.rpartition("=")
+        if sign and name not in columns:
+            raise InputError(f"{name!r} (from {setting('missing')}) is not a column of the table.\nCorrect the name.")
+        for column in [name] if sign else [column for column in columns if column not in kept]:
+            described = known.get(column, Column())
+            known[column] = replace(described, missing=(*described.missing, one if sign else code))
+    return known
+
+
+def apply_dictionary(frame: pd.DataFrame, dictionary: Dictionary) -> tuple[pd.DataFrame, list[str], list[Problem]]:
     """Read a table's cells as its dictionary says.
 
     Missing codes become gaps. Columns with levels become text (the codes, not their meanings), so that a category
@@ -191,8 +207,6 @@ def apply_dictionary(
         A table of people; it is not changed.
     dictionary
         What the columns mean; columns that the table does not have are passed over.
-    checked
-        Columns in which a value that is no level is refused. All, unless given: what nobody uses need not be right.
 
     Returns
     -------
@@ -200,11 +214,8 @@ def apply_dictionary(
         The table, with the same columns, rows and index.
     notes
         Sentences on columns that are called otherwise.
-
-    Raises
-    ------
-    InputError
-        If a value is no level of its column.
+    problems
+        Columns with values that are no level. What nobody uses need not be right: it is for others to refuse them.
 
     Examples
     --------
@@ -214,13 +225,13 @@ def apply_dictionary(
     >>> apply_dictionary(table, says)[0].to_numpy().tolist()
     [['0', 61.0], ['1', nan], [nan, 72.0]]
     """
-    rows = spreadsheet_rows(frame)
     other_capitals = {str(name).casefold(): name for name in frame.columns if name not in dictionary}
     notes = [
         f"The dictionary describes {name!r}, the table has {other_capitals[name.casefold()]!r}: not applied to it."
         for name in dictionary
         if name not in frame and name.casefold() in other_capitals
     ]
+    problems: list[Problem] = []
     for name in frame.columns.intersection(list(dictionary), sort=False):
         column, cells = dictionary[name], frame[name]
         given = text_of(cells).map(plain_code, na_action="ignore").astype(object)
@@ -228,22 +239,23 @@ def apply_dictionary(
             cells = typed(cells.mask(given.isin(column.missing), np.nan).to_frame())[name]
         if column.levels is not None:
             cells = given.mask(given.isin(column.missing), np.nan)
-            if checked is None or name in checked:
-                _refuse_other_levels(cells, column.levels, rows)
+            problems += _other_levels(cells, column.levels)
         frame = frame.assign(**{name: cells})
-    return frame, notes
+    return frame, notes, problems
 
 
-def _refuse_other_levels(cells: pd.Series, levels: dict[str, str], rows: np.ndarray) -> None:
+def _other_levels(cells: pd.Series, levels: dict[str, str]) -> list[Problem]:
     strange = np.flatnonzero((cells.notna() & ~cells.isin(list(levels))).to_numpy())
-    if len(strange):
-        more = f", and {counted(len(strange) - 1, 'more row')} another" if len(strange) > 1 else ""
-        known = listed((f"{code} ({meaning})" if meaning != code else code for code, meaning in levels.items()), 12)
-        raise InputError(
-            f"Column {cells.name!r} has levels in its dictionary, but row {rows[strange[0]]} holds "
-            f"{cells.iloc[strange[0]]!r}{more}.\nLevels: {known}.\n"
-            "Correct the table, or add the level or missing code to the dictionary."
-        )
+    if not len(strange):
+        return []
+    more = f", and {counted(len(strange) - 1, 'more row')} another" if len(strange) > 1 else ""
+    known = listed((f"{code} ({meaning})" if meaning != code else code for code, meaning in levels.items()), 12)
+    text = (
+        f"Column {cells.name!r} has levels in its dictionary, but row "
+        f"{spreadsheet_rows(cells.to_frame())[strange[0]]} holds {cells.iloc[strange[0]]!r}{more}.\nLevels: {known}."
+    )
+    remedies = ("correct the table", "add the level or missing code to the dictionary")
+    return [Problem(text, remedies, (str(cells.name),))]
 
 
 def unit_of(dictionary: Dictionary, regions: Sequence[str]) -> str | None:

@@ -15,9 +15,8 @@ from rindices.errors import InputError, counted, did_you_mean, listed, setting
 from rindices.schema.cells import plain_code, spreadsheet_rows, text_of
 from rindices.settings import TableSettings
 from rindices.tables.dictionary import Dictionary, read_dictionary
-from rindices.tables.table import AS_TEXT, Table, read_table
+from rindices.tables.table import AS_TEXT, Table, file_and_sheet
 from rindices.tables.text import KINDS_OF_FILES
-from rindices.tables.workbook import file_and_sheet
 
 _PARTICIPANTS, _PHENOTYPE, _SESSION = "participants.tsv", "phenotype", "session_id"
 
@@ -32,7 +31,7 @@ class Source(NamedTuple):
     table
         The table yet to be read; None where it was.
     dictionary
-        What JSON files beside the tables say about their columns; None where there are none.
+        What is said about the columns: by JSON files beside the tables, and by a dictionary that was given.
     files
         All files that were read, the main table first.
     notes
@@ -43,19 +42,35 @@ class Source(NamedTuple):
 
     frame: pd.DataFrame
     table: Table | None
-    dictionary: Dictionary | None
+    dictionary: Dictionary
     files: tuple[Path, ...]
     notes: tuple[str, ...] = ()
     doi: str | None = None
 
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the file, or of several files' digests."""
+        digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in self.files]
+        return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
-def digest_of(files: Sequence[Path]) -> str:
-    """Return the SHA-256 of a file, or of several files' digests."""
-    digests = []
-    for path in files:
-        with path.open("rb") as file:
-            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
-    return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+def table_in_memory(frame: pd.DataFrame, id_column: str) -> pd.DataFrame:
+    """Return a table as if it had been read: the ids as a column, names as text and each once, somebody in it.
+
+    Raises
+    ------
+    InputError
+        If names of columns repeat, or nobody is there.
+    """
+    frame = frame.reset_index() if frame.index.name == id_column and id_column not in frame.columns else frame
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    repeated = frame.columns[frame.columns.duplicated()].unique()
+    if len(repeated):
+        names = listed(map(repr, repeated))
+        raise InputError(f"Column names must differ, but there are several {names}.\nRename them.")
+    if frame.empty:
+        raise InputError("The table has no people.\nExpected one row per person.")
+    return frame
 
 
 def read_source(
@@ -64,7 +79,8 @@ def read_source(
     text_columns: Sequence[str] = AS_TEXT,
     id_column: str = TableSettings.id,
     visit_column: str | None = None,
-    join: str | Path | Sequence[str | Path] = (),
+    join: Sequence[str | Path] = (),
+    dictionary: str | Path | None = None,
     whole: bool = True,
 ) -> Source:
     r"""Read a table of people from a file or from a BIDS dataset.
@@ -84,6 +100,8 @@ def read_source(
         Columns by which tables are joined.
     join
         Further tables of the same people.
+    dictionary
+        A data dictionary, which has the last word on what columns mean.
     whole
         Whether a single file is read at once; otherwise it comes as a `Table`, as far as nothing is to be joined.
 
@@ -103,28 +121,29 @@ def read_source(
     [['sub-01', 61.0, 30.0], ['sub-02', nan, 28.0]]
     """
     path, root = Path(path), _bids_root(Path(path))
-    further = [join] if isinstance(join, str | Path) else join
-    if not whole and root is None and not further and _sidecar(path) is None:
-        return Source(pd.DataFrame(), Table(path, text_columns=text_columns), None, (file_and_sheet(path)[0],))
+    if not whole and root is None and not join and _sidecar(path) is None:
+        later = Table(path, text_columns=text_columns)
+        return Source(pd.DataFrame(), later, Dictionary(), (later.file,))
     main = path if root is None else root / _PARTICIPANTS
     phenotype = [] if root is None else sorted((root / _PHENOTYPE).glob("[!.]*.tsv"))
     names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype}
-    names |= {Path(table): Path(table).name for table in further}
+    names |= {Path(table): Path(table).name for table in join}
     as_text = (*text_columns, id_column) if names else tuple(text_columns)
-    frame, dictionary, files = _read(main, as_text)
+    frame, described, files = _read(main, as_text)
     others = {table: _read(table, as_text) for table in names}
     notes: list[str] = []
     if visit_column is not None and visit_column not in frame.columns and others and id_column in frame.columns:
         keys = [id_column, visit_column]
         of_visits = {names[table]: others[table][0] for table in phenotype if {*keys} <= {*others[table][0].columns}}
         frame, notes = _a_row_each_visit(frame, of_visits, keys, main.name)
-    for table, (other, described, read) in others.items():
+    for table, (other, known, read) in others.items():
         by = next((name for name in (visit_column, _SESSION) if name in other.columns), None)
         frame, said = join_by_id(frame, other, id_column, by, source=names[table])
         notes, files = [*notes, *said], (*files, *read)
-        if described is not None:  # the main table's own dictionary has the last word
-            dictionary = described | (dictionary or {})
-    return Source(frame, None, dictionary, files, tuple(notes), _doi(root))
+        described = Dictionary(known | described)  # the main table's own dictionary has the last word
+    if dictionary is not None:
+        described, files = Dictionary(described | read_dictionary(dictionary)), (*files, file_and_sheet(dictionary)[0])
+    return Source(frame, None, described, files, tuple(notes), _doi(root))
 
 
 def _a_row_each_visit(
@@ -158,10 +177,12 @@ def _bids_root(path: Path) -> Path | None:
     return path if path.is_dir() else path.parent if is_table else None
 
 
-def _read(path: Path, text_columns: Sequence[str]) -> tuple[pd.DataFrame, Dictionary | None, tuple[Path, ...]]:
+def _read(path: Path, text_columns: Sequence[str]) -> tuple[pd.DataFrame, Dictionary, tuple[Path, ...]]:
     """Read a table and the dictionary beside it."""
-    frame, file, sidecar = read_table(path, text_columns=text_columns), file_and_sheet(path)[0], _sidecar(path)
-    return (frame, None, (file,)) if sidecar is None else (frame, read_dictionary(sidecar), (file, sidecar))
+    table, sidecar = Table(path, text_columns=text_columns), _sidecar(path)
+    if sidecar is None:
+        return table.read(), Dictionary(), (table.file,)
+    return table.read(), read_dictionary(sidecar), (table.file, sidecar)
 
 
 def _sidecar(path: Path) -> Path | None:
@@ -226,7 +247,7 @@ def join_by_id(
             raise InputError(
                 f"{source} is joined by the column {id_column!r}, but {name} has none.{near}\nRename the column of ids."
             )
-    keys = _shared_keys(frame, other, id_column, visit_column)
+    keys = [id_column, *(str(name) for name in [visit_column] if name in frame.columns and name in other.columns)]
     here, there = keys_of(frame, keys), keys_of(other, keys)
     _refuse_bad_keys(there, other, keys, visit_column, source)
     known = there.isin(here).to_numpy()
@@ -250,10 +271,6 @@ def join_by_id(
         f"{counted(int(absent.sum()), 'row')} of the main table not found in {source}: gaps in its columns.": absent,
     }
     return joined, [note for note, rows in notes.items() if rows.any()]
-
-
-def _shared_keys(frame: pd.DataFrame, other: pd.DataFrame, id_column: str, visit_column: str | None) -> list[str]:
-    return [id_column, *(str(name) for name in [visit_column] if name in frame.columns and name in other.columns)]
 
 
 def keys_of(table: pd.DataFrame, names: Sequence[str]) -> pd.Series:

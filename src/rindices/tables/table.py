@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -15,11 +16,24 @@ from rindices.errors import InputError, listed
 from rindices.files import plain_cells
 from rindices.schema.cells import numbers_of, text_of, typed
 from rindices.settings import TableSettings
-from rindices.tables.text import CELLS, KINDS_OF_FILES, TEXT_KINDS, DecimalCommas, TextFile, named_columns
-from rindices.tables.workbook import WORKBOOKS, Workbook, file_and_sheet
+from rindices.tables.text import CELLS, KINDS_OF_FILES, TEXT_KINDS, TextFile, named_columns
+from rindices.tables.workbook import WORKBOOKS, Workbook
 
 AS_TEXT = (TableSettings.id, TableSettings.diagnosis)
 _OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
+
+
+def file_and_sheet(path: str | Path) -> tuple[Path, str | None]:
+    """Return the file and the sheet that ``people.xlsx#Baseline`` names; a file of that very name comes first.
+
+    Examples
+    --------
+    >>> file_and_sheet("people.xlsx#Baseline")[1], file_and_sheet("people.csv")[1]
+    ('Baseline', None)
+    """
+    path = Path(path)
+    named = re.fullmatch(r"(.+\.xls[xm])#(.+)", path.name, flags=re.IGNORECASE)
+    return (path, None) if named is None or path.is_file() else (path.with_name(named[1]), named[2])
 
 
 class ParquetFile:
@@ -64,8 +78,8 @@ class Table:
 
     Attributes
     ----------
-    name
-        Of the file, for messages.
+    file
+        The file, without the name of a sheet.
     columns
         Names of the columns; those without one are called ``Unnamed: 0`` and so on.
     decimal_comma
@@ -89,16 +103,16 @@ class Table:
     """
 
     def __init__(self, path: str | Path, *, text_columns: Collection[str] = ()) -> None:
-        file, sheet = file_and_sheet(path)
-        self.name, self.progress = file.name, 0.0
-        self._text_columns, kind = text_columns, _kind_of(file)
-        with _failures_told(self.name, kind):
-            if kind in TEXT_KINDS:
-                self._reader: TextFile | Workbook | ParquetFile = TextFile(file, kind)
+        (self.file, sheet), self.progress = file_and_sheet(path), 0.0
+        self._text_columns, self._kind = text_columns, _kind_of(self.file)
+        with _failures_told(self.file.name, self._kind):
+            if self._kind in TEXT_KINDS:
+                self._reader: TextFile | Workbook | ParquetFile = TextFile(self.file, self._kind, text_columns)
+            elif self._kind in WORKBOOKS:
+                self._reader = Workbook(self.file, sheet, text_columns)
             else:
-                book = kind in WORKBOOKS
-                self._reader = Workbook(file, sheet, text_columns) if book else ParquetFile(file, text_columns)
-        self._kind, self.columns, self.decimal_comma = kind, self._reader.names, self._reader.decimal_comma
+                self._reader = ParquetFile(self.file, text_columns)
+        self.columns, self.decimal_comma = self._reader.names, self._reader.decimal_comma
 
     def batches(self) -> Iterator[pd.DataFrame]:
         """Yield some rows at a time: columns of text as it is written, or of float64 where the file has numbers.
@@ -111,23 +125,27 @@ class Table:
         InputError
             If something is wrong with a row; it may come after some batches, which should then be forgotten.
         """
-        commas, n_rows = DecimalCommas(), 0
-        with _failures_told(self.name, self._kind):
+        n_rows = 0
+        with _failures_told(self.file.name, self._kind):
             for share, frame in self._reader.frames():
                 self.progress = share
                 n_rows += len(frame)
-                if self.decimal_comma:
-                    commas.add(frame.drop(columns=list(self._text_columns), errors="ignore"))
                 yield frame
         if not n_rows:
-            raise InputError(f"{self.name} has a header but no people below it.\nExpected one row per person.")
+            raise InputError(f"{self.file.name} has a header but no people below it.\nExpected one row per person.")
+
+    def read(self) -> pd.DataFrame:
+        """Return all rows; a column is of numbers if every cell that is not missing reads as one, otherwise of text.
+
+        Columns without a name and without a cell are left out.
+        """
+        cells = pd.concat(list(self.batches()))
+        unnamed = [name for name in self.columns if name.startswith("Unnamed: ") and cells[name].isna().all()]
+        return typed(cells.drop(columns=unnamed), self._text_columns, decimal_comma=self.decimal_comma)
 
 
 def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT) -> pd.DataFrame:
-    r"""Read a whole table.
-
-    A column becomes numbers if every cell that is not missing reads as a number; otherwise it stays text. Columns
-    without a name and without a cell are left out.
+    r"""Read a whole table; see `Table.read`.
 
     Parameters
     ----------
@@ -153,10 +171,7 @@ def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT) -> 
     ...     read_table(path).values.tolist()
     [['001', 61.5]]
     """
-    table = Table(path, text_columns=text_columns)
-    cells = pd.concat(list(table.batches()))
-    unnamed = [name for name in table.columns if name.startswith("Unnamed: ") and cells[name].isna().all()]
-    return typed(cells.drop(columns=unnamed), text_columns, decimal_comma=table.decimal_comma)
+    return Table(path, text_columns=text_columns).read()
 
 
 @contextmanager

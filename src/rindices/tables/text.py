@@ -11,7 +11,7 @@ import gzip
 import io
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -69,6 +69,8 @@ class TextFile:
         The file.
     kind
         Its extension, without .gz.
+    text_columns
+        Columns in which nothing is a number.
 
     Attributes
     ----------
@@ -83,8 +85,8 @@ class TextFile:
         If the file cannot be read as a table.
     """
 
-    def __init__(self, path: Path, kind: str) -> None:
-        self._path = path
+    def __init__(self, path: Path, kind: str, text_columns: Collection[str]) -> None:
+        self._path, self._text_columns = path, text_columns
         beginning = self._survey()
         above = _ABOVE.match(beginning)[0]  # type: ignore[index]  # it may match nothing, but it matches
         self._above = above.count("\n")
@@ -99,13 +101,15 @@ class TextFile:
 
     def frames(self) -> Iterator[tuple[float, pd.DataFrame]]:
         """Yield some rows at a time as text, and the share of the file that was read up to there."""
-        n_rows = max(1, CELLS // len(self.names))
+        n_rows, self._comma, self._thousands = max(1, CELLS // len(self.names)), False, ("", "", 0)
         with self._open() as (raw, text):
             rows = self._rows(self._records(text))
             while batch := list(islice(rows, n_rows)):
                 numbers, cells = zip(*batch, strict=True)
                 frame = pd.DataFrame(list(cells), columns=self.names, dtype=object)
                 frame.index = pd.Index(np.array(numbers, dtype=np.int64) - 2)
+                if self.decimal_comma:
+                    self._refuse_thousands(frame.drop(columns=list(self._text_columns), errors="ignore"))
                 yield raw.tell() / self._path.stat().st_size, frame
 
     def _rows(self, records: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str | float]]]:
@@ -113,7 +117,9 @@ class TextFile:
         next(records)
         width = len(self.names)
         for number, record in records:
-            cells = [plain_text(cell.strip()) if "'" in cell else cell.strip() or np.nan for cell in record]
+            cells: list[str | float] = list(map(str.strip, record))
+            if "" in cells or "'" in "".join(record):  # most rows have neither
+                cells = [plain_text(cell.strip()) or np.nan for cell in record]
             if not cells or (cells[0] in _GAPS and all(cell in _GAPS for cell in cells)):
                 continue
             if len(cells) != width:
@@ -142,6 +148,22 @@ class TextFile:
                 f"Row {number + 1} of {self._path.name} cannot be split into cells: {error}.\n"
                 "Look for a quotation mark without its partner, in that row or below."
             ) from error
+
+    def _refuse_thousands(self, frame: pd.DataFrame) -> None:
+        """Refuse cells such as 1.023 in a file with decimal commas, where the point may stand for thousands."""
+        for name in frame.columns:
+            text = "\n".join(frame[name].dropna())
+            self._comma = self._comma or _COMMA.search(text) is not None
+            if not self._thousands[0] and (found := _THOUSANDS.search(text)):
+                row = frame.index[int((frame[name] == found[0]).to_numpy().argmax())] + 2
+                self._thousands = found[0], name, row
+        cell, name, row = self._thousands
+        if self._comma and cell:
+            raise InputError(
+                f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to stand "
+                f"for thousands.\nWrite numbers without separators of thousands, here {cell.replace('.', '')}, in all "
+                f"cells (or decimals with a comma, {cell.replace('.', ',', 1)}, if that is meant)."
+            )
 
     def _survey(self) -> str:
         """Look through the text for its encoding (UTF-8, UTF-16 by its mark, or Latin-1), and return its beginning."""
@@ -202,26 +224,3 @@ def _separator_of(lines: Sequence[str], kind: str) -> tuple[str, bool]:
     header = outside_quotes[0] if kind == ".txt" or not with_separator else with_separator[0]
     separator = max(candidates, key=header.count)
     return separator, kind == ".txt" and separator not in header and len(header.split()) > 1
-
-
-class DecimalCommas:
-    """Refuses cells such as 1.023 in a file with decimal commas, where the point may stand for thousands."""
-
-    def __init__(self) -> None:
-        self._found, self._cell = False, ""
-
-    def add(self, frame: pd.DataFrame) -> None:
-        """Look at some more rows."""
-        for name in frame.columns:
-            text = "\n".join(frame[name].dropna())
-            self._found = self._found or _COMMA.search(text) is not None
-            if not self._cell and (thousands := _THOUSANDS.search(text)):
-                row = frame.index[int((frame[name] == thousands[0]).to_numpy().argmax())] + 2
-                self._cell = f"Column {name!r} has {thousands[0]!r} in row {row}"
-                self._plain = thousands[0].replace(".", ""), thousands[0].replace(".", ",", 1)
-        if self._found and self._cell:
-            raise InputError(
-                f"{self._cell}, in a file with decimal commas: the point seems to stand for thousands.\nWrite numbers "
-                f"without separators of thousands, here {self._plain[0]}, in all cells (or decimals with a comma, "
-                f"{self._plain[1]}, if that is meant)."
-            )

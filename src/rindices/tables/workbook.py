@@ -35,19 +35,6 @@ _ERRORS = frozenset(
 )
 
 
-def file_and_sheet(path: str | Path) -> tuple[Path, str | None]:
-    """Return the file and the sheet that ``people.xlsx#Baseline`` names; a file of that very name comes first.
-
-    Examples
-    --------
-    >>> file_and_sheet("people.xlsx#Baseline")[1], file_and_sheet("people.csv")[1]
-    ('Baseline', None)
-    """
-    path = Path(path)
-    named = re.fullmatch(r"(.+\.xls[xm])#(.+)", path.name, flags=re.IGNORECASE)
-    return (path, None) if named is None or path.is_file() else (path.with_name(named[1]), named[2])
-
-
 class Workbook:
     """A table in a workbook; see `rindices.tables.text.TextFile`. The header is the first row that is not empty.
 

@@ -1,0 +1,63 @@
+"""Many cohorts on all cores, their jobs, and what all scripts of this folder share."""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+from joblib import Parallel, delayed
+from people import Given, Recipe, make
+
+from rindices import SurrealGAN
+from rindices.core import devices
+from rindices.judging.selection import Study
+from rindices.settings import Preset, fast
+
+RESULTS = Path(__file__).parents[1] / "results"
+_BEGAN = time.perf_counter()
+
+
+def say(text: str) -> None:
+    """Print with the time that has passed."""
+    print(f"{time.perf_counter() - _BEGAN:.0f} s: {text}", flush=True)
+
+
+def parser(about: str | None) -> argparse.ArgumentParser:
+    """Return a parser of options with those that all scripts have."""
+    devices.prepare()
+    found = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--controls", type=Path, help="table of real healthy people")
+    found.add_argument("--out", type=Path, default=RESULTS, help="folder for the tables")
+    found.add_argument("--small", action="store_true", help="few cohorts and few steps, to try the script")
+    return found
+
+
+def made(recipes: Sequence[Recipe], controls: Path | None, preset: Preset | None = None) -> list[tuple[Given, Study]]:
+    """Simulate cohorts on all cores, and make each ready for training."""
+    own = None if controls is None else pd.read_csv(controls)
+    with Parallel(n_jobs=-1) as cores:
+        found = cores(delayed(_made)(recipe, own, preset or fast()) for recipe in recipes)
+    say(f"{len(found)} cohorts made")
+    return found
+
+
+def _made(recipe: Recipe, own: pd.DataFrame | None, preset: Preset) -> tuple[Given, Study]:
+    given = make(recipe, own)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SurrealGAN(preset=preset, random_state=recipe.seed)
+        study = model._training_set(given.regions, given.patient, given.covariates).study
+    study.people()  # the whitening is worked out here
+    return given, study
+
+
+def write(rows: Iterable[dict[str, object]], path: Path) -> pd.DataFrame:
+    """Write a table of results."""
+    table = pd.DataFrame(list(rows))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table.to_csv(path, index=False, float_format="%.6g")
+    return table

@@ -1,0 +1,137 @@
+"""How many patterns are found, and what is the verdict? Searches over one to five patterns. Made for a GPU.
+
+    python experiments/numbers/choice.py --controls healthy.csv
+
+Settings get three repetitions first, then those that may be chosen get five, as in a search by a user; what is judged
+is what the package says. Cohorts have seeds that nothing else has used.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pandas as pd
+from cases import made, parser, say, write
+from people import Given, Recipe
+from together import Job, Looks, Pretrained, train_jobs
+
+from rindices.judging.selection import FIRST_LOOK, Study, judge, members_of, rivals, sweep
+from rindices.judging.verdict import calibrated
+from rindices.settings import Preset, fast
+from rindices.training.chunks import Point, cut
+from rindices.training.execution import Execution
+
+NUMBERS = (1, 2, 3, 4, 5)
+FIRST_SEED = 30_000
+
+
+def recipes(n_cohorts: int, real: bool, development: bool) -> dict[str, list[Recipe]]:
+    """Return all cohorts by what they are for."""
+    first = FIRST_SEED - 1000 if development else FIRST_SEED
+    seeds = range(first, first + n_cohorts)
+    rows = {
+        f"{kind} {m}": [Recipe(kind, seed, n_patterns=m) for seed in seeds]
+        for kind in ("basic", "mild")
+        for m in (1, 2, 3, 4)
+    }
+    few = range(first, first + max(1, 3 * n_cohorts // 10))
+    for kind in ("basic", "mild"):
+        rows[f"{kind} 3, absent"] = [Recipe(kind, seed, severities="absent") for seed in few]
+        rows[f"{kind} 3, correlated"] = [Recipe(kind, seed, correlation=0.6) for seed in few]
+        rows[f"{kind} 3, skewed"] = [Recipe(kind, seed, severities="mild") for seed in few]
+        rows[f"{kind} 3, covariates"] = [Recipe(kind, seed, covariates=2) for seed in few]
+    rows["basic 3, 100 + 100"] = [Recipe("basic", seed, 100, 100) for seed in range(first, first + 4 * n_cohorts)]
+    rows["null"] = [Recipe("null", seed) for seed in range(first, first + 6 * n_cohorts)]
+    rows["null, 30 covariates"] = [
+        Recipe("null", seed, 100, 100, covariates=30) for seed in range(first, first + 2 * n_cohorts)
+    ]
+    if real:
+        rows["real 3"] = [Recipe(kind, seed, 149, 298, real=True) for kind in ("basic", "mild") for seed in few]
+        rows["real null"] = [Recipe("null", seed, 149, 298, real=True) for seed in range(first, first + 6 * n_cohorts)]
+    return rows
+
+
+def points(numbers: tuple[int, ...]) -> list[Point]:
+    """Return the settings of a search."""
+    return [Point(number, fast().weights.orthogonality) for number in numbers]
+
+
+def after_first_look(study: Study, found: dict[int, Looks]) -> list[int]:
+    """Return the numbers of patterns that get all repetitions."""
+    execution = Execution(Pretrained(found), models_per_chunk=FIRST_LOOK)
+    chunks = cut(members_of(points(NUMBERS), range(FIRST_LOOK)), FIRST_LOOK)
+    first = [judge(study, point, FIRST_LOOK, chunks, execution, with_misfit=True) for point in points(NUMBERS)]
+    return [point.n_patterns for point in rivals(first)]
+
+
+def judged(purpose: str, given: Given, study: Study, found: dict[int, Looks], n_repetitions: int) -> dict[str, object]:
+    """Search in what was trained, and say what was chosen and what the verdict is."""
+    execution = Execution(Pretrained(found), models_per_chunk=n_repetitions)
+    swept = sweep(study, points(NUMBERS), n_repetitions, execution)
+    verdict, chosen = calibrated(swept, study), swept.chosen
+    row = {"purpose": purpose, **given.recipe._asdict(), "chosen": chosen.point.n_patterns, "state": verdict.state}
+    row |= {"agreement": verdict.statistic, "threshold": verdict.threshold}
+    row |= {"low": chosen.look.low.pattern_agreement, "high": chosen.look.high.pattern_agreement}
+    for one in swept.judged:
+        m = one.point.n_patterns
+        row |= {f"repetitions{m}": one.n_repetitions, f"agreement{m}": one.value, f"threshold{m}": one.threshold}
+        row |= {f"misfit{m}": one.misfit.value if one.misfit else np.nan}
+    return row
+
+
+def joined(first: Looks, more: Looks) -> Looks:
+    """Return the repetitions of both."""
+    at = first.steps[-1]
+    weights = jax.tree.map(lambda *leaves: np.concatenate(leaves), first.weights[at], more.weights[at])
+    r_indices, correlations = (np.concatenate([first[place], more[place]], axis=1) for place in (1, 2))
+    return Looks(first.steps, r_indices, correlations, {at: weights})
+
+
+def main() -> None:
+    """Train first looks, then the rest of what may be chosen, and judge."""
+    warnings.simplefilter("ignore")
+    arguments = parser(__doc__)
+    arguments.add_argument("--development", action="store_true", help="other cohorts, for settling the rule")
+    arguments.add_argument("--only", nargs="+", help="purposes that are wanted")
+    arguments.add_argument("--cohorts", type=int, default=10)
+    options = arguments.parse_args()
+    steps = 40 if options.small else fast().schedule.max_steps
+    n_repetitions = 4 if options.small else 5
+    preset: Preset = replace(fast(), schedule=replace(fast().schedule, min_steps=steps, max_steps=steps))
+    wanted = recipes(1 if options.small else options.cohorts, options.controls is not None, options.development)
+    asked = [
+        (purpose, r) for purpose, rows in wanted.items() for r in rows if not options.only or purpose in options.only
+    ]
+    cohorts = made([recipe for _, recipe in asked], options.controls, preset)
+    found: dict[int, dict[int, Looks]] = defaultdict(dict)
+    place = {id(study): k for k, (_, study) in enumerate(cohorts)}
+    jobs = [Job(study, number, FIRST_LOOK) for _, study in cohorts for number in NUMBERS]
+    for job, looks in train_jobs(jobs, preset, [steps]):
+        found[place[id(job.study)]][job.n_patterns] = looks
+    with ThreadPoolExecutor(8) as pool:
+        close = list(pool.map(lambda k: after_first_look(cohorts[k][1], found[k]), range(len(cohorts))))
+        say(f"first looks judged; {sum(map(len, close))} of {len(jobs)} settings get all repetitions")
+        extra = n_repetitions - FIRST_LOOK
+        more = [Job(cohorts[k][1], number, extra, FIRST_LOOK) for k, numbers in enumerate(close) for number in numbers]
+        for job, looks in train_jobs(more, preset, [steps]):
+            own = found[place[id(job.study)]]
+            own[job.n_patterns] = joined(own[job.n_patterns], looks)
+        running = [
+            pool.submit(judged, purpose, *cohorts[k], found[k], n_repetitions) for k, (purpose, _) in enumerate(asked)
+        ]
+        rows = [one.result() for one in running]
+    table = write(rows, options.out / ("choice_development.csv" if options.development else "choice.csv"))
+    table["right"] = table["chosen"] == table["n_patterns"]
+    states = pd.crosstab(table["purpose"], table["state"])
+    print(states.join(table.groupby("purpose")["right"].mean()).to_string())
+    say("done")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Errors, coverage and width of severities and their intervals, and the reference of controls. Made for a GPU.
+
+    python experiments/numbers/severity.py --controls healthy.csv          # writes results/severity.csv
+    python experiments/numbers/severity.py --show                          # prints its means
+
+Cohorts have seeds that nothing else has used. Truth is in the model's unit: the true severity times the true full
+change, projected on the one that was learned; `raw_` is without that factor.
+"""
+
+from __future__ import annotations
+
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pandas as pd
+from cases import RESULTS, made, parser, say, write
+from figures import measure
+from people import Given, Recipe
+from together import Job, Looks, Pretrained, train_jobs
+
+from rindices import SurrealGAN
+from rindices.settings import Preset, fast
+
+FIRST_SEED = 40_000
+KINDS = ("basic", "overlap", "scarce", "noise", "mild")
+REPETITIONS = 10
+
+
+def recipes(n_cohorts: int, real: bool) -> dict[str, list[Recipe]]:
+    """Return all cohorts by name."""
+    seeds = range(FIRST_SEED, FIRST_SEED + n_cohorts)
+    rows = {f"{kind}, uniform": [Recipe(kind, seed, n_fresh=300) for seed in seeds] for kind in KINDS}
+    for kind in ("basic", "mild"):
+        for severities in ("absent", "mild", "severe"):
+            name = {"absent": "half absent", "mild": "Beta(1, 3)", "severe": "Beta(3, 1)"}[severities]
+            rows[f"{kind}, {name}"] = [Recipe(kind, seed, n_fresh=300, severities=severities) for seed in seeds]
+        rows[f"{kind}, correlated 0.6"] = [Recipe(kind, seed, n_fresh=300, correlation=0.6) for seed in seeds]
+        rows[f"{kind}, covariates"] = [Recipe(kind, seed, n_fresh=300, covariates=2) for seed in seeds]
+    for name, covariates in (("", 0), (" with covariates", 2)):
+        rows[f"basic, 150 + 300{name}"] = [
+            Recipe("basic", seed, 150, 300, n_fresh=300, covariates=covariates) for seed in seeds
+        ]
+    if real:
+        rows |= {f"real {kind}": [Recipe(kind, seed, 149, 298, real=True) for seed in seeds] for kind in KINDS}
+    return rows
+
+
+def judged(name: str, given: Given, preset: Preset, looks: Looks) -> dict[str, object]:
+    """Fit from what was trained, and compare with the truth."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SurrealGAN(3, n_repetitions=REPETITIONS, preset=preset, random_state=given.recipe.seed)
+        model.fit(given.regions, given.patient, given.covariates, store=Pretrained({3: looks}))
+        return {"cohort": name, **given.recipe._asdict(), **measure(model, given)}
+
+
+def show(table: pd.DataFrame) -> None:
+    """Print means over cohorts."""
+    means = table.groupby("cohort", sort=False).mean(numeric_only=True)
+    pd.set_option("display.width", 250)
+    print(
+        means[["concordance", "less_ridge", "unit", "rmse", "raw_rmse", "r_rmse", "bias", "fresh_rmse"]]
+        .round(4)
+        .to_string()
+    )
+    covers = [name for name in means if name.startswith(("cover", "fresh_cover", "width", "fresh_width"))]
+    print(means[covers].round(3).to_string())
+    print(means[["above_95", "seen_above_95", "zero_inside", "fresh_controls_severity"]].dropna().round(4).to_string())
+
+
+def main() -> None:
+    """Train everything, measure and show it."""
+    warnings.simplefilter("ignore")
+    arguments = parser(__doc__)
+    arguments.add_argument("--show", action="store_true")
+    options = arguments.parse_args()
+    if options.show:
+        show(pd.read_csv(RESULTS / "severity.csv"))
+        return
+    steps = 40 if options.small else fast().schedule.max_steps
+    preset = replace(fast(), schedule=replace(fast().schedule, min_steps=steps, max_steps=steps))
+    wanted = recipes(1 if options.small else 5, options.controls is not None)
+    asked = [(name, recipe) for name, of in wanted.items() for recipe in of]
+    cohorts = made([recipe for _, recipe in asked], options.controls, preset)
+    place = {id(study): k for k, (_, study) in enumerate(cohorts)}
+    with ThreadPoolExecutor(10) as pool:
+        running = []
+        for job, looks in train_jobs([Job(study, 3, REPETITIONS) for _, study in cohorts], preset, [steps]):
+            k = place[id(job.study)]
+            running.append(pool.submit(judged, asked[k][0], cohorts[k][0], preset, looks))
+        rows = [one.result() for one in running]
+    show(write(rows, options.out / "severity.csv"))
+    say("done")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""Whether disease can be told from the rest: controls and patients should overlap in everything but the disease."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rindices.cohort.groups import labels_with_counts
+from rindices.cohort.people import Cohort
+from rindices.cohort.roles import CLINICAL
+from rindices.errors import InputError, counted, listed, setting, shown
+
+SEPARATING_AUC = 0.95
+_MANY_REGIONS = 1000
+
+
+def check_overlap(cohort: Cohort) -> list[str]:
+    """Refuse regions and covariates that cannot be learned from, and return warnings about the doubtful ones."""
+    first = cohort.first_visit
+    learned = cohort.group.where(first, "other")
+    controls, patients = ((learned == name).to_numpy() for name in ("control", "patient"))
+    block, regions = cohort.features.to_numpy(), [str(name) for name in cohort.features.columns]
+    _check_constant(block, regions, controls)
+    background = cohort.background.drop(columns=list(cohort.covariates.columns))
+    empty = [str(name) for name in cohort.clinical if cohort.clinical[name].isna().all()]
+    return [
+        *_other_warnings(cohort.diagnosis[first], cohort.group[first]),
+        *_check_covariates(cohort.covariates, learned, cohort.settings.site, cohort.settings.proportion),
+        *_background_warnings(background, learned),
+        *_region_warnings(block, regions, controls, patients),
+        *([f"Clinical columns without a single value: {listed(empty)}."] if empty else []),
+    ]
+
+
+def _other_warnings(diagnosis: pd.Series, group: pd.Series) -> list[str]:
+    """Return a sentence on the people who are neither control nor patient."""
+    others = diagnosis[(group == "other").to_numpy()].value_counts()
+    if not len(others):
+        return []
+    total, labels = int(others.sum()), {str(label): int(number) for label, number in others.items()}
+    people = f"{counted(total, 'person', 'people')} {'is' if total == 1 else 'are'} neither control nor patient"
+    return [f"{people} and {'is' if total == 1 else 'are'} scored but not learned from: {labels_with_counts(labels)}."]
+
+
+def _check_constant(block: NDArray[np.float64], regions: Sequence[str], controls: NDArray[np.bool_]) -> None:
+    """Refuse regions (columns of ``block``) that do not vary among the controls."""
+    values = block[controls]
+    constant = np.ptp(values, axis=0) <= 1e-9 * np.abs(values).max(axis=0)
+    names = [name for name, is_constant in zip(regions, constant.tolist(), strict=True) if is_constant]
+    if names:
+        first = list(regions).index(names[0])
+        who = "everybody" if np.ptp(block[:, first]) == 0 else "every control"
+        raise InputError(
+            f"A region must vary among the controls, but {counted(len(names), 'region does', 'regions do')} not: "
+            f"{listed(names)}.\nIn column {names[0]!r} {who} has the value {shown(float(values[0, first]))}.\n"
+            f"Leave {'it' if len(names) == 1 else 'them'} out with {setting('exclude', names)}."
+        )
+
+
+def refuse_apart(name: str, controls: NDArray, patients: NDArray) -> None:
+    """Refuse categories, or a number that all controls share, of which the groups have none in common.
+
+    Examples
+    --------
+    >>> refuse_apart("sex", np.array(["F", "M"], object), np.array(["M", "M"], object))
+    """
+    alike = controls.dtype.kind != "f" or pd.unique(controls).size == 1
+    if alike and not np.isin(patients.astype(str), controls.astype(str)).any():
+        found = [listed(map(shown, sorted(set(values))), 4) for values in (controls, patients)]
+        raise InputError(
+            f"Disease cannot be told from {name!r}: no patient has a value of it that a control has "
+            f"(controls: {found[0]}; patients: {found[1]}).\n"
+            "Its effect cannot be removed without removing that of the disease, and left in it looks like disease.\n"
+            f"If it only repeats the diagnosis, do without {name}; otherwise add people until the groups overlap in it."
+        )
+
+
+def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> list[str]:
+    """Return a sentence on a variable that tells the groups apart, by itself and completely or nearly so."""
+    if not group_separation(controls, patients):
+        return []
+    if controls.dtype.kind == "f":
+        completely = controls.max() < patients.min() or patients.max() < controls.min()
+    else:
+        completely = not {*controls} & {*patients}
+    nearly = f"nearly by itself: what is found may be {name} rather than disease."
+    told = f"completely: disease cannot be told from {name}." if completely else nearly
+    return [f"{name} tells controls and patients apart {told} They should overlap in it."]
+
+
+def _check_covariates(
+    covariates: pd.DataFrame, group: pd.Series, site: str | None, proportion: str | None
+) -> list[str]:
+    """Refuse covariates whose effect the controls cannot show; return warnings about the doubtful ones.
+
+    Regions are divided by ``proportion``: that extrapolates nothing.
+    """
+    is_control, is_patient = (group == "control").to_numpy(), (group == "patient").to_numpy()
+    warnings: list[str] = []
+    for name in map(str, covariates.columns):
+        values = covariates[name].to_numpy()
+        refuse_apart(name, values[is_control], values[is_patient])
+        if pd.unique(values[is_control]).size == 1:
+            without = setting("site") if name == site else name
+            raise InputError(
+                f"The effect of {name!r} cannot be learned: it has the same value ({shown(values[is_control][0])}) in "
+                f"all controls.\nDo without {without}, or add controls who differ in it."
+            )
+        if values.dtype.kind != "f":
+            _refuse_new_levels(covariates[name], is_control)
+        elif name != proportion:
+            low, high = float(values[is_control].min()), float(values[is_control].max())
+            outside = int(((values < low) | (values > high))[is_patient].sum())
+            if outside:
+                warnings.append(
+                    f"{outside} of {counted(int(is_patient.sum()), 'patient')} {'has' if outside == 1 else 'have'} "
+                    f"{name} outside the controls' range: its effect is extrapolated there."
+                )
+        warnings += _separation_warnings(name, values[is_control], values[is_patient])
+    return warnings + _repetition_warnings(covariates[is_control])
+
+
+def _refuse_new_levels(column: pd.Series, is_control: NDArray[np.bool_]) -> None:
+    name, known = str(column.name), set(column[is_control])
+    strangers = column[~column.isin(known).to_numpy()]
+    new = strangers.value_counts()
+    if len(new):
+        levels = listed(f"{level} ({counted(int(number), 'person', 'people')})" for level, number in new.items())
+        raise InputError(
+            f"Column {name!r} has {counted(len(new), 'category', 'categories')} without a single control: {levels}; "
+            f"the first is participant {strangers.index[0]}.\n"
+            f"Their effect cannot be learned. Categories among the controls: {listed(sorted(known), 10)}.\n"
+            f"Remove these people, add controls of the same category, or do without {name}."
+        )
+
+
+def _background_warnings(background: pd.DataFrame, group: pd.Series) -> list[str]:
+    """Return sentences on columns such as site and age that are no covariates and tell the groups apart."""
+    warnings: list[str] = []
+    for name in background.columns:
+        known = background[name].notna().to_numpy()
+        values = [background[name][known & (group == which).to_numpy()] for which in ("control", "patient")]
+        if all(len(part) for part in values):
+            warnings += _separation_warnings(str(name), *(part.to_numpy() for part in values))
+    return warnings
+
+
+def _repetition_warnings(controls: pd.DataFrame) -> list[str]:
+    """Return sentences on covariates of controls whose effects cannot be told apart."""
+    warnings: list[str] = []
+    design = np.ones((len(controls), 1))
+    for position, name in enumerate(controls.columns):
+        column = controls[name]
+        block = pd.get_dummies(column, dtype=float).iloc[:, 1:] if column.dtype.kind != "f" else column.to_frame()
+        centred = (block - block.mean()).to_numpy(dtype=np.float64)
+        together = np.hstack([design, centred / np.maximum(np.abs(centred).max(axis=0), 1e-300)])
+        if np.linalg.matrix_rank(together, tol=1e-6) < min(together.shape):
+            before = listed(controls.columns[:position])
+            warnings.append(
+                f"{name} adds nothing to {before} among the controls: their effects cannot be told apart. "
+                "Where it holds the same in other words, leave one out."
+            )
+        else:
+            design = together
+    return warnings
+
+
+def group_separation(controls: NDArray, patients: NDArray) -> bool:
+    """Tell whether a covariate alone nearly separates the groups.
+
+    The area under the ROC curve is at least 0.95 (or at most 0.05); categories are ranked by their share of patients.
+    Where hardly two people share a category, nothing is known of it.
+
+    Examples
+    --------
+    >>> group_separation(np.arange(30.0), np.arange(60.0, 90.0))
+    True
+    """
+    together = pd.Series(np.concatenate([controls, patients]))
+    is_patient = np.repeat([0.0, 1.0], [len(controls), len(patients)])
+    if controls.dtype.kind != "f":
+        if together.nunique() > len(together) / 2:
+            return False
+        together = together.map(pd.Series(is_patient).groupby(together).mean())
+    rank_sum = together.rank().to_numpy() @ is_patient
+    area = (rank_sum - len(patients) * (len(patients) + 1) / 2) / (len(controls) * len(patients))
+    return bool(max(area, 1 - area) >= SEPARATING_AUC)
+
+
+def _region_warnings(
+    block: NDArray[np.float64], regions: Sequence[str], controls: NDArray[np.bool_], patients: NDArray[np.bool_]
+) -> list[str]:
+    """Warn of regions that look like clinical scores, and of more regions than the method is meant for."""
+    clinical = [name for name in regions if CLINICAL.fullmatch(name.casefold())]
+    # Where half the patients lie below the controls' 80 % quantile, the area under the curve is at most 0.9.
+    low, high = np.quantile(block[controls], [0.2, 0.8], axis=0)
+    middle = np.median(block[patients], axis=0)
+    telling = [
+        regions[place]
+        for place in np.flatnonzero((middle > high) | (middle < low)).tolist()
+        if regions[place] not in clinical and group_separation(block[controls, place], block[patients, place])
+    ]
+    warnings = []
+    if clinical:
+        warnings.append(
+            f"Taken for regions, but named like clinical scores: {listed(clinical)}. Name them with "
+            f"{setting('clinical')}, or leave them out with {setting('exclude')}?"
+        )
+    if telling:
+        warnings.append(
+            f"These nearly tell controls and patients apart by themselves: {listed(telling)}. Are they regions? "
+            f"If not, leave them out with {setting('exclude')}."
+        )
+    if len(regions) > _MANY_REGIONS:
+        warnings.append(
+            f"{len(regions):,} regions are many: time and memory grow with their number, and the method is meant for "
+            f"70 to 200. Choose regions of an atlas with {setting('features')}."
+        )
+    return warnings
