@@ -371,14 +371,6 @@ def correlated(unfitted, quick_preset, regions, small_labels, covariates):
     return model.fit(regions, small_labels, covariates), handed_over
 
 
-def test_correlation_is_a_correlation_matrix(correlated):
-    found = correlated[0].correlation_
-    assert found.shape == (3, 3)
-    np.testing.assert_allclose(found, found.T, atol=1e-6)
-    np.testing.assert_allclose(np.diag(found), 1, atol=1e-6)
-    assert np.linalg.eigvalsh(found).min() > 0
-
-
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_correlation_is_in_the_order_of_the_patterns(correlated, order):
     """Training gives patterns in any order; the model numbers them by size, and the correlation goes with them."""

@@ -177,6 +177,10 @@ def test_reason_names_both_figures_and_what_fewer_patterns_lack():
         "with fewer do not agree."
     )
     neither = explain(swept_of(setting(0.9, 2, 2.0), setting(0.55, 3, 1.0)))
+    weights = explain(swept_of(judged(0.9, weight=0.4), judged(0.8)))
+    assert weights.startswith(
+        "3 patterns with orthogonality 0.4: of 2 weights the one whose repetitions agree at 0.900"
+    )
     assert neither.startswith("2 patterns: no setting both fits the patients and agrees better than cohorts without")
 
 

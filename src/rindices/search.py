@@ -157,7 +157,9 @@ def explain(swept: Swept) -> str:
     rivals = best_of_each_number(swept.full())  # by which it was chosen
     fits, agrees = chosen.fits(rivals), chosen.value > chosen.threshold
     agreement = f"repetitions agree at {chosen.value:.3f} (without disease hardly above {chosen.threshold:.3f})"
-    if fits and agrees:
+    if len({one.point.n_patterns for one in swept.judged}) == 1:
+        words = [f"{name}: of {len(swept.judged)} weights the one whose {agreement}, the best of all."]
+    elif fits and agrees:
         words = [f"{name}: the fewest with which synthesised patients vary as the real ones do, and {agreement}."]
     else:
         lack = "no setting both fits the patients and agrees better than cohorts without disease do"
