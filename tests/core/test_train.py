@@ -146,7 +146,6 @@ def test_a_model_never_learns_from_the_controls_it_leaves_out(small_people):
     before = run(small_people, members)[-1]
     left_out = np.array([held_out(40, 5, number, 5) for number in range(N_MEMBERS)])
     for number, out in enumerate(left_out):
-        assert set(members.controls[number, : members.n_controls[number]].tolist()) == set(np.flatnonzero(~out))
         poisoned = np.where(out[:, None], np.nan, small_people.controls)
         after = run(small_people._replace(controls=poisoned), members)[-1]
         same_bits(after.r_indices[number], before.r_indices[number])

@@ -38,23 +38,18 @@ def made_up(n_repetitions, n_people=4000, seed=0):
     return scores + 0.2 * rng.standard_normal((n_repetitions, 1, 1)), held_out, person
 
 
-def test_variances_of_people_and_of_repetitions_are_told_apart():
-    scores, held_out, _ = made_up(20)
-    centred = scores - scores.mean(axis=1, keepdims=True)
-    found = split_variance(centred, held_out)
-    np.testing.assert_allclose(found.person, [PERSON**2, (2 * PERSON) ** 2], rtol=0.08)
-    np.testing.assert_allclose(found.repetition, REPETITION**2, rtol=0.08)
-
-
 @pytest.mark.parametrize("n_repetitions", [10, 20])
 def test_held_out_scores_vary_as_the_consensus_would(n_repetitions):
     scores, held_out, person = made_up(n_repetitions)
+    variances = split_variance(scores - scores.mean(axis=1, keepdims=True), held_out)
+    np.testing.assert_allclose(variances.person, [PERSON**2, (2 * PERSON) ** 2], rtol=0.08)
+    np.testing.assert_allclose(variances.repetition, REPETITION**2, rtol=0.08)
     found = held_out_scores(scores, held_out, n_repetitions)
     expected = np.sqrt(np.array([PERSON, 2 * PERSON]) ** 2 + REPETITION**2 / n_repetitions)
     np.testing.assert_allclose(found.std(axis=0), expected, rtol=0.05)
     few = np.stack([scores[held_out[:, k], k].mean(axis=0) for k in range(scores.shape[1])])
     assert few[:, 0].std() > 1.2 * expected[0]  # what a plain mean would give
-    assert [np.corrcoef(found[:, i], person[:, i])[0, 1] > 0.9 for i in range(2)] == [True, True]
+    assert np.corrcoef(found[:, 1], person[:, 1])[0, 1] > 0.95
 
 
 def test_what_a_repetition_has_seen_does_not_count_and_who_was_always_seen_is_stretched():
