@@ -102,7 +102,9 @@ def ours(preset: Preset, people: People, truth: np.ndarray, max_steps: int) -> C
     start = time.perf_counter()
 
     def looks(number: int) -> Iterator[tuple[float, int, np.ndarray]]:
-        members = make_members(0, [preset.weights], [preset.rates], [number])
+        members = make_members(
+            0, [preset.weights], [preset.rates], len(people.controls), [number], preset.schedule.folds
+        )
         schedule = {"checkpoint_every": 1000, "min_steps": 0, "max_steps": max_steps, "batch_size": batch_size}
         for look in train(people, members, preset.training, n_patterns=3, **schedule):
             yield time.perf_counter() - start, look.step, look.r_indices[0].astype(float)

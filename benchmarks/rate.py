@@ -20,7 +20,7 @@ def models_steps_per_second(
     schedule = {"batch_size": batch_size, "checkpoint_every": every, "min_steps": 0, "max_steps": 10**9}
 
     def looks() -> Iterator[Checkpoint]:
-        members = make_members(0, [LossWeights()] * models_each, [LearningRates()] * models_each)
+        members = make_members(0, [LossWeights()] * models_each, [LearningRates()] * models_each, len(people.controls))
         return train(people, members, Training(), n_patterns=n_patterns, **schedule)
 
     def keep_on(checkpoints: Iterator[Checkpoint], until: float) -> int:

@@ -85,7 +85,8 @@ def compare(rows: list[Setting], controls: np.ndarray, patients: np.ndarray, tru
     every = max(1, steps // 8)
     schedule = {"batch_size": 32, "checkpoint_every": every, "min_steps": 0, "max_steps": steps}
     best: dict[str, tuple[float, float, int]] = {}
-    for look in train(people, make_members(0, weights, rates), Training(), n_patterns=truth.shape[1], **schedule):
+    models = make_members(0, weights, rates, len(controls))
+    for look in train(people, models, Training(), n_patterns=truth.shape[1], **schedule):
         for place, row in enumerate(rows):
             members = look.r_indices[place * N_REPETITIONS : (place + 1) * N_REPETITIONS]
             sound = members[[not fault for fault in agreement.faults(members)]]

@@ -46,7 +46,7 @@ FORMULAS = {"paper": paper().training, "default": Training()}
 def looks(people: People, n_patterns: int, formulas: Training, preset: Preset, n_steps: int) -> Iterator[Checkpoint]:
     """Train all λ and repetitions of one M."""
     weights = [preset.weights._replace(orthogonality=value) for value in ORTHOGONALITIES for _ in range(N_MODELS)]
-    members = make_members(0, weights, [preset.rates] * len(weights))
+    members = make_members(0, weights, [preset.rates] * len(weights), len(people.controls))
     batch = max(1, len(people.patients) // 8)
     steps = {"checkpoint_every": min(EVERY, n_steps), "min_steps": N_STEPS, "max_steps": n_steps}
     return train(people, members, formulas, n_patterns=n_patterns, batch_size=batch, **steps)
