@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from rindices import InputError, SurrealGAN, load_model
+from rindices import SurrealGAN, load_model
 from rindices.core import inference
 from rindices.core.train import held_out
 from rindices.preprocessing import UNCORRECTED, Preprocessing
@@ -177,14 +177,6 @@ def test_controls_are_scored_by_repetitions_that_left_them_out(fitted, covariate
     np.testing.assert_array_equal(np.isnan(fitted.held_out_r_indices_).any(axis=1), np.arange(80) >= 40)
     median = fitted.scale_.centiles(np.median(fitted.held_out_r_indices_[:40], axis=0)[None])
     np.testing.assert_allclose(median, 50, atol=1e-6)
-
-
-def test_a_model_without_a_scale_says_so(fitted, regions, covariates):
-    model = deepcopy(fitted)
-    model.scale_ = None
-    np.testing.assert_array_equal(model.transform(regions, covariates), fitted.r_indices_)
-    with pytest.raises(InputError, match="before severities were"):
-        model.severities(regions, covariates)
 
 
 # What is learned

@@ -147,7 +147,7 @@ def test_settings_are_kept(fitted, loaded, tmp_path):
         assert load_model(copy(fitted).set_params(preset=preset).save(tmp_path / "model.safetensors")).preset == preset
 
 
-def test_files_from_before_correlation_patience_and_verdicts_are_read(saved, forge):
+def test_files_from_before_correlation_patience_and_verdicts_are_read(saved, forge, table, covariates):
     header = json.loads(contents(saved)[0]["header"])
     del header["correlation"], header["verdict"], header["parameters"]["latent"], header["parameters"]["output"]
     preset = header["parameters"]["preset"]
@@ -158,6 +158,8 @@ def test_files_from_before_correlation_patience_and_verdicts_are_read(saved, for
     loaded = load_model(forge(without, json.dumps(header)))
     assert (loaded.correlation_, loaded.latent, loaded.verdict_, loaded.scale_) == (None, None, (None, ""), None)
     assert (loaded.preset_.training.latent, loaded.preset_.schedule.folds) == ("independent", 0)
+    with pytest.raises(InputError, match="R-indices only"):
+        loaded.severities(table, covariates)
     for given, expected in ((True, "reproducible"), (False, "not reproducible"), (None, None)):
         text = json.dumps(header | {"reliability": [given, "why"]})
         assert load_model(forge(without, text)).verdict_ == (expected, "why")
@@ -342,6 +344,7 @@ FORGED = [
     (("left_out",), [["1", "why"]], "left_out.0.0: "),
     (("correlation",), [[1.0]], "correlation should be one of 3 patterns"),
     (("verdict",), [True, "why"], "verdict.0: "),
+    (("reliability",), ["yes", "why"], "yes"),
     (("parameters", "n_patterns"), 2, "correlation should be one of 2 patterns"),
     (("parameters", "n_layers"), 3, "parameters.n_layers: "),
     (("parameters", "inference"), "mean", "parameters.inference: "),

@@ -58,14 +58,6 @@ def test_centiles_are_shares_of_the_controls():
     assert SCALE.centiles(np.array([[-9.0, 9.0]])).tolist() == [[0, 100]]
 
 
-def test_what_is_not_known_is_not_a_number():
-    curve_only = SeverityScale(np.tile(KNOTS, (2, 1)))
-    unknown = np.array([curve_only.centiles(PEOPLE), *curve_only.intervals(PEOPLE, 0.95)])
-    assert unknown.shape == (3, *PEOPLE.shape)
-    assert np.isnan(unknown).all()
-    np.testing.assert_allclose(curve_only.severities(PEOPLE), PEOPLE)
-
-
 @pytest.mark.parametrize("level", [0.0, 0.49, 0.999, 95, np.nan])
 def test_levels_beyond_the_table_are_refused(level):
     with pytest.raises(InputError, match="level"):

@@ -89,7 +89,7 @@ class Header:
         preset["training"].setdefault("latent", "independent")
         if "reliability" in data:  # before there were four verdicts
             reliable, reason = data.pop("reliability")
-            data["verdict"] = [{True: "reproducible", False: "not reproducible"}.get(reliable), reason]
+            data["verdict"] = [{True: "reproducible", False: "not reproducible", None: None}[reliable], reason]
         return TypeAdapter(cls).validate_json(json.dumps(data))
 
 
