@@ -63,7 +63,7 @@ def test_severities_are_found_again(basic):
 
 
 def test_severities_and_their_intervals_hold_the_truth_where_patterns_are_absent_in_half_of_the_patients():
-    """R-indices are places among the patients, and off by 0.26; severities were off by 0.16, and 97 % were covered."""
+    """R-indices are places among the patients, and off by 0.25; severities were off by 0.15, and 97 % were covered."""
     cohort = simulate_cohort("basic", n_controls=300, n_patients=600, seed=1, severities="absent")
     regions = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
     patient = (cohort.table["diagnosis"] == "PT").to_numpy()
