@@ -166,17 +166,19 @@ def setting(value, n_patterns, distance, **options):
     return judged(value, n_patterns, distance=distance, threshold=0.6, **options)
 
 
-BEST = setting(0.9, 3, 1.0)
+BEST = setting(0.9, 3, 3.0)
 
 
 def test_reason_names_both_figures_and_what_fewer_patterns_lack():
-    words = explain(swept_of(setting(0.55, 1, 1.0), setting(0.99, 2, 2.0), BEST, setting(0.95, 4, 1.0)))
+    words = explain(swept_of(setting(0.55, 1, 3.0), setting(0.99, 2, 9.0), BEST, setting(0.8, 4, 3.0)))
     assert words == (
-        "3 patterns: the fewest with which synthesised patients vary as the real ones do, and repetitions agree at "
-        "0.900 (without disease hardly above 0.600). 1 setting with fewer fit the patients clearly worse and 1 setting "
+        "3 patterns: with so many, synthesised patients vary as the real ones do, and repetitions agree at 0.900 "
+        "(without disease hardly above 0.600). 1 setting with fewer fit the patients clearly worse and 1 setting "
         "with fewer do not agree."
     )
-    neither = explain(swept_of(setting(0.9, 2, 2.0), setting(0.55, 3, 1.0)))
+    climbed = explain(swept_of(setting(0.9, 2, 3.0), BEST))
+    assert climbed.endswith("1 setting with fewer do, too, but repetitions agree about more as well.")
+    neither = explain(swept_of(setting(0.9, 2, 9.0), setting(0.55, 3, 3.0)))
     weights = explain(swept_of(judged(0.9, weight=0.4), judged(0.8)))
     assert weights.startswith(
         "3 patterns with orthogonality 0.4: of 2 weights the one whose repetitions agree at 0.900"
@@ -185,9 +187,9 @@ def test_reason_names_both_figures_and_what_fewer_patterns_lack():
 
 
 def test_reason_counts_what_was_given_up():
-    dropped = [setting(0.9, m, distance, n_repetitions=3) for m, distance in ((1, 2.0), (2, 2.0), (4, 0.5))]
+    dropped = [setting(0.9, m, distance, n_repetitions=3) for m, distance in ((1, 9.0), (2, 9.0), (4, 1.5))]
     words = explain(swept_of(BEST, *dropped))
-    assert words.startswith("3 patterns: the fewest with which")  # of those that were trained in full
+    assert words.startswith("3 patterns: with so many, ")  # of those that were trained in full
     assert "3 of 4 settings were given up after 3 repetitions" in words
 
 

@@ -26,6 +26,7 @@ from rindices.settings import fast
 TABLE = Path(__file__).parents[2] / "src/rindices/judging/null_thresholds.csv"
 SIZES = ((50, 50), (100, 200), (492, 900))
 FIRST_SEED = 20_000
+FEWEST_COHORTS = 5  # with fewer in which models were sound, there is no spread to speak of
 
 
 def recipes(n_cohorts: int) -> list[Recipe]:
@@ -57,7 +58,7 @@ def judged(recipe: Recipe, n_patterns: int, looks: Looks) -> dict[str, object]:
     members = looks.r_indices[-1].astype(float)
     sound = np.array([k for k, fault in enumerate(agreement.faults(members)) if not fault], int)
     pairs = agreement.pairwise(members[sound])
-    row = {"n_patterns": n_patterns, **recipe._asdict(), "n_sound": len(sound)}
+    row = {**recipe._asdict(), "true": recipe.n_patterns, "n_patterns": n_patterns, "n_sound": len(sound)}
     row["agreement"] = agreement.mean_agreement(pairs).pattern_agreement
     first = np.flatnonzero(sound < 3)
     row["of_three"] = agreement.mean_agreement(pairs[np.ix_(first, first)]).pattern_agreement
@@ -77,7 +78,7 @@ def misfit_of(job: Job, looks: Looks) -> np.ndarray:
     found = misfit(
         looks.weights[at], correlations, job.study.people(), preset.training.composition, job.study.settings.seed
     )
-    return found.products
+    return found.distances
 
 
 def summarise(table: pd.DataFrame) -> None:
@@ -85,6 +86,7 @@ def summarise(table: pd.DataFrame) -> None:
     table = table.assign(n_people=(2 / (1 / table["n_controls"] + 1 / table["n_patients"])).round(1))
     found = table.groupby(["n_patterns", "n_people", "n_regions"])["agreement"].agg(["mean", "std", "count"])
     found = found.rename(columns={"std": "sd", "count": "n_cohorts"}).reset_index()
+    found = found[found["n_cohorts"] >= FEWEST_COHORTS]  # in the others, models collapse
     about = (
         "# Pattern agreement of repetitions in simulated cohorts without disease, preset fast.\n"
         "# n_people: harmonic mean of the sizes of the groups. Made by experiments/numbers/calibrate.py --summarise.\n"

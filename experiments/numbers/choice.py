@@ -21,7 +21,7 @@ from cases import made, parser, say, write
 from people import Given, Recipe
 from together import Job, Looks, Pretrained, train_jobs
 
-from rindices.judging.selection import FIRST_LOOK, Study, judge, members_of, rivals, sweep
+from rindices.judging.selection import FIRST_LOOK, Study, choose, judge, members_of, rivals, sweep
 from rindices.judging.verdict import calibrated
 from rindices.settings import Preset, fast
 from rindices.training.chunks import Point, cut
@@ -40,20 +40,20 @@ def recipes(n_cohorts: int, real: bool, development: bool) -> dict[str, list[Rec
         for kind in ("basic", "mild")
         for m in (1, 2, 3, 4)
     }
-    few = range(first, first + max(1, 3 * n_cohorts // 10))
+    few = range(first, first + max(1, n_cohorts // 5))
     for kind in ("basic", "mild"):
         rows[f"{kind} 3, absent"] = [Recipe(kind, seed, severities="absent") for seed in few]
         rows[f"{kind} 3, correlated"] = [Recipe(kind, seed, correlation=0.6) for seed in few]
         rows[f"{kind} 3, skewed"] = [Recipe(kind, seed, severities="mild") for seed in few]
         rows[f"{kind} 3, covariates"] = [Recipe(kind, seed, covariates=2) for seed in few]
-    rows["basic 3, 100 + 100"] = [Recipe("basic", seed, 100, 100) for seed in range(first, first + 4 * n_cohorts)]
-    rows["null"] = [Recipe("null", seed) for seed in range(first, first + 6 * n_cohorts)]
+    rows["basic 3, 100 + 100"] = [Recipe("basic", seed, 100, 100) for seed in range(first, first + n_cohorts)]
+    rows["null"] = [Recipe("null", seed) for seed in range(first, first + 3 * n_cohorts)]
     rows["null, 30 covariates"] = [
-        Recipe("null", seed, 100, 100, covariates=30) for seed in range(first, first + 2 * n_cohorts)
+        Recipe("null", seed, 100, 100, covariates=30) for seed in range(first, first + 3 * n_cohorts // 2)
     ]
     if real:
         rows["real 3"] = [Recipe(kind, seed, 149, 298, real=True) for kind in ("basic", "mild") for seed in few]
-        rows["real null"] = [Recipe("null", seed, 149, 298, real=True) for seed in range(first, first + 6 * n_cohorts)]
+        rows["real null"] = [Recipe("null", seed, 149, 298, real=True) for seed in range(first, first + 2 * n_cohorts)]
     return rows
 
 
@@ -62,12 +62,12 @@ def points(numbers: tuple[int, ...]) -> list[Point]:
     return [Point(number, fast().weights.orthogonality) for number in numbers]
 
 
-def after_first_look(study: Study, found: dict[int, Looks]) -> list[int]:
-    """Return the numbers of patterns that get all repetitions."""
+def after_first_look(study: Study, found: dict[int, Looks]) -> tuple[int, list[int]]:
+    """Return the number of patterns that would be chosen after a first look, and those that get all repetitions."""
     execution = Execution(Pretrained(found), models_per_chunk=FIRST_LOOK)
     chunks = cut(members_of(points(NUMBERS), range(FIRST_LOOK)), FIRST_LOOK)
     first = [judge(study, point, FIRST_LOOK, chunks, execution, with_misfit=True) for point in points(NUMBERS)]
-    return [point.n_patterns for point in rivals(first)]
+    return choose(first).point.n_patterns, [point.n_patterns for point in rivals(first)]
 
 
 def judged(purpose: str, given: Given, study: Study, found: dict[int, Looks], n_repetitions: int) -> dict[str, object]:
@@ -115,7 +115,12 @@ def main() -> None:
     for job, looks in train_jobs(jobs, preset, [steps]):
         found[place[id(job.study)]][job.n_patterns] = looks
     with ThreadPoolExecutor(8) as pool:
-        close = list(pool.map(lambda k: after_first_look(cohorts[k][1], found[k]), range(len(cohorts))))
+        looked = list(pool.map(lambda k: after_first_look(cohorts[k][1], found[k]), range(len(cohorts))))
+        first = [
+            {"purpose": name, **of._asdict(), "chosen": one} for (name, of), (one, _) in zip(asked, looked, strict=True)
+        ]
+        write(first, options.out / "choice_after_first_look.csv")
+        close = [numbers for _, numbers in looked]
         say(f"first looks judged; {sum(map(len, close))} of {len(jobs)} settings get all repetitions")
         extra = n_repetitions - FIRST_LOOK
         more = [Job(cohorts[k][1], number, extra, FIRST_LOOK) for k, numbers in enumerate(close) for number in numbers]

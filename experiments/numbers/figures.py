@@ -12,8 +12,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 from rindices import SurrealGAN
 from rindices.core import inference
 from rindices.judging.agreement import concordance, match_patterns
-from rindices.preprocessing import SCALED_SD, whitening_matrix
-from rindices.scoring.scale import DOSES, LEVELS, increasing
+from rindices.preprocessing import SCALED_SD
 
 BINS = {"absent": (-1, 0), "low": (0, 1 / 3), "middle": (1 / 3, 2 / 3), "high": (2 / 3, 9)}
 
@@ -36,19 +35,6 @@ def unit(model: SurrealGAN, given: Given, order: np.ndarray) -> np.ndarray:
     return (true * learned).sum(axis=1) / (learned**2).sum(axis=1)
 
 
-def unit_by_mean(model: SurrealGAN, given: Given) -> np.ndarray:
-    """Return the factors of the patterns' mean changes with which synthesised patients have the real ones' mean."""
-    scaled = model.prepare(given.regions, given.covariates).values
-    controls, patients = scaled[~given.patient], scaled[given.patient]
-    whitening = whitening_matrix(controls, 1.0)
-    z = (np.arange(20) + 0.5) / 20
-    composition = model.preset_.training.composition
-    changes = np.mean(
-        [inference.pattern_changes(model.models_, controls, composition, v).mean(axis=0) for v in z], axis=0
-    )
-    return np.linalg.lstsq((changes @ whitening).T, (patients.mean(axis=0) - controls.mean(axis=0)) @ whitening)[0]
-
-
 def _of(table, who):
     return None if table is None else table[who].reset_index(drop=True)
 
@@ -61,17 +47,6 @@ def measure(model: SurrealGAN, given: Given, with_ridge: bool = True) -> dict[st
     factor = unit(model, given, order)
     row = {"concordance": float(concordances.mean()), "members": len(model.members_), "unit": float(factor.mean())}
     row["agreement"] = model.agreement_.pattern_agreement
-    by_mean = unit_by_mean(model, given)[order]
-    row["unit_by_mean"] = float(by_mean.mean())
-    severity = scale.severities(r_indices)[:, order]
-    row["rmse_by_mean"] = float(np.sqrt(((severity - truth * factor / by_mean) ** 2).mean()))
-    known = scale.quantiles if scale.quantiles is not None else np.tile(DOSES[:, None], (len(order), 1, len(LEVELS)))
-    columns = zip(r_indices.T, known[:, :, len(LEVELS) // 2], strict=True)
-    median = np.column_stack([np.interp(r, increasing(of), DOSES) for r, of in columns])[:, order]
-    row["rmse_by_median"] = float(np.sqrt(((median - truth * factor) ** 2).mean()))
-    row["raw_rmse_by_median"] = float(np.sqrt(((median - truth) ** 2).mean()))
-    row["bias_by_median"] = float((median - truth * factor).mean())
-    row["bias_by_mean"] = float((severity - truth * factor / by_mean).mean())
     if with_ridge:
         regions = model.prepare(given.regions, given.covariates).values
         row["ridge"] = ridge(regions[given.patient], truth)

@@ -160,14 +160,19 @@ def explain(swept: Swept) -> str:
     if len({one.point.n_patterns for one in swept.judged}) == 1:
         words = [f"{name}: of {len(swept.judged)} weights the one whose {agreement}, the best of all."]
     elif fits and agrees:
-        words = [f"{name}: the fewest with which synthesised patients vary as the real ones do, and {agreement}."]
+        words = [f"{name}: with so many, synthesised patients vary as the real ones do, and {agreement}."]
     else:
         lack = "no setting both fits the patients and agrees better than cohorts without disease do"
         words = [f"{name}: {lack}; of all, {agreement}, by the largest margin."]
     fewer = [one for one in others if one.point.n_patterns < chosen.point.n_patterns]
     if fits and agrees and fewer:
         worse = [one for one in fewer if not one.fits(swept.judged)]
-        told = {"fit the patients clearly worse": worse, "do not agree": [one for one in fewer if one not in worse]}
+        unlike = [one for one in fewer if one not in worse and not one.value > one.threshold]
+        told = {
+            "fit the patients clearly worse": worse,
+            "do not agree": unlike,
+            "do, too, but repetitions agree about more as well": [one for one in fewer if one not in worse + unlike],
+        }
         said = [f"{counted(len(of), 'setting')} with fewer {why}" for why, of in told.items() if of]
         words.append(f"{' and '.join(said)}.")
     if dropped := [one for one in others if one.n_repetitions < swept.n_repetitions]:

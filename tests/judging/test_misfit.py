@@ -5,36 +5,40 @@ import pytest
 
 from rindices.core.train import People
 from rindices.judging import misfit as module
-from rindices.judging.misfit import misfit
+from rindices.judging.misfit import Misfit, covariances, misfit, squared_distance
 from tests.core import plain
 
-N_REGIONS, N_PATIENTS = 4, 300
-MODELS = plain.stacked([plain.random_parameters(N_REGIONS, 2, seed) for seed in (0, 1)])
-CORRELATIONS = np.tile(np.eye(2), (2, 1, 1))
 
-
-def distance(monkeypatch, seed, factors):
-    """Return the misfit of models that make people like the controls, to patients with other variances."""
-    rng = np.random.default_rng(seed)
-    patients = 1 + 0.1 * np.sqrt(factors) * rng.standard_normal((N_PATIENTS, N_REGIONS))
-    made = 1 + 0.1 * rng.standard_normal((2, 1, 4000, N_REGIONS))
-    monkeypatch.setattr(module.inference, "synthesise", lambda *_: made[rng.integers(2)])
-    return misfit(MODELS, CORRELATIONS, People(np.ones((50, N_REGIONS)), patients), "additive", seed)
+def people(rng, n_people, factors):
+    """Return scaled brains whose variances are known, in sd of controls."""
+    return 1 + 0.1 * np.sqrt(factors) * rng.standard_normal((n_people, len(factors)))
 
 
 @pytest.mark.parametrize(("factors", "expected"), [(np.ones(4), 0.0), (np.array([1, 1.5, 1, 2]), 0.5**2 + 1.0**2)])
-def test_distance_is_without_bias(monkeypatch, factors, expected):
-    values = [distance(monkeypatch, seed, factors).value for seed in range(60)]
-    error = np.std(values, ddof=1) / np.sqrt(len(values))
-    assert abs(np.mean(values) - expected) < 3 * error + 0.01 * expected  # the mean of patients is estimated, too
+def test_distance_is_without_bias(factors, expected):
+    rng = np.random.default_rng(0)
+    samples = [(people(rng, 300, factors), people(rng, 1000, np.ones(4))) for _ in range(100)]
+    values = [squared_distance(*map(covariances, pair)) for pair in samples]
+    error = np.std(values, ddof=1) / 10
     assert error < 0.05
+    assert abs(np.mean(values) - expected) < 3 * error + 0.01 * expected  # means of people are estimated, too
 
 
-def test_another_covariance_is_clearly_further_and_the_same_is_not(monkeypatch):
-    like, unlike = distance(monkeypatch, 0, np.ones(4)), distance(monkeypatch, 0, np.array([1, 1.5, 1, 2]))
-    assert unlike.is_clearly_above(like, 2)
-    assert not like.is_clearly_above(unlike, 0)
-    assert not like.is_clearly_above(like, 0)
-    both = [distance(monkeypatch, seed, np.ones(4)) for seed in range(40)]
-    above = [one.is_clearly_above(other, 2) for one, other in zip(both[::2], both[1::2], strict=True)]
-    assert sum(above) <= 4
+def test_each_repetition_is_compared_with_the_patients_as_the_discriminator_sees_them(monkeypatch):
+    rng = np.random.default_rng(0)
+    made = iter([people(rng, 4000, np.array([4, 2])), people(rng, 4000, np.array([4, 6]))])
+    monkeypatch.setattr(module.inference, "synthesise", lambda *_: next(made)[None])
+    models = plain.stacked([plain.random_parameters(2, 2, seed) for seed in (0, 1)])
+    cohort = People(np.ones((50, 2)), people(rng, 4000, np.array([4, 2])), np.diag([0.5, 1.0]))
+    found = misfit(models, np.tile(np.eye(2), (2, 1, 1)), cohort, "additive", 0)
+    np.testing.assert_allclose(found.distances, [0, 4**2], atol=1.5)
+
+
+def test_one_is_clearly_above_another_by_standard_errors_of_their_logarithms():
+    far, near = Misfit(np.exp([4.0, 5.0, 6.0])), Misfit(np.exp([2.0, 2.1, 0.2, -3.0]))  # below 1 is chance
+    assert (far.value, near.value) == pytest.approx((np.exp(5), np.exp((2 + 2.1 + 0.2 + 0) / 4)))
+    error = np.sqrt(np.var([4, 5, 6], ddof=1) / 3 + np.var([2, 2.1, 0.2, 0], ddof=1) / 4)
+    at = (5 - (2 + 2.1 + 0.2 + 0) / 4) / error
+    assert [far.is_clearly_above(near, factor * at) for factor in (0.99, 1.01)] == [True, False]
+    assert not near.is_clearly_above(far, 0)
+    assert not far.is_clearly_above(far, 0)

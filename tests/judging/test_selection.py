@@ -17,7 +17,7 @@ from tests.core import plain
 from tests.made_up import N_PATIENTS, N_REGIONS, Trained, judged, misfit, scores, trajectory
 
 N_CONTROLS, POINT = 30, Point(3, 0.8)
-DISTANCES = {1: 3.0, 2: 2.0, 3: 1.0, 4: 1.0}  # three patterns are enough
+DISTANCES = {1: 30.0, 2: 10.0, 3: 3.0, 4: 3.0}  # three patterns are enough
 
 
 @pytest.fixture(autouse=True)
@@ -185,14 +185,16 @@ def test_models_that_were_frozen_before_others_stay_as_they_were():
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ([(1, 0.9, 3.0), (2, 0.9, 1.0), (3, 0.95, 1.0), (4, 0.99, 0.9)], 2),  # the fewest that fit
-        ([(2, 0.9, 1.14), (3, 0.9, 1.0)], 2),  # two errors of the difference are √8 · 0.05 = 0.141
-        ([(2, 0.9, 1.15), (3, 0.9, 1.0)], 3),
-        ([(1, 0.7, 1.0), (2, 0.95, 1.0)], 1),  # one pattern like any other number
-        ([(1, 0.55, 1.0), (2, 0.8, 1.0)], 2),  # those that fit have to agree, too
-        ([(2, 0.7, 2.0), (3, 0.55, 1.0), (4, 0.65, 2.0)], 2),  # none does both: the best agreement
-        ([(2, 0.5, 1.0), (3, 0.58, 1.0)], 3),
-        ([(2, 0.9, None), (3, 0.7, 1.0)], 3),  # no sound model
+        ([(1, 0.9, 30.0), (2, 0.9, 3.0), (3, 0.87, 3.0), (4, 0.99, 2.9)], 2),  # the fewest that fit
+        ([(2, 0.9, 4.9), (3, 0.8, 3.0)], 2),  # clearly worse, by two errors, is a factor of √e = 1.65
+        ([(2, 0.9, 5.0), (3, 0.8, 3.0)], 3),
+        ([(1, 0.9, 3.0), (2, 0.8, 3.0)], 1),  # one pattern like any other number
+        ([(1, 0.55, 3.0), (2, 0.8, 3.0)], 2),  # those that fit have to agree, too
+        ([(2, 0.9, 3.0), (3, 0.881, 3.0), (4, 0.862, 3.0), (5, 0.84, 3.0)], 4),  # more if they agree as well
+        ([(2, 0.9, 3.0), (4, 0.95, 3.0)], 2),  # one by one
+        ([(2, 0.7, 9.0), (3, 0.55, 3.0), (4, 0.65, 9.0)], 2),  # none does both: the best agreement
+        ([(2, 0.5, 3.0), (3, 0.58, 3.0)], 3),
+        ([(2, 0.9, None), (3, 0.7, 3.0)], 3),  # no sound model
     ],
 )
 def test_fewest_patterns_that_fit_and_agree_are_chosen(settings, expected):
@@ -203,11 +205,12 @@ def test_fewest_patterns_that_fit_and_agree_are_chosen(settings, expected):
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ([(1, 0.9, 3.0), (2, 0.9, 1.0), (3, 0.95, 1.0)], {2}),  # more than fit surely are not needed
-        ([(1, 0.9, 1.22), (2, 0.9, 1.1), (3, 0.9, 1.0)], {2, 3}),  # three errors of the difference are 0.212
-        ([(1, 0.9, 1.2), (2, 0.9, 1.1), (3, 0.9, 1.0)], {1, 2, 3}),
-        ([(2, 0.5, 1.0), (3, 0.9, 1.0), (4, 0.9, 1.0)], {2, 3}),
-        ([(2, 0.9, 3.0), (3, 0.5, 1.0)], {2, 3}),  # one of them is chosen now, the other fits
+        ([(1, 0.9, 30.0), (2, 0.9, 3.0), (3, 0.8, 3.0)], {2}),
+        ([(1, 0.9, 6.3), (2, 0.9, 3.0), (3, 0.8, 3.0)], {1, 2}),  # three errors are a factor of 2.12
+        ([(1, 0.9, 6.4), (2, 0.9, 3.0), (3, 0.8, 3.0)], {2}),
+        ([(2, 0.9, 3.0), (3, 0.85, 3.0), (4, 0.83, 3.0), (5, 0.7, 3.0)], {2, 3, 4}),  # perhaps they agree as well
+        ([(2, 0.5, 3.0), (3, 0.9, 3.0), (4, 0.8, 3.0)], {3}),
+        ([(2, 0.9, 9.0), (3, 0.5, 3.0)], {2}),
     ],
 )
 def test_numbers_of_patterns_that_may_still_be_chosen_go_on(settings, expected):
@@ -315,7 +318,7 @@ def test_table_marks_one_best_checkpoint_a_setting_and_one_chosen():
     chosen = table[table["chosen"]].iloc[0]
     expected = [*found.chosen.point, found.chosen.look.step, found.chosen.value]
     assert chosen[["n_patterns", "orthogonality", "step", "pattern_agreement"]].tolist() == expected
-    assert (chosen["misfit"], best["misfit"].tolist()) == (1.0, [2.0, 1.0, 1.0, 1.0])
+    assert [chosen["misfit"], *best["misfit"]] == pytest.approx([3.0, 10.0, 3.0, 3.0, 3.0])
     assert table.loc[~table["best"], "misfit"].isna().all()
     assert chosen["pattern_agreement_low"] <= chosen["pattern_agreement"] <= chosen["pattern_agreement_high"]
 

@@ -1,7 +1,7 @@
 """How far synthesised patients are from the real ones, by which too few patterns show.
 
-Repetitions may agree about too few patterns, or, where a disease is mild, about too many. But only with enough of them
-do synthesised patients covary as the patients do.
+Repetitions may agree about too few patterns. But only with enough of them do synthesised patients covary as the
+patients do.
 """
 
 from __future__ import annotations
@@ -17,47 +17,37 @@ from rindices.core.networks import Parameters
 from rindices.core.train import People
 from rindices.preprocessing import SCALED_SD
 
-N_BLOCKS = 10
+_N_BLOCKS = 10
 _MADE = 4000  # synthesised patients of each repetition
+_LEAST = 1.0  # squared distance; chance makes what is smaller
+_LEAST_SD = 0.25  # of the logarithm among repetitions, which three of them do not tell
 
 
 class Misfit(NamedTuple):
-    """Squared distance of two covariances, of synthesised and of real patients, by blocks of both.
+    """Squared distance between the covariances of synthesised and of real patients, by each repetition."""
 
-    Attributes
-    ----------
-    products : ndarray of shape (repetitions, blocks, blocks)
-        Inner products of the blocks' differences. Those of different blocks have the squared distance for their mean,
-        without what chance adds.
-    """
-
-    products: np.ndarray
+    distances: np.ndarray
 
     @property
     def value(self) -> float:
-        """Squared distance, mean over repetitions."""
-        return float(_between_blocks(self.products.mean(axis=0)))
+        """Geometric mean over repetitions: a few of them fail, and are then far off."""
+        return float(np.exp(self._logarithms.mean()))
+
+    @property
+    def _logarithms(self) -> np.ndarray:
+        return np.log(np.maximum(self.distances, _LEAST))
+
+    @property
+    def _variance(self) -> float:
+        """Of the mean logarithm: the jackknife's, which is that of any mean."""
+        logarithms = self._logarithms
+        sd = logarithms.std(ddof=1) if len(logarithms) > 1 else 0.0
+        return float(max(sd, _LEAST_SD) ** 2 / len(logarithms))
 
     def is_clearly_above(self, other: Misfit, errors: float) -> bool:
-        """Whether it is larger by more than so many jackknife standard errors of the difference."""
-        return self.value - other.value > errors * np.hypot(self._error_with(other), self.error_of_repetitions(other))
-
-    def _error_with(self, other: Misfit) -> float:
-        """Return the jackknife error over blocks of patients, who are the same for both."""
-        both = [of.products.mean(axis=0) for of in (self, other)]
-        left = [np.delete(np.arange(N_BLOCKS), out) for out in range(N_BLOCKS)]
-        values = [_between_blocks(both[0][np.ix_(of, of)]) - _between_blocks(both[1][np.ix_(of, of)]) for of in left]
-        return float(np.sqrt((N_BLOCKS - 1) * np.var(values)))
-
-    def error_of_repetitions(self, other: Misfit) -> float:
-        """Return the standard error of the difference over repetitions, which are not the same."""
-        values = [np.array([_between_blocks(of) for of in one.products]) for one in (self, other)]
-        return float(np.sqrt(sum(of.var(ddof=1) / len(of) if len(of) > 1 else 0.0 for of in values)))
-
-
-def _between_blocks(products: np.ndarray) -> float:
-    n_blocks = len(products)
-    return float((products.sum() - np.trace(products)) / (n_blocks * (n_blocks - 1)))
+        """Whether it is larger by more than so many standard errors of the difference of logarithms."""
+        difference = self._logarithms.mean() - other._logarithms.mean()
+        return bool(difference > errors * np.sqrt(self._variance + other._variance))
 
 
 def misfit(models: Parameters, correlations: np.ndarray, people: People, composition: str, seed: int) -> Misfit:
@@ -78,19 +68,28 @@ def misfit(models: Parameters, correlations: np.ndarray, people: People, composi
     """
     rng, whitening = np.random.default_rng([seed, 7]), people.whitening
     whitening = np.eye(people.controls.shape[1]) if whitening is None else whitening
-    real = _blocks_of_covariance(rng.permutation(people.patients) @ whitening)
-    products = []
+    real, distances = covariances(rng.permutation(people.patients) @ whitening), []
     for k, correlation in enumerate(correlations):
         model = jax.tree.map(lambda leaf, k=k: leaf[k : k + 1], models)
         scores = rng.standard_normal((_MADE, len(correlation))) @ np.linalg.cholesky(correlation).T
         brains = people.controls[rng.integers(len(people.controls), size=_MADE)]
         made = inference.synthesise(model, brains, ndtr(scores), composition)[0]
-        differences = (_blocks_of_covariance(made @ whitening) - real).reshape(N_BLOCKS, -1)
-        products.append(differences @ differences.T)
-    return Misfit(np.stack(products))
+        distances.append(squared_distance(covariances(made @ whitening), real))
+    return Misfit(np.array(distances))
 
 
-def _blocks_of_covariance(people: np.ndarray) -> np.ndarray:
-    """Return what each block of people adds to the covariance, in sd of controls → ``(blocks, regions, regions)``."""
+def covariances(people: np.ndarray) -> np.ndarray:
+    """Return the covariance of each block of people, in sd of controls → ``(blocks, regions, regions)``."""
     centred = (people - people.mean(axis=0)) / SCALED_SD
-    return np.stack([block.T @ block / len(block) for block in np.array_split(centred, N_BLOCKS)])
+    return np.stack([block.T @ block / len(block) for block in np.array_split(centred, _N_BLOCKS)])
+
+
+def squared_distance(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the squared Frobenius distance of two covariances, given by blocks, without what chance adds.
+
+    Products of the differences of two blocks, over all pairs of blocks: errors of different blocks are independent, so
+    that their products have no mean.
+    """
+    differences = (first - second).reshape(_N_BLOCKS, -1)
+    total = differences.sum(axis=0)
+    return float((total @ total - (differences**2).sum()) / (_N_BLOCKS * (_N_BLOCKS - 1)))
