@@ -26,34 +26,26 @@ def threshold(n_patterns: int, sizes: tuple[int, int], n_regions: int) -> tuple[
     """
     table = calibration()
     n_people = 2 / (1 / sizes[0] + 1 / sizes[1])  # the smaller group counts more
-    cases = {
-        "patterns": (n_patterns, table["n_patterns"]),
-        "people in a group": (n_people, table["n_people"]),
-        "regions": (n_regions, table["n_regions"]),
-    }
-    outside = [
-        f"{known.min():.0f} to {known.max():.0f} {name}, here {value:.0f}"
-        for name, (value, known) in cases.items()
-        # Larger cohorts than there were make agreement by chance rarer.
-        if value < known.min() or (value > known.max() and name != "people in a group")
-    ]
-    nearest = int(np.clip(n_patterns, table["n_patterns"].min(), table["n_patterns"].max()))
-    rows = table[table["n_patterns"] == _known_number(table, nearest)]
+    numbers, regions = (np.sort(table[name].unique()) for name in ("n_patterns", "n_regions"))
+    # Of the numbers of patterns that were simulated the next below: more agree less by chance.
+    rows = table[table["n_patterns"] == numbers[numbers <= max(n_patterns, numbers[0])][-1]]
     known = np.sort(rows["n_regions"].unique())
+    around = {*known[known <= n_regions][-1:], *known[known >= n_regions][:1]}
+    fewest = max(rows["n_people"][rows["n_regions"] == of].min() for of in around)
+    cases = {
+        f"{numbers[0]} to {numbers[-1]} patterns, here {n_patterns}": not numbers[0] <= n_patterns <= numbers[-1],
+        f"{fewest:.0f} people in a group or more, here {n_people:.0f}": n_people < fewest,
+        f"{regions[0]} to {regions[-1]} regions, here {n_regions}": not regions[0] <= n_regions <= regions[-1],
+    }
     limits = [_by_people(rows[rows["n_regions"] == of], n_people) for of in known]
-    return float(np.interp(np.log(n_regions), np.log(known), limits)), outside
+    limit = float(np.interp(np.log(n_regions), np.log(known), limits))
+    return limit, [case for case, is_outside in cases.items() if is_outside]
 
 
 def highest_threshold(patterns: Iterable[int], sizes: tuple[int, int], n_regions: int) -> tuple[float, list[str]]:
     """Return what the best of several numbers of patterns has to pass: what any of them would have to."""
     found = [threshold(n_patterns, sizes, n_regions) for n_patterns in patterns]
     return max(limit for limit, _ in found), list(dict.fromkeys(case for _, cases in found for case in cases))
-
-
-def _known_number(table: pd.DataFrame, n_patterns: int) -> int:
-    """Return the next number of patterns that was simulated, not above: fewer agree better by chance."""
-    known = sorted(table["n_patterns"].unique())
-    return max(number for number in known if number <= n_patterns)
 
 
 def _by_people(rows: pd.DataFrame, n_people: float) -> float:
