@@ -196,8 +196,8 @@ def fit(
     """Learn patterns and give everybody R-indices and severities.
 
     The table is checked first; a mistake in it is told by column and row, and nothing is written. With several numbers
-    of patterns, the fewest that fit the patients and whose repeated trainings agree are chosen. A run that was interrupted goes on when the
-    same command is repeated.
+    of patterns, the fewest that fit the patients and whose repeated trainings agree are chosen. A run that was
+    interrupted goes on when the same command is repeated.
     """
     from rindices.run.plan import planned, planned_again
 
@@ -258,9 +258,7 @@ def _how_else(plan: PlannedRun) -> str:
         return "Its BIDS files are not there: repeat the command with --bids --overwrite to make it again with them."
     known = read_summary(out)
     if known.level != output.level:
-        return (
-            f"Its intervals are of {known.level:g}: repeat the command with --overwrite to make it again with others."
-        )
+        return f"Its intervals are of {known.level:g}: repeat the command with --overwrite to get others."
     limits = "{:g},{:g}".format(*output.limits)
     asked = {
         " --show-ids": output.show_ids,

@@ -1,4 +1,4 @@
-"""Figures of people: their severities, what regions do as these rise, change over time, and who is far from the rest."""
+"""Figures of people: their severities, what regions do as these rise, change over time, and who is far from others."""
 
 from __future__ import annotations
 
@@ -40,16 +40,14 @@ WIDE_RANGE = 8.0
 
 
 @matplotlib.rc_context(STYLE)
-def r_index_distributions(
-    r_indices: pd.DataFrame, reference: Sequence[tuple[float, float, float]] | None = None
-) -> Figure:
+def r_index_distributions(r_indices: pd.DataFrame, bands: Sequence[tuple[float, float, float]] | None = None) -> Figure:
     """Draw the severities of each group, one panel per pattern: every person, quartiles, density.
 
     Parameters
     ----------
     r_indices
         Columns ``group`` (control, patient or other) and ``severity1`` ... or ``r1`` ...
-    reference
+    bands
         Of each pattern, the 5th, 50th and 95th centile of held-out controls, to be drawn as a band.
 
     Examples
@@ -63,8 +61,8 @@ def r_index_distributions(
     figure, panels = make_panels(len(columns), 2.4, 2.7, sharey=True)
     for place, (axes, column) in enumerate(zip(panels, columns, strict=True)):
         labels = []
-        if reference is not None:
-            axes.axhspan(reference[place][0], reference[place][2], color=GREY, alpha=0.15, linewidth=0, zorder=0)
+        if bands is not None:
+            axes.axhspan(bands[place][0], bands[place][2], color=GREY, alpha=0.15, linewidth=0, zorder=0)
         for position, group in enumerate(present):
             values = r_indices.loc[r_indices["group"] == group.key, column].dropna().to_numpy(dtype=float)
             labels.append(f"{group.label}\nn = {len(values):,}")
@@ -100,7 +98,7 @@ def _draw_group(axes: Axes, position: int, values: np.ndarray, group: Group) -> 
 
 @matplotlib.rc_context(STYLE)
 def r_index_pairs(r_indices: pd.DataFrame) -> Figure:
-    """Draw each pair of severities, or R-indices, against each other, patients before faint controls; the first four patterns.
+    """Draw each pair of severities against each other, patients before faint controls; the first four patterns.
 
     Of more than 1,000 people in a group a random sample is drawn, the same at every call.
 
@@ -258,7 +256,7 @@ def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
     'Change of the R-index per year'
     """
     present, patterns = _present(change_summary), sorted(map(int, change_summary["pattern"].unique()))
-    names = list(change.filter(regex="_per_year$"))
+    names = [str(name) for name in change.filter(regex="_per_year$")]
     figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
     axes = figure.subplots()
     axes.axhline(0, color=GREY, linewidth=1, linestyle="--", zorder=1)

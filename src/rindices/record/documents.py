@@ -296,7 +296,9 @@ class Summary(Document):
     @property
     def state(self) -> State | None:
         """The verdict; None where there is none."""
-        return self.verdict or {True: "reproducible", False: "not reproducible"}.get(self.reliable)
+        if self.verdict is None and self.reliable is not None:
+            return "reproducible" if self.reliable else "not reproducible"
+        return self.verdict
 
     @property
     def verdict_words(self) -> tuple[str, str]:

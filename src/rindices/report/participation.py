@@ -87,11 +87,14 @@ def distributions_section(run: Run, gallery: Gallery) -> dict[str, object]:
 
 def reading_section(run: Run) -> dict[str, object]:
     """Return the median spread over repetitions of each R-index, and what is known of severities."""
-    known = {name.upper(): values.dropna() for name, values in run.results.r_indices.filter(regex="_sd$").items()}
-    spreads = [f"{number(values.median(), 3)} ({name[:-3]})" for name, values in known.items() if len(values)]
-    columns = run.results.r_indices.columns
-    known_of = {"intervals": "severity1_low" in columns, "centiles": "centile1" in columns}
-    return {"spreads": ", ".join(spreads), **known_of}
+    people = run.results.r_indices
+    known = {f"R{place}": people[f"r{place}_sd"].dropna() for place in range(1, run.summary.n_patterns + 1)}
+    spreads = [f"{number(values.median(), 3)} ({name})" for name, values in known.items() if len(values)]
+    return {
+        "spreads": ", ".join(spreads),
+        "intervals": "severity1_low" in people,
+        "centiles": "centile1" in people,
+    }
 
 
 def pairs_section(run: Run, gallery: Gallery) -> dict[str, object] | None:

@@ -103,8 +103,8 @@ def change_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
     counted = change[place <= change["group"].map(means.groupby("group")["n"].max()).fillna(0)]
     groups = means[means["group"].isin(GROUPS) & (means["n"] > 0)]
     alt = (
-        f"Change of each {run.results.measure} per year: each person faintly, and the mean of each group with its 95 % interval. "
-        "The table has the values."
+        f"Change of each {run.results.measure} per year: each person faintly, and the mean of each group with its 95 % "
+        "interval. The table has the values."
     )
     columns = [
         counts("Pattern", means["pattern"]),

@@ -1,4 +1,4 @@
-"""R-indices and severities as a BIDS derivative: a phenotype table, its data dictionary, and the description of the dataset."""
+"""R-indices and severities as a BIDS derivative: a phenotype table, its dictionary, and what the dataset is."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def write_bids(folder: str | Path, r_indices: pd.DataFrame, summary: Summary) ->
     folder
         Root of the derivative dataset, which is replaced.
     r_indices
-        Columns participant_id, visit if there are visits, diagnosis, group, r1 …, severity1 …, flags. Ids are written as
-        they are. Text that a spreadsheet would run is guarded as in `rindices.files`: BIDS asks nothing of such cells
+        Columns participant_id, visit if there are visits, diagnosis, group, r1 …, severity1 …, flags. Ids are written
+        as they are. Text that a spreadsheet would run is guarded as in `rindices.files`: BIDS asks nothing of such cells
         but that they and the levels in the data dictionary are the same, which they are; and an id of BIDS, which
         begins with ``sub-``, is never one of them.
     summary

@@ -124,6 +124,8 @@ def separation(cohort: Cohort, correction: Correction | None) -> Separation | No
     folds, its interval that of Hanley and McNeil.
     """
     people = cohort.take(cohort.training)
+    if min(people.n_controls, people.n_patients) < _FOLDS:
+        return None
     patient, features = (people.group == "patient").to_numpy(), people.features.to_numpy(float)
     covariates = people.covariates if people.covariates.shape[1] else None
     sites = np.zeros(len(patient)) if people.site is None else pd.factorize(people.site)[0]
@@ -135,15 +137,13 @@ def separation(cohort: Cohort, correction: Correction | None) -> Separation | No
         known = fold != one
         controls = known & ~patient
         try:
-            fitted = Preprocessing.fit(
-                features[controls], None if covariates is None else covariates[controls], correction
-            )
-            scaled = fitted.transform(features, covariates)
+            own = None if covariates is None else covariates[controls]
+            scaled = Preprocessing.fit(features[controls], own, correction).transform(features, covariates)
             rule = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(scaled[known], patient[known])
             values.append(roc_auc_score(patient[~known], rule.decision_function(scaled[~known])))
-        except ValueError:  # too few people, or a category that nobody else has
+        except ValueError:  # too few controls of a site, or a category that nobody else has
             return None
-    return _with_limits(float(np.mean(values)), int((~patient).sum()), int(patient.sum()))
+    return _with_limits(float(np.mean(values)), people.n_controls, people.n_patients)
 
 
 def _with_limits(auc: float, n_controls: int, n_patients: int) -> Separation:
