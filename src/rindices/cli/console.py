@@ -31,6 +31,7 @@ _json_lines = False
 _folder = Path()
 _LINE_SECONDS = 30.0  # between two lines of progress where there is no terminal
 _MOST_NAMES = 20  # on a command line; more are written to a file
+_NOT_NONE = " No reproducible pattern is not the same as no difference."
 # Settings whose options have other names.
 _OPTIONS = {
     "n_patterns": "patterns",
@@ -132,7 +133,7 @@ def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = 
         auc, low, high = summary.separation.auc, summary.separation.low, summary.separation.high
         console.print(
             f"Patients and controls can be told apart with a cross-validated AUC of {auc:.2f} (95 % interval {low:.2f} "
-            f"to {high:.2f}; 0.5 is chance). Where they can, no reproducible pattern does not mean no difference."
+            f"to {high:.2f}; 0.5 is chance).{_NOT_NONE if summary.state == 'not reproducible' else ''}"
         )
     show_verdict(summary)
     kept = ("n_patterns", "agreement", "verdict", "reliable", "reliable_reason", "seconds")

@@ -29,7 +29,15 @@ from rindices.cli.options import (
 )
 from rindices.errors import InputError, counted, shown, worded
 from rindices.files import check_folder
-from rindices.settings import ApplySettings, Correction, OutputSettings, TableSettings
+from rindices.settings import ApplySettings, Correction, OutputSettings, State, TableSettings
+
+_RELIABLE: dict[State | None, str] = {
+    "reproducible": "yes",
+    "confounded": "yes, but patients and controls also differ in something else",
+    "not reproducible": "no",
+    "not testable": "cannot be told",
+    None: "not judged",
+}
 
 
 @app.command()
@@ -148,7 +156,7 @@ def describe(model: Model) -> None:
         f"step {header.step:,}",
         "Repetitions": f"{len(header.members)} used, {len(header.left_out)} left out",
         "Agreement": "unknown (one repetition)" if agreement is None else f"{agreement:.3f} (0.5 is chance)",
-        "Verdict": header.verdict[0] or "not judged",
+        "Reliable": _RELIABLE[header.verdict[0]],
         "Controls": ", ".join(contract.control_labels) or "y = 0",
         "Patients": ", ".join(contract.patient_labels) or "y = 1",
         "Id column": contract.id_column,

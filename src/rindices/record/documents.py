@@ -175,7 +175,10 @@ _VERDICTS: dict[State | None, tuple[str, str]] = {
         "Do not interpret them as disease before that is ruled out.",
     ),
     "not reproducible": ("The patterns are not reproducible.", "Do not interpret them."),
-    "not testable": ("Whether the patterns are reproducible cannot be told.", "Do not interpret them until it can."),
+    "not testable": (
+        "Whether the patterns are reproducible cannot be told.",
+        "Do not interpret them before that is settled.",
+    ),
     None: ("Whether the patterns are reproducible was not judged.", ""),
 }
 

@@ -113,4 +113,4 @@ def correlation_section(run: Run) -> dict[str, object] | None:
         return None
     names = [f"Pattern {place}" for place in range(1, len(rows) + 1)]
     columns = [measures(name, values) for name, values in zip(names, zip(*rows, strict=True), strict=True)]
-    return {"table": Table("Learned correlation of severities", [words("", names), *columns])}
+    return {"table": Table("Learned correlation of severities", [words("Pattern", names), *columns])}

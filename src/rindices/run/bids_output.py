@@ -76,8 +76,8 @@ def write_bids(folder: str | Path, r_indices: pd.DataFrame, summary: Summary) ->
         Root of the derivative dataset, which is replaced.
     r_indices
         Columns participant_id, visit if there are visits, diagnosis, group, r1 …, severity1 …, flags. Ids are written
-        as they are. Text that a spreadsheet would run is guarded as in `rindices.files`: BIDS asks nothing of such cells
-        but that they and the levels in the data dictionary are the same, which they are; and an id of BIDS, which
+        as they are. Text that a spreadsheet would run is guarded as in `rindices.files`: BIDS asks nothing of those
+        cells but that they and the levels in the dictionary are the same, which they are; and an id of BIDS, which
         begins with ``sub-``, is never one of them.
     summary
         What `summary.json` says. Its entry ``source_doi``, if any, names the source dataset; where the rows are
