@@ -136,8 +136,8 @@ def test_remarks_on_categories():
     found = group_check(r.assign(r1=r["r1"] + 0.1 * often), background, group)
     sex, site = (found[(found["pattern"] == 1) & (found["variable"] == name)].iloc[0] for name in ("sex", "site"))
     assert sex.remark == (
-        f"In controls, pattern 1 is stronger where sex is M (r = {sex.coefficient:.2f}), and that is more frequent among "
-        "patients: part of the pattern may be sex."
+        f"In controls, pattern 1 is stronger where sex is M (r = {sex.coefficient:.2f}), and that is more frequent "
+        "among patients: part of the pattern may be sex."
     )
     assert site.remark == (
         f"In controls, pattern 1 differs with site (eta² = {site.coefficient:.2f}), and the groups differ in site: "

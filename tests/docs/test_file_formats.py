@@ -30,8 +30,8 @@ def named(title):
 
 
 def _general(columns):
-    """Name the R-indices of the last pattern as the page does."""
-    return {re.sub(r"^r([2-9])(?=$|_)", "rM", str(column)) for column in columns}
+    """Name the scores of the last pattern as the page does."""
+    return {re.sub(r"^(r|severity|centile)[2-9](?=$|_)", r"\1M", str(column)) for column in columns}
 
 
 @pytest.fixture(scope="module")

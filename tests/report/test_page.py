@@ -33,6 +33,8 @@ def test_sections_and_headline(run, undrawn):
         "each of 3 disease patterns",
         "12 other people",
         "The number of patterns was given, not chosen from data.",
+        "Severity is the share of the largest change that the model learned",
+        "holds the true severity in about 90 % of people",
         "not a confidence interval",
         "9 of 10 repetitions",
         "disagrees with the others (0.61)",
@@ -53,8 +55,8 @@ def test_sections_and_headline(run, undrawn):
 def test_tables_are_those_of_the_files(run, undrawn):
     text = write_report(run).read_text(encoding="utf-8")
     people = pd.read_csv(run / "r_indices.csv")
-    values = np.percentile(people.loc[people["group"] == "patient", "r2"], [25, 50, 75])
-    rows = rows_of(text, "Quartiles of the R-indices")
+    values = np.percentile(people.loc[people["group"] == "patient", "severity2"], [25, 50, 75])
+    rows = rows_of(text, "Quartiles of the severities")
     assert rows[4] == ["2", "Patients", "60", *(f"{value:.2f}".replace("-", "−") for value in values)]
     rows = pd.read_csv(run / "patterns.csv").query("pattern == 2").to_dict("records")
     rows.sort(key=lambda row: -abs(row["change_sd"]))

@@ -108,11 +108,11 @@ def test_summary_names_regions_and_clear_associations(analysed, undrawn):
 
 
 def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
-    before = rows_of(page_text(analysed), "Quartiles of the R-indices")
+    before = rows_of(page_text(analysed), "Quartiles of the severities")
     add_visits(analysed)
     text = page_text(analysed)
-    assert rows_of(text, "Quartiles of the R-indices") == before  # of first visits only
-    rows, words = rows_of(text, "Change of the R-indices per year"), Page(section_of(text, "change")).words
+    assert rows_of(text, "Quartiles of the severities") == before  # of first visits only
+    rows, words = rows_of(text, "Change of the severities per year"), Page(section_of(text, "change")).words
     assert ["1", "Patients less controls", "112", "+0.002", "−0.010 to 0.014", "0.600"] in rows
     assert "is told by “Patients less controls” alone" in words
     assert "half a year" not in words  # everybody was seen over a year
@@ -132,7 +132,7 @@ def test_change_says_who_does_not_count(analysed, undrawn):
     assert "half a year or more (72 of 112) count in the means and are drawn" in words
     assert "Nobody among the controls was seen over half a year or more, so there is no mean of them." in words
     assert "Patients less controls" not in words
-    assert ["1", "Controls", "0", "–", "–", "–"] in rows_of(text, "Change of the R-indices per year")
+    assert ["1", "Controls", "0", "–", "–", "–"] in rows_of(text, "Change of the severities per year")
 
 
 def test_long_table_is_cut_and_says_where_the_rest_is(tmp_path, undrawn):
