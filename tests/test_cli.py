@@ -142,7 +142,7 @@ def test_summary_says_what_was_done(fitted):
     assert summary["n_controls"] + summary["n_patients"] + 1 == len(table)
     assert summary["patterns_chosen_from_data"] is False
     assert any("SCD" in warning for warning in summary["warnings"])
-    assert summary["verdict"] == "not testable"
+    assert summary["verdict"] == "not reproducible"
     assert any("no intervals" in warning for warning in summary["warnings"])
     assert 0.5 < summary["separation"]["low"] < summary["separation"]["auc"] < summary["separation"]["high"] <= 1
     patterns = pd.read_csv(out / "patterns.csv")
@@ -195,7 +195,7 @@ def test_apply_gives_the_same_people_the_same_scores_whatever_the_order(fitted, 
     assert list(new) == list(old)
     controls, numbers = old["group"] == "control", ["r1", "r2", "r1_sd", "severity1", "centile2"]
     np.testing.assert_allclose(new[~controls][numbers], old[~controls][numbers], rtol=1e-4, atol=1e-4)
-    assert not np.allclose(new[controls]["r1"], old[controls]["r1"], atol=1e-3)  # there, by who did not learn from them
+    assert not np.allclose(new[controls]["r1"], old[controls]["r1"], rtol=1e-4)  # there, by who did not learn from them
     assert "Scored 80 people" in result.output
 
 
