@@ -116,7 +116,7 @@ def agreement_over_settings(selection: pd.DataFrame) -> Figure:
         for rank, rows in best.groupby("rank"):
             _draw_series(axes, rows.sort_values("n_patterns"), column, rank)
         if chance is None:
-            axes.set_ylabel(label)
+            axes.set(ylabel=label, ymargin=0.2)
         else:
             lowest = min(chance, best[column].min())
             _mark_chance(axes, chance, max(min(lowest, best[f"{column}_low"].min()), lowest - MOST_BELOW), label)
