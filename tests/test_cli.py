@@ -10,8 +10,10 @@ import pytest
 from scipy.stats import norm
 from typer.testing import CliRunner
 
-from rindices import InputError, fit_table
+from rindices import InputError, fit_table, load_model
 from rindices.cli import app, console, exits
+from rindices.errors import setting
+from rindices.judging.verdict import Verdict
 from rindices.run.workflow import summarise
 from rindices.simulate import simulate_cohort
 
@@ -118,11 +120,18 @@ def test_fit_writes_the_whole_run_folder(fitted):
 def test_fit_scores_everybody_and_says_who_they_are(fitted):
     _, out, table = fitted
     scores = pd.read_csv(out / "r_indices.csv")
-    assert list(scores) == ["participant_id", "diagnosis", "group", "r1", "r2", "r1_sd", "r2_sd", "flags"]
+    known = [f"{name.format(k)}" for name in ("r{}", "r{}_sd", "severity{}", "centile{}") for k in (1, 2)]
+    assert list(scores) == [
+        "participant_id",
+        "diagnosis",
+        "group",
+        *known,
+        "flags",
+    ]  # two repetitions give no intervals
     assert scores["participant_id"].tolist() == table["participant_id"].tolist()
     assert scores["group"].value_counts().to_dict().keys() == {"control", "patient", "other"}
     assert scores.loc[3, "group"] == "other"
-    assert np.isfinite(scores[["r1", "r2", "r1_sd", "r2_sd"]].to_numpy()).all()
+    assert np.isfinite(scores[known].to_numpy()).all()
 
 
 def test_summary_says_what_was_done(fitted):
@@ -133,7 +142,9 @@ def test_summary_says_what_was_done(fitted):
     assert summary["n_controls"] + summary["n_patients"] + 1 == len(table)
     assert summary["patterns_chosen_from_data"] is False
     assert any("SCD" in warning for warning in summary["warnings"])
-    assert (summary["latent"], summary["correlation"]) == ("independent", None)
+    assert summary["verdict"] == "not reproducible"
+    assert any("no intervals" in warning for warning in summary["warnings"])
+    assert 0.5 < summary["separation"]["low"] < summary["separation"]["auc"] < summary["separation"]["high"] <= 1
     patterns = pd.read_csv(out / "patterns.csv")
     decomposed = ["decomposed_sd", "decomposed_percent", "decomposed_spread_sd"]
     assert list(patterns) == ["region", "pattern", "change_sd", "change_percent", "spread_sd", *decomposed]
@@ -156,19 +167,21 @@ def test_run_toml_is_enough_to_run_again(fitted, tmp_path):
     assert not (tmp_path / "again" / "report.html").exists()
 
 
-def test_fit_learns_the_correlation_of_severities(fitted, tmp_path):
+def test_fit_learns_the_correlation_of_severities_unless_told_otherwise(fitted, tmp_path):
     _, out, _ = fitted
-    options = ("--out", tmp_path / "run", "--patients", "PT", "--latent", "correlated", *TINY)
-    result = run("fit", out.parent / "cohort.csv", *options)
-    assert result.exit_code == 0, result.output
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    summary = json.loads((out / "summary.json").read_text())
     (first, one), (other, last) = summary["correlation"]
     assert (summary["latent"], first, last) == ("correlated", pytest.approx(1), pytest.approx(1))
     assert one == pytest.approx(other)
     assert one != 0
+    options = ("--out", tmp_path / "run", "--patients", "PT", "--latent", "independent", *TINY)
+    result = run("fit", out.parent / "cohort.csv", *options)
+    assert result.exit_code == 0, result.output
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert (summary["latent"], summary["correlation"]) == ("independent", None)
     heading = "Correlation of the patterns"
-    assert heading in (tmp_path / "run" / "report.html").read_text()
-    assert heading not in (out / "report.html").read_text()
+    assert heading not in (tmp_path / "run" / "report.html").read_text()
+    assert heading in (out / "report.html").read_text()
 
 
 def test_apply_gives_the_same_people_the_same_scores_whatever_the_order(fitted, tmp_path):
@@ -179,7 +192,10 @@ def test_apply_gives_the_same_people_the_same_scores_whatever_the_order(fitted, 
     assert result.exit_code == 0, result.output
     new = pd.read_csv(tmp_path / "scores.csv").set_index("participant_id").loc[table["participant_id"]]
     old = pd.read_csv(out / "r_indices.csv").set_index("participant_id")
-    np.testing.assert_allclose(new[["r1", "r2", "r1_sd"]], old[["r1", "r2", "r1_sd"]], rtol=1e-4, atol=1e-6)
+    assert list(new) == list(old)
+    controls, numbers = old["group"] == "control", ["r1", "r2", "r1_sd", "severity1", "centile2"]
+    np.testing.assert_allclose(new[~controls][numbers], old[~controls][numbers], rtol=1e-4, atol=1e-4)
+    assert not np.allclose(new[controls]["r1"], old[controls]["r1"], rtol=1e-4)  # there, by who did not learn from them
     assert "Scored 80 people" in result.output
 
 
@@ -193,7 +209,7 @@ def test_report_can_be_written_again(fitted, tmp_path):
 def test_demo_compares_with_the_truth(tmp_path):
     result = run("demo", "--out", tmp_path / "demo", "--repetitions", 2, "--steps", 10)
     assert result.exit_code == 0, result.output
-    assert "Concordance of the R-indices with the known truth: 0." in result.output
+    assert "Concordance of the severities with the known truth: 0." in result.output
     folder = tmp_path / "demo" / "run"
     assert {path.name for path in folder.iterdir()} == FILES | {"truth.csv"}
     recovery = json.loads((folder / "summary.json").read_text())["recovery"]
@@ -241,23 +257,44 @@ def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, mon
 
 
 @pytest.mark.parametrize(
-    ("collapsed_sd", "told", "method"),
+    ("state", "older", "final", "told"),
     [
-        (0.0, "Repeated trainings agree at", "calibrated"),  # trainings as short as this do collapse
-        (1.0, "Training failed: in every repetition an R-index is nearly the same", "none"),
+        ("reproducible", 0, "reproducible", "The patterns are reproducible. Why. Try --null 19."),
+        (
+            "reproducible",
+            20,
+            "confounded",
+            "The patterns are reproducible, but the groups also differ in something else.",
+        ),
+        ("not reproducible", 20, "not reproducible", "The patterns are not reproducible. Why. Try --null 19."),
     ],
-    ids=["patterns that are not found again", "a training that failed"],
 )
-def test_what_is_not_reliable_is_called_so(fitted, tmp_path, monkeypatch, collapsed_sd, told, method):
-    _, out, _ = fitted
-    monkeypatch.setattr("rindices.judging.agreement.COLLAPSED_SD", collapsed_sd)
-    monkeypatch.setattr("rindices.judging.verdict.threshold", lambda *_: (0.999, []))
-    result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", "--patients", "PT", *TINY)
+def test_the_verdict_is_told_and_kept(fitted, tmp_path, monkeypatch, state, older, final, told):
+    _, _, table = fitted
+    verdict = Verdict(state, f"Why. Try {setting('n_null', 19)}.", "calibrated", 0.7, threshold=0.6)
+    monkeypatch.setattr("rindices.search.calibrated", lambda *_: verdict)
+    table.assign(age=table["age"] + older * (table["diagnosis"] == "PT")).to_csv(tmp_path / "table.csv", index=False)
+    options = ("--patients", "PT", "--covariates", "age", *TINY, "--no-report")
+    result = run("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *options)
     assert result.exit_code == 0, result.output
-    assert f"Not reliable: {told}" in result.output
+    words = " ".join(result.output.split())
+    assert told in words
+    assert ("Do not interpret them" in words) is (final != "reproducible")
+    assert ("not the same as no difference" in words) is (final == "not reproducible")
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert (summary["reliable"], summary["null"]["method"]) == (False, method)
-    assert "not reliable" in (tmp_path / "run" / "report.html").read_text().casefold()
+    assert (summary["verdict"], summary["reliable"]) == (final, final != "not reproducible")
+    assert load_model(tmp_path / "run" / "model.safetensors").verdict_ == (final, summary["reliable_reason"])
+    assert ("differ in age" in summary["reliable_reason"]) is (final == "confounded")
+
+
+def test_a_training_that_failed_is_called_so(fitted, tmp_path, monkeypatch):
+    monkeypatch.setattr("rindices.judging.agreement.COLLAPSED_SD", 1.0)
+    options = ("--out", tmp_path / "run", "--patients", "PT", *TINY)
+    result = run("fit", fitted[1].parent / "cohort.csv", *options)
+    assert result.exit_code == 0, result.output
+    told = "The patterns are not reproducible. Training failed: in every repetition an R-index is nearly the same"
+    assert told in " ".join(result.output.split())
+    assert told.partition(". ")[0] in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_report_of_an_unfinished_run_says_so_and_does_not_outlive_it(fitted, tmp_path, monkeypatch):

@@ -107,13 +107,15 @@ class OutputSettings:
     report
         Whether to write ``report.html``.
     limits
-        Of the subgroups: R-indices below the first are low, above the second high.
+        Of the subgroups: severities below the first are low, above the second high.
     show_ids
         Whether the report may name participants.
     figures
         Folder for every figure of the report as SVG and PNG.
     bids
         Whether to write the R-indices as BIDS has them, too.
+    level
+        Of the intervals of severities; also of those that `rindices apply` gives.
     """
 
     report: bool = True
@@ -121,6 +123,7 @@ class OutputSettings:
     show_ids: bool = False
     figures: Path | None = None
     bids: bool = False
+    level: float = SearchSettings.level
 
 
 @dataclass(frozen=True)

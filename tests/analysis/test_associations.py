@@ -187,7 +187,7 @@ def test_perfect_and_constant_r_indices():
     for name in variables:
         constant = row(found, name, 2)
         assert np.isnan([constant.coefficient, constant.p]).all()
-        assert constant.note == "the R-index does not vary"
+        assert constant.note == "the severity does not vary"
 
 
 def test_kinds_of_values():

@@ -61,14 +61,14 @@ def test_a_pattern_that_may_be_age_is_told():
     first = found.iloc[0]
     assert first.explained > 0.1
     assert first.remark == (
-        f"Controls' R1 rises with age (r = {first.coefficient:.2f}), and patients' age is higher: "
-        "part of pattern 1 may be age."
+        f"In controls, pattern 1 rises with age (r = {first.coefficient:.2f}), and patients' age is higher: "
+        "part of the pattern may be age."
     )
     assert (found["remark"][1:] == "").all()
     hidden = group_check(*people(age_effect=-0.02)).iloc[0]
     assert hidden.explained < 0
-    assert "R1 falls with age" in hidden.remark
-    assert hidden.remark.endswith("patients' age is higher: age may hide part of pattern 1.")
+    assert "pattern 1 falls with age" in hidden.remark
+    assert hidden.remark.endswith("patients' age is higher: age may hide part of the pattern.")
     alike = group_check(*people(older=0.0, seed=2)).iloc[0]
     assert not alike.imbalanced
     assert alike.remark.endswith("; the groups do not differ in age.")
@@ -94,9 +94,9 @@ def test_what_was_removed_cannot_show_in_controls_and_is_looked_for_in_patients(
     first = found.iloc[0]
     assert first.coefficient_patients > 0.3
     assert first.remark == (
-        f"Patients' R1 rises with age (r = {first.coefficient_patients:.2f}), and the groups differ in age. What "
-        "age does in controls was removed: either the disease goes with age, or part of pattern 1 is what the removal "
-        "missed."
+        f"In patients, pattern 1 rises with age (r = {first.coefficient_patients:.2f}), and the groups differ in age. "
+        "What age does in controls was removed: either the disease goes with age, or part of the pattern is what the "
+        "removal missed."
     )
     assert found.loc[found["pattern"] == 2, "remark"].tolist() == ["", "", ""]
 
@@ -116,7 +116,7 @@ def test_coefficients_of_another_kind_are_not_put_side_by_side(of_controls, of_p
     row = found[(found["variable"] == "site") & (found["pattern"] == 1)].iloc[0]
     assert np.isnan(row.coefficient_patients)
     assert np.isnan(row.q_patients)
-    assert row.remark.startswith("Patients' R1 is ")
+    assert row.remark.startswith("In patients, pattern 1 is ")
     assert found.loc[found["variable"] == "age", "coefficient_patients"].notna().all()
 
 
@@ -136,12 +136,12 @@ def test_remarks_on_categories():
     found = group_check(r.assign(r1=r["r1"] + 0.1 * often), background, group)
     sex, site = (found[(found["pattern"] == 1) & (found["variable"] == name)].iloc[0] for name in ("sex", "site"))
     assert sex.remark == (
-        f"Controls' R1 is higher where sex is M (r = {sex.coefficient:.2f}), and that is more frequent among patients: "
-        "part of pattern 1 may be sex."
+        f"In controls, pattern 1 is stronger where sex is M (r = {sex.coefficient:.2f}), and that is more frequent "
+        "among patients: part of the pattern may be sex."
     )
     assert site.remark == (
-        f"Controls' R1 differs with site (eta² = {site.coefficient:.2f}), and the groups differ in site: "
-        "part of pattern 1 may be site."
+        f"In controls, pattern 1 differs with site (eta² = {site.coefficient:.2f}), and the groups differ in site: "
+        "part of the pattern may be site."
     )
 
 

@@ -33,5 +33,5 @@ def test_subgroups_of_the_strongest_regions():
         assert {(x, round(y), marker, hollow) for x, y, marker, hollow in marks(axes)} == expected
     assert figure.axes[0].get_title(loc="right") == "1,234 low, 1,234 middle, 1,234 high"
     assert figure.axes[1].get_title(loc="right") == "1,234 low, 1,234 middle, 3 high (not tested)"
-    assert labels_of(figure) == [f"patients, {level} R-index" for level in ("low", "middle", "high")]
+    assert labels_of(figure) == [f"patients, {level} severity" for level in ("low", "middle", "high")]
     assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()

@@ -23,10 +23,12 @@ def single_points(axes):
 
 
 def test_settings_are_drawn_at_their_best_with_intervals():
-    table = settings()
+    table = settings().assign(misfit=np.arange(12.0))
     figure = plots.agreement_over_settings(table)
     best = table[table["best"]]
-    for axes, column in zip(figure.axes, INDICES, strict=True):
+    first, misfit, *others = figure.axes
+    assert {y for _, y, *_ in single_points(misfit)} == {*best["misfit"]}
+    for axes, column in zip([first, *others], INDICES, strict=True):
         points = {(round(x), y) for x, y, *_ in single_points(axes)}
         assert points == set(zip(best["n_patterns"], best[column], strict=True))
         bars = sorted(tuple(path[:, 1]) for bar in axes.collections for path in bar.get_segments())

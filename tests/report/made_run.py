@@ -54,6 +54,8 @@ def summary_of(n_patterns, n_controls, n_patients, n_regions):
         "unit": "mL",
         "n_read": n_controls + n_patients + 12,
         "variables": {"age": "number", "sex": "category"},
+        "level": 0.9,
+        "reference": [[0.01, 0.05, 0.2]] * n_patterns,
     }
 
 
@@ -70,6 +72,9 @@ def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions
     scores = [f"r{place + 1}" for place in range(n_patterns)]
     people[scores] = truth * 0.9 + 0.03 + rng.normal(0, 0.07, truth.shape)
     people[[f"{name}_sd" for name in scores]] = rng.uniform(0.01, 0.05, truth.shape)
+    for end, values in (("", 0), ("_low", -0.2), ("_high", 0.3)):
+        people[[f"severity{place + 1}{end}" for place in range(n_patterns)]] = people[scores].to_numpy() + values
+    people[[f"centile{place + 1}" for place in range(n_patterns)]] = np.clip(300 * people[scores], 0, 100)
     people.assign(flags="").to_csv(folder / "r_indices.csv", index=False)
     regions = (names or []) + [f"region {place}" for place in range(n_regions - len(names or []))]
     size = np.sort(rng.gamma(1.0, 0.8, (n_patterns, n_regions)))[:, ::-1]
@@ -214,7 +219,7 @@ def _group_check(n_patterns):
     row = {"variable": "age", "kind": "continuous", "statistic": "Pearson r", "p": 0.004, "n_controls": 40}
     row |= {"coefficient": 0.21, "q": 0.008, "removed": False, "n_patients": 50, "coefficient_patients": 0.05}
     row |= {"q_patients": 0.7, "explained": 0.12, "imbalanced": False, "remark": ""}
-    remark = "Controls' R1 rises with age (r = 0.21), and patients are older: part of pattern 1 may be age."
+    remark = "In controls, pattern 1 rises with age (r = 0.21), and patients are older: part of pattern 1 may be age."
     rows = [row | {"pattern": pattern} for pattern in range(1, n_patterns + 1)]
     rows[0] |= {"imbalanced": True, "remark": remark}
     return pd.DataFrame(rows)
@@ -227,7 +232,7 @@ def _write_regions(folder, patterns, rng):
         for place, level in enumerate(("low", "middle", "high")):
             used = not (pattern == 1 and level == "high")
             which = {"pattern": pattern, "level": level}
-            size = which | {"rule": f"r{pattern}, {level}, others < 0.4", "n": 30 - 8 * place}
+            size = which | {"rule": f"severity{pattern}, {level}, others < 0.4", "n": 30 - 8 * place}
             sizes.append(size | {"used": used, "note": "" if used else "fewer than 10 patients"})
             effect = top["change_sd"] * (0.1 + 0.4 * place) + rng.normal(0, 0.05, len(top))
             part = top[["region"]].assign(**which, n=30, effect=effect, low=effect - 0.3, high=effect + 0.3)
@@ -245,7 +250,7 @@ def _write_regions(folder, patterns, rng):
 def add_visits(folder):
     """Give everybody a baseline and a visit after a year, and add the tables of change to the other analyses."""
     people = pd.read_csv(folder / "r_indices.csv")
-    scores = people.filter(regex=r"^r\d+$").columns
+    scores = people.filter(regex=r"^severity\d+$").columns
     later = people.assign(**people[scores] + 0.05, visit="m12", years=1.0, first_visit=False)
     first = people.assign(visit="bl", years=0.0, first_visit=True)
     pd.concat([later, first]).to_csv(folder / "r_indices.csv", index=False)

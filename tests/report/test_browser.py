@@ -119,11 +119,13 @@ def test_card_opens_by_search_by_click_by_key_and_by_link(folder, visit):
     assert dialog.locator("h4").all_inner_texts() == ["Visit bl", "Visit m12"]
     assert page.evaluate("location.hash") == "#person=sub-0040"
     people = pd.read_csv(folder / "r_indices.csv").set_index(["participant_id", "visit"])
-    assert f"R1: {people.loc[('sub-0040', 'bl'), 'r1']:.2f}" in dialog.inner_text().replace("−", "-")
+    ends = people.loc[("sub-0040", "bl"), ["severity1", "severity1_low", "severity1_high"]]
+    told = "Severity 1: {:.2f} (90 % interval {:.2f} to {:.2f}), not higher than any of the held-out controls"
+    assert told.format(*ends) in dialog.inner_text().replace("−", "-")
     page.keyboard.press("Escape")
     assert not dialog.is_visible()
     page.select_option("#across", "1")
-    assert page.locator("#scatter svg").get_attribute("aria-label").startswith("R2 against R2")
+    assert page.locator("#scatter svg").get_attribute("aria-label").startswith("Severity 2 against Severity 2")
     page.locator('#scatter [aria-label^="sub-0050,"]').dispatch_event("click")
     assert dialog.locator("h3").inner_text() == "sub-0050"
     dialog.get_by_role("button", name="Close").click()

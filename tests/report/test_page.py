@@ -33,6 +33,8 @@ def test_sections_and_headline(run, undrawn):
         "each of 3 disease patterns",
         "12 other people",
         "The number of patterns was given, not chosen from data.",
+        "Severity is the share of the largest change that the model learned",
+        "holds the true severity in about 90 % of people",
         "not a confidence interval",
         "9 of 10 repetitions",
         "disagrees with the others (0.61)",
@@ -53,9 +55,9 @@ def test_sections_and_headline(run, undrawn):
 def test_tables_are_those_of_the_files(run, undrawn):
     text = write_report(run).read_text(encoding="utf-8")
     people = pd.read_csv(run / "r_indices.csv")
-    values = np.percentile(people.loc[people["group"] == "patient", "r2"], [25, 50, 75])
-    rows = rows_of(text, "Quartiles of the R-indices")
-    assert rows[4] == ["R2", "Patients", "60", *(f"{value:.2f}".replace("-", "−") for value in values)]
+    values = np.percentile(people.loc[people["group"] == "patient", "severity2"], [25, 50, 75])
+    rows = rows_of(text, "Quartiles of the severities")
+    assert rows[4] == ["2", "Patients", "60", *(f"{value:.2f}".replace("-", "−") for value in values)]
     rows = pd.read_csv(run / "patterns.csv").query("pattern == 2").to_dict("records")
     rows.sort(key=lambda row: -abs(row["change_sd"]))
     found = rows_of(text, "All regions of pattern 2, strongest first")
@@ -134,20 +136,26 @@ def test_one_pattern_and_one_training(tmp_path, undrawn):
 
 
 @pytest.mark.parametrize(
-    ("reliable", "expected", "classes"),
+    ("changes", "expected", "classes"),
     [
-        (True, "The patterns are reproducible.", "note good"),
-        (False, "These patterns are not reliable.", "banner"),
-        (None, "Reliability was not judged.", "note"),
+        ({}, "The patterns are reproducible.", "note good"),  # of an early version
+        ({"reliable": None}, "Whether the patterns are reproducible was not judged.", "note"),
+        ({"verdict": "reproducible"}, "The patterns are reproducible.", "note good"),
+        ({"verdict": "confounded"}, "reproducible, but the groups also differ in something else.", "note warnings"),
+        ({"verdict": "not testable"}, "Whether the patterns are reproducible cannot be told.", "note warnings"),
+        ({"verdict": "not reproducible"}, "The patterns are not reproducible.", "banner"),
     ],
 )
-def test_verdict(run, undrawn, reliable, expected, classes):
-    change_summary(run, reliable=reliable, reliable_reason="The reason is given.")
+def test_verdict(run, undrawn, changes, expected, classes):
+    separation = {"auc": 0.871, "low": 0.82, "high": 0.91}
+    change_summary(run, **changes, reliable_reason="The reason is given.", separation=separation)
     page = report_of(run)
     found = [attributes["class"] for attributes in page.every("div") if attributes.get("role") == "note"]
     assert found == [classes]
     assert f"{expected} The reason is given." in page.words
-    assert ("Pattern 1:" in page.words) is (reliable is not False)
+    assert ("Pattern 1:" in page.words) is (classes != "banner")
+    assert "an AUC of 0.87 (95 % interval 0.82 to 0.91" in page.words
+    assert ("no reproducible pattern does not mean no difference" in page.words) is (classes == "banner")
 
 
 def test_recovery_matches_people_and_patterns(tmp_path, monkeypatch, undrawn):

@@ -82,11 +82,11 @@ def test_flow_and_associations_are_the_tables(analysed, undrawn):
     table = table_of(analysed, "associations")
     first = table[table["people"] == "patients"].iloc[0]
     rows = rows_of(text, "Associations in patients")
-    assert rows[0][:5] == ["R1", "mmse", "Pearson r", "60", f"{first['coefficient']:.2f}".replace("-", "−")]
+    assert rows[0][:5] == ["1", "mmse", "Pearson r", "60", f"{first['coefficient']:.2f}".replace("-", "−")]
     assert len(rows) == 8
     assert rows[4][1] == "apoe4 = 1"
     assert "part of pattern 1 may be age" in section_of(text, "verdict")
-    assert "Fewer than 10 patients: R1 high." in section_of(text, "subgroups")
+    assert "Fewer than 10 patients: pattern 1 high." in section_of(text, "subgroups")
 
 
 def test_summary_names_regions_and_clear_associations(analysed, undrawn):
@@ -108,12 +108,12 @@ def test_summary_names_regions_and_clear_associations(analysed, undrawn):
 
 
 def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
-    before = rows_of(page_text(analysed), "Quartiles of the R-indices")
+    before = rows_of(page_text(analysed), "Quartiles of the severities")
     add_visits(analysed)
     text = page_text(analysed)
-    assert rows_of(text, "Quartiles of the R-indices") == before  # of first visits only
-    rows, words = rows_of(text, "Change of the R-indices per year"), Page(section_of(text, "change")).words
-    assert ["R1", "Patients less controls", "112", "+0.002", "−0.010 to 0.014", "0.600"] in rows
+    assert rows_of(text, "Quartiles of the severities") == before  # of first visits only
+    rows, words = rows_of(text, "Change of the severities per year"), Page(section_of(text, "change")).words
+    assert ["1", "Patients less controls", "112", "+0.002", "−0.010 to 0.014", "0.600"] in rows
     assert "is told by “Patients less controls” alone" in words
     assert "half a year" not in words  # everybody was seen over a year
 
@@ -132,7 +132,7 @@ def test_change_says_who_does_not_count(analysed, undrawn):
     assert "half a year or more (72 of 112) count in the means and are drawn" in words
     assert "Nobody among the controls was seen over half a year or more, so there is no mean of them." in words
     assert "Patients less controls" not in words
-    assert ["R1", "Controls", "0", "–", "–", "–"] in rows_of(text, "Change of the R-indices per year")
+    assert ["1", "Controls", "0", "–", "–", "–"] in rows_of(text, "Change of the severities per year")
 
 
 def test_long_table_is_cut_and_says_where_the_rest_is(tmp_path, undrawn):
@@ -207,17 +207,16 @@ def test_search_lists_settings_best_first(searched):
     assert "Runner-up: 2 patterns with orthogonality 0.8 (pattern agreement 0.910, 10 models)." in page.words
     assert "1,057 models were trained" in page.words
     assert "would have been 2,120" in page.words
-    assert "M = 1 is never chosen by agreement" in page.words
-    rows = rows_of(text, "Agreement of each setting, best first; one pattern last")
+    rows = rows_of(text, "Fit and agreement of each setting, best first")
     assert [row[:4] for row in rows] == [
+        ["1", "0.8", "", "10"],
         ["3", "0.8", "chosen", "10"],
         ["2", "0.8", "runner-up", "10"],
         ["4", "0.8", "dropped early", "3"],
         ["2", "0.2", "", "9"],
-        ["1", "0.8", "not a rival", "10"],
     ]
-    assert rows[2][4:] == ["16,000", "0.850", "0.800–0.900", "0.750", "0.700–0.800", "0.650", "0.600–0.700"]
-    assert rows[3][-1] == "−0.150 to −0.050"
+    assert rows[3][4:] == ["16,000", "0.850", "0.800–0.900", "0.750", "0.700–0.800", "0.650", "0.600–0.700"]
+    assert rows[4][-1] == "−0.150 to −0.050"
     change_summary(run, search=search | {"exhaustive": True, "models_trained": 2120, "runners_up": []})
     words = report_of(run).words
     assert "Every setting was trained in full: 2,120 models." in words
@@ -270,7 +269,7 @@ def test_balance_of_groups_and_learned_correlation(run, undrawn):
         ["site", *values, "V = 0.31", "0.042", "imbalanced"],
         ["scanner", *values, "V = 0.00", "–", "no clear difference"],
     ]
-    assert rows_of(text, "Learned correlation of severities")[2] == ["R3", "−0.10", "0.30", "1.00"]
+    assert rows_of(text, "Learned correlation of severities")[2] == ["Pattern 3", "−0.10", "0.30", "1.00"]
     change_summary(run, balance=[balance_row("age", "number", -0.02, 0.8, False)])
     words = report_of(run).words
     assert "do not differ clearly in these variables" in words

@@ -55,7 +55,7 @@ def test_the_table_its_dictionary_and_the_description(tmp_path):
     assert sidecar["diagnosis"]["Levels"] == {"AD": "counted as patient", "CN": "counted as control"}
     assert sidecar["r1"]["Units"] == "arbitrary"
     assert "Maximum" not in sidecar["r1"]  # R-indices are not clipped
-    assert "NOT reliable" not in sidecar["MeasurementToolMetadata"]["Description"]
+    assert "not reproducible" not in sidecar["MeasurementToolMetadata"]["Description"]
     description = read(paths[0])
     assert description["Name"] == "R-indices of volumes.csv"
     assert description["DatasetType"] == "derivative"
@@ -67,10 +67,13 @@ def test_the_table_its_dictionary_and_the_description(tmp_path):
 
 
 def test_what_is_known_of_the_source_and_of_the_reliability(tmp_path):
-    known = {"source_doi": "doi:10.1/x", "reliable": False, "reliable_reason": "the runs disagree."}
+    known = {"source_doi": "doi:10.1/x", "reliable": False, "reliable_reason": "The runs disagree."}
     paths = write_bids(tmp_path, table(), SUMMARY.model_copy(update=known))
     assert read(paths[0])["SourceDatasets"] == [{"DOI": "doi:10.1/x"}]
-    assert "NOT reliable: the runs disagree." in read(paths[2])["MeasurementToolMetadata"]["Description"]
+    assert (
+        "The patterns are not reproducible. The runs disagree."
+        in read(paths[2])["MeasurementToolMetadata"]["Description"]
+    )
 
 
 @pytest.mark.parametrize(

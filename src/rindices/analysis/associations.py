@@ -1,4 +1,4 @@
-"""Whether R-indices go along with clinical scores, also beyond age, sex and other covariates."""
+"""Whether severities go along with clinical scores, also beyond age, sex and other covariates."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _associated(name: str, column: Coded, scores: np.ndarray, adjustment: _Adjus
             partial, note = _adjusted(scores, column, adjustment)
     told = {"variable": name, "kind": column.kind, "statistic": STATISTICS[column.kind], "n": len(column.values)}
     numbers = dict(zip([*_WHOLE, *_PARTIAL], [*whole, *partial], strict=True))
-    notes = np.where(np.isnan(whole.value), note or "the R-index does not vary", note)
+    notes = np.where(np.isnan(whole.value), note or "the severity does not vary", note)
     return pd.DataFrame({"pattern": np.arange(len(notes)) + 1} | told | numbers | {"level": level, "note": notes})
 
 

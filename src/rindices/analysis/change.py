@@ -1,4 +1,4 @@
-"""How fast R-indices change in people who were seen more than once."""
+"""How fast severities change in people who were seen more than once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Change(NamedTuple):
 
 
 def change_per_year(r_indices: pd.DataFrame, participant_id: ArrayLike, years: ArrayLike, group: ArrayLike) -> Change:
-    """Fit a line through each person's R-indices, by least squares.
+    """Fit a line through each person's severities, by least squares.
 
     Parameters
     ----------
@@ -41,12 +41,13 @@ def change_per_year(r_indices: pd.DataFrame, participant_id: ArrayLike, years: A
     Returns
     -------
     Change
-        ``change``: ``participant_id``, ``group``, ``n_visits``, ``years`` (first to last), ``r1_per_year``, …; one row
-        a person who was seen at two different times or more. ``change_summary``: ``group``, ``pattern``, ``n``,
-        ``mean``, ``low`` and ``high`` (95 %), ``p`` (t test against no change). Only people whose visits span half a
-        year or more count there, and each of them the same; ``n`` says how many. A group of whom nobody does has
-        ``n`` 0 and no mean. Rows of the group ``patients less controls`` compare the two (Welch's t test; ``n`` is
-        that of both together), where each has somebody who counts.
+        ``change``: ``participant_id``, ``group``, ``n_visits``, ``years`` (first to last), ``r1_per_year``, … by the
+        names of the columns; one row a person who was seen at two different times or more. ``change_summary``:
+        ``group``, ``pattern``, ``n``, ``mean``, ``low`` and ``high`` (95 %), ``p`` (t test against no change, not
+        corrected for the number of patterns). Only people whose visits span half a year or more count there, and each
+        of them the same; ``n`` says how many. A group of whom nobody does has ``n`` 0 and no mean. Rows of the group
+        ``patients less controls`` compare the two (Welch's t test; ``n`` is that of both together), where each has
+        somebody who counts.
 
     Examples
     --------
@@ -54,7 +55,7 @@ def change_per_year(r_indices: pd.DataFrame, participant_id: ArrayLike, years: A
     >>> change_per_year(scores, ["a", "a", "b", "c"], [0.0, 2.0, 0.0, 0.0], ["patient"] * 4).change.values.tolist()
     [['a', 'patient', 2, 2.0, 0.1]]
     """
-    names = [f"r{place}_per_year" for place in range(1, r_indices.shape[1] + 1)]
+    names = [f"{name}_per_year" for name in r_indices]
     visits = pd.DataFrame(np.asarray(r_indices, float), columns=names).assign(years=np.asarray(years, float))
     ids, groups = pd.Series(participant_id).reset_index(drop=True), np.asarray(group, object)
     same_people(len(visits), participant_id=ids, group=groups)

@@ -1,4 +1,4 @@
-"""What happens to regions as R-indices rise: averages by severity, subgroups beside controls, and single people."""
+"""What happens to regions as severities rise: averages by severity, subgroups beside controls, and single people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rindices.analysis.statistics import false_discovery, mean_interval
 from rindices.errors import InputError, shown
 from rindices.settings import OutputSettings
 
-EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of the bins of the R-index
+EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of the bins of severity
 FEWEST_IN_BIN = 5  # a mean of fewer is not shown
 LOW, HIGH = OutputSettings.limits
 FEWEST_PEOPLE = 10
@@ -31,7 +31,7 @@ def dose_response(
 ) -> pd.DataFrame:
     """Average the strongest regions of each pattern over patients of similar severity.
 
-    There are five bins of the R-index between 0 and 1. The end bins also hold who is beyond.
+    There are five bins of severity between 0 and 1. The end bins also hold who is beyond.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def dose_response(
     Returns
     -------
     DataFrame
-        ``pattern``, ``region``, ``low`` and ``high`` (limits of the bin), ``n``, ``severity`` (mean R-index), ``mean``,
+        ``pattern``, ``region``, ``low`` and ``high`` (limits of the bin), ``n``, ``severity`` (mean), ``mean``,
         ``mean_low`` and ``mean_high`` (z score, 95 % t interval). Bins of fewer than 5 people are left out.
 
     Examples
@@ -100,7 +100,7 @@ def subgroup_sizes(
     group
         ``control``, ``patient`` or ``other``, one a person.
     low, high
-        Limits of the R-index: below `low` is little, above `high` is much.
+        Limits of severity: below `low` is little, above `high` is much.
     smallest
         Least number of patients, and of controls, for a comparison.
 
@@ -181,12 +181,12 @@ def subgroups_of(r_indices: pd.DataFrame, group: ArrayLike, low: float, high: fl
     same_people(len(scores), group=patients)
     first, second, several = shown(float(low)), shown(float(high)), scores.shape[1] > 1
     others = f", others < {first}" if several else ""
-    for number, own in enumerate(scores.T, start=1):
+    for number, (name, own) in enumerate(zip(r_indices, scores.T, strict=True), start=1):
         others_low = patients & (np.delete(scores, number - 1, axis=1) < low).all(axis=1)
-        little, between = f"{'all' if several else 'r1'} < {first}", (own >= low) & (own <= high)
+        little, between = f"{'all' if several else name} < {first}", (own >= low) & (own <= high)
         yield _Subgroup(number, "low", little, others_low & (own < low))
-        yield _Subgroup(number, "middle", f"{first} ≤ r{number} ≤ {second}{others}", others_low & between)
-        yield _Subgroup(number, "high", f"r{number} > {second}{others}", others_low & (own > high))
+        yield _Subgroup(number, "middle", f"{first} ≤ {name} ≤ {second}{others}", others_low & between)
+        yield _Subgroup(number, "high", f"{name} > {second}{others}", others_low & (own > high))
 
 
 def _compared(patients: np.ndarray, controls: np.ndarray) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """The groups of a study: who was read and used, in what controls and patients differ, and what that may do.
 
-A difference of age, sex or site can be mistaken for disease. R-indices of controls tell, because they have no disease.
+A difference of age, sex or site can be mistaken for disease. Severities of controls tell, as they have no disease.
 They do not tell of a covariate that was removed. What it explains in controls is gone by construction, and what it does
 beyond that, in patients older than any control, cannot show in them. There, patients have to be looked at.
 """
@@ -65,6 +65,9 @@ LARGEST_P = 0.05  # not q: an alarm must not grow weaker with every further vari
 # In large cohorts trifles are significant. A standardised difference of 0.1 is the usual limit of balance in matched
 # studies; a Cramér's V of 0.1 is, in groups of one size, 45 % women against 55 %.
 SMALLEST_DIFFERENCE = 0.1
+# From which on a difference makes it doubtful that a pattern is disease: a standardised difference of 0.25 is where
+# regression no longer adjusts for it safely (Rubin, 2001), a Cramér's V of 0.2 is 40 % women against 60 %.
+COUNTS_FROM = {"number": 0.25, "category": 0.2}
 _SHOWN_CATEGORIES = 4  # more would not fit a cell of a table
 _BALANCE = ["variable", "kind", "n_controls", "n_patients", "controls", "patients", "difference", "p"]
 
@@ -101,6 +104,19 @@ def group_balance(variables: pd.DataFrame, patient: ArrayLike) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=_BALANCE).astype({"difference": float, "p": float})
     table["imbalanced"] = (table["p"] < LARGEST_P) & (table["difference"].abs() > SMALLEST_DIFFERENCE)
     return table
+
+
+def differences_that_count(table: pd.DataFrame) -> list[str]:
+    """Return the variables of a table from `group_balance` in which the groups differ so much that it may explain them.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"age": [60, 62, 64, 70, 72, 74], "iq": [100, 101, 102, 100, 101, 102]})
+    >>> differences_that_count(group_balance(people, [False, False, False, True, True, True]))
+    ['age']
+    """
+    large = table["difference"].abs() >= table["kind"].map(COUNTS_FROM).astype(float)
+    return table["variable"][table["imbalanced"].astype(bool) & large].tolist()
 
 
 def balance_warnings(table: pd.DataFrame) -> list[str]:
@@ -175,14 +191,14 @@ def _shares(codes: np.ndarray, levels: list[str]) -> str:
 
 _COLUMNS = ["pattern", "variable", "kind", "statistic", "removed", "n_controls", "coefficient", "p", "q"]
 _COLUMNS += ["n_patients", "coefficient_patients", "q_patients", "imbalanced", "explained", "remark"]
-_LARGEST_Q = 0.05  # the usual false discovery rate: what is below is hardly chance
+_LARGEST_Q = 0.05  # the usual false discovery rate: of what is below, one in twenty is expected to be chance
 _SMALLEST_REST = 0.01  # of the variance of the group: with less, a variable and the group are the same thing
 
 
 def group_check(
     r_indices: pd.DataFrame, background: pd.DataFrame, group: ArrayLike, removed: Collection[str] = ()
 ) -> pd.DataFrame:
-    """Look for R-indices that follow a background variable in controls, in which the groups differ too.
+    """Look for severities that follow a background variable in controls, in which the groups differ too.
 
     Parameters
     ----------
@@ -202,7 +218,7 @@ def group_check(
         ``n_controls``, ``coefficient``, ``p``, ``q`` (as in `associations`, in controls; no p and q where the variable
         was removed), ``n_patients``, ``coefficient_patients``, ``q_patients`` (the same in patients; none where
         their categories make it another statistic), ``imbalanced`` (as in `group_balance`), ``explained`` and
-        ``remark``. ``explained`` is the share of the difference of the mean R-index between patients and controls that
+        ``remark``. ``explained`` is the share of the difference of the mean severity between patients and controls that
         a linear model with the variable takes away; below 0 where it makes the difference larger, and NaN where there
         is no clear difference (p ≥ 0.05) or where the variable and the group are the same thing. ``remark`` is empty
         unless q < 0.05 and the correlation is beyond 0.1 (η² beyond 0.01): in controls, or, where the variable was
@@ -266,36 +282,36 @@ def _direction(column: pd.Series, both: np.ndarray, patients: np.ndarray) -> flo
 
 
 def _clear(row: Any) -> bool:
-    """Whether an R-index goes with a variable, and it is hardly chance and no trifle."""
+    """Whether severities go with a variable, by the false discovery rate, and it is no trifle."""
     size = math.sqrt(row.coefficient) if row.kind == "categorical" else abs(row.coefficient)
     return row.q < _LARGEST_Q and size > SMALLEST_DIFFERENCE
 
 
 def _link(row: Any) -> str:
-    """Say how an R-index goes with a variable, in one group."""
-    rises, size = row.coefficient > 0, f"(r = {row.coefficient:.2f})"
+    """Say how the score of a pattern goes with a variable, in one group."""
+    rises, size, own = row.coefficient > 0, f"(r = {row.coefficient:.2f})", f"pattern {row.pattern}"
     return {
-        "categorical": f"R{row.pattern} differs with {row.variable} (eta² = {row.coefficient:.2f})",
-        "dichotomous": f"R{row.pattern} is {'higher' if rises else 'lower'} where {row.variable} is {row.level} {size}",
-        "continuous": f"R{row.pattern} {'rises' if rises else 'falls'} with {row.variable} {size}",
+        "categorical": f"{own} differs with {row.variable} (eta² = {row.coefficient:.2f})",
+        "dichotomous": f"{own} is {'stronger' if rises else 'weaker'} where {row.variable} is {row.level} {size}",
+        "continuous": f"{own} {'rises' if rises else 'falls'} with {row.variable} {size}",
     }[row.kind]
 
 
 def _remark(row: Any, direction: float) -> str:
-    """Say what a variable may do to a pattern; nothing where R-indices of controls do not go with it."""
+    """Say what a variable may do to a pattern; nothing where severities of controls do not go with it."""
     if not _clear(row):
         return ""
     name, more = row.variable, direction > 0
     if not row.imbalanced:
-        return f"Controls' {_link(row)}; the groups do not differ in {name}."
+        return f"In controls, {_link(row)}; the groups do not differ in {name}."
     groups = {
         "categorical": f"the groups differ in {name}",
         "dichotomous": f"that is {'more' if more else 'less'} frequent among patients",
         "continuous": f"patients' {name} is {'higher' if more else 'lower'}",
     }[row.kind]
     alike = row.kind == "categorical" or (row.coefficient > 0) == more
-    part = f"part of pattern {row.pattern} may be {name}" if alike else f"{name} may hide part of pattern {row.pattern}"
-    return f"Controls' {_link(row)}, and {groups}: {part}."
+    part = f"part of the pattern may be {name}" if alike else f"{name} may hide part of the pattern"
+    return f"In controls, {_link(row)}, and {groups}: {part}."
 
 
 def _remark_on_patients(row: Any, imbalanced: bool) -> str:
@@ -303,7 +319,6 @@ def _remark_on_patients(row: Any, imbalanced: bool) -> str:
     if not imbalanced or not _clear(row):
         return ""
     return (
-        f"Patients' {_link(row)}, and the groups differ in {row.variable}. What {row.variable} does in controls was "
-        f"removed: either the disease goes with {row.variable}, or part of pattern {row.pattern} is what the removal "
-        "missed."
+        f"In patients, {_link(row)}, and the groups differ in {row.variable}. What {row.variable} does in controls was "
+        f"removed: either the disease goes with {row.variable}, or part of the pattern is what the removal missed."
     )

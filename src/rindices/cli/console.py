@@ -31,6 +31,7 @@ _json_lines = False
 _folder = Path()
 _LINE_SECONDS = 30.0  # between two lines of progress where there is no terminal
 _MOST_NAMES = 20  # on a command line; more are written to a file
+_NOT_NONE = " No reproducible pattern is not the same as no difference."
 # Settings whose options have other names.
 _OPTIONS = {
     "n_patterns": "patterns",
@@ -128,12 +129,23 @@ def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = 
     console.print(f"Used {used} at step {summary.step:,}; the agreement of all sound repetitions is {agreement}.")
     known = {worded(warning, on_command_line) for warning in cohort.messages}
     warn(warning for warning in summary.warnings if warning not in known)
-    if summary.reliable:
-        console.print(f"Reliable: {summary.reliable_reason}")
-    else:
-        console.print(f"Not reliable: {summary.reliable_reason} Do not interpret these R-indices.", style="bold red")
-    kept = ("n_patterns", "agreement", "reliable", "reliable_reason", "seconds")
+    if summary.separation is not None:
+        auc, low, high = summary.separation.auc, summary.separation.low, summary.separation.high
+        console.print(
+            f"Patients and controls can be told apart with a cross-validated AUC of {auc:.2f} (95 % interval {low:.2f} "
+            f"to {high:.2f}; 0.5 is chance).{_NOT_NONE if summary.state == 'not reproducible' else ''}"
+        )
+    show_verdict(summary)
+    kept = ("n_patterns", "agreement", "verdict", "reliable", "reliable_reason", "seconds")
     end(out, f"Done in {summary.seconds:.0f} s.", report=report, **{name: getattr(summary, name) for name in kept})
+
+
+def show_verdict(summary: Summary) -> None:
+    """Say whether the patterns are reproducible, why, and what follows from that; green is for a plain yes."""
+    headline, advice = summary.verdict_words
+    styles = {"reproducible": "green", "not reproducible": "bold red"}
+    told = " ".join(filter(None, [headline, summary.reliable_reason, advice]))
+    console.print(told, style=styles.get(summary.state or "", "yellow"))
 
 
 def end(out: Path, last: str, *, report: bool, **fields: object) -> None:

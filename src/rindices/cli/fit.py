@@ -28,6 +28,7 @@ from rindices.cli.options import (
     Exclude,
     Figures,
     Join,
+    Level,
     Missing,
     Repetitions,
     Seed,
@@ -53,8 +54,8 @@ if TYPE_CHECKING:
 _PATTERNS = 3  # of a simulated cohort
 # Options that go with --config: they change neither the table nor the training.
 _WITH_CONFIG = {
-    *("config", "table", "out", "workers", "dask", "models_per_chunk", "report", "subgroup_limits", "show_ids"),
-    *("figures", "bids", "overwrite", "quiet", "log_json"),
+    *("config", "table", "out", "workers", "dask", "models_per_chunk", "report", "subgroup_limits", "level"),
+    *("show_ids", "figures", "bids", "overwrite", "quiet", "log_json"),
 }
 
 
@@ -142,7 +143,8 @@ def fit(
     ] = TableSettings.small_sites,
     visit: Annotated[str | None, option("Column that tells a person's repeated visits apart.")] = None,
     clinical: Annotated[
-        str, option("Clinical scores to compare with the R-indices: columns, e.g. mmse,apoe4, or a table joined by id.")
+        str,
+        option("Clinical scores to compare with the severities: columns, e.g. mmse,apoe4, or a table joined by id."),
     ] = "",
     join: Join = None,
     dictionary: Annotated[str | None, option("Data dictionary of the table: CSV, TSV, Excel or BIDS JSON.")] = None,
@@ -179,8 +181,9 @@ def fit(
     models_per_chunk: Annotated[int | None, option("Models that train together.", "what fits", min=1)] = None,
     report: Annotated[bool, typer.Option(help="Write report.html.")] = OutputSettings.report,
     subgroup_limits: Annotated[
-        str, typer.Option(help="R-indices below the first are low, above the second high, for subgroups.")
+        str, typer.Option(help="Severities below the first are low, above the second high, for subgroups.")
     ] = "{:g},{:g}".format(*OutputSettings.limits),
+    level: Level = OutputSettings.level,
     show_ids: ShowIds = OutputSettings.show_ids,
     figures: Figures = OutputSettings.figures,
     bids: Annotated[
@@ -190,18 +193,18 @@ def fit(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
     log_json: Annotated[bool, typer.Option("--log-json", help="Print one JSON object a line.")] = False,
 ) -> None:
-    """Learn patterns and give everybody R-indices.
+    """Learn patterns and give everybody R-indices and severities.
 
     The table is checked first; a mistake in it is told by column and row, and nothing is written. With several numbers
-    of patterns, the one whose repeated trainings agree best is chosen. A run that was interrupted goes on when the
-    same command is repeated.
+    of patterns, the fewest that fit the patients and whose repeated trainings agree are chosen. A run that was
+    interrupted goes on when the same command is repeated.
     """
     from rindices.run.plan import planned, planned_again
 
     set_output(quiet=quiet, log_json=log_json)
     if out is None:
         raise InputError("A folder for the results is needed.\nGive one with --out FOLDER.")
-    output = OutputSettings(report, limits_of(subgroup_limits), show_ids, figures, bids)
+    output = OutputSettings(report, limits_of(subgroup_limits), show_ids, figures, bids, level)
     if config is not None:
         _refuse_others(context)
         plan = planned_again(config, out, output, table)
@@ -248,9 +251,14 @@ def _refuse_others(context: typer.Context) -> None:
 
 def _how_else(plan: PlannedRun) -> str:
     """Say how to get what a finished run was asked for besides."""
+    from rindices.record import read_summary
+
     output, out = plan.output, plan.out
     if output.bids and not (out / "bids").is_dir():
         return "Its BIDS files are not there: repeat the command with --bids --overwrite to make it again with them."
+    known = read_summary(out)
+    if known.level != output.level:
+        return f"Its intervals are of {known.level:g}: repeat the command with --overwrite to get others."
     limits = "{:g},{:g}".format(*output.limits)
     asked = {
         " --show-ids": output.show_ids,
@@ -325,7 +333,7 @@ def demo(
     summary = train_and_write(plan, truth=simulated.truth, overwrite=True)
     if summary.recovery is not None:
         console.print(
-            f"Concordance of the R-indices with the known truth: {summary.recovery.pattern_concordance:.3f} "
+            f"Concordance of the severities with the known truth: {summary.recovery.pattern_concordance:.3f} "
             f"({', '.join(f'{value:.3f}' for value in summary.recovery.per_pattern)}; 0.5 is chance, 1 is perfect)",
             style="bold",
         )

@@ -139,6 +139,7 @@ DropMissing = Annotated[
 Steps = Annotated[int | None, option("Longest training.", "by preset", min=1)]
 Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The same seed repeats the same result.")]
 Repetitions = Annotated[int, typer.Option(min=1, help="Trainings to compare and average.")]
+Level = Annotated[float, typer.Option(help="Share of people whose true severity the intervals should hold.")]
 ShowIds = Annotated[
     bool, typer.Option("--show-ids", help="Put participants' ids into the report, with a card for each person.")
 ]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rindices.cli.console import console, counting_bar, on_command_line, show_places, warn
+from rindices.cli.console import console, counting_bar, on_command_line, show_places, show_verdict, warn
 from rindices.cli.exits import guarded
 from rindices.cli.options import (
     MODEL,
@@ -17,6 +17,7 @@ from rindices.cli.options import (
     Exclude,
     Figures,
     Join,
+    Level,
     Missing,
     Model,
     ShowIds,
@@ -28,7 +29,15 @@ from rindices.cli.options import (
 )
 from rindices.errors import InputError, counted, shown, worded
 from rindices.files import check_folder
-from rindices.settings import ApplySettings, Correction, OutputSettings, TableSettings
+from rindices.settings import ApplySettings, Correction, OutputSettings, State, TableSettings
+
+_RELIABLE: dict[State | None, str] = {
+    "reproducible": "yes",
+    "confounded": "yes, but patients and controls also differ in something else",
+    "not reproducible": "no",
+    "not testable": "cannot be told",
+    None: "not judged",
+}
 
 
 @app.command()
@@ -50,10 +59,11 @@ def apply(
         Path | None, option("Also write a report of these people here (.html), replaced if it exists.")
     ] = None,
     clinical: Annotated[str, option("For the report: columns of the table with clinical scores.")] = "",
+    level: Level = OutputSettings.level,
     show_ids: ShowIds = OutputSettings.show_ids,
     figures: Figures = OutputSettings.figures,
 ) -> None:
-    """Give R-indices to new people.
+    """Give R-indices and severities to new people.
 
     The table is checked against what the model was trained on: regions, covariates, codings and units.
     """
@@ -83,7 +93,7 @@ def apply(
             out,
             settings,
             report=report,
-            output=OutputSettings(show_ids=show_ids, figures=figures),
+            output=OutputSettings(show_ids=show_ids, figures=figures, level=level),
             progress=bar,
             wording=on_command_line,
         )
@@ -98,11 +108,8 @@ def apply(
             style="yellow",
         )
     warn(summary.warnings)
-    if summary.reliable is False:
-        console.print(
-            f"The model's patterns were not reliable: {summary.reliable_reason} Do not interpret these R-indices.",
-            style="bold red",
-        )
+    if summary.state is not None:
+        show_verdict(summary)
     show_places({"R-indices": out, "Left out": done.left_out, "Report": report})
 
 
@@ -149,7 +156,7 @@ def describe(model: Model) -> None:
         f"step {header.step:,}",
         "Repetitions": f"{len(header.members)} used, {len(header.left_out)} left out",
         "Agreement": "unknown (one repetition)" if agreement is None else f"{agreement:.3f} (0.5 is chance)",
-        "Verdict": header.verdict[0] or "not judged",
+        "Reliable": _RELIABLE[header.verdict[0]],
         "Controls": ", ".join(contract.control_labels) or "y = 0",
         "Patients": ", ".join(contract.patient_labels) or "y = 1",
         "Id column": contract.id_column,
@@ -196,7 +203,7 @@ def report(
     missing: Missing = "",
     remove_scores: Annotated[str, option("Clinical scores to take out of the run, separated by commas.")] = "",
     subgroup_limits: Annotated[
-        str | None, option("R-indices below the first are low, above the second high.", "as before")
+        str | None, option("Severities below the first are low, above the second high.", "as before")
     ] = None,
     atlas: Annotated[Path | None, option("Label image (NIfTI) to paint the patterns on.")] = None,
     atlas_table: Annotated[Path | None, option("Which label is which region: columns label and region.")] = None,
@@ -238,13 +245,13 @@ def voxelwise(
     maps: Annotated[Path, option("Table of people and their images: participant_id, path.")],
     mask: Annotated[Path | None, option("Image of the voxels to test.", "the standard brain")] = None,
     regressions: Annotated[
-        bool, typer.Option("--regressions", help="Also regress the images of all patients on each R-index.")
+        bool, typer.Option("--regressions", help="Also regress the images of all patients on each severity.")
     ] = False,
     resample: Annotated[
         bool, typer.Option("--resample", help="Bring images of another grid to that of most; else they are refused.")
     ] = False,
     subgroup_limits: Annotated[
-        str | None, option("R-indices below the first are low, above the second high.", "as in the run")
+        str | None, option("Severities below the first are low, above the second high.", "as in the run")
     ] = None,
     show_ids: ShowIds = OutputSettings.show_ids,
 ) -> None:

@@ -131,8 +131,8 @@ def compare_maps(
     maps
         A table of people and their images, or its file: see `read_map_table`.
     r_indices
-        ``participant_id``, ``visit`` (optional) and r1, r2, …; where it has a column ``first_visit``, later visits are
-        left out. Other columns are ignored.
+        ``participant_id``, ``visit`` (optional) and severity1, severity2, … or r1, r2, …; where it has a column
+        ``first_visit``, later visits are left out. Other columns are ignored.
     group
         ``control``, ``patient`` or ``other``, one a row of `r_indices`.
     covariates
@@ -181,7 +181,7 @@ def _study(maps: MapTable, r_indices: pd.DataFrame, group: ArrayLike, covariates
             "Keep one visit of everybody."
         )
     columns, complete = design(covariates[kept])
-    scores = people.filter(regex=r"^r\d+$")
+    scores = people.filter(regex=r"^(r|severity)\d+$")
     return _Study(scores, groups[kept], columns, complete, maps, rows_of(maps, people))
 
 
@@ -190,8 +190,8 @@ def _questions(study: _Study, low: float, high: float, regressions: bool) -> Ite
     for found in subgroups_of(study.scores, study.group, low, high):
         yield _Question(*found[:3], controls | found.members, found.members.astype(float))
         if regressions and found.level == "high":  # the last of its pattern
-            rule, own = f"r{found.pattern} in all patients", study.scores.iloc[:, found.pattern - 1]
-            yield _Question(found.pattern, REGRESSION, rule, patients, own.to_numpy(float))
+            own = study.scores.iloc[:, found.pattern - 1]
+            yield _Question(found.pattern, REGRESSION, f"{own.name} in all patients", patients, own.to_numpy(float))
 
 
 def _planned(question: _Question, study: _Study) -> tuple[Comparison, Model | None]:

@@ -25,6 +25,7 @@ DOT_COLUMNS = 60
 _LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (2, 1)))
 _PANELS = (
     ("pattern_agreement", CHANCE_CONCORDANCE, "Pattern agreement\n(dotted: chance)"),
+    ("misfit", None, "Misfit"),
     ("dimension_correlation", CHANCE_CORRELATION, "Dimension\ncorrelation"),
     ("difference_correlation", CHANCE_CORRELATION, "Difference\ncorrelation"),
 )
@@ -84,15 +85,16 @@ def _mark_chance(axes: Axes, chance: float, lowest: float, label: str) -> None:
 
 @matplotlib.rc_context(STYLE)
 def agreement_over_settings(selection: pd.DataFrame) -> Figure:
-    """Draw how well repeated trainings agree at the best checkpoint of each setting, with the chosen one marked.
+    """Draw how well repeated trainings agree, and patients fit, with each setting, with the chosen one marked.
 
     Parameters
     ----------
     selection
         Columns ``n_patterns``, ``orthogonality``, ``n_models``, ``best`` (true once per setting), ``chosen`` (true in
         one row, a best one), ``pattern_agreement``, ``dimension_correlation``, ``difference_correlation``, and each
-        of these three with ``_low`` and ``_high`` for its interval. Only the best rows are drawn. An interval that
-        reaches far below all values leaves the panel.
+        of these three with ``_low`` and ``_high`` for its interval; where they are known, also ``misfit`` and
+        ``threshold``, of the pattern agreement. Only the best rows are drawn. An interval that reaches far below all
+        values leaves the panel.
 
     Examples
     --------
@@ -106,18 +108,25 @@ def agreement_over_settings(selection: pd.DataFrame) -> Figure:
     """
     best = _placed(selection[selection["best"].astype(bool)])
     chosen = best[best["chosen"].astype(bool)].iloc[0]
-    figure = Figure(figsize=(6.8, 6.4), layout="constrained")
-    panels = figure.subplots(3, 1, sharex=True, height_ratios=(1.5, 1, 1))
+    shown = [panel for panel in _PANELS if panel[0] != "misfit" or ("misfit" in best and best["misfit"].notna().any())]
+    figure = Figure(figsize=(6.8, 1.6 + 1.6 * len(shown)), layout="constrained")
+    panels = figure.subplots(len(shown), 1, sharex=True, height_ratios=(1.5, *[1] * (len(shown) - 1)))
     numbers = sorted(map(int, best["n_patterns"].unique()))
-    for axes, (column, chance, label) in zip(panels, _PANELS, strict=True):
+    for axes, (column, chance, label) in zip(panels, shown, strict=True):
         for rank, rows in best.groupby("rank"):
             _draw_series(axes, rows.sort_values("n_patterns"), column, rank)
-        lowest = min(chance, best[column].min())
-        _mark_chance(axes, chance, max(min(lowest, best[f"{column}_low"].min()), lowest - MOST_BELOW), label)
+        if chance is None:
+            axes.set(ylabel=label, ymargin=0.2)
+        else:
+            lowest = min(chance, best[column].min())
+            _mark_chance(axes, chance, max(min(lowest, best[f"{column}_low"].min()), lowest - MOST_BELOW), label)
         axes.axvline(chosen["place"], color="black", linewidth=0.7, linestyle=(0, (1, 3)), zorder=1)
         axes.plot(chosen["place"], chosen[column], markersize=13, **_RING)
         for left in numbers[1::2]:
             axes.axvspan(left - 0.5, left + 0.5, color=GREY, alpha=0.08, linewidth=0, zorder=0)
+    if "threshold" in best:
+        ends = best["n_patterns"] - 0.4, best["n_patterns"] + 0.4
+        panels[0].hlines(best["threshold"], *ends, color="black", linewidth=1, linestyle="--", zorder=1)
     above = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": "center"}
     panels[0].annotate("chosen", (chosen["place"], 1.0), (0, 2), **above)
     panels[-1].set(xlabel="Number of patterns", xticks=numbers, xlim=(numbers[0] - 0.5, numbers[-1] + 0.5))
@@ -133,23 +142,23 @@ def _placed(best: pd.DataFrame) -> pd.DataFrame:
         rank=rank,
         place=best["n_patterns"] + (rank - (rank.max() + 1) / 2) * distance,
         fewer=best["n_models"] < best["n_models"].max(),
-        no_rival=(best["n_patterns"] == 1) & (best["n_patterns"].max() > 1),
+        **{f"misfit_{end}": np.nan for end in ("low", "high")},
     )
 
 
 def _draw_series(axes: Axes, rows: pd.DataFrame, column: str, rank: Any) -> None:
     """Draw the settings of one orthogonality."""
     (colour, marker), line = look_of(rank), _LINES[(rank - 1) % len(_LINES)]
-    rivals = rows[~rows["no_rival"] & rows[column].notna()]
-    axes.plot(rivals["place"], rivals[column], color=colour, linestyle=line, linewidth=1, alpha=0.6)
+    found = rows[rows[column].notna()]
+    axes.plot(found["place"], found[column], color=colour, linestyle=line, linewidth=1, alpha=0.6)
     known = rows.dropna(subset=[column, f"{column}_low", f"{column}_high"])
     reach = [known[column] - known[f"{column}_low"], known[f"{column}_high"] - known[column]]
     # A rounded limit may lie a hair on the wrong side of its value.
     around = np.clip(np.asarray(reach, dtype=float), 0, None)
     axes.errorbar(known["place"], known[column], around, fmt="none", ecolor=colour, elinewidth=1, capsize=2)
-    for row in rows[rows[column].notna()].to_dict("records"):
+    for row in found.to_dict("records"):
         look: Any = {"color": colour, "markersize": SMALL_MARKER if row["fewer"] else MARKER, "markeredgewidth": 1.1}
-        face = "white" if row["fewer"] or row["no_rival"] else colour
+        face = "white" if row["fewer"] else colour
         axes.plot(row["place"], row[column], marker, zorder=3, markerfacecolor=face, **look)
 
 
@@ -165,8 +174,8 @@ def _legend(best: pd.DataFrame, chosen: pd.Series) -> list[Line2D]:
     hollow = _RING | {"color": GREY, "markerfacecolor": "white"}
     if best["fewer"].any():
         handles.append(Line2D([], [], **hollow, markersize=SMALL_MARKER, label="small and hollow: fewer models"))
-    if best["no_rival"].any():
-        handles.append(Line2D([], [], **hollow, markersize=MARKER, label="M = 1 is never chosen by agreement"))
+    if "threshold" in best:
+        handles.append(Line2D([], [], color="black", linestyle="--", linewidth=1, label="without disease hardly above"))
     return handles
 
 

@@ -40,7 +40,7 @@ _SIDES = {"left": (-ASIDE, BLUE, "o"), "right": (ASIDE, VERMILLION, "D"), "": (0
 
 @matplotlib.rc_context(STYLE)
 def forest(associations: pd.DataFrame, *, people: str = "patients") -> Figure:
-    """Draw the association of each variable with each R-index, with its 95 % interval.
+    """Draw the association of each variable with each pattern, with its 95 % interval.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def _scale(axes: Axes, part: pd.DataFrame, people: str) -> None:
     if part["kind"].iloc[0] != "categorical":
         values = part[["coefficient", "low", "high"]].abs().to_numpy(dtype=float)
         reach = min(1.06 * np.nanmax(values, initial=LEAST_REACH), 1.02)
-        what, limits = "Correlation with the R-index", (-reach, reach)
+        what, limits = "Correlation with the pattern", (-reach, reach)
     axes.set(xlabel=f"{what}, {people}\n(lines: 95 % interval; filled: q < {SIGNIFICANT:g})", xlim=limits)
 
 
@@ -202,7 +202,7 @@ def _percent(values: pd.Series) -> str:
 
 @matplotlib.rc_context(STYLE)
 def subgroup_dots(subgroups: pd.DataFrame, sizes: pd.DataFrame, top: int = 12) -> Figure:
-    """Draw how patients with a low, middle and high R-index differ from controls, region by region.
+    """Draw how patients with a low, middle and high severity differ from controls, region by region.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def subgroup_dots(subgroups: pd.DataFrame, sizes: pd.DataFrame, top: int = 12) -
         axes.set_title(_sizes(sizes[sizes["pattern"] == number]), loc="right", fontsize=8)
         axes.tick_params(labelbottom=True)
     panels[-1].set_xlabel(f"Cohen's d against controls\n(lines: 95 % interval; filled: q < {SIGNIFICANT:g})")
-    marks = [(colour, marker, f"patients, {level} R-index") for level, (_, colour, marker) in _LEVELS.items()]
+    marks = [(colour, marker, f"patients, {level} severity") for level, (_, colour, marker) in _LEVELS.items()]
     mark_legend(figure, marks, 3)
     return figure
 

@@ -1,4 +1,4 @@
-"""Figures of people: their R-indices, what regions do as these rise, change over time, and who is far from the rest."""
+"""Figures of people: their severities, what regions do as these rise, change over time, and who is far from others."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ from rindices.plots.style import (
     farthest,
     look_of,
     make_panels,
-    r_columns,
+    measure_of,
     safe_label,
+    score_columns,
+    short_name,
 )
 
 MOST_PAIRED, MOST_PAIRED_PATTERNS = 1000, 4  # people of a group, and patterns
@@ -38,13 +40,15 @@ WIDE_RANGE = 8.0
 
 
 @matplotlib.rc_context(STYLE)
-def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
-    """Draw the R-indices of each group, one panel per pattern: every person, quartiles, density.
+def r_index_distributions(r_indices: pd.DataFrame, bands: Sequence[tuple[float, float, float]] | None = None) -> Figure:
+    """Draw the severities of each group, one panel per pattern: every person, quartiles, density.
 
     Parameters
     ----------
     r_indices
-        Columns ``group`` (control, patient or other) and ``r1`` ... ``rM``.
+        Columns ``group`` (control, patient or other) and ``severity1`` ... or ``r1`` ...
+    bands
+        Of each pattern, the 5th, 50th and 95th centile of held-out controls, to be drawn as a band.
 
     Examples
     --------
@@ -53,10 +57,12 @@ def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
     >>> r_index_distributions(table).axes[0].get_title()
     'Pattern 1'
     """
-    columns, present = r_columns(r_indices), _present(r_indices)
+    columns, present = score_columns(r_indices), _present(r_indices)
     figure, panels = make_panels(len(columns), 2.4, 2.7, sharey=True)
-    for axes, column in zip(panels, columns, strict=True):
+    for place, (axes, column) in enumerate(zip(panels, columns, strict=True)):
         labels = []
+        if bands is not None:
+            axes.axhspan(bands[place][0], bands[place][2], color=GREY, alpha=0.15, linewidth=0, zorder=0)
         for position, group in enumerate(present):
             values = r_indices.loc[r_indices["group"] == group.key, column].dropna().to_numpy(dtype=float)
             labels.append(f"{group.label}\nn = {len(values):,}")
@@ -65,9 +71,9 @@ def r_index_distributions(r_indices: pd.DataFrame) -> Figure:
         for reference in (0, 1):
             axes.axhline(reference, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
         axes.set_xticks(range(len(present)), labels, fontsize=8)
-        axes.set(xlim=(-0.5, len(present) - 0.4), title=f"Pattern {column[1:]}")
+        axes.set(xlim=(-0.5, len(present) - 0.4), title=f"Pattern {place + 1}")
         if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
-            axes.set_ylabel("R-index (low = like controls)")
+            axes.set_ylabel(f"{measure_of(column).capitalize()} (low = like controls)")
     return figure
 
 
@@ -92,7 +98,7 @@ def _draw_group(axes: Axes, position: int, values: np.ndarray, group: Group) -> 
 
 @matplotlib.rc_context(STYLE)
 def r_index_pairs(r_indices: pd.DataFrame) -> Figure:
-    """Draw each pair of R-indices against each other, patients before faint controls; the first four patterns.
+    """Draw each pair of severities against each other, patients before faint controls; the first four patterns.
 
     Of more than 1,000 people in a group a random sample is drawn, the same at every call.
 
@@ -103,7 +109,7 @@ def r_index_pairs(r_indices: pd.DataFrame) -> Figure:
     >>> r_index_pairs(table).axes[0].get_xlabel()
     'R1'
     """
-    every = r_columns(r_indices)
+    every = score_columns(r_indices)
     columns = every[:MOST_PAIRED_PATTERNS]
     pairs = list(combinations(columns, 2))
     figure, panels = make_panels(len(pairs), 2.4, 2.5)
@@ -116,7 +122,7 @@ def r_index_pairs(r_indices: pd.DataFrame) -> Figure:
         crosses: Any = {"area": 12, "colour": GREY, "marker": "+", "alpha": 0.4, "linewidths": 0.7}
         draw_points(axes, controls[across], controls[up], label="controls", **crosses)
         draw_points(axes, patients[across], patients[up], area=9, colour=VERMILLION, alpha=0.5, label="patients")
-        axes.set(xlim=limits, ylim=limits, xlabel=f"R{across[1:]}", ylabel=f"R{up[1:]}", aspect="equal")
+        axes.set(xlim=limits, ylim=limits, xlabel=short_name(across), ylabel=short_name(up), aspect="equal")
     legend = figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     for handle in legend.legend_handles:
         handle.set(alpha=1.0, sizes=[20])  # type: ignore[union-attr]
@@ -130,14 +136,14 @@ def r_index_pairs(r_indices: pd.DataFrame) -> Figure:
 
 @matplotlib.rc_context(STYLE)
 def recovery(truth: pd.DataFrame, r_indices: pd.DataFrame, concordance: Sequence[float]) -> Figure:
-    """Draw known severity against R-index, one panel per pattern.
+    """Draw known severity against what was found, one panel per pattern.
 
     Parameters
     ----------
     truth
         Known severities, one row per person, one column per pattern in the order of the R-indices.
     r_indices
-        R-indices of the same people in the same order, one column per pattern.
+        Severities, or R-indices, of the same people in the same order, one column per pattern.
     concordance
         The concordance to write above each panel.
 
@@ -150,11 +156,11 @@ def recovery(truth: pd.DataFrame, r_indices: pd.DataFrame, concordance: Sequence
     """
     figure, panels = make_panels(truth.shape[1], 2.4, 2.8)
     parts = zip(panels, truth.items(), r_indices.items(), concordance, strict=True)
-    for number, (axes, (name, known), (_, scores), value) in enumerate(parts, start=1):
+    for number, (axes, (name, known), (found, scores), value) in enumerate(parts, start=1):
         draw_points(axes, known, scores, area=6, colour=VERMILLION, alpha=0.5)
         axes.axline((0, 0), slope=1, color="black", linewidth=1, linestyle="--")
         axes.set_title(f"Pattern {number}\nconcordance {value:.3f}")
-        axes.set(xlabel=f"Known severity {safe_label(name)}", ylabel=f"R-index R{number}")
+        axes.set(xlabel=f"Known severity {safe_label(name)}", ylabel=short_name(str(found)))
     return figure
 
 
@@ -192,7 +198,7 @@ def dose_response(table: pd.DataFrame) -> Figure:
         axes.tick_params(labelbottom=True)
     for axes, regions in zip(panels, names, strict=True):  # the common scale is known now
         _name_lines(axes, regions)
-    panels[-1].set_xlabel("R-index (mean of the people at each point; bars: 95 % interval)")
+    panels[-1].set_xlabel("Severity (mean of the people at each point; bars: 95 % interval)")
     return figure
 
 
@@ -232,12 +238,12 @@ def _apart(wanted: np.ndarray, distance: float) -> np.ndarray:
 
 @matplotlib.rc_context(STYLE)
 def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
-    """Draw the change of R-indices per year: every person faintly, the mean of each group with its 95 % interval.
+    """Draw the change of severities per year: every person faintly, the mean of each group with its 95 % interval.
 
     Parameters
     ----------
     change
-        Columns ``group`` and ``r1_per_year`` ... ``rM_per_year``, one row per person.
+        Columns ``group`` and ``severity1_per_year`` ... or ``r1_per_year`` ..., one row per person.
     change_summary
         Columns ``group``, ``pattern``, ``n``, ``mean``, ``low`` and ``high``.
 
@@ -250,6 +256,7 @@ def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
     'Change of the R-index per year'
     """
     present, patterns = _present(change_summary), sorted(map(int, change_summary["pattern"].unique()))
+    names = [str(name) for name in change.filter(regex="_per_year$")]
     figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
     axes = figure.subplots()
     axes.axhline(0, color=GREY, linewidth=1, linestyle="--", zorder=1)
@@ -257,7 +264,7 @@ def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
     for rank, group in enumerate(present):
         aside = (rank - (len(present) - 1) / 2) * 0.8 / len(present)
         for place, pattern in enumerate(patterns):
-            values = change.loc[change["group"] == group.key, f"r{pattern}_per_year"].dropna().to_numpy(dtype=float)
+            values = change.loc[change["group"] == group.key, names[pattern - 1]].dropna().to_numpy(dtype=float)
             jitter = np.random.default_rng(0).uniform(-0.2, 0.2, len(values)) / len(present)
             around = place + aside + jitter
             draw_points(axes, around, values, area=10, alpha=0.4, marker=group.marker, colour=group.colour)
@@ -269,9 +276,9 @@ def change_lines(change: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
         axes.plot(places, rows["mean"], group.marker, markersize=8, markeredgewidth=1.2, zorder=5, **look)
         label = f"{group.label} (n = {int(rows['n'].max()):,})"
         handles.append(Line2D([], [], marker=group.marker, markersize=7, label=label, **look))
-    _set_limits(axes, change[[f"r{pattern}_per_year" for pattern in patterns]], change_summary)
+    _set_limits(axes, change[names], change_summary)
     axes.set_xticks(range(len(patterns)), [f"Pattern {number}" for number in patterns])
-    axes.set(xlim=(-0.5, len(patterns) - 0.5), ylabel="Change of the R-index per year")
+    axes.set(xlim=(-0.5, len(patterns) - 0.5), ylabel=f"Change of the {measure_of(names[0])} per year")
     figure.legend(handles=handles, loc="outside upper center", ncols=len(present))
     return figure
 

@@ -77,9 +77,20 @@ def safe_label(text: object) -> str:
     return "  " * wide + plain_text(shown)
 
 
-def r_columns(r_indices: pd.DataFrame) -> list[str]:
-    """Return the names r1, r2, ... of the R-indices in a table."""
-    return [str(name) for name in r_indices.filter(regex=r"^r\d+$")]
+def score_columns(table: pd.DataFrame) -> list[str]:
+    """Return the names severity1, severity2, ... in a table; where there are none, r1, r2, ... of its R-indices."""
+    severities, r_indices = (table.filter(regex=rf"^{name}\d+$") for name in ("severity", "r"))
+    return [str(name) for name in (severities if severities.shape[1] else r_indices)]
+
+
+def measure_of(name: object) -> str:
+    """Return what a column is called: severity or R-index."""
+    return "severity" if str(name).startswith("severity") else "R-index"
+
+
+def short_name(name: str) -> str:
+    """Return a column as it stands beside an axis: ``Severity 1`` or ``R1``."""
+    return name.replace("severity", "Severity ").replace("r", "R", name[0] == "r")
 
 
 def look_of(pattern: int) -> tuple[str, str]:

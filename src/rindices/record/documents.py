@@ -168,6 +168,21 @@ _BALANCE = ("variable", "kind", "controls", "patients", "difference", "p", "imba
 _RUNNERS_UP = ("n_patterns", "orthogonality", "pattern_agreement", "n_models")
 
 
+_VERDICTS: dict[State | None, tuple[str, str]] = {
+    "reproducible": ("The patterns are reproducible.", ""),
+    "confounded": (
+        "The patterns are reproducible, but the groups also differ in something else.",
+        "Do not interpret them as disease before that is ruled out.",
+    ),
+    "not reproducible": ("The patterns are not reproducible.", "Do not interpret them."),
+    "not testable": (
+        "Whether the patterns are reproducible cannot be told.",
+        "Do not interpret them before that is settled.",
+    ),
+    None: ("Whether the patterns are reproducible was not judged.", ""),
+}
+
+
 class Null(Document):
     """What the agreement was compared with: a threshold of simulated cohorts, refits of this one, or nothing."""
 
@@ -206,6 +221,14 @@ class Recovery(Document):
     pattern_concordance: float
     per_pattern: tuple[float, ...]
     matched_truth: tuple[str, ...]
+
+
+class Separation(Document):
+    """How well patients and controls can be told apart, in people who took no part in learning it: AUC, 95 % limits."""
+
+    auc: float
+    low: float
+    high: float
 
 
 class Summary(Document):
@@ -254,6 +277,7 @@ class Summary(Document):
     reliable: bool | None = None
     reliable_reason: str = ""
     null: Null | None = None
+    separation: Separation | None = None
     search: Search = Search()
     balance: Annotated[Rows, AfterValidator(partial(_complete, _BALANCE))] | None = None
     warnings: tuple[str, ...] = ()
@@ -266,9 +290,23 @@ class Summary(Document):
     resumed: bool = False
     variables: dict[str, Literal["number", "category"]] = {}
     subgroup_limits: tuple[float, float] = OutputSettings.limits
+    level: float = OutputSettings.level
+    reference: tuple[tuple[float, float, float], ...] | None = None  # held-out controls: 5th, 50th, 95th centile
     model_sha256: str | None = None
     recovery: Recovery | None = None
     seconds: float | None = None
+
+    @property
+    def state(self) -> State | None:
+        """The verdict; None where there is none."""
+        if self.verdict is None and self.reliable is not None:
+            return "reproducible" if self.reliable else "not reproducible"
+        return self.verdict
+
+    @property
+    def verdict_words(self) -> tuple[str, str]:
+        """The verdict in a sentence, and what follows from it; the reason stands between them."""
+        return _VERDICTS[self.state]
 
     def updated(self, **changes: object) -> Summary:
         """Return a summary that says more, or something else; it is checked like one that is read."""

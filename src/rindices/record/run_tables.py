@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -77,7 +78,8 @@ class Results:
     Attributes
     ----------
     r_indices
-        participant_id, visit, years and first_visit (with repeated visits), diagnosis, group, r1 …, r1_sd …, flags.
+        participant_id, visit, years and first_visit (with repeated visits), diagnosis, group, r1 …, r1_sd …, and where
+        they are known severity1 …, severity1_low …, severity1_high …, centile1 …; flags.
     z_scores
         The regions: corrected values in sd of controls.
     variables
@@ -96,12 +98,24 @@ class Results:
 
     @property
     def score_names(self) -> list[str]:
-        """r1, r2 ..."""
-        return [name for name in map(str, self.r_indices) if name[0] == "r" and name[1:].isdigit()]
+        """severity1, severity2 ...; r1, r2 ... in runs of early versions, which had no severities."""
+        names = list(map(str, self.r_indices))
+        severities = [name for name in names if re.fullmatch(r"severity\d+", name)]
+        return severities or [name for name in names if re.fullmatch(r"r\d+", name)]
+
+    @property
+    def measure(self) -> str:
+        """What the scores are, in a word."""
+        return "severity" if self.score_names[0].startswith("severity") else "R-index"
+
+    @property
+    def measures(self) -> str:
+        """The same of several."""
+        return "severities" if self.measure == "severity" else "R-indices"
 
     @property
     def scores(self) -> pd.DataFrame:
-        """R-indices alone."""
+        """Severities, or R-indices where there are none."""
         return self.r_indices[self.score_names]
 
     @property

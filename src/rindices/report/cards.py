@@ -15,13 +15,13 @@ from rindices.report.privacy import Curtain
 
 MOST_PEOPLE = 3000
 _CENTILES = (0.05, 0.5, 0.95)
-_EXAMPLE_CENTILE = 0.9  # a patient with a high R-index, but not the most extreme one
+_EXAMPLE_CENTILE = 0.9  # a patient with a high severity, but not the most extreme one
 # None of these can end the script element or begin a tag, wherever they stand in a name.
 _ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
 
 class Drivers(NamedTuple):
-    """The regions that drive R-indices: by person and visit, a list for each pattern, and the names of all regions.
+    """The regions that drive severities: by person and visit, a list for each pattern, and the names of all regions.
 
     A list is flat, which keeps the page light: place of the region among the names, change, z, and so on.
     """
@@ -36,18 +36,23 @@ def cards_section(run: Run, curtain: Curtain, *, show_ids: bool) -> dict[str, ob
     if rows.empty:
         return None
     first, drivers = run.results.first_visits, _drivers(run, rows)
-    controls = [np.sort(first.loc[first["group"] == "control", name].dropna()) for name in run.results.score_names]
-    known = all(map(len, controls))
+    names, reference = run.results.score_names, run.summary.reference
+    controls = [np.sort(first.loc[first["group"] == "control", name].dropna()) for name in names]
+    known = reference is not None or all(map(len, controls))
+    bands = reference or [np.quantile(values, _CENTILES) for values in controls if known]
     people = []
     ordered = rows.sort_values(["first_visit", "years"], ascending=[False, True]) if "visit" in rows else rows
     for _, visits in ordered.groupby("participant_id", sort=True):
         one = visits.iloc[0]
         named = {"id": one["participant_id"], "diagnosis": one["diagnosis"]} if show_ids else {}
-        shown = [_visit(row, controls, drivers, curtain, show_ids) for _, row in visits.iterrows()]
+        shown = [_visit(row, names, controls, drivers, curtain, show_ids) for _, row in visits.iterrows()]
         people.append({"group": one["group"], **named, "visits": shown})
     data = {
         "patterns": run.summary.n_patterns,
-        "controls": [_rounded(np.quantile(values, _CENTILES), 4) for values in controls if known],
+        "name": "R" if run.results.measure == "R-index" else "Severity ",
+        "level": f"{100 * run.summary.level:g} %",
+        "reference": "controls" if reference is None else "held-out controls",
+        "controls": [_rounded(band, 4) for band in bands],
         "regions": drivers.regions,
         "people": people,
         "ids": show_ids,
@@ -58,6 +63,8 @@ def cards_section(run: Run, curtain: Curtain, *, show_ids: bool) -> dict[str, ob
         "ids": show_ids,
         "n_shown": len(people),
         "controls": known,
+        "held_out": reference is not None,
+        "intervals": f"{names[0]}_low" in rows,
         "drivers": bool(drivers.regions),
     }
 
@@ -71,7 +78,7 @@ def _shown_people(run: Run) -> pd.DataFrame:
 
 
 def _example(run: Run) -> pd.DataFrame:
-    """Return the row of one patient with a high R-index, of those whose regions are known if there are any."""
+    """Return the row of one patient with a high severity, of those whose regions are known if there are any."""
     first = run.results.first_visits
     patients = first[first["group"] == "patient"]
     known = patients["participant_id"].isin(run.analyses.get("drivers", patients)["participant_id"])
@@ -94,9 +101,9 @@ def _drivers(run: Run, rows: pd.DataFrame) -> Drivers:
 
 
 def _visit(
-    row: pd.Series, controls: list[np.ndarray], drivers: Drivers, curtain: Curtain, show_ids: bool
+    row: pd.Series, names: list[str], controls: list[np.ndarray], drivers: Drivers, curtain: Curtain, show_ids: bool
 ) -> dict[str, object]:
-    visit, names = str(row.get("visit", "")), [f"r{place}" for place in range(1, len(controls) + 1)]
+    visit, centiles = str(row.get("visit", "")), row.filter(regex=r"^centile\d+$")
     above = [
         np.nan if pd.isna(row[name]) else 100 * np.searchsorted(values, row[name]) / len(values)
         for name, values in zip(names, controls, strict=True)
@@ -104,8 +111,9 @@ def _visit(
     ]
     known = {
         "r": _rounded(row[names], 3),
-        "sd": _rounded(row[[f"{name}_sd" for name in names]], 3),
-        "above": _rounded(above, 1),
+        "low": _rounded(row.filter(regex=r"^severity\d+_low$"), 3),
+        "high": _rounded(row.filter(regex=r"^severity\d+_high$"), 3),
+        "above": _rounded(centiles if len(centiles) else above, 1),
         "visit": visit if show_ids else "",
         "flags": curtain(str(row.get("flags", "")).strip()),
         "drivers": drivers.of.get((row["participant_id"], visit)),

@@ -72,7 +72,7 @@ def _check_table(check: pd.DataFrame) -> Table:
     controls = _with_q(check["coefficient"], check["q"]).mask(check["removed"], "removed")
     patients = _with_q(check["coefficient_patients"], check["q_patients"])
     columns = [
-        words("Pattern", "R" + check["pattern"].astype(str)),
+        counts("Pattern", check["pattern"]),
         words("Variable", check["variable"]),
         words("Statistic", check["statistic"]),
         measures("Controls", check["coefficient"]).shown_as(controls),
@@ -82,7 +82,7 @@ def _check_table(check: pd.DataFrame) -> Table:
             number(100 * one, 0, unit=" %") for one in check["explained"]
         ),
     ]
-    return Table("R-indices and the background of people", columns)
+    return Table("Patterns and the background of people", columns)
 
 
 def _with_q(coefficients: pd.Series, qs: pd.Series) -> pd.Series:
@@ -95,12 +95,13 @@ def search_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
     if run.selection is None or run.selection["best"].sum() < 2:
         return None
     best = _remarked(run.selection[run.selection["best"]], run)
-    ordered = best.sort_values(["rival", "pattern_agreement"], ascending=False, kind="stable")
+    fits = "misfit" in best
+    ordered = best.sort_values("misfit" if fits else "pattern_agreement", ascending=fits, kind="stable")
     # The chosen setting is always shown, however long the list is.
     shown = ordered[ordered["chosen"].to_numpy() | (pd.RangeIndex(len(ordered)) < MOST_SETTINGS)]
     chosen = best[best["chosen"]].iloc[0]
     alt = (
-        "Agreement between trainings for each number of patterns and each orthogonality. Chosen: "
+        "Agreement between trainings and misfit for each number of patterns and each orthogonality. Chosen: "
         f"{_setting(chosen['n_patterns'], chosen['orthogonality'])}, "
         f"pattern agreement {number(chosen['pattern_agreement'], 3)}. The table has the values."
     )
@@ -108,13 +109,14 @@ def search_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
     return {
         "picture": gallery.draw("agreement_over_settings", plots.agreement_over_settings(run.selection), alt),
         "fewer_models": bool((best["n_models"] < best["n_models"].max()).any()),
-        "table": _settings_table(shown, one_pattern=not best["rival"].all()),
+        "table": _settings_table(shown),
         "n_left_out": len(ordered) - len(shown),
-        "one_pattern": not best["rival"].all(),
+        "misfit": fits,
         "dropped_early": (shown["remark"] == _DROPPED).any(),
         "runners_up": [
-            f"{_setting(one['n_patterns'], one['orthogonality'])} (pattern agreement "
-            f"{number(one['pattern_agreement'], 3)}, {counted(int(one['n_models']), 'model')})"
+            f"{_setting(one['n_patterns'], one['orthogonality'])} ("
+            f"{'misfit ' + number(one['misfit'], 1) + ', ' if fits else ''}"
+            f"pattern agreement {number(one['pattern_agreement'], 3)}, {counted(int(one['n_models']), 'model')})"
             for _, one in runners_up.iterrows()
         ],
     }
@@ -125,25 +127,22 @@ def _setting(n_patterns: float, orthogonality: float) -> str:
 
 
 def _remarked(best: pd.DataFrame, run: Run) -> pd.DataFrame:
-    """Add what became of each setting, and whether it was a rival of the chosen one."""
+    """Add what became of each setting."""
     search = run.summary.search
     runners_up = [(one["n_patterns"], one["orthogonality"]) for one in search.runners_up]
     settings = zip(best["n_patterns"], best["orthogonality"], strict=True)
-    # Agreement on one pattern does not compare with that on several.
-    rival = (best["n_patterns"] > 1) | (best["n_patterns"].max() == 1)
     # Fewer models than the first look had, or the same: this setting was not trained on. More: some were faulty.
     first = 0 if search.exhaustive else search.first_stage_repetitions
     dropped = (best["n_models"] <= first) & (first < best["n_models"].max())
     cases = {
         "chosen": best["chosen"].astype(bool),
         "runner-up": np.array([setting in runners_up for setting in settings]),
-        "not a rival": ~rival,
         _DROPPED: dropped,
     }
-    return best.assign(remark=np.select([*cases.values()], [*cases], ""), rival=rival)
+    return best.assign(remark=np.select([*cases.values()], [*cases], ""))
 
 
-def _settings_table(shown: pd.DataFrame, *, one_pattern: bool) -> Table:
+def _settings_table(shown: pd.DataFrame) -> Table:
     columns = [
         counts("Patterns", shown["n_patterns"]),
         Column("Orthogonality", [Cell(f"{value:g}") for value in shown["orthogonality"]]),
@@ -151,11 +150,14 @@ def _settings_table(shown: pd.DataFrame, *, one_pattern: bool) -> Table:
         counts("Models", shown["n_models"]),
         counts("Step", shown["step"]),
     ]
+    if "misfit" in shown:
+        columns += [measures("Misfit", shown["misfit"], 1), measures("Threshold of agreement", shown["threshold"], 3)]
     for name in AGREEMENTS:
         title = name.replace("_", " ").capitalize()
         columns += [measures(title, shown[name], 3), limits(shown[f"{name}_low"], shown[f"{name}_high"], 3, of=title)]
-    caption = "Agreement of each setting, best first" + ("; one pattern last" if one_pattern else "")
-    return Table(caption, columns, marked=shown["remark"].tolist().index("chosen"))
+    return Table(
+        "Fit and agreement of each setting, best first", columns, marked=shown["remark"].tolist().index("chosen")
+    )
 
 
 def agreement_section(run: Run, gallery: Gallery) -> dict[str, object] | None:

@@ -143,7 +143,9 @@ def make_report(folder: Path | str, *, summary: Summary | None = None, show_ids:
         summary=run.summary,
         run_toml=curtain(text),
         sections=sections,
-        in_short=[] if run.summary.reliable is False else in_short(run),
+        in_short=[] if run.summary.state == "not reproducible" else in_short(run),
+        measure=run.results.measure,
+        measures=run.results.measures,
         n_people=len(run.results.first_visits),
         methods=methods,
         references={cited: text for cited, text in _CITED.items() if cited in methods},
@@ -183,7 +185,7 @@ def _sections(
 
     Those without contents are left out.
     """
-    applied = run.summary.applied
+    applied, measure, measures = run.summary.applied, run.results.measure, run.results.measures
     grouped = not applied or set(run.results.r_indices["group"]) != {"other"}
     sections: list[tuple[str, str, dict[str, object] | None]] = [
         ("people", "Who took part", people_section(run, gallery, show_ids=show_ids)),
@@ -197,11 +199,11 @@ def _sections(
         ("agreement", "Agreement over training", agreement_section(run, gallery)),
         (
             "distributions",
-            f"R-indices{' of controls and patients' if grouped else ''}",
+            f"{measures.capitalize()}{' of controls and patients' if grouped else ''}",
             distributions_section(run, gallery),
         ),
-        ("reading", "How to read an R-index", reading_section(run)),
-        ("pairs", "Pairs of R-indices", pairs_section(run, gallery)),
+        ("reading", f"How to read {'an' if measure == 'R-index' else 'a'} {measure}", reading_section(run)),
+        ("pairs", f"Pairs of {measures}", pairs_section(run, gallery)),
         ("correlation", "Correlation of the patterns", correlation_section(run)),
         ("maps", "Regions of each pattern", maps_section(run, gallery)),
         ("brain", "Patterns on the brain", brain_section(run, gallery)),

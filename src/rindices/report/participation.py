@@ -1,4 +1,4 @@
-"""The sections on people: who took part, who is unusual, and what R-indices they have."""
+"""The sections on people: who took part, who is unusual, and what severities they have."""
 
 from __future__ import annotations
 
@@ -60,43 +60,49 @@ def recovery_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
     per_pattern = list(run.summary.recovery.per_pattern)
     figure = plots.recovery(run.truth[known], run.results.scores[known], per_pattern)
     values = ", ".join(f"pattern {place}: {value:.3f}" for place, value in enumerate(per_pattern, start=1))
-    alt = f"Known severity against R-index in patients. Concordance, {values}."
+    alt = f"Known severity against {run.results.measure} in patients. Concordance, {values}."
     return {"picture": gallery.draw("recovery", figure, alt)}
 
 
 def distributions_section(run: Run, gallery: Gallery) -> dict[str, object]:
-    """Return the R-indices of each group as a picture and their quartiles."""
+    """Return the severities of each group as a picture and their quartiles."""
     first = run.results.first_visits
-    scores = {name.upper(): first.groupby("group")[name].describe() for name in run.results.score_names}
-    found = {name: table.reindex(["control", "patient", "other"]) for name, table in scores.items()}
-    rows = pd.concat(found, names=["score", "group"]).reset_index()
+    scores = [first.groupby("group")[name].describe() for name in run.results.score_names]
+    found = {place: table.reindex(["control", "patient", "other"]) for place, table in enumerate(scores, start=1)}
+    rows = pd.concat(found, names=["pattern", "group"]).reset_index()
     rows = rows[rows["count"] > 0]
     columns = [
-        words("R-index", rows["score"]),
+        counts("Pattern", rows["pattern"]),
         words("Group", rows["group"].map(GROUPS)),
         counts("People", rows["count"]),
         *(measures(title, rows[name]) for title, name in (("25 %", "25%"), ("Median", "50%"), ("75 %", "75%"))),
     ]
-    alt = "R-indices of each group, one panel per pattern; the table below gives the quartiles."
+    what, reference = run.results.measures, run.summary.reference
+    alt = f"{what.capitalize()} of each group, one panel per pattern; the table below gives the quartiles."
     return {
-        "picture": gallery.draw("r_indices", plots.r_index_distributions(first), alt),
-        "table": Table("Quartiles of the R-indices", columns),
+        "picture": gallery.draw("r_indices", plots.r_index_distributions(first, reference), alt),
+        "table": Table(f"Quartiles of the {what}", columns),
     }
 
 
 def reading_section(run: Run) -> dict[str, object]:
-    """Return the median spread over repetitions of each R-index."""
-    known = {name.upper(): run.results.r_indices[f"{name}_sd"].dropna() for name in run.results.score_names}
+    """Return the median spread over repetitions of each R-index, and what is known of severities."""
+    people = run.results.r_indices
+    known = {f"R{place}": people[f"r{place}_sd"].dropna() for place in range(1, run.summary.n_patterns + 1)}
     spreads = [f"{number(values.median(), 3)} ({name})" for name, values in known.items() if len(values)]
-    return {"spreads": ", ".join(spreads)}
+    return {
+        "spreads": ", ".join(spreads),
+        "intervals": "severity1_low" in people,
+        "centiles": "centile1" in people,
+    }
 
 
 def pairs_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
-    """Return pairs of R-indices as a picture, nothing with one pattern or where nobody's group is known."""
+    """Return pairs of severities as a picture, nothing with one pattern or where nobody's group is known."""
     first = run.results.first_visits
     if run.summary.n_patterns < 2 or not first["group"].isin(["control", "patient"]).any():
         return None
-    alt = "Each pair of R-indices against each other: patients as dots, controls as faint crosses."
+    alt = f"Each pair of {run.results.measures} against each other: patients as dots, controls as faint crosses."
     return {"picture": gallery.draw("pairs", plots.r_index_pairs(first), alt)}
 
 
@@ -105,6 +111,6 @@ def correlation_section(run: Run) -> dict[str, object] | None:
     rows = run.summary.correlation or ()
     if len(rows) < 2:
         return None
-    names = [f"R{place}" for place in range(1, len(rows) + 1)]
+    names = [f"Pattern {place}" for place in range(1, len(rows) + 1)]
     columns = [measures(name, values) for name, values in zip(names, zip(*rows, strict=True), strict=True)]
     return {"table": Table("Learned correlation of severities", [words("Pattern", names), *columns])}

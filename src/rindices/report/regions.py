@@ -31,7 +31,7 @@ def in_short(run: Run) -> list[tuple[list[tuple[str, str, str]], str | None]]:
     """Return what there is to say about each pattern in a sentence or two.
 
     These are the regions that change most ("lower" or "higher", their names, and by how much), and the variables that
-    go with the R-index; None where none were looked at.
+    go with the pattern; None where none were looked at.
     """
     table, patterns = run.analyses.get("associations"), range(1, run.summary.n_patterns + 1)
     return [(_changes(run.results.patterns, pattern), related(table, pattern)) for pattern in patterns]
@@ -99,7 +99,7 @@ def dose_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
     columns = [
         counts("Pattern", table["pattern"]),
         words("Region", table["region"]),
-        limits(table["low"], table["high"], 1, title="R-index"),
+        limits(table["low"], table["high"], 1, title=run.results.measure.capitalize()),
         counts("Patients", table["n"]),
         measures("Mean z", table["mean"], 2, "+"),
         limits(table["mean_low"], table["mean_high"]),
@@ -115,10 +115,10 @@ def subgroups_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
     sizes, effects = run.analyses.get("subgroup_sizes"), run.analyses.get("subgroups")
     if sizes is None:
         return None
-    names = ("R" + sizes["pattern"].astype(str) + " " + sizes["level"])[~sizes["used"]]
+    names = ("pattern " + sizes["pattern"].astype(str) + " " + sizes["level"])[~sizes["used"]]
     small = names.groupby(sizes["note"].replace("", "not compared"), sort=False)
     columns = [
-        words("Pattern", "R" + sizes["pattern"].astype(str)),
+        counts("Pattern", sizes["pattern"]),
         words("Level", sizes["level"]),
         words("Rule", sizes["rule"]),
         counts("Patients", sizes["n"]),
@@ -144,7 +144,7 @@ def subgroups_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
 def _effects(effects: pd.DataFrame) -> Table:
     rows = effects.sort_values("effect", key=abs, ascending=False, kind="stable")
     columns = [
-        words("Pattern", "R" + rows["pattern"].astype(str)),
+        counts("Pattern", rows["pattern"]),
         words("Level", rows["level"]),
         words("Region", rows["region"]),
         measures("d", rows["effect"], 2, "+"),

@@ -1,4 +1,4 @@
-"""The sections on what R-indices go together with: clinical variables, and time."""
+"""The sections on what severities go together with: clinical variables, and time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _variable_names(table: pd.DataFrame) -> list[str]:
 
 
 def related(table: pd.DataFrame | None, pattern: int) -> str | None:
-    """Return in words the associations in patients that are hardly chance, the strongest first."""
+    """Return in words the associations in patients with a q that is low enough, the strongest first."""
     if table is None or not (table["people"] == "patients").any():
         return None
     clear = table[(table["people"] == "patients") & (table["pattern"] == pattern) & (table["q"] < _LARGEST_Q)]
@@ -60,7 +60,7 @@ def associations_section(run: Run, gallery: Gallery) -> dict[str, object] | None
 def _part(table: pd.DataFrame, people: str, gallery: Gallery) -> dict[str, object]:
     n_known, n_clear = int(table["coefficient"].notna().sum()), int((table["q"] < _LARGEST_Q).sum())
     alt = (
-        f"Association of each variable with each R-index in {people}, with 95 % intervals; {n_clear} of "
+        f"Association of each variable with each pattern in {people}, with 95 % intervals; {n_clear} of "
         f"{n_known} have q below {_LARGEST_Q:g}. The table has the values."
     )
     figure = gallery.draw(f"associations_{people}", plots.forest(table, people=people), alt) if n_known else None
@@ -75,7 +75,7 @@ def _part(table: pd.DataFrame, people: str, gallery: Gallery) -> dict[str, objec
 
 def _associations(table: pd.DataFrame, people: str) -> Table:
     columns = [
-        words("Pattern", "R" + table["pattern"].astype(str)),
+        counts("Pattern", table["pattern"]),
         words("Variable", _variable_names(table)),
         words("Statistic", table["statistic"]),
         counts("n", table["n"]),
@@ -94,7 +94,7 @@ def _associations(table: pd.DataFrame, people: str) -> Table:
 
 
 def change_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
-    """Return how R-indices change in a year, nothing without repeated visits."""
+    """Return how severities change in a year, nothing without repeated visits."""
     change, means = run.analyses.get("change"), run.analyses.get("change_summary")
     if change is None or means is None:
         return None
@@ -103,11 +103,11 @@ def change_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
     counted = change[place <= change["group"].map(means.groupby("group")["n"].max()).fillna(0)]
     groups = means[means["group"].isin(GROUPS) & (means["n"] > 0)]
     alt = (
-        "Change of each R-index per year: each person faintly, and the mean of each group with its 95 % interval. "
-        "The table has the values."
+        f"Change of each {run.results.measure} per year: each person faintly, and the mean of each group with its 95 % "
+        "interval. The table has the values."
     )
     columns = [
-        words("Pattern", "R" + means["pattern"].astype(str)),
+        counts("Pattern", means["pattern"]),
         words("Group", means["group"].replace(GROUPS | {_DIFFERENCE: _DIFFERENCE.capitalize()})),
         counts("People", means["n"]),
         measures("Change per year", means["mean"], 3, "+"),
@@ -121,5 +121,5 @@ def change_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
         "without": listed(means.loc[means["n"] == 0, "group"].replace(GROUPS).str.lower().unique()),
         "compared": bool((means["group"] == _DIFFERENCE).any()),
         "picture": gallery.draw("change", plots.change_lines(counted, groups), alt) if len(counted) else None,
-        "table": Table("Change of the R-indices per year", columns),
+        "table": Table(f"Change of the {run.results.measures} per year", columns),
     }

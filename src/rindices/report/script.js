@@ -123,14 +123,14 @@
   // ---- A person's card ----
   const GROUPS = { control: "Control", patient: "Patient", other: "Other" };
 
-  function aboveWords(share) {
+  function aboveWords(share, who) {
     if (share === undefined || share === null) return "";
-    if (share >= 100) return "higher than all controls";
-    return share <= 0 ? "not higher than any control" : `higher than ${Math.min(share, 99.9).toFixed(share < 99 ? 0 : 1)} % of controls`;
+    if (share >= 100) return `higher than all ${who}`;
+    return share <= 0 ? `not higher than any of the ${who}` : `higher than ${Math.min(share, 99.9).toFixed(share < 99 ? 0 : 1)} % of ${who}`;
   }
 
-  function bar(value, spread, controls) {
-    const low = Math.min(0, value ?? 0), high = Math.max(1, value ?? 1);
+  function bar(value, limits, controls) {
+    const low = Math.min(0, value ?? 0), high = Math.max(1, value ?? 1, limits[1] ?? 1);
     const x = (at) => 8 + (384 * (Math.max(low, Math.min(high, at)) - low)) / (high - low);
     const svg = draw("svg", { viewBox: "0 0 400 34", class: "bar", "aria-hidden": "true" });
     if (controls) {
@@ -138,9 +138,7 @@
     }
     if (value !== null) {
       svg.append(draw("rect", { class: "r", x: Math.min(x(0), x(value)), width: Math.max(0.5, Math.abs(x(value) - x(0))), y: 5, height: 10 }));
-      if (spread !== null && spread !== undefined) {
-        svg.append(draw("path", { class: "spread", d: `M${x(value - spread)} 10H${x(value + spread)}` }));
-      }
+      if (limits.length) svg.append(draw("path", { class: "interval", d: `M${x(limits[0])} 10H${x(limits[1])}M${x(limits[0])} 7V13M${x(limits[1])} 7V13` }));
     }
     if (controls) svg.append(draw("path", { class: "median", d: `M${x(controls[1])} 0V20` }));
     svg.append(draw("path", { class: "axis", d: `M${x(low)} 20H${x(high)}M${x(0)} 17V23M${x(0.5)} 19V22M${x(1)} 17V23` }));
@@ -161,12 +159,12 @@
   }
 
   function patternBlock(visit, place, data) {
-    const value = visit.r[place], spread = visit.sd?.[place] ?? null;
-    const words = [fixed(value, 2), spread === null ? "" : ` ± ${fixed(spread, 2)}`];
-    const above = value === null ? "" : aboveWords(visit.above?.[place]);
+    const value = visit.r[place], limits = [visit.low?.[place], visit.high?.[place]].filter((end) => typeof end === "number");
+    const interval = limits.length ? ` (${data.level} interval ${limits.map((end) => fixed(end, 2)).join(" to ")})` : "";
+    const above = value === null ? "" : aboveWords(visit.above?.[place], data.reference);
     const block = make("div", { class: "pattern" },
-      make("p", {}, make("strong", {}, `R${place + 1}: `), words.join(""), above ? `, ${above}` : ""),
-      bar(value, spread, data.controls[place]));
+      make("p", {}, make("strong", {}, `${data.name}${place + 1}: `), fixed(value, 2), interval, above ? `, ${above}` : ""),
+      bar(value, limits, data.controls[place]));
     const drivers = visit.drivers?.[place];
     if (drivers?.length) block.append(driversTable(drivers, data.regions));
     return block;
@@ -225,7 +223,7 @@
     const selects = [byId("across"), byId("up")];
     selects.forEach((select, axis) => {
       for (let place = 0; place < data.patterns; place += 1) {
-        select.append(make("option", { value: place, ...(place === axis ? { selected: "" } : {}) }, `R${place + 1}`));
+        select.append(make("option", { value: place, ...(place === axis ? { selected: "" } : {}) }, `${data.name}${place + 1}`));
       }
       select.addEventListener("change", () => drawScatter(data, open, selects.map((one) => Number(one.value))));
     });
@@ -246,17 +244,18 @@
     const every = points.flatMap((point) => [point.x, point.y]);
     const low = every.reduce((a, b) => Math.min(a, b), 0) - 0.05, high = every.reduce((a, b) => Math.max(a, b), 1) + 0.05;
     const at = (value) => (520 * (value - low)) / (high - low);
-    const svg = draw("svg", { viewBox: "0 0 600 580", class: "scatter", role: "group", "aria-label": `R${across + 1} against R${up + 1}; arrow keys move from person to person` });
+    const [first, second] = [across, up].map((place) => `${data.name}${place + 1}`);
+    const svg = draw("svg", { viewBox: "0 0 600 580", class: "scatter", role: "group", "aria-label": `${first} against ${second}; arrow keys move from person to person` });
     for (let tick = Math.ceil(low * 2) / 2; tick <= high; tick += 0.5) {
       svg.append(draw("path", { class: "grid", d: `M60 ${530 - at(tick)}H580M${60 + at(tick)} 10V530` }));
       svg.append(draw("text", { x: 52, y: 534 - at(tick), "text-anchor": "end" }, minus(String(tick))));
       svg.append(draw("text", { x: 60 + at(tick), y: 548, "text-anchor": "middle" }, minus(String(tick))));
     }
-    svg.append(draw("text", { x: 320, y: 572, "text-anchor": "middle" }, `R${across + 1}`));
-    svg.append(draw("text", { x: 16, y: 270, "text-anchor": "middle" }, `R${up + 1}`));
+    svg.append(draw("text", { x: 320, y: 572, "text-anchor": "middle" }, first));
+    svg.append(draw("text", { x: 16, y: 270, "text-anchor": "middle", transform: "rotate(-90 16 270)" }, second));
     const shapes = points.map((point) => {
       const shape = mark(point.person.group, 60 + at(point.x), 530 - at(point.y));
-      const words = `${point.person.id}, ${point.person.group}, R${across + 1} ${fixed(point.x, 2)}, R${up + 1} ${fixed(point.y, 2)}`;
+      const words = `${point.person.id}, ${point.person.group}, ${first} ${fixed(point.x, 2)}, ${second} ${fixed(point.y, 2)}`;
       fill(shape, { class: point.person.group, tabindex: "-1", role: "button", "aria-label": words }, [draw("title", {}, words)]);
       shape.addEventListener("click", () => open(point.person.id));
       return shape;

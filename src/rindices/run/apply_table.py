@@ -19,6 +19,7 @@ from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.model.file import read_header
 from rindices.run.plan import versions
+from rindices.scoring.scale import check_level
 from rindices.settings import ApplySettings, Correction, OutputSettings
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def apply_table(
     progress: Callable[[float], None] | None = None,
     wording: Callable[[str, Value], str] = in_python,
 ) -> Applied:
-    """Score the people of a table, some at a time, and write their R-indices.
+    """Score the people of a table, some at a time, and write their R-indices and severities.
 
     Parameters
     ----------
@@ -72,12 +73,13 @@ def apply_table(
     report
         A report to write of these people; they are read all at once then.
     output
-        How the report is written.
+        How the report is written, and the level of the intervals.
     progress
         Called with the share of the table that is done.
     wording
         How warnings mention settings.
     """
+    check_level(output.level)
     contract, sums, whole = read_header(model).contract, None, report is not None
     if contract.features == MUSE72_NAMES:  # of single regions, where the table has those
         sums = partial(with_muse72, exclude=settings.exclude)
@@ -85,7 +87,7 @@ def apply_table(
     batches = read_people(path, contract, settings, prepare=sums, progress=progress, whole=whole)
     first = next(batches)  # the table is looked at before the engine is loaded
     from rindices.estimator import load_model
-    from rindices.run.findings import r_indices_of, results_of
+    from rindices.run.findings import reference_of, results_of, scores_of, unknown_of
 
     fitted, counts = load_model(model), Counter[str]()
     notes, left_out, results = dict[str, None](), list[pd.DataFrame](), list[record.Results]()
@@ -95,8 +97,8 @@ def apply_table(
         counts.update(rows=len(people.group), flagged=int((people.flags != "").sum()))
         notes.update(dict.fromkeys(worded(note, wording) for note in people.notes))
         left_out.extend([people.left_out] if len(people.left_out) else [])
-        results.extend([results_of(fitted, people)] if whole else [])
-        return results[0].r_indices if whole else r_indices_of(fitted, people)
+        results.extend([results_of(fitted, people, output.level)] if whole else [])
+        return results[0].r_indices if whole else scores_of(fitted, people, output.level)
 
     write_csv_parts(map(scored, chain([first], batches)), out)
     beside = out.with_name(f"{out.stem}_left_out.csv") if left_out else None
@@ -105,7 +107,9 @@ def apply_table(
     summary = _summary(fitted, counts).updated(
         model={"file": model.name, "sha256": record.sha256_of(model)},
         source=path.name,
-        warnings=tuple(notes),
+        warnings=(*notes, *unknown_of(fitted)),
+        level=output.level,
+        reference=reference_of(fitted),
         clinical=tuple(map(str, first.clinical.columns)),
         visits=first.visit is not None,
         subgroup_limits=output.limits,
@@ -131,7 +135,6 @@ def _summary(model: SurrealGAN, counts: Counter[str]) -> record.Summary:
         repetitions=len(model.members_),
         members_used=len(model.members_),
         verdict=verdict,
-        reliable=False if verdict == "not reproducible" else None,
         reliable_reason=reason or "The model was trained elsewhere.",
         control_labels=contract.control_labels,
         patient_labels=contract.patient_labels,

@@ -1,4 +1,4 @@
-"""R-indices as a BIDS derivative: a phenotype table, its data dictionary, and the description of the dataset."""
+"""R-indices and severities as a BIDS derivative: a phenotype table, its dictionary, and what the dataset is."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ _COLUMNS = {
     r"flags": {"Description": "What is unusual about this participant's data; n/a if nothing is"},
     r"r\d+": {
         "LongName": "R-index #",
-        "Description": "R-index of pattern #: about 0.1 as in controls, about 1 where it is most severe",
+        "Description": "R-index of pattern #, about the place of a person among the patients: low as in controls, "
+        "about 1 as in the most severe patients; of training controls by repetitions that did not learn from them",
         "Units": "arbitrary",
         "Derivative": True,
     },
@@ -46,6 +47,20 @@ _COLUMNS = {
         "Description": "Standard deviation of r# over the repetitions of the training; n/a with a single one",
         "Units": "arbitrary",
         "Minimum": 0,
+        "Derivative": True,
+    },
+    r"severity\d+": {
+        "LongName": "Severity #",
+        "Description": "Severity of pattern #: share of the largest change that the model learned for it",
+        "Units": "arbitrary",
+        "Derivative": True,
+    },
+    r"severity\d+_(low|high)": {"Description": "Limit of the interval of severity#", "Units": "arbitrary"},
+    r"centile\d+": {
+        "Description": "Share of held-out controls with a lower severity#",
+        "Units": "percent",
+        "Minimum": 0,
+        "Maximum": 100,
         "Derivative": True,
     },
     r".*": {"Description": "As in r_indices.csv"},
@@ -60,9 +75,9 @@ def write_bids(folder: str | Path, r_indices: pd.DataFrame, summary: Summary) ->
     folder
         Root of the derivative dataset, which is replaced.
     r_indices
-        Columns participant_id, visit if there are visits, diagnosis, group, r1 …, r1_sd …, flags. Ids are written as
-        they are. Text that a spreadsheet would run is guarded as in `rindices.files`: BIDS asks nothing of such cells
-        but that they and the levels in the data dictionary are the same, which they are; and an id of BIDS, which
+        Columns participant_id, visit if there are visits, diagnosis, group, r1 …, severity1 …, flags. Ids are written
+        as they are. Text that a spreadsheet would run is guarded as in `rindices.files`: BIDS asks nothing of those
+        cells but that they and the levels in the dictionary are the same, which they are; and an id of BIDS, which
         begins with ``sub-``, is never one of them.
     summary
         What `summary.json` says. Its entry ``source_doi``, if any, names the source dataset; where the rows are
@@ -111,8 +126,8 @@ def _cell(value: object) -> str:
 def _dictionary(table: pd.DataFrame, summary: Summary) -> dict[str, dict[str, object]]:
     n_patterns = sum(re.fullmatch(r"r\d+", str(name)) is not None for name in table.columns)
     tool = f"R-indices: severities of {n_patterns} patterns of disease in regional brain measures (Surreal-GAN)."
-    doubt = f" NOT reliable: {summary.reliable_reason or 'no reason given'}" if summary.reliable is False else ""
-    entries: dict[str, dict[str, object]] = {"MeasurementToolMetadata": {"Description": tool + doubt}}
+    verdict = "" if summary.state is None else " ".join(["", summary.verdict_words[0], summary.reliable_reason])
+    entries: dict[str, dict[str, object]] = {"MeasurementToolMetadata": {"Description": tool + verdict}}
     for name in map(str, table.columns):
         entry = next(entry for pattern, entry in _COLUMNS.items() if re.fullmatch(pattern, name))
         entries[name] = json.loads(json.dumps(entry).replace("#", re.sub(r"\D", "", name)))

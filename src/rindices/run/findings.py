@@ -1,6 +1,7 @@
-"""What a model says about people: R-indices, the tables of a run, and their analyses.
+"""What a model says about people: R-indices and severities, the tables of a run, and their analyses.
 
-Analyses are who took part, associations, subgroups, dose and response, and change.
+Analyses are who took part, how well the groups can be told apart, associations, subgroups, dose and response, and
+change.
 """
 
 from __future__ import annotations
@@ -9,26 +10,32 @@ import warnings
 
 import numpy as np
 import pandas as pd
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.metrics import roc_auc_score
 
 from rindices import analysis
 from rindices.cohort import Cohort, People
 from rindices.core import inference
 from rindices.errors import OutsideTraining
 from rindices.estimator import Scaled, SurrealGAN
-from rindices.preprocessing import SCALED_SD
-from rindices.record import Results, Summary
+from rindices.preprocessing import SCALED_SD, Preprocessing
+from rindices.record import Results, Separation, Summary
+from rindices.scoring.scale import KNOTS, increasing
+from rindices.settings import Correction, OutputSettings
 
-__all__ = ["analyse", "r_indices_of", "results_of"]
+__all__ = ["analyse", "reference_of", "results_of", "scores_of", "separation", "unknown_of"]
 
 _FEW_CONTROLS = 10  # with fewer, a pattern's mean change would be theirs rather than that of controls
 _SEVERITIES = (0.25, 0.5, 0.75)  # besides 1, which the patterns themselves show
 _MOST_CARDS = 3000  # a report with a card for more people would be too large to open
+_REFERENCE = [5, 50, 95]  # centiles of held-out controls that a report draws
+_FOLDS = 5
 
 
-def results_of(model: SurrealGAN, people: Cohort | People) -> Results:
+def results_of(model: SurrealGAN, people: Cohort | People, level: float = OutputSettings.level) -> Results:
     """Score the people of a cohort, or new people, and say what the patterns do to their regions."""
     scaled = _scaled(model, people)
-    r_indices = r_indices_of(model, people, scaled)
+    r_indices = scores_of(model, people, level, scaled)
     if isinstance(people, Cohort):
         background, everybody = people.background, people.people
     else:
@@ -48,18 +55,103 @@ def results_of(model: SurrealGAN, people: Cohort | People) -> Results:
     )
 
 
-def r_indices_of(model: SurrealGAN, people: Cohort | People, scaled: Scaled | None = None) -> pd.DataFrame:
-    """Score people, and no more: the table ``r_indices.csv``. `scaled` is what the networks see, if that is known."""
+def scores_of(
+    model: SurrealGAN, people: Cohort | People, level: float = OutputSettings.level, scaled: Scaled | None = None
+) -> pd.DataFrame:
+    """Score people, and no more: the table ``r_indices.csv``.
+
+    Controls that the model has just been fitted to are scored by repetitions that did not learn from them. What the
+    model does not know has no columns: severities of early versions, intervals and centiles of imported models.
+
+    Parameters
+    ----------
+    model
+        The model.
+    people
+        Those of its own table, or others.
+    level
+        Of the intervals of severities.
+    scaled
+        What the networks see, if that is known already.
+    """
     who: dict[str, object] = {"participant_id": people.features.index}
     if people.visit is not None:
         years = np.nan if people.years is None else people.years.to_numpy()
         who |= {"visit": people.visit.to_numpy(), "years": years, "first_visit": people.first_visit}
     who |= {"diagnosis": people.diagnosis.to_numpy(), "group": people.group.to_numpy()}
-    values = np.hstack(model.transform_with_spread(scaled or _scaled(model, people)))
-    names = [str(name) for name in model.get_feature_names_out()]
-    scores = pd.DataFrame(values, columns=[*names, *(f"{name}_sd" for name in names)])
+    r_indices, spread = model.transform_with_spread(scaled or _scaled(model, people))
+    scale, parts = model.scale_, {"r{}": r_indices, "r{}_sd": spread}
+    if scale is not None and scale.reference is not None and isinstance(people, Cohort):
+        honest = np.full(r_indices.shape, np.nan)
+        honest[people.training] = model.held_out_r_indices_
+        parts["r{}"] = r_indices = np.where(np.isnan(honest), r_indices, honest)
+    if scale is not None:
+        parts["severity{}"] = scale.severities(r_indices)
+        if scale.quantiles is not None:
+            parts["severity{}_low"], parts["severity{}_high"] = scale.intervals(r_indices, level)
+        if scale.reference is not None:
+            parts["centile{}"] = scale.centiles(r_indices)
+    columns = {name.format(k + 1): of[:, k] for name, of in parts.items() for k in range(of.shape[1])}
+    scores = pd.DataFrame(columns, index=range(len(r_indices)))
     flags = people.flags if isinstance(people, People) else people.people["flags"][people.people["used"].astype(bool)]
     return pd.concat([pd.DataFrame(who), scores], axis=1).assign(flags=flags.to_numpy())
+
+
+def reference_of(model: SurrealGAN) -> list[list[float]] | None:
+    """Return the 5th, 50th and 95th centile of the severities of held-out controls, where they are known."""
+    if model.scale_ is None or model.scale_.reference is None:
+        return None
+    return model.scale_.severities(model.scale_.reference[:, _REFERENCE].T).T.tolist()
+
+
+def unknown_of(model: SurrealGAN) -> list[str]:
+    """Say what a model cannot tell about people, and why."""
+    scale = model.scale_
+    if scale is None:
+        return ["The model was made before severities were: it gives R-indices only. Fit it again for severities."]
+    if model.seed_ is None:
+        return ["The model was imported without its people: severities have no intervals and no centiles."]
+    few = "Severities have no intervals: these need three repetitions that agree, of which one makes people whom others"
+    nobody = "Severities have no centiles: no controls were held out of any repetition."
+    return [f"{few} score."] * (scale.quantiles is None) + [nobody] * (scale.reference is None)
+
+
+def separation(cohort: Cohort, correction: Correction | None) -> Separation | None:
+    """Tell patients from controls whom the rule was not learned from; None where groups or sites are too small.
+
+    Five folds, each with its share of both groups and of every site. Corrections and scales are estimated in the
+    controls of the other four, as is a discriminant of shrunken covariances (Ledoit and Wolf). The AUC is the mean over
+    folds, its interval that of Hanley and McNeil.
+    """
+    people = cohort.take(cohort.training)
+    if min(people.n_controls, people.n_patients) < _FOLDS:
+        return None
+    patient, features = (people.group == "patient").to_numpy(), people.features.to_numpy(float)
+    covariates = people.covariates if people.covariates.shape[1] else None
+    sites = np.zeros(len(patient)) if people.site is None else pd.factorize(people.site)[0]
+    order = np.random.default_rng(0).permutation(len(patient))
+    order, fold = order[np.lexsort((sites[order], patient[order]))], np.empty(len(patient), int)
+    fold[order] = np.arange(len(patient)) % _FOLDS
+    values = []
+    for one in range(_FOLDS):
+        known = fold != one
+        controls = known & ~patient
+        try:
+            own = None if covariates is None else covariates[controls]
+            scaled = Preprocessing.fit(features[controls], own, correction).transform(features, covariates)
+            rule = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(scaled[known], patient[known])
+            values.append(roc_auc_score(patient[~known], rule.decision_function(scaled[~known])))
+        except ValueError:  # too few controls of a site, or a category that nobody else has
+            return None
+    return _with_limits(float(np.mean(values)), people.n_controls, people.n_patients)
+
+
+def _with_limits(auc: float, n_controls: int, n_patients: int) -> Separation:
+    """Return an AUC with its 95 % interval (Hanley and McNeil, 1982)."""
+    pairs = auc * (1 - auc) + (n_patients - 1) * (auc / (2 - auc) - auc**2)
+    pairs += (n_controls - 1) * (2 * auc**2 / (1 + auc) - auc**2)
+    half = 1.96 * np.sqrt(pairs / (n_controls * n_patients))
+    return Separation(auc=auc, low=max(auc - half, 0.0), high=min(auc + half, 1.0))
 
 
 def _scaled(model: SurrealGAN, people: Cohort | People) -> Scaled:
@@ -143,9 +235,13 @@ def _associations(
 def _severities(model: SurrealGAN, results: Results) -> pd.DataFrame:
     """Return what each pattern does to controls at growing severity: region, pattern, severity, change_sd."""
     controls = (results.r_indices["group"] == "control").to_numpy() & results.first_visit
-    brains = 1 + SCALED_SD * results.z_scores.to_numpy()[controls if controls.any() else slice(None)]
-    maps = {severity: model.pattern_maps(Scaled(brains, None), severity=severity) for severity in _SEVERITIES}
-    parts = [table.assign(severity=severity) for severity, table in ({1.0: results.patterns} | maps).items()]
+    brains = Scaled(1 + SCALED_SD * results.z_scores.to_numpy()[controls if controls.any() else slice(None)], None)
+    curves = np.tile(KNOTS, (model.n_patterns, 1)) if model.scale_ is None else increasing(model.scale_.curves)
+    parts = [results.patterns.assign(severity=1.0)]
+    for severity in _SEVERITIES:  # each pattern reaches it at an R-index of its own
+        for pattern, curve in enumerate(curves, start=1):
+            table = model.pattern_maps(brains, severity=float(np.interp(severity, curve, KNOTS)))
+            parts.append(table[table["pattern"] == pattern].assign(severity=severity))
     table = pd.concat(parts, ignore_index=True)[["region", "pattern", "severity", "change_sd"]]
     return table.sort_values(["pattern", "severity"], kind="stable", ignore_index=True)
 

@@ -19,6 +19,7 @@ from rindices.cohort.roles import is_region_name, named_parts, paths_of
 from rindices.errors import InputError, listed, setting
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
+from rindices.scoring.scale import check_level
 from rindices.settings import OutputSettings, SearchSettings, TableSettings, adjusted, get_preset
 from rindices.tables import Table
 
@@ -98,6 +99,7 @@ def planned(
         If anything is wrong; nothing is written then.
     """
     _check_search(search)
+    check_level(output.level)
     record.check_free(out)
     _check_places(out, output.figures, (str(path), table.dictionary, *map(str, paths_of(table.join))))
     table = _with_scores(table)

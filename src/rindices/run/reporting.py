@@ -182,9 +182,10 @@ def compare_images(
     run = record.read_run(folder)
     low, high = limits or run.summary.subgroup_limits
     covariates = [name for name in run.summary.covariates if name in run.results.variables]
+    who = run.results.r_indices.filter(["participant_id", "visit", "first_visit"])
     comparisons = compare_maps(
         maps,
-        run.results.r_indices,
+        pd.concat([who, run.results.scores], axis=1),
         run.results.r_indices["group"].to_numpy(),
         run.results.variables[covariates] if covariates else None,
         low=low,

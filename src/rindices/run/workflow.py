@@ -12,16 +12,16 @@ from typing import Literal, NamedTuple
 import pandas as pd
 
 from rindices import plots, record
-from rindices.analysis import balance_warnings, group_balance
+from rindices.analysis import balance_warnings, differences_that_count, group_balance
 from rindices.cohort import Cohort, correction_of
 from rindices.core import devices
 from rindices.errors import InputError, Value, in_python, without_data, worded
 from rindices.files import atomic_file
 from rindices.judging.agreement import match_patterns
-from rindices.judging.verdict import to_json
+from rindices.judging.verdict import Verdict, to_json
 from rindices.report import write_report
 from rindices.run.bids_output import write_bids
-from rindices.run.findings import analyse, results_of
+from rindices.run.findings import analyse, reference_of, results_of, separation, unknown_of
 from rindices.run.plan import PlannedRun, planned, versions
 from rindices.search import SurrealGANSearch
 from rindices.settings import Correction, Labels, Names, OutputSettings, SearchSettings, TableSettings
@@ -41,7 +41,7 @@ class FittedRun(NamedTuple):
     folder
         Where its results are.
     summary
-        What came of it; ``summary.reliable`` and ``summary.reliable_reason`` are the verdict.
+        What came of it; ``summary.verdict`` and ``summary.reliable_reason`` are the verdict, and why.
     cohort
         The people.
     """
@@ -89,6 +89,7 @@ def fit_table(
     show_ids: bool = OutputSettings.show_ids,
     figures: str | Path | None = OutputSettings.figures,
     bids: bool = OutputSettings.bids,
+    level: float = OutputSettings.level,
     overwrite: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> FittedRun:
@@ -108,7 +109,7 @@ def fit_table(
         What is read, and who is left out; see the same.
     n_patterns, orthogonality, n_repetitions, exhaustive, n_null, preset, max_steps, latent, random_state
         What is trained, as in `rindices.SurrealGANSearch`.
-    report, limits, show_ids, figures, bids
+    report, limits, show_ids, figures, bids, level
         What is written; see `rindices.settings.OutputSettings`.
     overwrite
         Whether to replace what run there is in the folder.
@@ -133,8 +134,8 @@ def fit_table(
     >>> simulate_cohort("basic", n_controls=60, n_patients=60, seed=0).save(folder / "people.csv")
     >>> asked = {"covariates": "age,sex", "n_patterns": 2, "n_repetitions": 2, "max_steps": 10}  # far too few
     >>> run = fit_table(folder / "people.csv", folder / "run", **asked, report=False)
-    >>> run.summary.n_patterns, run.summary.reliable, (run.folder / "r_indices.csv").is_file()
-    (2, False, True)
+    >>> run.summary.n_patterns, run.summary.verdict, (run.folder / "r_indices.csv").is_file()
+    (2, 'not testable', True)
     """
     table = TableSettings(
         *(id, diagnosis, control, patients, covariates, smooth, interactions, proportion, site, small_sites, visit),
@@ -147,7 +148,7 @@ def fit_table(
         None if weights is None else tuple(weights),
         *(n_repetitions, exhaustive, n_null, preset, max_steps, latent, random_state),
     )
-    output = OutputSettings(report, limits, show_ids, None if figures is None else Path(figures), bids)
+    output = OutputSettings(report, limits, show_ids, None if figures is None else Path(figures), bids, level)
     plan = planned(path, Path(out), table, search, output)
     if not overwrite and plan.is_complete():
         return FittedRun(plan.out, record.read_summary(plan.out), plan.cohort)
@@ -186,7 +187,7 @@ def carry_out(
     ending
         Called just before the run becomes complete.
     wording
-        How warnings mention settings.
+        How warnings and the verdict mention settings.
 
     Returns
     -------
@@ -201,7 +202,7 @@ def carry_out(
         journal = Journal(out / record.JOURNAL, record.read_settings(out / record.SETTINGS).fingerprint())
         try:
             told = _fit(search, plan, journal, progress)
-            known = summarise(plan, search, [worded(sentence, wording) for sentence in told])
+            known = summarise(plan, search, told, wording)
             summary = _write_results(plan, search, known, truth)
             settings = settings.model_copy(update={"plan": {"models_per_chunk": search.models_per_chunk_}})
             record.write_text(out / record.SETTINGS, settings.text())
@@ -255,11 +256,15 @@ def _fit(
     return [*cohort.messages, *told, *damaged]
 
 
-def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str]) -> record.Summary:
-    """Say what came out of a finished training."""
-    cohort, model, verdict = plan.cohort, search.best_estimator_, search.verdict_
+def summarise(
+    plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str], wording: Callable[[str, Value], str]
+) -> record.Summary:
+    """Say what came out of a finished training; the model is told the final verdict."""
+    cohort, model = plan.cohort, search.best_estimator_
     training = cohort.training
     balance = group_balance(cohort.background[training], (cohort.group[training] == "patient").to_numpy())
+    verdict: Verdict = search.verdict_.with_differences(differences_that_count(balance))
+    model.verdict_ = verdict.state, worded(verdict.reason, wording)
     outcome = {
         "status": record.DONE,
         "n_patterns": model.n_patterns,
@@ -277,11 +282,12 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str]) -
         "correlation": None if model.correlation_ is None else model.correlation_.tolist(),
         "verdict": verdict.state,
         "reliable": verdict.reliable,
-        "reliable_reason": verdict.reason,
+        "reliable_reason": model.verdict_[1],
         "null": to_json(verdict),
+        "separation": separation(cohort, search.correction),
         "search": _searched(search),
         "balance": balance.to_dict("records"),
-        "warnings": (*told, *balance_warnings(balance)),
+        "warnings": [worded(told, wording) for told in (*told, *unknown_of(model), *balance_warnings(balance))],
         "seed": model.seed_,
         "versions": versions(),
         "device": devices.in_words(),
@@ -289,6 +295,8 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str]) -
         "peak_device_memory": devices.peak_memory(),
         "unit": model.contract_.unit,
         "subgroup_limits": plan.output.limits,
+        "level": plan.output.level,
+        "reference": reference_of(model),
     }
     return _people(cohort).updated(**outcome)
 
@@ -318,8 +326,8 @@ def _people(cohort: Cohort) -> record.Summary:
 def _searched(search: SurrealGANSearch) -> dict[str, object]:
     results = search.results_
     others = results[(results["n_repetitions"] == search.n_repetitions) & ~results["chosen"]]
-    others = others[others["n_patterns"] > 1].sort_values("pattern_agreement", ascending=False).head(_RUNNERS_UP)
-    shown = ["n_patterns", "orthogonality", "pattern_agreement", "n_models"]
+    others = others.sort_values("misfit").head(_RUNNERS_UP)
+    shown = ["n_patterns", "orthogonality", "misfit", "pattern_agreement", "n_models"]
     return {
         "n_patterns": sorted(results["n_patterns"].unique().tolist()),
         "orthogonality": sorted(results["orthogonality"].unique().tolist()),
@@ -337,7 +345,7 @@ def _write_results(
 ) -> record.Summary:
     """Write all tables and pictures of a finished run, and return the summary with what they say."""
     out, model = plan.out, search.best_estimator_
-    results = results_of(model, plan.cohort)
+    results = results_of(model, plan.cohort, plan.output.level)
     model.save(out / record.MODEL)
     analyses = analyse(model, results, summary)
     record.write_tables(out, results, analyses, selection=search.history_, truth=truth)
@@ -357,7 +365,7 @@ def _write_results(
 
 
 def _recovery(known: pd.DataFrame, scores: pd.DataFrame) -> record.Recovery:
-    """Compare R-indices with the known severities of a simulated cohort."""
+    """Compare severities with those that are known of a simulated cohort."""
     order, concordances = match_patterns(scores.to_numpy(), known.to_numpy())
     return record.Recovery(
         pattern_concordance=float(concordances.mean()),

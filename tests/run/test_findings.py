@@ -1,0 +1,30 @@
+import numpy as np
+import pytest
+
+from rindices.cohort import read_cohort
+from rindices.run.findings import separation
+from rindices.settings import Correction, TableSettings
+from rindices.simulate import simulate_cohort
+
+
+def told_apart(tmp_path, kind, n_controls, n_patients, **changes):
+    """Return how well the groups of a simulated cohort of two sites can be told apart."""
+    table = simulate_cohort(kind, n_controls=n_controls, n_patients=n_patients, seed=0).table
+    site = np.where(np.arange(len(table)) % 3, "A", "B")
+    table.assign(**{"site": site} | changes).to_csv(tmp_path / "people.csv", index=False)
+    settings = TableSettings(covariates="age,sex", site="site")
+    return separation(read_cohort(tmp_path / "people.csv", settings), Correction(site="site"))
+
+
+def test_groups_are_told_apart_in_people_that_nothing_was_learned_from(tmp_path):
+    ill = told_apart(tmp_path, "mild", 492, 900)
+    assert ill.low < ill.auc < ill.high
+    assert ill.low > 0.8
+    nobody = told_apart(tmp_path, "null", 300, 300)
+    assert nobody.low < 0.5 < nobody.high
+    assert nobody.high - nobody.low == pytest.approx(4 * 1.96 * 0.0118, rel=0.02)  # of a rank test at chance
+
+
+def test_no_figure_where_a_site_is_too_small_to_be_left_out_in_part(tmp_path):
+    few = np.where(np.arange(200) < 11, "B", "A")
+    assert told_apart(tmp_path, "basic", 100, 100, site=few) is None
