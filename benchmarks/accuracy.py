@@ -2,9 +2,11 @@
 
     python benchmarks/accuracy.py --seeds 0 1 2
     python benchmarks/accuracy.py --controls healthy.csv              # the same on real healthy people
+    python benchmarks/accuracy.py --severities absent mild severe     # severities that are not uniform
 
-Pattern-c-index of the consensus of ten repetitions, all choices made without the truth. Ridge regression (penalty by
-cross-validation, five shuffled folds, z-scored patients) is the ceiling of what a linear method can tell.
+Pattern-c-index of the consensus of ten repetitions, all choices made without the truth; error of severities, and share
+of people whose 95 % interval holds their true severity (both without the unit of the learned change). Ridge
+regression (penalty by cross-validation, five shuffled folds, z-scored patients) is the ceiling of what a linear method can tell.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -20,6 +23,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 from rindices import SurrealGAN, simulate_cohort
 from rindices.judging.agreement import concordance, match_patterns
+from rindices.simulate import SEVERITIES
 
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
 NOT_REGIONS = ("participant_id", "diagnosis", "age", "sex")
@@ -34,11 +38,11 @@ def ridge_ceiling(patients: np.ndarray, truth: np.ndarray) -> float:
 
 
 def measure(
-    kind: str, seed: int, own: pd.DataFrame | None, repetitions: int, covariates: list[str]
+    kind: str, severities: str, seed: int, own: pd.DataFrame | None, repetitions: int, covariates: list[str]
 ) -> dict[str, float | str | int]:
     """Fit one cohort and compare with the truth."""
     sizes = {} if own is None else {"controls": own, "n_controls": len(own) // 3}
-    cohort = simulate_cohort(kind, seed=seed, **sizes)
+    cohort = simulate_cohort(kind, severities=severities, seed=seed, **sizes)
     regions = cohort.table.drop(columns=[name for name in NOT_REGIONS if name in cohort.table])
     patient = (cohort.table["diagnosis"] == "PT").to_numpy()
     truth = cohort.truth.drop(columns="participant_id").to_numpy()
@@ -50,16 +54,19 @@ def measure(
     seconds = time.perf_counter() - start
     order, concordances = match_patterns(truth, model.r_indices_[patient])
     consensus = float(concordances.mean())
-    errors = model.r_indices_[patient][:, order] - truth
+    scale, r_indices = model.scale_, model.r_indices_[patient]
+    errors = scale.severities(r_indices)[:, order] - truth
+    low, high = (side[:, order] for side in scale.intervals(r_indices, 0.95))
     ceiling = ridge_ceiling(regions.to_numpy()[patient], truth)
     return {
-        "cohort": kind,
+        "cohort": kind if severities == "uniform" else f"{kind}, {severities}",
         "seed": seed,
         "consensus": consensus,
         "ridge": ceiling,
         "difference": consensus - ceiling,
         "bias": float(max(errors.mean(axis=0), key=abs)),  # of the pattern where it is largest
         "rmse": float(np.sqrt((errors**2).mean())),
+        "covered": float(((low <= truth) & (truth <= high)).mean()),
         "agreement": model.agreement_.pattern_agreement,
         "used": len(model.members_),
         "step": model.step_,
@@ -73,6 +80,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--controls", help="a table of healthy people to build on, instead of the embedded population")
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=KINDS)
+    parser.add_argument("--severities", nargs="*", choices=SEVERITIES, default=["uniform"])
     parser.add_argument(
         "--covariates", nargs="*", default=[], help="columns whose effects are removed, such as age sex"
     )
@@ -82,8 +90,8 @@ def main() -> None:
     own = None if options.controls is None else pd.read_csv(options.controls)
     rows = []
     for seed in options.seeds:
-        for kind in options.kinds:
-            rows.append(measure(kind, seed, own, options.repetitions, options.covariates))
+        for kind, severities in product(options.kinds, options.severities):
+            rows.append(measure(kind, severities, seed, own, options.repetitions, options.covariates))
             print(
                 " ".join(
                     f"{name} {value:.4g}" if isinstance(value, float) else str(value)
@@ -95,7 +103,7 @@ def main() -> None:
     if options.out:
         table.to_csv(options.out, index=False)
     means = table.groupby("cohort", sort=False)[
-        ["consensus", "ridge", "difference", "bias", "rmse", "agreement", "step", "seconds"]
+        ["consensus", "ridge", "difference", "bias", "rmse", "covered", "agreement", "step", "seconds"]
     ].mean()
     print(means.round(3).to_string())
 
