@@ -6,7 +6,8 @@
 
 Pattern-c-index of the consensus of ten repetitions, all choices made without the truth; error of severities, and share
 of people whose 95 % interval holds their true severity (both without the unit of the learned change). Ridge
-regression (penalty by cross-validation, five shuffled folds, z-scored patients) is the ceiling of what a linear method can tell.
+regression (penalty by cross-validation, five shuffled folds, z-scored patients) is the ceiling of what a
+linear method can tell.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def test_threshold_between_numbers_of_people_or_regions_is_between_theirs():
         (
             {"n_patterns": 9, "sizes": (20, 20)},
             {"n_patterns": 4, "sizes": (50, 50)},
-            ["2 to 4 patterns, here 9", "50 to 800 people in a group, here 20"],
+            ["2 to 4 patterns, here 9", "50 people in a group or more, here 20"],
         ),
     ],
 )
@@ -201,7 +201,7 @@ def test_cases_that_the_table_was_not_made_for_are_told():
     independent = replace(fast(), training=replace(fast().training, latent="independent"))
     cases = {
         "2 to 4 patterns, here 7": (judged(0.9, 7), study_of()),
-        "50 to 800 people in a group, here 20": (judged(0.9), study_of(20, 20)),
+        "50 people in a group or more, here 20": (judged(0.9), study_of(20, 20)),
         "preset fast, here paper": (judged(0.9), study_of(preset=paper())),
         "20,000 steps, here 500": (judged(0.9), study_of(preset=short)),
         "20,000 steps, here 50,000": (judged(0.9), study_of(preset=long)),

@@ -55,7 +55,7 @@ Plain = str | int | float | bool | list[str] | list[int] | list[float] | None  #
 class Document(BaseModel):
     """What is read from a file: nothing extra, nothing that is not a number."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
 
 @dataclass(frozen=True)
