@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 LIMITS = {
-    "statements in src": 9_600,
+    "statements in src": 9_750,  # 9,150 before severities, intervals, misfit and four verdicts
     "files in src": 130,
     "statements of tables, cohort and schema": 1_900,
-    "statements in tests": 12_500,
+    "statements in tests": 12_800,  # and their tests
     "mappings of Any in src": 40,
     "command-line options outside cli": 0,
 }

@@ -22,12 +22,14 @@ ALL_DIGITS = "%.17g"
 
 
 def scores_of(model, people):
-    """Return R-indices and their spread."""
-    regions, covariates = inputs_of(model, people)
-    names = [f"r{k + 1}" for k in range(model.n_patterns)]
-    scores = pd.DataFrame(model.transform(regions, covariates), columns=names)
-    spread = pd.DataFrame(model.spread(regions, covariates), columns=[f"{name}_sd" for name in names])
-    return pd.concat([people["participant_id"], scores, spread], axis=1)
+    """Return R-indices, their spread, and severities with their limits where the model has them."""
+    asked = inputs_of(model, people)
+    found = {"r{}": model.transform(*asked), "r{}_sd": model.spread(*asked)}
+    if model.scale_ is not None:
+        low, high = model.intervals(*asked)
+        found |= {"severity{}": model.severities(*asked), "severity{}_low": low, "severity{}_high": high}
+    columns = {name.format(k + 1): of[:, k] for name, of in found.items() for k in range(model.n_patterns)}
+    return pd.concat([people["participant_id"], pd.DataFrame(columns)], axis=1)
 
 
 def maps_of(model, people):

@@ -50,7 +50,7 @@ def test_every_version_of_the_format_has_a_frozen_model_whose_name_says_it(tmp_p
 
 def test_scores_and_spread_are_those_of_then(folder, people):
     scores = scores_of(load_model(folder / "model.safetensors"), people)
-    pd.testing.assert_frame_equal(scores, pd.read_csv(folder / "scores.csv"), rtol=SAME, atol=0)
+    pd.testing.assert_frame_equal(scores, pd.read_csv(folder / "scores.csv"), rtol=SAME, atol=0, check_dtype=False)
 
 
 def test_maps_are_those_of_then(folder, people):

@@ -140,12 +140,12 @@ def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = 
     end(out, f"Done in {summary.seconds:.0f} s.", report=report, **{name: getattr(summary, name) for name in kept})
 
 
-def show_verdict(summary: Summary) -> None:
+def show_verdict(summary: Summary, whose: str = "") -> None:
     """Say whether the patterns are reproducible, why, and what follows from that; green is for a plain yes."""
     headline, advice = summary.verdict_words
     styles = {"reproducible": "green", "not reproducible": "bold red"}
     told = " ".join(filter(None, [headline, summary.reliable_reason, advice]))
-    console.print(told, style=styles.get(summary.state or "", "yellow"))
+    console.print(f"{whose}{told}", style=styles.get(summary.state or "", "yellow"))
 
 
 def end(out: Path, last: str, *, report: bool, **fields: object) -> None:

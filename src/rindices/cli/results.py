@@ -109,7 +109,7 @@ def apply(
         )
     warn(summary.warnings)
     if summary.state is not None:
-        show_verdict(summary)
+        show_verdict(summary, "What the model's training found: ")
     show_places({"R-indices": out, "Left out": done.left_out, "Report": report})
 
 

@@ -159,26 +159,19 @@ class Kept(NamedTuple):
 def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSettings) -> Kept:
     """Leave out who has gaps, and outliers and people of small sites if asked; refuse groups and sites too small."""
     record, line = Record(len(found.labels)), read_timeline(found.visits, found.roster)
-
-    def learned_from() -> NDArray[np.bool_]:
-        """Mark who is learned from: of each person the first visit in use."""
-        rows = record.used
-        rows[rows] = line.take(rows).first()
-        return rows
-
     record.leave_out_incomplete(found, roles.regions)
-    _check_group_sizes(groups, learned_from(), record)
+    _check_group_sizes(groups, line.learned_from(record.used), record)
     doubts = _leave_out_outliers(record, found, groups.group, roles.regions, drop=settings.drop_outliers)
     who = {"participant_id": found.roster.ids, "visit": found.visits, "diagnosis": found.labels, "group": groups.group}
     if settings.site is not None:
-        sites, learned = found.background[settings.site], learned_from()
+        sites, learned = found.background[settings.site], line.learned_from(record.used)
         controls, patients = ((groups.group == name).to_numpy() & learned for name in ("control", "patient"))
         if settings.small_sites != "drop":
             _refuse_own_sites(sites[learned])
         refuse_apart(settings.site, sites[controls].to_numpy(), sites[patients].to_numpy())
         _leave_out_small_sites(record, sites, controls, drop=settings.small_sites == "drop")
         who["site"] = sites.fillna(NO_LABEL)
-    learned, used = learned_from(), record.used
+    learned, used = line.learned_from(record.used), record.used
     _check_group_sizes(groups, learned, record)
     years, told = years_since_first(line.take(used), found.background[used], settings.visit)
     return Kept(used, learned[used], years, record.table(who), record.warning(), [*doubts, *told])

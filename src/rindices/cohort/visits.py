@@ -50,6 +50,12 @@ class Timeline:
         """Return some of the visits."""
         return Timeline(self.ids[rows], self.rank[rows], None if self.years is None else self.years[rows], self.exact)
 
+    def learned_from(self, used: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Mark the visits that training learns from: of each person the first that is in use."""
+        rows = used.copy()
+        rows[rows] = self.take(used).first()
+        return rows
+
     def first(self) -> NDArray[np.bool_]:
         """Mark the earliest visit of each person.
 

@@ -123,12 +123,13 @@ def separation(cohort: Cohort, correction: Correction | None) -> Separation | No
     controls of the other four, as is a discriminant of shrunken covariances (Ledoit and Wolf). The AUC is the mean over
     folds, its interval that of Hanley and McNeil.
     """
-    people = cohort.take(cohort.training)
-    if min(people.n_controls, people.n_patients) < _FOLDS:
+    learned = cohort.training
+    patient, features = (cohort.group[learned] == "patient").to_numpy(), cohort.features[learned].to_numpy(float)
+    n_patients, n_controls = int(patient.sum()), int((~patient).sum())
+    if min(n_controls, n_patients) < _FOLDS:
         return None
-    patient, features = (people.group == "patient").to_numpy(), people.features.to_numpy(float)
-    covariates = people.covariates if people.covariates.shape[1] else None
-    sites = np.zeros(len(patient)) if people.site is None else pd.factorize(people.site)[0]
+    covariates = cohort.covariates[learned] if cohort.covariates.shape[1] else None
+    sites = np.zeros(len(patient)) if cohort.site is None else pd.factorize(cohort.site[learned])[0]
     order = np.random.default_rng(0).permutation(len(patient))
     order, fold = order[np.lexsort((sites[order], patient[order]))], np.empty(len(patient), int)
     fold[order] = np.arange(len(patient)) % _FOLDS
@@ -143,7 +144,7 @@ def separation(cohort: Cohort, correction: Correction | None) -> Separation | No
             values.append(roc_auc_score(patient[~known], rule.decision_function(scaled[~known])))
         except ValueError:  # too few controls of a site, or a category that nobody else has
             return None
-    return _with_limits(float(np.mean(values)), people.n_controls, people.n_patients)
+    return _with_limits(float(np.mean(values)), n_controls, n_patients)
 
 
 def _with_limits(auc: float, n_controls: int, n_patients: int) -> Separation:
