@@ -16,13 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from joblib import Parallel, delayed
 
-from rindices import simulate_cohort
 from rindices.core import networks
 from rindices.core.networks import Parameters, predict_r_indices
 from rindices.core.step import COPULA_EVERY, Data, TrainState, initial_state, step
-from rindices.preprocessing import ControlScaler, whitening_matrix
 from rindices.settings import LossWeights, Preset, fast
 
 NOT_REGIONS = ["participant_id", "diagnosis", "age", "sex"]
@@ -77,22 +74,6 @@ class Trained(NamedTuple):
     def of_cohort(self, place: int, n_patients: int) -> np.ndarray:
         """Return the R-indices of one cohort → ``(looks, weightings, repetitions, patients, patterns)``."""
         return self.r_indices[:, place, :, :, :n_patients]
-
-
-def simulate(cohort: Cohort, strength: float) -> Brains:
-    """Draw a cohort and scale it by its controls."""
-    made = simulate_cohort(cohort.kind, n_controls=cohort.n_controls, n_patients=cohort.n_patients, seed=cohort.seed)
-    regions = made.table.drop(columns=NOT_REGIONS).to_numpy()[:, : cohort.n_regions]
-    control = (made.table["diagnosis"] == "CN").to_numpy()
-    scaled = ControlScaler.fit(regions[control]).transform(regions)
-    whitening = whitening_matrix(scaled[control], strength)
-    whitening = np.eye(cohort.n_regions) if whitening is None else whitening
-    return Brains(scaled[control], scaled[~control], whitening, made.truth.drop(columns="participant_id").to_numpy())
-
-
-def simulate_all(cohorts: list[Cohort], strength: float, cores: Parallel) -> dict[Cohort, Brains]:
-    """Draw cohorts on all cores."""
-    return dict(zip(cohorts, cores(delayed(simulate)(cohort, strength) for cohort in cohorts), strict=True))
 
 
 def stack(brains: list[Brains], n_rows: int) -> tuple[Data, Array]:

@@ -154,7 +154,7 @@ def choice_of_patterns(folder: Folder) -> list[str]:
         n_models = int(table["n_models"].max())
         figure = figures.agreement_by_patterns(table, folder.path / f"{name}.svg")
         lines += [f"### {kind.capitalize()} cohorts", "", *warning(table)]
-        lines += [f"{n_models} models for each M; M chosen by agreement. Cohorts in which each M was chosen:", ""]
+        lines += [f"{n_models} models for each M; M chosen by agreement alone. Cohorts in which each M was chosen:", ""]
         lines += markdown(counts, "cohorts")
         lines += ["Mean agreement (M = 1 is never chosen: with nothing to confuse, agreement flatters it):", ""]
         lines += markdown(means, "cohorts")
