@@ -23,17 +23,17 @@ from rindices.core.train import held_out
 from rindices.errors import InputError, OutsideTraining
 from rindices.judging.agreement import Agreement
 from rindices.judging.selection import Judged, Selected, Study, consensus, sweep
+from rindices.model.arguments import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
 from rindices.model.file import complete, read_model, write_model
 from rindices.model.header import Header, Parameters, StoredAgreement
-from rindices.model.inputs import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertainty_in_words
 from rindices.preprocessing.storage import describe
 from rindices.schema.contract import Contract
 from rindices.schema.fields import RegionField, Roster
-from rindices.scoring.intervals import Healthy
 from rindices.scoring.reference import leave_one_out
 from rindices.scoring.scale import SeverityScale, check_level
+from rindices.scoring.scatter import Healthy
 from rindices.scoring.severity import fit_scale
 from rindices.settings import Correction, Preset, SearchSettings, State, adjusted, get_preset
 from rindices.training.chunks import Point, Settings

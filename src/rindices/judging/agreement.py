@@ -213,9 +213,7 @@ def jackknife(pairs: np.ndarray) -> np.ndarray:
 def interval(pairs: np.ndarray) -> np.ndarray:
     """Approximate 95 % limits of the three means over pairs → ``(3, 2)``. NaN with fewer than 3 models.
 
-    They held the truth in 91 to 99 % of simulations where models are alike or vary smoothly. Where a fifth of trainings
-    fail, the few models at hand often show no failure, and the limits are too narrow: with 3, 5 and 10 models they held
-    it in 57, 65 and 86 %.
+    Where some trainings fail, the few models at hand may show no failure, and the limits are too narrow.
     """
     half = student_t.ppf(0.975, len(pairs) - 1) * jackknife(pairs)
     mean = np.array(mean_agreement(pairs))

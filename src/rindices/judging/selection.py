@@ -32,7 +32,6 @@ from rindices.training.chunks import Chunk, Member, Point, Settings, Trajectory,
 from rindices.training.execution import Execution, train_all
 
 FIRST_LOOK = 3  # repetitions of each setting before most of them are given up
-# Settled on ten cohorts, with the repetitions in 100 orders each: always the choice of all of them, for half the cost.
 _CLOSE = 1.0  # standard errors above its agreement at which a weight λ is still a rival of the best
 _MARGIN = 0.02  # agreement below the best that is as good, whatever the standard errors say
 # Standard errors of the difference between two misfits beyond which one is worse: in the end, and after a first look.

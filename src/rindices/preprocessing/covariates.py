@@ -17,8 +17,8 @@ from rindices.errors import InputError, counted, setting
 from rindices.settings import Correction
 
 MIN_DISTINCT = 5  # values; fewer than knots cannot show a curve
-# Random splits of healthy people (40 a group or more) lie below. Above it, where pseudo-patients were 17 years older
-# than the controls, most fits were called reliable (experiments/pseudo_patients.py).
+# Random splits of healthy people (40 a group or more) lie below; splits whose patients are 17 years older lie above.
+# There all patients share the error of effects that were estimated in few old controls, and training finds that again.
 TOO_UNCERTAIN = 1.3
 # Harrell's places for five knots (Regression Modeling Strategies, 2.4.6): the outer ones keep a few extreme people from
 # bending the curve.

@@ -7,9 +7,9 @@ import pytest
 
 from rindices.core import inference
 from rindices.core.train import held_out
-from rindices.scoring import intervals, severity
-from rindices.scoring.intervals import Healthy
+from rindices.scoring import severity
 from rindices.scoring.scale import KNOTS
+from rindices.scoring.scatter import Healthy
 from rindices.scoring.severity import fit_curves, fit_scale
 from tests.core import plain
 
@@ -36,7 +36,7 @@ def world(monkeypatch):
                 + 9 * ~folds[:, brains[:, -1].astype(int), None]
             ),
         )
-        monkeypatch.setattr(intervals, "inference", made_up)
+        monkeypatch.setattr(scatter, "inference", made_up)
         monkeypatch.setattr(severity, "inference", made_up)
         return {"weights": np.zeros(n_models)}, Healthy(healthy, folds)
 
