@@ -7,7 +7,7 @@ import pytest
 
 from rindices.core import inference
 from rindices.core.train import held_out
-from rindices.scoring import severity
+from rindices.scoring import scatter, severity
 from rindices.scoring.scale import KNOTS
 from rindices.scoring.scatter import Healthy
 from rindices.scoring.severity import fit_curves, fit_scale
