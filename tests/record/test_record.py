@@ -40,7 +40,7 @@ def test_tables_are_read_as_they_were_written(tmp_path):
     r_indices = r_indices.assign(group=["control", "patient", "other"], r1=[0.25, math.nan, 1.0], r1_sd=0.5, flags="")
     patterns = pd.DataFrame({"region": ODD, "pattern": 1, "change_sd": 1.5, "change_percent": 2.5, "spread_sd": 0.5})
     people = r_indices[["participant_id", "diagnosis", "group"]].assign(used=True, reason="", distance=1.5, flags=ODD)
-    variables = pd.DataFrame({"age": [70.5, math.nan, 60.0], "@sex": ["F", None, "+M"]})
+    variables = pd.DataFrame({"age": [70.5, math.nan, 60.0], "@sex": ["F", math.nan, "+M"]})
     results = Results(r_indices, pd.DataFrame(1.5, index=range(3), columns=ODD), variables, patterns, people)
     (tmp_path / "analysis").mkdir()
     (tmp_path / "analysis" / "change.csv").write_text("of an earlier time")
