@@ -153,6 +153,8 @@ def _text(value: Any) -> str:
 def _sheet_of(book: Any, path: Path, wanted: str | None) -> str:
     """Return the name of the sheet that is meant."""
     sheets = {sheet.title: sheet for sheet in book.worksheets if wanted in (None, sheet.title)}
+    if not book.worksheets:  # old versions of openpyxl read what is damaged as a book without any
+        raise InputError(f"{path.name} is not a readable Excel workbook: it has no sheets.\nSave it again as .xlsx.")
     if not sheets:
         raise InputError(
             f"{path.name} has no sheet {wanted!r}.{did_you_mean(str(wanted), book.sheetnames)}\n"
