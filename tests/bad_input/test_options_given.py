@@ -32,7 +32,7 @@ def option(options, found, remedy, name="", **rest):
     option("--models-per-chunk 0", "Invalid value for", "--models-per-chunk"),
     option("--subgroup-limits 0.9,0.1", "'0.9,0.1'", "such as 0.4,0.7"),
     option("--level 95", "found 95", "The usual is 0.95"),
-    option("--level much", "'much' is not a valid", "--level"),
+    option("--level much", "Invalid value", "--level"),
     option("--subgroup-limits 0.4", "'0.4'", "such as 0.4,0.7"),
     option("--covariate age", "--covariate", "--covariates"),
     option("--drop-gaps", "--drop-gaps", "-h"),
