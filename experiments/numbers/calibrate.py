@@ -2,6 +2,7 @@
 
     python experiments/numbers/calibrate.py                    # trains, writes results/null_agreement.csv
     python experiments/numbers/calibrate.py --summarise        # writes the table that is shipped
+    python experiments/numbers/calibrate.py --rule             # the rule for the number of patterns, in its development
 
 Patients of these cohorts are drawn like controls. With 300 regions, regions of the population are split into two or
 three with noise of their own.
@@ -20,8 +21,12 @@ from people import Recipe
 from together import Job, Looks, train_jobs
 
 from rindices.judging import agreement
-from rindices.judging.misfit import misfit
+from rindices.judging.agreement import Agreement
+from rindices.judging.misfit import Misfit, misfit
+from rindices.judging.selection import Judged, Look, choose
+from rindices.judging.thresholds import threshold
 from rindices.settings import fast
+from rindices.training.chunks import Point
 
 TABLE = Path(__file__).parents[2] / "src/rindices/judging/null_thresholds.csv"
 SIZES = ((50, 50), (100, 200), (492, 900))
@@ -95,11 +100,32 @@ def summarise(table: pd.DataFrame) -> None:
     print(found.to_string())
 
 
+def rule(table: pd.DataFrame) -> None:
+    """Count how often the package would choose the right number of patterns, with three and with five repetitions."""
+    for n_models, column in ((3, "of_three"), (5, "agreement")):
+        right = 0
+        for _, rows in table.groupby(["kind", "true", "seed"]):
+            judged = []
+            for row in rows.to_dict("records"):
+                known = Agreement(row[column], np.nan, np.nan)
+                look = Look(fast().schedule.max_steps, n_models, known, known, known, known, {})
+                distances = np.array([row[f"misfit{k + 1}"] for k in range(n_models)])
+                limit, _ = threshold(row["n_patterns"], (row["n_controls"], row["n_patients"]), row["n_regions"])
+                point = Point(row["n_patterns"], fast().weights.orthogonality)
+                judged.append(Judged(point, n_models, [look], 0, Misfit(distances), limit))
+            right += choose(judged).point.n_patterns == rows["true"].iloc[0]
+        print(f"{n_models} repetitions: right in {right} of {table.groupby(['kind', 'true', 'seed']).ngroups} cohorts")
+
+
 def main() -> None:
     """Train, or summarise what was trained."""
     arguments = parser(__doc__)
     arguments.add_argument("--summarise", action="store_true")
+    arguments.add_argument("--rule", action="store_true")
     options = arguments.parse_args()
+    if options.rule:
+        rule(pd.read_csv(RESULTS / "development.csv"))
+        return
     if options.summarise:
         summarise(pd.read_csv(RESULTS / "null_agreement.csv"))
         return
@@ -127,8 +153,11 @@ def main() -> None:
         rows = [one.result() for one in waiting]
         kept = {name: one.result() for name, one in products.items()}
     write([row for row in rows if row["kind"] == "null"], options.out / "null_agreement.csv")
-    write([row for row in rows if row["kind"] != "null"], options.out / "development_agreement.csv")
-    np.savez_compressed(options.out / "development_misfit.npz", **kept)
+    diseased_rows = [row for row in rows if row["kind"] != "null"]
+    for row in diseased_rows:
+        found = kept[f"{row['kind']} {row['true']} {row['seed']} {row['n_patterns']}"]
+        row |= {f"misfit{k + 1}": value for k, value in enumerate(found)}
+    write(diseased_rows, options.out / "development.csv")
     say("done")
 
 

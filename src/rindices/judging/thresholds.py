@@ -27,7 +27,7 @@ def threshold(n_patterns: int, sizes: tuple[int, int], n_regions: int) -> tuple[
     table = calibration()
     n_people = 2 / (1 / sizes[0] + 1 / sizes[1])  # the smaller group counts more
     numbers, regions = (np.sort(table[name].unique()) for name in ("n_patterns", "n_regions"))
-    # Of the numbers of patterns that were simulated the next below: more agree less by chance.
+    # Beyond the numbers of patterns that were simulated the nearest, and the case is told.
     rows = table[table["n_patterns"] == numbers[numbers <= max(n_patterns, numbers[0])][-1]]
     known = np.sort(rows["n_regions"].unique())
     around = {*known[known <= n_regions][-1:], *known[known >= n_regions][:1]}
