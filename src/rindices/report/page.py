@@ -143,7 +143,7 @@ def make_report(folder: Path | str, *, summary: Summary | None = None, show_ids:
         summary=run.summary,
         run_toml=curtain(text),
         sections=sections,
-        in_short=[] if run.summary.state == "not reproducible" else in_short(run),
+        in_short=[] if run.summary.state in ("not reproducible", "not testable") else in_short(run),
         measure=run.results.measure,
         measures=run.results.measures,
         n_people=len(run.results.first_visits),
