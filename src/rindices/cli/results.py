@@ -13,6 +13,7 @@ from rindices.cli.options import (
     MODEL,
     PAGE,
     TABLE,
+    CompleteOnly,
     DropMissing,
     Exclude,
     Figures,
@@ -52,6 +53,7 @@ def apply(
     join: Join = None,
     missing: Missing = "",
     drop_missing: DropMissing = ApplySettings.drop_missing,
+    complete_only: CompleteOnly = ApplySettings.complete_only,
     new_sites: Annotated[
         str, typer.Option(help="People of sites that the model does not know: refuse, or leave uncorrected.")
     ] = ApplySettings.new_sites,
@@ -84,6 +86,7 @@ def apply(
         join=join,
         missing=missing,
         drop_missing=drop_missing,
+        complete_only=complete_only,
         new_sites=new_sites,  # type: ignore[arg-type]  # checked where it is used
     )
     with counting_bar("Scoring people", transient=True) as bar:
@@ -105,6 +108,12 @@ def apply(
         console.print(
             f"{counted(done.n_flagged, 'of them lies', 'of them lie')} outside what the model was trained on: "
             "see the column flags.",
+            style="yellow",
+        )
+    if done.n_strangers:
+        console.print(
+            f"{counted(done.n_strangers, 'of them is', 'of them are')} unlike anybody that the model can produce; of "
+            "healthy people, one or two in a hundred are. Are regions, units and segmentation those of the training?",
             style="yellow",
         )
     warn(summary.warnings)

@@ -17,7 +17,6 @@ from sklearn.covariance import ledoit_wolf
 from rindices.preprocessing.pipeline import Preprocessing
 from rindices.settings import Correction
 
-MOST_MISSING = 0.2  # share of a person's regions, or of a table's columns, that may be missing
 _ROUNDS = 6  # of estimating and filling in; with a fifth missing, later ones change draws by less than 0.01 sd
 _PASSES = 2  # of correcting and filling in
 
@@ -38,7 +37,7 @@ class Population:
     >>> rng = np.random.default_rng(0)
     >>> size = rng.normal(size=(500, 1))
     >>> known = Population.of(size + 0.1 * rng.normal(size=(500, 3)))
-    >>> draws = known.fill(np.array([[2.0, 2.0, np.nan]]), 200, rng)
+    >>> draws = known.fill(np.array([[2.0, 2.0, np.nan]]), 200)
     >>> bool(abs(draws[:, 0, 2].mean() - 2) < 0.2)
     True
     """
@@ -52,16 +51,21 @@ class Population:
         mean = people.mean(axis=0)
         return cls(mean, np.linalg.inv(ledoit_wolf(people - mean, assume_centered=True)[0]))
 
-    def fill(self, people: np.ndarray, n_draws: int, rng: np.random.Generator) -> np.ndarray:
-        """Return people with their gaps (NaN) drawn, several times → ``(draws, people, regions)``."""
+    def fill(self, people: np.ndarray, n_draws: int, seed: int | None = None) -> np.ndarray:
+        """Return people with their gaps (NaN) drawn, several times → ``(draws, people, regions)``.
+
+        Draws come in pairs on both sides of what is expected. Without a `seed`, a person's draws do not depend on who
+        else is in the table.
+        """
         filled = np.repeat(people[None], n_draws, axis=0)
         for row, gaps, expected, factor in self._conditionals(people):
-            noise = solve_triangular(factor, rng.standard_normal((len(expected), n_draws)))
-            filled[:, row, gaps] = (expected[:, None] + noise).T
+            rng = np.random.default_rng(0 if seed is None else [seed, row])
+            one_side = solve_triangular(factor, rng.standard_normal((len(expected), (n_draws + 1) // 2)))
+            filled[:, row, gaps] = (expected[:, None] + np.hstack([one_side, -one_side])[:, :n_draws]).T
         return filled
 
     def distances(self, people: np.ndarray) -> np.ndarray:
-        """Return everybody's mean squared distance a region, as decorrelated regions have it: about 1 in people alike."""
+        """Return everybody's squared distance from the mean after decorrelation, divided by the number of regions."""
         away = people - self.mean
         return np.einsum("pi,ij,pj->p", away, self.precision, away) / len(self.mean)
 
@@ -104,7 +108,7 @@ def fill_training(
     Controls and patients are two populations here; drawn from one, patients would be drawn towards health. Covariates
     are corrected for before, and put in again afterwards.
     """
-    gaps, rng = np.isnan(regions), np.random.default_rng([seed, len(regions)])
+    gaps = np.isnan(regions)
     if not gaps.any():
         return regions
     own = None if covariates is None else covariates[~patient]
@@ -115,6 +119,6 @@ def fill_training(
         fitted = Preprocessing.fit(filled[~patient], own, correction)
         scaled = np.where(gaps, np.nan, fitted.transform(filled, covariates))
         for group in (patient, ~patient):
-            scaled[group] = Population.with_gaps(scaled[group]).fill(scaled[group], 1, rng)[0]
+            scaled[group] = Population.with_gaps(scaled[group]).fill(scaled[group], 1, seed)[0]
         filled = np.where(gaps, fitted.inverse_transform(scaled, covariates), regions)
     return filled

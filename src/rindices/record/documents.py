@@ -40,7 +40,7 @@ _TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "
     ("missing", "missing_argument", "missing_keyword_only_argument"), "is missing"
 )
 _LISTS = ("covariates", "clinical", "join", "smooth", "interactions")  # however they were given
-_TABLE_IF_GIVEN = ("exclude", "missing")
+_TABLE_IF_GIVEN = ("exclude", "missing", "complete_only")
 _ALWAYS_SAID = ("n_patterns", "n_repetitions", "random_state")  # in every run.toml, whatever the defaults are
 
 

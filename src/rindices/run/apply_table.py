@@ -17,7 +17,7 @@ from rindices.cohort import People, read_people
 from rindices.errors import Value, in_python, worded
 from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
-from rindices.model.file import read_header
+from rindices.model.file import fills_gaps, read_header
 from rindices.run.plan import versions
 from rindices.scoring.scale import check_level
 from rindices.settings import ApplySettings, Correction, OutputSettings
@@ -35,8 +35,9 @@ class Applied(NamedTuple):
     ----------
     summary
         Who was scored, and by what model. Its warnings name nobody.
-    n_rows, n_flagged
-        Rows of people, and of them those outside what the model was trained on.
+    n_rows, n_flagged, n_strangers
+        Rows of people, of them those outside what the model was trained on, and of these those who are unlike anybody
+        that it can produce.
     left_out
         Table of people who were left out, if anybody was.
     """
@@ -44,6 +45,7 @@ class Applied(NamedTuple):
     summary: record.Summary
     n_rows: int
     n_flagged: int
+    n_strangers: int
     left_out: Path | None
 
 
@@ -81,6 +83,7 @@ def apply_table(
     """
     check_level(output.level)
     contract, sums, whole = read_header(model).contract, None, report is not None
+    settings = replace(settings, complete_only=settings.complete_only or not fills_gaps(model))
     if contract.features == MUSE72_NAMES:  # of single regions, where the table has those
         sums = partial(with_muse72, exclude=settings.exclude)
         settings = replace(settings, exclude=())
@@ -94,11 +97,13 @@ def apply_table(
 
     def scored(people: People) -> pd.DataFrame:
         counts.update(people.group[people.first_visit])
-        counts.update(rows=len(people.group), flagged=int((people.flags != "").sum()))
         notes.update(dict.fromkeys(worded(note, wording) for note in people.notes))
         left_out.extend([people.left_out] if len(people.left_out) else [])
         results.extend([results_of(fitted, people, output.level)] if whole else [])
-        return results[0].r_indices if whole else scores_of(fitted, people, output.level)
+        scores = results[0].r_indices if whole else scores_of(fitted, people, output.level)
+        strangers = int((scores["strangeness"] > 1).sum()) if "strangeness" in scores else 0
+        counts.update(rows=len(scores), flagged=int((people.flags != "").sum()), strangers=strangers)
+        return scores
 
     write_csv_parts(map(scored, chain([first], batches)), out)
     beside = out.with_name(f"{out.stem}_left_out.csv") if left_out else None
@@ -117,7 +122,7 @@ def apply_table(
     )
     if report is not None:
         _write_report(fitted, results[0], report, output, summary)
-    return Applied(summary, counts["rows"], counts["flagged"], beside)
+    return Applied(summary, counts["rows"], counts["flagged"], counts["strangers"], beside)
 
 
 def _summary(model: SurrealGAN, counts: Counter[str]) -> record.Summary:

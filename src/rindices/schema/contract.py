@@ -133,9 +133,9 @@ class Contract:
         table = pd.DataFrame() if covariates is None else covariates
         return cls(
             features=tuple(map(str, features.columns)),
-            feature_minimum=tuple(values.min(axis=0).tolist()),
-            feature_median=tuple(np.median(values, axis=0).tolist()),
-            feature_maximum=tuple(values.max(axis=0).tolist()),
+            feature_minimum=tuple(np.nanmin(values, axis=0).tolist()),
+            feature_median=tuple(np.nanmedian(values, axis=0).tolist()),
+            feature_maximum=tuple(np.nanmax(values, axis=0).tolist()),
             covariates=tuple(CovariateSpec.from_values(str(name), table[name].to_numpy()) for name in table),
             ignored_columns=ignored_columns,
             id_column=id_column,

@@ -62,20 +62,31 @@ class SeverityScale:
         rows = zip(r_indices.T, self.reference, strict=True)
         return 100 * np.column_stack([np.interp(r, known, CENTILES) for r, known in rows])
 
-    def intervals(self, r_indices: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    def intervals(
+        self, r_indices: np.ndarray, level: float, more_sd: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the least and the greatest severity with which such an R-index is no surprise; NaN where unknown.
 
         All severities whose central `level` of R-indices holds the person's (Neyman's construction): right for people
         of each severity, whatever share of the patients has it. From 0 on, and never without the severity itself.
+        With `more_sd` ``(people, patterns)`` R-indices scatter by so much more than those of complete people.
         """
         if self.quantiles is None:
             nothing = np.full(r_indices.shape, np.nan)
             return nothing, nothing
+        more_sd = np.zeros(r_indices.shape) if more_sd is None else more_sd
         own, sides = np.maximum(self.severities(r_indices), 0), []
         for tail in ((1 + level) / 2, (1 - level) / 2):
-            edges = [np.array([np.interp(ndtri(tail), ndtri(LEVELS), row) for row in of]) for of in self.quantiles]
-            columns = [np.interp(r, increasing(edge), DOSES) for r, edge in zip(r_indices.T, edges, strict=True)]
-            sides.append(np.column_stack(columns))
+            side = np.empty(r_indices.shape)
+            for pattern, rows in enumerate(self.quantiles):
+                edge = np.array([np.interp(ndtri(tail), ndtri(LEVELS), row) for row in rows])
+                side[:, pattern] = np.interp(r_indices[:, pattern], increasing(edge), DOSES)
+                middle = rows[:, len(LEVELS) // 2]
+                for person in np.flatnonzero(more_sd[:, pattern]).tolist():
+                    wider = np.hypot(edge - middle, ndtri(tail) * more_sd[person, pattern])
+                    wide = increasing(middle + np.sign(tail - 0.5) * wider)
+                    side[person, pattern] = np.interp(r_indices[person, pattern], wide, DOSES)
+            sides.append(side)
         return np.minimum(sides[0], own), np.maximum(sides[1], own)
 
 

@@ -64,7 +64,7 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
         for one in range(n_models):
             own[maker == one] = np.interp(wanted[maker == one], increasing(curves[one, pattern]), _Z)
         z = _with_others(own, pattern, correlation, rng)
-        made = _made(models, healthy.brains[brain], z, maker, composition)
+        made = make_people(models, healthy.brains[brain], z, maker, composition)
         scores = inference.r_indices(models, made)[:, :, pattern, None]
         known = np.arange(n_models)[:, None] != maker
         unseen = known & healthy.held_out[:, brain]
@@ -90,7 +90,9 @@ def _with_others(own: np.ndarray, pattern: int, correlation: np.ndarray, rng: np
     return z
 
 
-def _made(models: Parameters, brains: np.ndarray, z: np.ndarray, maker: np.ndarray, composition: str) -> np.ndarray:
+def make_people(
+    models: Parameters, brains: np.ndarray, z: np.ndarray, maker: np.ndarray, composition: str
+) -> np.ndarray:
     """Return each brain as its maker changes it, relative to no disease."""
     made = np.empty_like(brains)
     for one in np.unique(maker):
