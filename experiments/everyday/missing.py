@@ -18,13 +18,13 @@ import numpy as np
 import pandas as pd
 
 sys.path.append(str(Path(__file__).parent))
-from trained import Made, models, with_gaps  # noqa: E402
+from trained import Made, models, with_gaps
 
 sys.path.append(str(Path(__file__).parents[1] / "numbers"))
-from figures import unit  # noqa: E402
+from figures import unit
 
-from rindices import SurrealGAN  # noqa: E402
-from rindices.judging.agreement import concordance, match_patterns  # noqa: E402
+from rindices import SurrealGAN
+from rindices.judging.agreement import concordance, match_patterns
 
 RESULTS = Path(__file__).parents[2] / "results" / "missing_regions.csv"
 # Names of regions without their side. The first and the third hold many that the patterns change.
@@ -61,7 +61,7 @@ def measure(of: Made, model: SurrealGAN) -> list[dict[str, object]]:
         table = pd.DataFrame(regions, columns=names)
         scores = model.scores(table, covariates)
         severities = model.scale_.severities(scores.r_indices)[:, order]
-        low, high = (side[:, order] for side in model.scale_.intervals(scores.r_indices, 0.95, scores.missing_sd))
+        low, high = (side[:, order] for side in model.scale_.intervals(scores.r_indices, 0.95, scores.more_sd))
         plain = [side[:, order] for side in model.scale_.intervals(scores.r_indices, 0.95)]
         row = {"cohort": of.case.name, "gaps": of.case.gaps, "kind": of.case.recipe.kind}
         row |= {"n_controls": int((~given.patient).sum()), "missing": kind, "share": np.isnan(regions).mean()}
@@ -82,7 +82,13 @@ def show(table: pd.DataFrame) -> None:
     table = table.assign(lost=base - table["concordance"])
     found = table.groupby(["n_controls", "gaps", "missing"], sort=False)
     columns = ["share", "concordance", "lost", "rmse", "bias", "cover", "cover_not_widened", "width", "strangers"]
-    print(found[columns].mean().assign(most_lost=found["lost"].max(), least_cover=found["cover"].min()).round(4).to_string())
+    print(
+        found[columns]
+        .mean()
+        .assign(most_lost=found["lost"].max(), least_cover=found["cover"].min())
+        .round(4)
+        .to_string()
+    )
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral
 from pathlib import Path
@@ -90,13 +91,14 @@ class Scores(NamedTuple):
     ----------
     r_indices, spread
         R-indices, and their standard deviation over repetitions.
-    missing_sd
-        Standard deviation of the R-indices that missing regions make; 0 where none are.
+    more_sd
+        Standard deviation of the R-indices beyond that of other people: what missing regions make, and the error of a
+        site that was learned later; 0 where there is neither.
     """
 
     r_indices: np.ndarray
     spread: np.ndarray
-    missing_sd: np.ndarray
+    more_sd: np.ndarray
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -333,7 +335,7 @@ class SurrealGAN(RIndexEstimator):
         NaN with fewer than three repetitions, and for imported models.
         """
         scores = self.scores(X, covariates)
-        return self._scale().intervals(scores.r_indices, check_level(level), scores.missing_sd)
+        return self._scale().intervals(scores.r_indices, check_level(level), scores.more_sd)
 
     def _scale(self) -> SeverityScale:
         check_is_fitted(self, "models_")
@@ -350,6 +352,36 @@ class SurrealGAN(RIndexEstimator):
         """
         people = self.prepare(X, covariates).values
         return np.full(len(people), np.nan) if self.familiar_ is None else self.familiar_.strangeness(people)
+
+    def adapt(self, X: Any, covariates: Any) -> SurrealGAN:
+        """Return this model with further sites, learned from controls who were measured there.
+
+        Nobody's scores at the sites of the training change.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Regional measures of controls of new sites, complete.
+        covariates : DataFrame
+            As in `fit`; the site names the new ones.
+        """
+        check_is_fitted(self, "models_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        table = covariate_table(covariates, len(X))
+        model, site = copy(self), None if self.correction is None else self.correction.site
+        model.preprocessing_ = self.preprocessing_.with_new_sites(X, pd.DataFrame() if table is None else table)
+        sites = () if model.preprocessing_.harmonizer is None else model.preprocessing_.harmonizer.sites
+        model.contract_ = replace(
+            self.contract_,
+            covariates=tuple(
+                # Sites that were given as numbers may be any others from now on.
+                replace(spec, categories=None if spec.categories is None else sites, codes=None)
+                if spec.name == site
+                else spec
+                for spec in self.contract_.covariates
+            ),
+        )
+        return model
 
     def spread(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the standard deviation over repetitions of each R-index (NaN with a single one)."""
@@ -392,7 +424,7 @@ class SurrealGAN(RIndexEstimator):
         covariates : array-like, optional
             As in `fit`.
         """
-        scaled, table = self.prepare(X, covariates)
+        scaled, table, _ = self.prepare(X, covariates)
         shape = (len(scaled), self._n_features_out)
         z = np.asarray(z, float)
         if z.shape not in {shape, shape[1:]} or not np.isfinite(z).all():
@@ -530,7 +562,7 @@ class SurrealGAN(RIndexEstimator):
 
     def _score(self, people: Scaled) -> Scores:
         members = inference.r_indices(self.models_, people.values)
-        missing_sd = np.zeros(members.shape[1:])
+        more_sd = self._site_sd(people, members.shape[1:])
         if people.gaps is not None and self.familiar_ is not None:
             rows = people.gaps.any(axis=1)
             known = np.where(people.gaps[rows], np.nan, people.values[rows])
@@ -538,9 +570,19 @@ class SurrealGAN(RIndexEstimator):
             by_draw = inference.r_indices(self.models_, draws).reshape(len(members), _DRAWS, len(known), -1)
             members[:, rows] = by_draw.mean(axis=1)
             scored = by_draw[0] if self.inference == "medoid" else by_draw.mean(axis=0)
-            missing_sd[rows] = scored.std(axis=0, ddof=1)
+            more_sd[rows] = np.hypot(more_sd[rows], scored.std(axis=0, ddof=1))
         consensus = members[0] if self.inference == "medoid" else members.mean(axis=0)
-        return Scores(consensus, _spread_of(members), missing_sd)
+        return Scores(consensus, _spread_of(members), more_sd)
+
+    def _site_sd(self, people: Scaled, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the error of the R-indices of people whose site was learned later.
+
+        The mean of n controls there is off by 1 / √n of what people differ by; so is what R-indices say of it.
+        """
+        harmonizer, scale = self.preprocessing_.harmonizer, self.scale_
+        if harmonizer is None or people.covariates is None or scale is None or scale.reference is None:
+            return np.zeros(shape)
+        return harmonizer.errors_of(people.covariates)[:, None] * scale.reference.std(axis=1)
 
 
 def _spread_of(members: np.ndarray) -> np.ndarray:

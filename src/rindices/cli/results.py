@@ -122,6 +122,35 @@ def apply(
     show_places({"R-indices": out, "Left out": done.left_out, "Report": report})
 
 
+@app.command()
+@guarded
+def adapt(
+    model: Model,
+    table: Annotated[Path, argument("Table of controls of new sites, with the site in the model's column of sites.")],
+    out: Annotated[Path, option("Model file to write (.safetensors), replaced if it exists.")],
+    id: Annotated[str | None, option("Column with the people's ids.", "as in training")] = ApplySettings.id,
+    exclude: Exclude = "",
+    join: Join = None,
+    missing: Missing = "",
+) -> None:
+    """Let a model learn sites that its training did not have, from controls who were measured there.
+
+    Offsets and scales of the sites are learned as in the training; nobody's scores at other sites change.
+    """
+    from rindices.cohort.roles import paths_of
+    from rindices.run.apply_table import adapt_model
+
+    check_output(out, "out", MODEL, table, *paths_of(join), model)
+    settings = ApplySettings(id=id, exclude=exclude, join=join, missing=missing)
+    done = adapt_model(model, table, out, settings, wording=on_command_line)
+    for site, number in done.controls.items():
+        console.print(f"Learned site {site} from {counted(number, 'control')}.")
+    if done.n_unused:
+        console.print(f"Not used: {counted(done.n_unused, 'row')} of people who are no controls, or of later visits.")
+    warn(done.warnings)
+    show_places({"Model": out})
+
+
 @app.command(name="import-official")
 @guarded
 def import_official(

@@ -1,7 +1,8 @@
-"""A model that is there already, applied to a table of new people."""
+"""A model that is there already, applied to a table of new people, or adapted to new sites."""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -14,7 +15,7 @@ import pandas as pd
 
 from rindices import record
 from rindices.cohort import People, read_people
-from rindices.errors import Value, in_python, worded
+from rindices.errors import InputError, Value, in_python, listed, setting, worded
 from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.model.file import fills_gaps, read_header
@@ -25,7 +26,7 @@ from rindices.settings import ApplySettings, Correction, OutputSettings
 if TYPE_CHECKING:
     from rindices.estimator import SurrealGAN
 
-__all__ = ["Applied", "apply_table"]
+__all__ = ["Adapted", "Applied", "adapt_model", "apply_table"]
 
 
 class Applied(NamedTuple):
@@ -123,6 +124,62 @@ def apply_table(
     if report is not None:
         _write_report(fitted, results[0], report, output, summary)
     return Applied(summary, counts["rows"], counts["flagged"], counts["strangers"], beside)
+
+
+class Adapted(NamedTuple):
+    """What sites a model has learned: controls of each, how many people were not used, and warnings."""
+
+    controls: dict[str, int]
+    n_unused: int
+    warnings: tuple[str, ...]
+
+
+def adapt_model(
+    model: Path,
+    path: Path,
+    out: Path,
+    settings: ApplySettings,
+    *,
+    wording: Callable[[str, Value], str] = in_python,
+) -> Adapted:
+    """Let a model learn sites from the controls of a table, and write it to a new file.
+
+    Parameters
+    ----------
+    model
+        A model file.
+    path
+        A table of people of new sites, controls by the labels of the training table. Others are not used, and neither
+        are controls who lack a region.
+    out
+        The model file to write.
+    settings
+        How the table is read.
+    wording
+        How warnings mention settings.
+    """
+    contract = read_header(model).contract
+    if contract.site_column is None:
+        raise InputError(
+            f"{model} was trained without {setting('site')}: it has no place for another one.\n"
+            f"Fit it again with {setting('site')}, or apply it as it is."
+        )
+    settings = replace(settings, new_sites="uncorrected", complete_only=True, drop_missing=True)
+    (people,) = read_people(path, contract, settings, whole=True)
+    local = (people.group == "control").to_numpy() & people.first_visit
+    if not local.any():
+        raise InputError(
+            f"{path} has no controls (column {contract.diagnosis_column!r}, {listed(contract.control_labels)} in "
+            "training).\nA site is learned from controls who were measured there: give some, labelled so."
+        )
+    from rindices.estimator import load_model
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        load_model(model).adapt(people.features[local], people.covariates[local]).save(out)
+    told = (*(worded(note, wording) for note in people.notes), *(str(one.message) for one in caught))
+    sizes = people.covariates[local][contract.site_column].value_counts()
+    return Adapted({str(site): int(number) for site, number in sizes.items()}, int((~local).sum()), told)
 
 
 def _summary(model: SurrealGAN, counts: Counter[str]) -> record.Summary:

@@ -82,7 +82,7 @@ def scores_of(
         who |= {"visit": people.visit.to_numpy(), "years": years, "first_visit": people.first_visit}
     who |= {"diagnosis": people.diagnosis.to_numpy(), "group": people.group.to_numpy()}
     scaled = scaled or _scaled(model, people)
-    r_indices, spread, missing_sd = model.scores(scaled)
+    r_indices, spread, more_sd = model.scores(scaled)
     scale, parts = model.scale_, {"r{}": r_indices, "r{}_sd": spread}
     if scale is not None and scale.reference is not None and isinstance(people, Cohort):
         honest = np.full(r_indices.shape, np.nan)
@@ -91,7 +91,7 @@ def scores_of(
     if scale is not None:
         parts["severity{}"] = scale.severities(r_indices)
         if scale.quantiles is not None:
-            parts["severity{}_low"], parts["severity{}_high"] = scale.intervals(r_indices, level, missing_sd)
+            parts["severity{}_low"], parts["severity{}_high"] = scale.intervals(r_indices, level, more_sd)
         if scale.reference is not None:
             parts["centile{}"] = scale.centiles(r_indices)
     columns = {name.format(k + 1): of[:, k] for name, of in parts.items() for k in range(of.shape[1])}
@@ -107,12 +107,14 @@ def scores_of(
 def _flags(model: SurrealGAN, people: Scaled, found: pd.Series, strangeness: np.ndarray) -> list[str]:
     """Say who lacks regions, and who is unlike anybody that the model can produce, besides what was found before."""
     regions, parts = np.array(model.contract_.features, dtype=object), [[text] if text else [] for text in found]
-    for row in [] if people.gaps is None else np.flatnonzero(people.gaps.any(axis=1)).tolist():
-        parts[row].append(missing_regions(regions[people.gaps[row]]))
-    for row in [] if model.familiar_ is None else np.flatnonzero(strangeness > 1).tolist():
-        most = listed(regions[model.familiar_.strangest(people.values[row], _STRANGEST)])
-        far = f"strangeness {strangeness[row]:.2f}, most in {most}"
-        parts[row].append(f"unlike anybody that the model can produce ({far})")
+    if people.gaps is not None:
+        for row in np.flatnonzero(people.gaps.any(axis=1)).tolist():
+            parts[row].append(missing_regions(regions[people.gaps[row]].tolist()))
+    if model.familiar_ is not None:
+        for row in np.flatnonzero(strangeness > 1).tolist():
+            most = listed(regions[model.familiar_.strangest(people.values[row], _STRANGEST)])
+            far = f"strangeness {strangeness[row]:.2f}, most in {most}"
+            parts[row].append(f"unlike anybody that the model can produce ({far})")
     return ["; ".join(part) for part in parts]
 
 

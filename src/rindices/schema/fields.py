@@ -313,8 +313,9 @@ class CovariateField:
                 f"The first unknown value is {value!r} in {place} ({number} in all)."
             )
             uncorrected = f"score these people uncorrected with {setting('new_sites', 'uncorrected')}"
-            others = uncorrected if self._is_site else "remove these people"
-            found.append(Problem(text, ("code it as in the training table", others)))
+            adapt = "learn a new site from controls who were measured there: rindices adapt"
+            others = (adapt, uncorrected) if self._is_site else ("remove these people",)
+            found.append(Problem(text, ("code it as in the training table", *others)))
         return found
 
 
