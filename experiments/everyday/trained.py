@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -112,10 +112,7 @@ def with_gaps(regions: np.ndarray, share: float, seed: int) -> np.ndarray:
 
 def _with_sites(case: Case, given: Given) -> Made:
     """Give people sites with offsets and scales; more people of other sites are set aside."""
-    rng, healthy = np.random.default_rng([case.recipe.seed, 6]), given.regions[~given.patient].to_numpy()
-    mean, sd = healthy.mean(axis=0), healthy.std(axis=0)
-    shape = (TRAINING_SITES + OTHER_SITES, len(mean))
-    offsets, scales = sd * rng.normal(0, SHIFT_SD, shape), rng.uniform(*SCALES, shape)
+    (mean, offsets, scales), rng = _site_effects(case, given), np.random.default_rng([case.recipe.seed, 7])
 
     def moved(regions: np.ndarray, site: np.ndarray) -> np.ndarray:
         return mean + offsets[site] + scales[site] * (regions - mean)
@@ -161,6 +158,29 @@ def _of_sites(case: Case, table: pd.DataFrame) -> Made:
     )
     aside = healthy[away].reset_index(drop=True)[["age", "sex", "icv", "site", *regions]]
     return Made(case, given, people[regions].to_numpy(float), covariates, Correction(site="site"), aside)
+
+
+def clean_of(of: Made) -> Callable[[pd.DataFrame], tuple[np.ndarray, pd.DataFrame]] | None:
+    """Return what gives people of simulated sites as they would be at the first site, which the model knows."""
+    if of.case.purpose != "sites":
+        return None
+    mean, offsets, scales = _site_effects(of.case, of.given)
+    names = list(of.given.regions.columns)
+
+    def clean(people: pd.DataFrame) -> tuple[np.ndarray, pd.DataFrame]:
+        site = people["site"].str[4:].astype(int).to_numpy()
+        healthy = mean + (people[names].to_numpy() - mean - offsets[site]) / scales[site]
+        there = mean + offsets[0] + scales[0] * (healthy - mean)
+        return there, people.drop(columns=names).reset_index(drop=True).assign(site="site00")
+
+    return clean
+
+
+def _site_effects(case: Case, given: Given) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the regions' means in controls, and offsets and scales of all simulated sites."""
+    healthy = given.regions[~given.patient].to_numpy()
+    rng, shape = np.random.default_rng([case.recipe.seed, 6]), (TRAINING_SITES + OTHER_SITES, healthy.shape[1])
+    return healthy.mean(axis=0), healthy.std(axis=0) * rng.normal(0, SHIFT_SD, shape), rng.uniform(*SCALES, shape)
 
 
 def estimator(of: Made) -> SurrealGAN:

@@ -80,8 +80,8 @@ class Scaled(NamedTuple):
 
     def of(self, rows: np.ndarray) -> Scaled:
         """Return some of the people."""
-        covariates, gaps = (None if part is None else part[rows] for part in (self.covariates, self.gaps))
-        return Scaled(self.values[rows], covariates, gaps)
+        covariates = None if self.covariates is None else self.covariates[rows]
+        return Scaled(self.values[rows], covariates, None if self.gaps is None else self.gaps[rows])
 
 
 class Scores(NamedTuple):
