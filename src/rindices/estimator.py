@@ -350,8 +350,8 @@ class SurrealGAN(RIndexEstimator):
 
         Of healthy people, one or two in a hundred are; NaN where the model does not know, see `familiar_`.
         """
-        people = self.prepare(X, covariates).values
-        return np.full(len(people), np.nan) if self.familiar_ is None else self.familiar_.strangeness(people)
+        people, _, gaps = self.prepare(X, covariates)
+        return np.full(len(people), np.nan) if self.familiar_ is None else self.familiar_.strangeness(people, gaps)
 
     def adapt(self, X: Any, covariates: Any) -> SurrealGAN:
         """Return this model with further sites, learned from controls who were measured there.
@@ -579,10 +579,10 @@ class SurrealGAN(RIndexEstimator):
 
         The mean of n controls there is off by 1 / √n of what people differ by; so is what R-indices say of it.
         """
-        harmonizer, scale = self.preprocessing_.harmonizer, self.scale_
-        if harmonizer is None or people.covariates is None or scale is None or scale.reference is None:
+        harmonizer = self.preprocessing_.harmonizer
+        if harmonizer is None or people.covariates is None or self.scale_ is None or self.scale_.reference is None:
             return np.zeros(shape)
-        return harmonizer.errors_of(people.covariates)[:, None] * scale.reference.std(axis=1)
+        return harmonizer.errors_of(people.covariates)[:, None] * self.scale_.reference.std(axis=1)
 
 
 def _spread_of(members: np.ndarray) -> np.ndarray:

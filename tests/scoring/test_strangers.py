@@ -48,6 +48,17 @@ def test_strangeness_is_a_distance_after_decorrelation(familiar):
     )
 
 
+def test_regions_that_are_missing_add_nothing(familiar):
+    person, (mean, precision) = brains(1, 6), vars(familiar.population).values()
+    gaps = np.arange(N_REGIONS)[None] % 7 == 3
+    filled = familiar.population.fill(np.where(gaps, np.nan, person), 2).mean(axis=0)
+    known = ~gaps[0]
+    covariance = np.linalg.inv(precision)[np.ix_(known, known)]
+    square = mahalanobis(person[0, known], mean[known], np.linalg.inv(covariance)) ** 2 / known.sum()
+    whole = familiar.strangeness(person)[0] ** 2 / familiar.population.distances(person)[0]
+    np.testing.assert_allclose(familiar.strangeness(filled, gaps)[0] ** 2, whole * square)
+
+
 def test_the_strangest_region_is_the_one_that_is_wrong(familiar):
     person = brains(1, 5)[0]
     person[7] += 1

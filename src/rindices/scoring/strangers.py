@@ -36,10 +36,14 @@ class Familiar:
     population: Population
     usual: np.ndarray
 
-    def strangeness(self, people: np.ndarray) -> np.ndarray:
-        """Return how far people lie from all that the model can produce; above 1 they are strangers."""
+    def strangeness(self, people: np.ndarray, gaps: np.ndarray | None = None) -> np.ndarray:
+        """Return how far people lie from all that the model can produce; above 1 they are strangers.
+
+        Regions in `gaps` are what is expected given the others, and add nothing to a distance: it is one of the others.
+        """
         mean, sd = self.usual
-        return np.sqrt(self.population.distances(people) / np.exp(mean + _BEYOND * sd))
+        share = 1 if gaps is None else 1 - gaps.mean(axis=1)
+        return np.sqrt(self.population.distances(people) / share / np.exp(mean + _BEYOND * sd))
 
     def strangest(self, person: np.ndarray, number: int) -> np.ndarray:
         """Return the regions that add most to a person's distance, the strangest first."""
