@@ -46,7 +46,7 @@ def r_indices(model: SurrealGAN, preprocessing: Preprocessing, regions: np.ndarr
 
 
 def by_prior(known: Preprocessing, fitted: Preprocessing, n_controls: int, plain: np.ndarray) -> Preprocessing:
-    """Return a preprocessing whose last site has offsets shrunk by the variance of offsets over the training's sites."""
+    """Return a preprocessing whose last site has offsets shrunk by what offsets of the training's sites vary."""
     spread = (known.harmonizer.offsets**2).mean()
     delta = fitted.harmonizer.scales[-1:] ** 2
     offsets = fitted.harmonizer.offsets.copy()

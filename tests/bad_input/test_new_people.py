@@ -67,7 +67,10 @@ def millilitres(people):
     ),
     new("new category", cell("sex", 4, "X"), ("'sex'", "'X' in row 6 (participant p04)"), "Code it as"),
     new(
-        "new site", cell("site", 4, "Graz"), ("'site'", "'Graz' in row 6 (participant p04)"), "--new-sites uncorrected"
+        "new site",
+        cell("site", 4, "Graz"),
+        ("'site'", "'Graz' in row 6 (participant p04)", "rindices adapt"),
+        "--new-sites uncorrected",
     ),
     new("site missing", lambda p: p.drop(columns="site"), "no column 'site'", "Add the column"),
     new("age in words", lambda p: p.assign(age="old"), ("'age' was a number in training (54 to 86)", "old"), "Code it"),
@@ -229,3 +232,36 @@ def test_mixed_up_regions_are_strangers(stage):
     scores = pd.read_csv(stage(case).folder / "s.csv")
     assert scores.loc[4, "strangeness"] > 1
     assert "unlike anybody that the model can produce (strangeness" in scores.loc[4, "flags"]
+
+
+def local(name, change, found, remedy, **rest):
+    """Return a case of a model that is to learn a site."""
+    words = (found,) if isinstance(found, str) else found
+    files = {} if change is None else {"people.csv": change}
+    return Case(name, "adapt model.safetensors people.csv --out m.safetensors", words, remedy, files, **rest)
+
+
+@cases(
+    local("known site", None, "knows Bern, Ulm already", "Give controls of new sites only"),
+    local("nobody healthy", lambda p: p[40:].assign(site="Graz"), "people.csv has no controls", "give some"),
+    local("few controls", lambda p: p[:4].assign(site="Graz"), ("at least 5 controls", "Graz (4)"), "Add controls"),
+    local("site missing", lambda p: p.drop(columns="site"), "no column 'site'", "Add the column"),
+    local(
+        "a new site",
+        lambda p: p.assign(site="Graz"),
+        ("Learned site Graz from 40 controls", "Not used: 40 rows"),
+        "",
+        code=0,
+        writes=("m.safetensors",),
+    ),
+    local(
+        "a small new site",
+        lambda p: p[:8].assign(site="Graz"),
+        ("Learned site Graz from 8 controls", "fewer than 10"),
+        "",
+        code=0,
+        writes=("m.safetensors",),
+    ),
+)
+def test_controls_of_new_sites(stage, case):
+    stage(case)
