@@ -23,7 +23,7 @@ from rindices.training.chunks import Point
 from rindices.training.execution import Execution
 
 FIRST_SEED = 50_000
-SIZES = {"basic": (50, 60, 75, 100), "mild": (75, 100, 150, 200)}
+SIZES = {("basic", "uniform"): (50, 60), ("mild", "uniform"): (50, 75), ("mild", "mild"): (50, 75, 100, 150)}
 NUMBERS = (3, 5, 10)
 N_BORDERLINE = 60
 
@@ -45,8 +45,8 @@ def main() -> None:
     steps, n_seeds = (40, 1) if options.small else (fast().schedule.max_steps, 25)
     preset = replace(fast(), schedule=replace(fast().schedule, min_steps=steps, max_steps=steps))
     asked = [
-        Recipe(kind, FIRST_SEED + k, size, size)
-        for kind, sizes in SIZES.items()
+        Recipe(kind, FIRST_SEED + k, size, size, severities=severities)
+        for (kind, severities), sizes in SIZES.items()
         for size in sizes
         for k in range(n_seeds)
     ]
