@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rindices.cohort.column_roles import CLINICAL
 from rindices.cohort.groups import labels_with_counts
 from rindices.cohort.people import Cohort
-from rindices.cohort.roles import CLINICAL
 from rindices.errors import InputError, counted, listed, setting, shown
 
 SEPARATING_AUC = 0.95
