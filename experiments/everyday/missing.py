@@ -25,6 +25,7 @@ from figures import unit
 
 from rindices import SurrealGAN
 from rindices.judging.agreement import concordance, match_patterns
+from rindices.scoring.intervals import severity_intervals
 
 RESULTS = Path(__file__).parents[2] / "results" / "missing_regions.csv"
 # Names of regions without their side. The first and the third hold many that the patterns change.
@@ -61,8 +62,10 @@ def measure(of: Made, model: SurrealGAN) -> list[dict[str, object]]:
         table = pd.DataFrame(regions, columns=names)
         scores = model.scores(table, covariates)
         severities = model.scale_.severities(scores.r_indices)[:, order]
-        low, high = (side[:, order] for side in model.scale_.intervals(scores.r_indices, 0.95, scores.more_sd))
-        plain = [side[:, order] for side in model.scale_.intervals(scores.r_indices, 0.95)]
+        low, high = (
+            side[:, order] for side in severity_intervals(model.scale_, scores.r_indices, 0.95, scores.more_sd)
+        )
+        plain = [side[:, order] for side in severity_intervals(model.scale_, scores.r_indices, 0.95)]
         row = {"cohort": of.case.name, "gaps": of.case.gaps, "kind": of.case.recipe.kind}
         row |= {"n_controls": int((~given.patient).sum()), "missing": kind, "share": np.isnan(regions).mean()}
         row["concordance"] = np.mean([concordance(target[:, k], severities[:, k]) for k in range(len(order))])

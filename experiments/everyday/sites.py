@@ -28,6 +28,7 @@ from trained import Made, clean_of, models
 from rindices import SurrealGAN
 from rindices.core import inference
 from rindices.preprocessing import Preprocessing
+from rindices.scoring.intervals import severity_intervals
 
 RESULTS = Path(__file__).parents[2] / "results" / "new_sites.csv"
 SIZES = (5, 10, 20, 40, 50, 100)
@@ -85,7 +86,7 @@ def measure(of: Made, model: SurrealGAN) -> Iterator[dict[str, object]]:
                     severity = model.scale_.severities(found)
                     target = usual if truth is None else truth[rest]
                     more = np.full(found.shape, 1 / np.sqrt(size) if size else 0) * model.scale_.reference.std(axis=1)
-                    zero = [(model.scale_.intervals(found, 0.95, sd)[0] <= 0).mean() for sd in (more, None)]
+                    zero = [(severity_intervals(model.scale_, found, 0.95, sd)[0] <= 0).mean() for sd in (more, None)]
                     for pattern, off in enumerate((severity - target).mean(axis=0)):
                         spread = 0.0 if truth is None else np.sqrt(((severity - target)[:, pattern] ** 2).mean())
                         about = {"way": way, "pattern": pattern + 1, "bias": off, "rmse": spread}

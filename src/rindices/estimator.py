@@ -24,7 +24,7 @@ from rindices.core.train import held_out
 from rindices.errors import InputError, OutsideTraining
 from rindices.judging.agreement import Agreement
 from rindices.judging.selection import Judged, Selected, Study, consensus, sweep
-from rindices.model.arguments import (
+from rindices.model.estimator_inputs import (
     check_gaps,
     check_groups,
     check_residuals,
@@ -41,12 +41,12 @@ from rindices.preprocessing.missing import fill_training
 from rindices.preprocessing.storage import describe
 from rindices.schema.contract import Contract
 from rindices.schema.fields import RegionField, Roster
+from rindices.scoring.intervals import Healthy, severity_intervals
 from rindices.scoring.reference import leave_one_out
-from rindices.scoring.scale import SeverityScale, check_level
-from rindices.scoring.scatter import Healthy
+from rindices.scoring.scale import SeverityScale
 from rindices.scoring.severity import fit_scale
 from rindices.scoring.strangers import fit_familiar
-from rindices.settings import Correction, Preset, SearchSettings, State, adjusted, get_preset
+from rindices.settings import Correction, Preset, SearchSettings, State, adjusted, check_level, get_preset
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store
 
@@ -335,7 +335,7 @@ class SurrealGAN(RIndexEstimator):
         NaN with fewer than three repetitions, and for imported models.
         """
         scores = self.scores(X, covariates)
-        return self._scale().intervals(scores.r_indices, check_level(level), scores.more_sd)
+        return severity_intervals(self._scale(), scores.r_indices, check_level(level), scores.more_sd)
 
     def _scale(self) -> SeverityScale:
         check_is_fitted(self, "models_")

@@ -6,7 +6,7 @@ from scipy.spatial.distance import mahalanobis
 
 from rindices.preprocessing.missing import Population
 from rindices.scoring import strangers
-from rindices.scoring.scatter import Healthy
+from rindices.scoring.intervals import Healthy
 from rindices.scoring.strangers import Familiar, fit_familiar
 from tests.core import plain
 

@@ -33,12 +33,8 @@ from rindices.schema.cells import (
     text_problems,
 )
 from rindices.schema.contract import CovariateSpec
-from rindices.schema.plausible import (
-    impossible_covariate,
-    impossible_regions,
-    suspected_codes,
-    unit_problems,
-)
+from rindices.schema.impossible_values import impossible_covariate, impossible_regions, suspected_codes
+from rindices.schema.units import unit_problems
 
 MIN_REGIONS = 4
 MOST_MISSING = 0.2  # share of a person's regions, or of a table's columns of regions, that may be missing

@@ -14,7 +14,7 @@ from scipy.special import ndtr
 
 from rindices.core.networks import Parameters
 from rindices.preprocessing.missing import Population
-from rindices.scoring.scatter import Healthy, make_people
+from rindices.scoring.intervals import Healthy, make_people
 
 FEWEST_CONTROLS = 20  # fewer say nothing of how far healthy people lie
 _FOLDS = 20  # the more, the nearer is what is judged to what is used
