@@ -17,7 +17,7 @@ from rindices.errors import InputError, counted, listed, setting
 from rindices.preprocessing.covariates import CovariateResidualizer, Pairs, covariate_of, group_means
 from rindices.schema.fields import MIN_SITE_CONTROLS
 
-FEW_SITE_CONTROLS = 10  # of a new site: below, the error of its offsets is as large as what is removed
+FEW_SITE_CONTROLS = 10  # of a new site: with five, half of the bias of severities there is left
 UNCORRECTED = ""  # as a person's site: leave the regions as they are, for scanners that training did not have
 _CONVERGED = 1e-10
 _MOST_ROUNDS = 1000
@@ -210,8 +210,8 @@ def _check_new_sites(name: str, sites: list[str], sizes: np.ndarray, known: Sequ
         )
     if (sizes < FEW_SITE_CONTROLS).any():
         warnings.warn(
-            f"Controls of new sites: {listed(told)}. With fewer than {FEW_SITE_CONTROLS}, severities of people there "
-            "may be off by a few tenths, all in the same direction.",
+            f"Controls of new sites: {listed(told)}. With fewer than {FEW_SITE_CONTROLS}, half of what a site adds to "
+            "everybody's severities may stay.",
             UserWarning,
             stacklevel=3,
         )
