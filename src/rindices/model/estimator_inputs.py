@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from rindices.errors import InputError, counted
-from rindices.schema.fields import MOST_MISSING
+from rindices.schema.fields import MOST_LACKING, MOST_MISSING
 
 FEW_PEOPLE = 20  # in a group; with fewer, results are not to be trusted
 _NOTHING_LEFT = 1e-6  # of the sd: rounding, not people
@@ -100,14 +100,14 @@ def check_gaps(X: np.ndarray, *, can_fill: bool = True, training: bool = False) 
             f"X has missing regions (NaN), the first in row {int(np.argwhere(gaps)[0, 0])}, which this model cannot "
             "fill in: it was made by an early version, imported, or has few controls. Fit it again, or drop the row."
         )
-    for axis, what, remedy in ((1, "row", "Drop the row"), (0, "column", "Leave the column out")):
+    limits = [(1, MOST_MISSING, "row", "Drop the row")]
+    limits += [(0, MOST_LACKING, "column", "Leave the column out")] if training else []
+    for axis, most, what, remedy in limits:
         share = gaps.mean(axis=axis)
-        if (share > MOST_MISSING).any() and (training or axis == 1):
-            place = int(np.flatnonzero(share > MOST_MISSING)[0])
-            raise InputError(
-                f"X lacks {share[place]:.0%} of the regions (NaN) in {what} {place}; up to {MOST_MISSING:.0%} can be "
-                f"filled in. {remedy}."
-            )
+        if (share > most).any():
+            place = int(np.flatnonzero(share > most)[0])
+            told = f"X lacks {share[place]:.0%} of the regions (NaN) in {what} {place}"
+            raise InputError(f"{told}; up to {most:.0%} can be filled in. {remedy}.")
 
 
 def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> None:

@@ -38,6 +38,7 @@ from rindices.schema.units import unit_problems
 
 MIN_REGIONS = 4
 MOST_MISSING = 0.2  # share of a person's regions, or of a table's columns of regions, that may be missing
+MOST_LACKING = 0.4  # share of the training people who may lack a region
 _FEW_VALUES = 0.25  # share of different values; a column of fewer holds a score, whose gaps are not to be filled in
 MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
 # Numbers in these columns are names of places or machines: a slope over them would mean nothing.
@@ -162,7 +163,7 @@ class RegionField(NumberField):
     """The regions. With a reference (minimum, median and maximum in training, as rows) units are checked, too.
 
     With `fills`, people may lack a fifth of them; in a training table, which has no reference, columns may have gaps in
-    a fifth of the people, unless they are `scores`, or look like scores.
+    two fifths of the people, unless they are `scores`, or look like scores.
     """
 
     def __init__(
@@ -197,7 +198,7 @@ class RegionField(NumberField):
         for place in np.flatnonzero(gaps.any(axis=0)).tolist() if self._reference is None else ():
             known = block[~gaps[:, place], place]
             score = self.columns[place] in self._scores or len(np.unique(known)) < _FEW_VALUES * len(known)
-            unusable[:, place] |= score or len(known) < (1 - MOST_MISSING) * len(gaps)
+            unusable[:, place] |= score or len(known) < (1 - MOST_LACKING) * len(gaps)
         return gaps & unusable
 
     def problems(self) -> list[Problem]:
