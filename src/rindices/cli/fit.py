@@ -229,6 +229,8 @@ def fit(
         console.print(f"This very run is already complete: nothing to do. {_how_else(plan)}")
         end(out, "Done before.", report=(out / "report.html").is_file())
         return
+    for name, change in ({} if overwrite else plan.more()).items():
+        console.print(f"More of the run in {out}: {on_command_line(name, None)} {change}. What is trained is kept.")
     summary = train_and_write(
         plan,
         overwrite=overwrite,

@@ -72,6 +72,10 @@ class PlannedRun(NamedTuple):
         """Whether the folder holds this very run, finished; another run is refused."""
         return record.is_complete(self.out, self.settings())
 
+    def more(self) -> dict[str, str]:
+        """Return what the run in the folder is asked for more of, from what to what."""
+        return record.more_of(self.out, self.settings()) if record.status_of(self.out) else {}
+
 
 def versions() -> dict[str, str]:
     """Return the versions that results depend on."""
