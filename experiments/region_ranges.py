@@ -1,4 +1,4 @@
-"""How many unused people are flagged for a region outside the training range? By quantiles, and by smallest and largest.
+"""How many unused people have a region outside the training range: by quantiles, and by smallest and largest value.
 
 python experiments/region_ranges.py abide1_volumes.csv ixi_gm_volumes.csv --out results/region_ranges.csv
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from rindices.cli.console import console, show_places, show_verdict
 from rindices.cli.exits import guarded
-from rindices.cli.options import ShowIds, app, argument, option
+from rindices.cli.options import MODEL, ShowIds, app, argument, check_output, option
 from rindices.errors import counted, listed
-from rindices.settings import OutputSettings
+from rindices.settings import OutputSettings, ShareSettings
+
+_ARCHIVE = (".zip",)
 
 
 @app.command()
@@ -53,3 +57,49 @@ def compare(
     if out is not None:
         page = write_comparison(found, out, show_ids=show_ids)
         show_places({"Page": page, "Tables": out})
+
+
+@app.command()
+@guarded
+def share(
+    folder: Annotated[Path, argument("The folder of a finished run.")],
+    out: Annotated[Path, option("Archive to write (.zip), replaced if it exists.")],
+    disease: Annotated[str, option("For the card: what the patients have.")] = ShareSettings.disease,
+    atlas: Annotated[str, option("For the card: the atlas of the regions.")] = ShareSettings.atlas,
+    segmentation: Annotated[
+        str, option("For the card: the software that measured them, with its version.")
+    ] = ShareSettings.segmentation,
+    licence: Annotated[str, typer.Option(help="For the card: cc-by-4.0, mit, other ...")] = ShareSettings.licence,
+) -> None:
+    """Pack a model to pass it on: with a card, and made-up people whose scores the receiver can verify."""
+    from rindices.record import read_summary
+    from rindices.run.share_model import share_model
+
+    check_output(out, "out", _ARCHIVE)
+    share_model(folder, out, ShareSettings(disease, atlas, segmentation, licence))
+    show_verdict(read_summary(folder), "The card says: ")
+    unsaid = [
+        name for name, text in (("disease", disease), ("atlas", atlas), ("segmentation", segmentation)) if not text
+    ]
+    if unsaid:
+        console.print(f"The card does not state: {listed(unsaid)}. Say it with --{' ... --'.join(unsaid)} ...")
+    show_places({"Archive": out})
+
+
+@app.command()
+@guarded
+def verify(
+    archive: Annotated[Path, argument("An archive of rindices share.")],
+    out: Annotated[Path | None, option("Then write its model here (.safetensors), replaced if it exists.")] = None,
+) -> None:
+    """Check a shared model: nothing was changed, and it gives its made-up people the scores that were sent along."""
+    from rindices.run.share_model import verify_model
+
+    check_output(out, "out", MODEL, archive)
+    found = verify_model(archive, out)
+    console.print(
+        f"Verified: {found.n_examples} made-up people get the scores that were sent along (largest difference "
+        f"{found.difference:.1g}). Written by rindices {found.package_version}.",
+        style="green",
+    )
+    show_places({"Model": out})

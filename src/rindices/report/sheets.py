@@ -32,12 +32,16 @@ def write_sheet(template: str, out: Path, *, title: str, **contents: object) -> 
     contents
         What the template shows; everything is escaped.
     """
-    page = _environment().get_template(f"sheet_{template}.html.j2")
-    style = Markup(_text("style.css"))
-    html = page.render(title=title, style=style, **contents)
+    style = Markup(_text("style.css"))  # our own file, not the user's text
+    html = render(f"sheet_{template}.html.j2", title=title, style=style, **contents)
     with atomic_file(out) as beside:
         beside.write_bytes(html.encode("utf-8", errors="replace"))
     return out
+
+
+def render(template: str, **contents: object) -> str:
+    """Return a template with its contents, all of them escaped where it is a page."""
+    return _environment().get_template(template).render(**contents)
 
 
 def picture(figure: Figure, alt: str) -> elements.Picture:
@@ -50,15 +54,21 @@ def picture(figure: Figure, alt: str) -> elements.Picture:
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda name: _text(f"templates/{name}")),
-        autoescape=True,
+        autoescape=lambda name: name is not None and name.endswith(".html.j2"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {"thousands": "{:,}".format, "listed": elements.listed, "number": elements.number}
+    environment.filters["line"] = _line
     made = (elements.Table, elements.words, elements.counts, elements.measures, elements.counted)
     environment.globals |= {one.__name__: one for one in made}
     return environment
+
+
+def _line(text: str) -> str:
+    """Return a user's text for a cell of Markdown: one line, without markup."""
+    return "".join(f"\\{sign}" if sign in r"\`*_[]<>|#" else sign for sign in " ".join(text.split()))
 
 
 def _text(path: str) -> str:
