@@ -193,4 +193,4 @@ def look(path: str | Path, table: TableSettings) -> Looked:
     if table.features != MUSE72:
         return look_at(path, table)
     sums = replace(table, features=MUSE72_NAMES, exclude=(), unit=table.unit or UNIT)
-    return look_at(path, sums, prepare=partial(with_muse72, exclude=table.exclude))
+    return look_at(path, sums, prepare=partial(with_muse72, exclude=table.exclude, complete=True))
