@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.stats import norm, percentileofscore
 
 from rindices.errors import InputError
-from rindices.scoring.scale import CENTILES, DOSES, KNOTS, LEVELS, SeverityScale, check_level
+from rindices.scoring.intervals import severity_intervals
+from rindices.scoring.scale import CENTILES, DOSES, KNOTS, LEVELS, SeverityScale
+from rindices.scoring.severity import usual_severities
+from rindices.settings import check_level
 
 SD = np.array([0.06, 0.12])  # of R-indices of people of one severity, by pattern
 CONTROLS = np.random.default_rng(0).normal(0.1, 0.05, (101, 2))
@@ -24,7 +28,15 @@ def test_severities_follow_the_curve_and_go_on_straight_outside():
     first, last = KNOTS[1], 1 + KNOTS[-2]  # slopes of the first and the last piece
     expected = np.tile([[-0.4 * first], [0.0], [0.25**2], [0.5**2], [1.0], [1 + 0.5 * last]], 2)
     np.testing.assert_allclose(SCALE.severities(r), expected, atol=1e-9)
-    assert (np.diff(SCALE.severities(np.tile(np.linspace(-1, 3, 400)[:, None], 2)), axis=0) > 0).all()
+    assert (np.diff(SCALE.severities(np.tile(np.linspace(-1, 1.5, 400)[:, None], 2)), axis=0) > 0).all()
+    assert (SCALE.severities(np.full((1, 2), 9.0)) == DOSES[-1]).all()  # nobody knows of more
+
+
+def test_a_usual_severity_is_the_one_whose_people_have_such_an_r_index_in_the_median():
+    found = usual_severities(SCALE.quantiles)
+    root = brentq(lambda dose: np.interp(dose, DOSES, EXPECTED) - KNOTS[9], 0, 2)
+    np.testing.assert_allclose(found[:, 9], root, atol=1e-6)
+    np.testing.assert_allclose(usual_severities(SCALE.quantiles + 0.2)[:, :4], 0, atol=1e-6)  # less than healthy people
 
 
 @pytest.mark.parametrize("level", [0.87, 0.95])
@@ -36,14 +48,14 @@ def test_intervals_hold_every_severity_with_which_the_score_is_no_surprise(level
     seen = inside.any(axis=2)
     assert seen.mean() > 0.8
     first, last = tried[inside.argmax(axis=2)], tried[::-1][inside[..., ::-1].argmax(axis=2)]
-    low, high = SCALE.intervals(PEOPLE, level)
+    low, high = severity_intervals(SCALE, PEOPLE, level)
     np.testing.assert_allclose(low[seen], np.minimum(first, own)[seen], atol=2e-3)
     np.testing.assert_allclose(high[seen], np.maximum(last, own)[seen], atol=2e-3)
 
 
 def test_intervals_hold_the_severity_and_grow_with_the_level():
     inner = np.maximum(SCALE.severities(PEOPLE), 0)
-    both = np.array([(inner, inner), *(SCALE.intervals(PEOPLE, level) for level in (0.5, 0.8, 0.95, 0.99))])
+    both = np.array([(inner, inner), *(severity_intervals(SCALE, PEOPLE, level) for level in (0.5, 0.8, 0.95, 0.99))])
     assert both.min() == 0
     assert (np.diff(both[:, 0], axis=0) <= 0).all()
     assert (np.diff(both[:, 1], axis=0) >= 0).all()

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rindices.cohort.column_roles import Roles
 from rindices.cohort.groups import Groups
 from rindices.cohort.overlap import refuse_apart
 from rindices.cohort.people import Outlier
-from rindices.cohort.roles import Roles
 from rindices.cohort.visits import read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, listed, refusal, setting, shown
 from rindices.schema.cells import LEAVE_OUT

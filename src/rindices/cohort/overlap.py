@@ -205,22 +205,20 @@ def _region_warnings(
         for place in np.flatnonzero((middle > high) | (middle < low)).tolist()
         if regions[place] not in suspects and group_separation(block[controls, place], block[patients, place])
     ]
-    warnings = []
-    for what, names in grouped([*suspects], [*suspects.values()]).items():
-        said = names if len(names) <= _FEW_NAMES else None
-        clinical = f"Name them with {setting('clinical', said)}, or leave" if what == "scores" else "Leave"
-        warnings.append(
-            f"Taken for regions, but they look like {what}: {listed(names)}. {clinical} them out with "
-            f"{setting('exclude', said)}?"
-        )
-    if telling:
-        warnings.append(
-            f"These nearly tell controls and patients apart by themselves: {listed(telling)}. Are they regions? "
-            f"If not, leave them out with {setting('exclude')}."
-        )
-    if len(regions) > _MANY_REGIONS:
-        warnings.append(
-            f"{len(regions):,} regions are many: time and memory grow with their number, and the method is meant for "
-            f"70 to 200. Choose regions of an atlas with {setting('features')}."
-        )
-    return warnings
+    cases: dict[str, object] = {
+        f"Taken for regions, but they look like {what}: {listed(names)}. {_remedy(what, names)}?": True
+        for what, names in grouped([*suspects], [*suspects.values()]).items()
+    }
+    cases |= {
+        f"These nearly tell controls and patients apart by themselves: {listed(telling)}. Are they regions? "
+        f"If not, leave them out with {setting('exclude')}.": telling,
+        f"{len(regions):,} regions are many: time and memory grow with their number, and the method is meant for 70 to "
+        f"200. Choose regions of an atlas with {setting('features')}.": len(regions) > _MANY_REGIONS,
+    }
+    return [sentence for sentence, found in cases.items() if found]
+
+
+def _remedy(what: str, names: list[str]) -> str:
+    said = names if len(names) <= _FEW_NAMES else None
+    clinical = f"Name them with {setting('clinical', said)}, or leave" if what == "scores" else "Leave"
+    return f"{clinical} them out with {setting('exclude', said)}"
