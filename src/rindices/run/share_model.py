@@ -83,7 +83,8 @@ def share_model(folder: Path, out: Path, settings: ShareSettings) -> Path:
         shutil.copyfile(model, beside / record.MODEL)
         write_csv(example_people(contract), beside / EXAMPLES, index=False)
         _score(beside, beside / SCORES, level)
-        card = render("card.md.j2", summary=run.summary, said=asdict(settings), contract=contract, ages=_ages(run))
+        told = {"ages": _ages(run), "intervals": "severity1_low" in run.results.r_indices}
+        card = render("card.md.j2", summary=run.summary, said=asdict(settings), contract=contract, **told)
         (beside / CARD).write_text(card, encoding="utf-8")
         sums = {name: record.sha256_of(beside / name) for name in FILES}
         manifest = Manifest(format=1, rindices=run.summary.versions.get("rindices", ""), level=level, sha256=sums)
