@@ -19,8 +19,8 @@ from rindices.core.networks import Parameters
 from rindices.core.train import People
 from rindices.judging import agreement
 from rindices.judging.agreement import Agreement
+from rindices.judging.agreement_threshold import threshold
 from rindices.judging.misfit import Misfit, misfit
-from rindices.judging.thresholds import threshold
 from rindices.preprocessing import ControlScaler, whitening_matrix
 from rindices.preprocessing.covariates import (
     leverage_of,

@@ -12,13 +12,13 @@ from typing import Literal, NamedTuple
 import pandas as pd
 
 from rindices import plots, record
-from rindices.analysis import balance_warnings, differences_that_count, group_balance
+from rindices.analysis import balance_warnings, group_balance
 from rindices.cohort import Cohort, correction_of
 from rindices.core import devices
 from rindices.errors import InputError, Value, in_python, without_data, worded
 from rindices.files import atomic_file
 from rindices.judging.agreement import match_patterns
-from rindices.judging.verdict import Verdict, to_json
+from rindices.judging.verdict import Verdict, differences_that_count, to_json
 from rindices.report import write_report
 from rindices.run.bids_output import write_bids
 from rindices.run.plan import PlannedRun, planned, versions
