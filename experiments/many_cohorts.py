@@ -22,7 +22,7 @@ from rindices.core.losses import Losses
 from rindices.core.networks import Parameters, predict_r_indices
 from rindices.core.step import COPULA_EVERY, Data, TrainState, initial_state, step
 from rindices.core.train import held_out
-from rindices.settings import LearningRates, LossWeights, Preset, fast
+from rindices.settings import LearningRates, LossWeights, Preset, Training, fast
 
 NOT_REGIONS = ["participant_id", "diagnosis", "age", "sex"]
 ALL_REGIONS = 128
@@ -155,14 +155,14 @@ def start(keys: Array, *, n_regions: int, n_patterns: int, preset: Preset) -> Tr
     return jax.vmap(partial(initial_state, real=sizes, with_padding=sizes, training=preset.training))(keys)
 
 
-@partial(jax.jit, static_argnames=("preset", "batch_size", "precision"), donate_argnames="states")
+@partial(jax.jit, static_argnames=("training", "batch_size", "precision"), donate_argnames="states")
 def advance(
     states: TrainState,
     data: Data,
     members: Members,
     n_steps: int,
     *,
-    preset: Preset,
+    training: Training,
     batch_size: int = BATCH_SIZE,
     precision: Any = jnp.float32,
 ) -> tuple[TrainState, Losses]:
@@ -175,9 +175,7 @@ def advance(
         def one_step(number: Array, carry: tuple[TrainState, Losses]) -> tuple[TrainState, Losses]:
             moves = number % COPULA_EVERY == 0
             before, sums = carry
-            after, losses = step(
-                before, own, member.weights, member.rates, preset.training, batch_size, precision, moves
-            )
+            after, losses = step(before, own, member.weights, member.rates, training, batch_size, precision, moves)
             return after, jax.tree.map(jnp.add, sums, losses)
 
         nothing = Losses(*[jnp.zeros(())] * len(Losses._fields))
@@ -246,7 +244,8 @@ def train(
     looks = steps_of_looks(preset) if looks is None else looks
     data, patients = stack(brains, n_rows, preset)
     members = members_of(group, n_rows, preset)
-    program = {"preset": preset, "batch_size": batch_of(preset, brains), "precision": precision or precision_here()}
+    program = {"training": preset.training, "batch_size": batch_of(preset, brains)}
+    program["precision"] = precision or precision_here()
     states = start(members.key, n_regions=data.controls.shape[-1], n_patterns=group.n_patterns, preset=preset)
     states, _ = advance(states, data, members, 0, **program)  # compiles while another group still trains
     score(states.parameters, patients, members.cohort).block_until_ready()

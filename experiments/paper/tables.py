@@ -89,7 +89,9 @@ class Scope(NamedTuple):
 
     def looking(self) -> Preset:
         """Return the preset with its looks beginning early."""
-        return replace(self.preset, schedule=replace(self.preset.schedule, min_steps=self.early_looks))
+        every = max(self.preset.schedule.checkpoint_every, (self.preset.schedule.max_steps - self.early_looks) // 6)
+        schedule = replace(self.preset.schedule, min_steps=self.early_looks, checkpoint_every=every)
+        return replace(self.preset, schedule=schedule)
 
 
 def scope(small: bool) -> Scope:
