@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -188,21 +189,24 @@ def run_part(part: int, out: Path, small: bool, only: Sequence[str] | None) -> N
         return
     looks = [at for at in looks if at <= preset.schedule.min_steps]
     cases = [Case(*size, kind, SEEDS[0]) for kind in VARIED_KINDS]
+    for_all = {"values": [MIDDLE], "looks": looks, "store": store, "n_models": n_models}
+    jobs: dict[str, dict[str, Any]] = {}
     varied = [case._replace(part=name) for name in (*RATES, *PEOPLE) for case in cases]
-    if not only or "settings" in only:
-        run_group("settings", varied, [MIDDLE], preset, looks, store, n_models)
-    if not only or "default" in only:
-        ours = fast() if not small else replace(fast(), schedule=replace(fast().schedule, max_steps=8))
-        harder = [case._replace(part=HARDER_DEFAULT) for case in cases]
-        run_group("default", harder, [ours.weights.orthogonality], ours, [ours.schedule.max_steps], store, n_models)
+    jobs["settings"] = for_all | {"cases": varied, "preset": preset}
+    ours = replace(fast(), schedule=replace(fast().schedule, max_steps=8)) if small else fast()
+    harder = [case._replace(part=HARDER_DEFAULT) for case in cases]
+    jobs["default"] = for_all | {"cases": harder, "preset": ours, "looks": [ours.schedule.max_steps]}
+    jobs["default"]["values"] = [ours.weights.orthogonality]
     for name, variant in FORMULAS.items():
-        if only and name not in only:
-            continue
         changed = replace(preset, training=replace(preset.training, **(variant.training or {})))
         if variant.batch_size is not None:
             changed = replace(changed, schedule=replace(changed.schedule, batch_size=variant.batch_size))
         own = [case._replace(part=name) for case in cases]
-        run_group(name, own, [MIDDLE], changed, looks, store, n_models, precision=variant.precision)
+        jobs[name] = for_all | {"cases": own, "preset": changed, "precision": variant.precision}
+    with ThreadPoolExecutor(3) as pool:  # one trains, the others compile
+        running = [pool.submit(run_group, name, **job) for name, job in jobs.items() if not only or name in only]
+        for one in running:
+            one.result()
 
 
 def judge_stored(folder: Path, out: Path) -> None:
