@@ -6,8 +6,8 @@
 850 controls and 2204 patients of four sites, two patterns (medial temporal and frontal; 0 to 20 % atrophy). Patients
 are older. Severities are unequal (many mild ones of the first, a third without the second), correlated, and rise with
 age. Sites shift and scale every region, and have different shares of patients. Ten clinical variables depend on
-severities and age, and are measured with noise. All of it goes through `SurrealGANSearch` with the default preset, correction for
-age, sex and head size, and harmonisation of sites; once more without harmonisation.
+severities and age, and are measured with noise. All of it goes through `SurrealGANSearch` with the default preset,
+correction for age, sex and head size, and harmonisation of sites; once more without harmonisation.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def make(n_controls: int, n_patients: int, seed: int) -> Study:
     patient = np.zeros(n_people, bool)
     patient[likely[:n_patients]] = True
     volumes = healthy.drop(columns=["participant_id", "diagnosis", "age", "sex"])
-    regions = volumes.to_numpy(float)
+    regions = volumes.to_numpy(float, copy=True)
     truth = _severities(age[patient], rng)
     patterns = simulate_cohort("mild", n_controls=20, n_patients=20, n_patterns=2).patterns
     for k, names in enumerate(patterns.values()):
