@@ -1,7 +1,6 @@
 """How fast a GPU trains, how near that is to its limits, and which changes of the program would help.
 
     python benchmarks/device_speed.py --out results/device_speed.csv            # rates of all variants, about 2 minutes
-    python benchmarks/device_speed.py --protocol --out results/protocol.csv     # the paper's search, after compilation
     python benchmarks/device_speed.py --accuracy "bfloat16 data" --out FOLDER   # does a variant cost accuracy?
 
 A variant changes what is traced, in this script only. Bytes and operations are what XLA counts for one step; the limits
@@ -194,26 +193,6 @@ def variants(out: Path, small: bool, seconds: float) -> None:
         write(rows, out)
 
 
-def protocol(out: Path, small: bool) -> None:
-    """Time the paper's search, three M x five λ x ten models x 100,000 steps, M after M; compilation apart."""
-    n_steps, n_models = (40, 2) if small else (100_000, 50)
-    patterns, batch = (2, 3, 4), 8 if small else 112
-    rows, began = [], time.perf_counter()
-    for formulas in ("paper", "independent"):
-        made = [program(Size(batch, n_models, n, formulas), {}) for n in patterns]
-        with ThreadPoolExecutor(3) as pool:
-            ready = list(pool.map(lambda one: one.lowered.compile(), made))
-        print(f"{time.perf_counter() - began:.0f} s: {formulas}, compiled", flush=True)
-        for n, one, compiled in zip(patterns, made, ready, strict=True):
-            start = time.perf_counter()
-            jax.block_until_ready(compiled(one.states, *one.arguments, n_steps))
-            seconds = time.perf_counter() - start
-            rows.append({"formulas": formulas, "n_patterns": n, "n_models": n_models, "n_steps": n_steps})
-            rows[-1] |= {"batch": batch, "seconds": seconds, "device": devices.describe().kind}
-            print(rows[-1], flush=True)
-            write(rows, out)
-
-
 def accuracy(name: str, out: Path, small: bool) -> None:
     """Train ten models on three kinds of cohorts in a variant, with the default preset; print their concordance."""
     sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("experiments", "experiments/paper")]
@@ -256,15 +235,12 @@ def main() -> None:
     """Measure what is asked for."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--out", type=Path, required=True, help="CSV to write; for --accuracy a folder")
-    options.add_argument("--protocol", action="store_true")
     options.add_argument("--accuracy", nargs="+", choices=list(VARIANTS))
     options.add_argument("--seconds", type=float, default=2.0)
     options.add_argument("--small", action="store_true", help="to try the script on two cores")
     chosen = options.parse_args()
     devices.prepare()
-    if chosen.protocol:
-        protocol(chosen.out, chosen.small)
-    elif chosen.accuracy:
+    if chosen.accuracy:
         for name in chosen.accuracy:
             jax.clear_caches()
             accuracy(name, chosen.out, chosen.small)

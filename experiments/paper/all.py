@@ -53,7 +53,7 @@ STAGES = {
     ),
     4: Stage("B.8, from stage 1", 480, False, (Run("split_half", "split_half_diagnosis", ("--diagnose",)),)),
     5: Stage("Table 1 on real people", 100, True, (Run("real_controls", "real_controls", needs_controls=True),)),
-    6: Stage("section 4.3, Table 2, Fig. 3", 160, True, (Run("ad_like", "ad_like"),)),
+    6: Stage("section 4.3, Table 2", 120, True, (Run("study", "study"),)),
     7: Stage(
         "cost of the protocol",
         330,

@@ -60,7 +60,8 @@ def draw_comparisons(found: Sequence[Comparison], names: Sequence[str], path: Pa
     """Draw t where the false discovery rate is below 5 %: a row for each pattern and subgroup."""
     shown = [one for one in found if one.result is not None]
     behind = load_mni152_template(resolution=2)
-    figure, axes = plt.subplots(len(shown), 1, figsize=(8.2, 1.45 * len(shown)))
+    figure, axes = plt.subplots(len(shown), 1, figsize=(8.2, 1.45 * len(shown)), squeeze=False)
+    axes = axes[:, 0]
     limit = max(float(np.nanmax(np.abs(one.result.t))) for one in shown)
     for axis, one in zip(axes, shown, strict=True):
         space = one.result.space

@@ -1,7 +1,7 @@
 """Section 4.3 with what real studies have: covariates, sites, unequal and correlated severities, noisy variables.
 
-    python experiments/paper/study.py --out results            # two cores: see --repetitions; a GPU: a minute
-    python experiments/paper/study.py --draw --out results     # the voxel-wise figure, from there on; needs no GPU
+    python experiments/paper/study.py --out results/study.csv           # two cores: see --repetitions; a GPU: a minute
+    python experiments/paper/study.py --draw --out results/study.csv    # the voxel-wise figure, from there on; no GPU
 
 850 controls and 2204 patients of four sites, two patterns (medial temporal and frontal; 0 to 20 % atrophy). Patients
 are older. Severities are unequal (many mild ones of the first, a third without the second), correlated, and rise with
@@ -12,9 +12,9 @@ correction for age, sex and head size, and harmonisation of sites; once more wit
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from clinical import draw_variables
 from scipy.stats import norm
-from tables import RESULTS, Results
+from tables import Results, parser
 
 from rindices import SurrealGANSearch, simulate_cohort
 from rindices.analysis import associations
@@ -168,13 +168,11 @@ def correlations(study: Study, search: SurrealGANSearch) -> pd.DataFrame:
 
 def run(out: Path, n_repetitions: int, small: bool) -> None:
     """Fit with and without harmonisation, and write the tables."""
-    from dataclasses import replace
-
     preset = replace(fast(), schedule=replace(fast().schedule, min_steps=20, max_steps=20)) if small else fast()
     size, tried = ((60, 90), (2,)) if small else (SIZE, (1, 2, 3, 4))
     study = make(*size, seed=30)
     numbers, patterns = (
-        Results(out / f"study{part}.csv", ["correction"], comparable=not small) for part in ("", "_patterns")
+        Results(_beside(out, part), ["correction"], comparable=not small) for part in ("", "_patterns")
     )
     for name, harmonised in (("harmonised", True), ("sites left in", False)):
         if patterns.has(correction=name):
@@ -189,9 +187,9 @@ def run(out: Path, n_repetitions: int, small: bool) -> None:
             continue
         patterns.add([{"correction": name} | row for row in found_patterns(study, search, harmonised)])
         if harmonised:
-            correlations(study, search).to_csv(out / "study_clinical.csv", index=False, float_format="%.5g")
+            correlations(study, search).to_csv(_beside(out, "_clinical"), index=False, float_format="%.5g")
             scores = pd.DataFrame(search.best_estimator_.r_indices_, columns=["r1", "r2"])
-            scores.to_csv(out / "study_scores.csv", index=False, float_format="%.4f")
+            scores.to_csv(_beside(out, "_scores"), index=False, float_format="%.4f")
     numbers.describe(preset, seeds=[30], n_models=n_repetitions, size=size)
 
 
@@ -203,7 +201,7 @@ def draw(out: Path, small: bool) -> None:
 
     size = (60, 90) if small else SIZE
     study = make(*size, seed=30)
-    scores = pd.read_csv(out / "study_scores.csv")
+    scores = pd.read_csv(_beside(out, "_scores"))
     order, _ = match_patterns(study.truth, scores[study.patient].to_numpy())
     scores = scores.iloc[:, order].set_axis(["r1", "r2"], axis=1)
     scores.insert(0, "participant_id", [f"person{k:04d}" for k in range(len(scores))])
@@ -215,18 +213,19 @@ def draw(out: Path, small: bool) -> None:
     for one in found:
         lower = None if one.result is None else int(((one.result.q < 0.05) & (one.result.t < 0)).sum())
         print(one.pattern, one.level, one.n_patients, one.n_controls, lower, one.note, flush=True)
-    draw_comparisons(found, NAMES, out / "study_voxelwise.png")
+    draw_comparisons(found, NAMES, _beside(out, "_voxelwise").with_suffix(".png"))
+
+
+def _beside(out: Path, part: str) -> Path:
+    return out.with_name(f"{out.stem}{part}.csv")
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the study, or draw its figure."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--out", type=Path, default=RESULTS, help="folder of the tables")
+    options = parser(__doc__, "study")
     options.add_argument("--repetitions", type=int, default=10, help="5 halve the time on two cores")
     options.add_argument("--draw", action="store_true")
-    options.add_argument("--small", action="store_true", help="a minute on two cores; results are not comparable")
     chosen = options.parse_args(arguments)
-    chosen.out.mkdir(parents=True, exist_ok=True)
     devices.prepare()
     if chosen.draw:
         draw(chosen.out, chosen.small)
