@@ -60,7 +60,8 @@ def draw_comparisons(found: Sequence[Comparison], names: Sequence[str], path: Pa
     """Draw t where the false discovery rate is below 5 %: a row for each pattern and subgroup."""
     shown = [one for one in found if one.result is not None]
     behind = load_mni152_template(resolution=2)
-    figure, axes = plt.subplots(len(shown), 1, figsize=(8.2, 1.45 * len(shown)), squeeze=False)
+    figure, axes = plt.subplots(len(shown), 1, figsize=(8.2, 0.4 + 1.3 * len(shown)), squeeze=False)
+    figure.subplots_adjust(left=0.16, right=0.97, top=1 - 0.4 / (0.4 + 1.3 * len(shown)), bottom=0.01, hspace=0.05)
     axes = axes[:, 0]
     limit = max(float(np.nanmax(np.abs(one.result.t))) for one in shown)
     for axis, one in zip(axes, shown, strict=True):
@@ -81,9 +82,9 @@ def draw_comparisons(found: Sequence[Comparison], names: Sequence[str], path: Pa
             black_bg=False,
             colorbar=axis is axes[-1],
         )
-        label = f"{names[one.pattern - 1]}\n{one.level} (n = {one.n_patients})"
-        axis.set_title(label, x=-0.02, y=0.35, ha="right", fontsize=8)
+        label = f"{names[one.pattern - 1]},\n{one.level} R-index\n({one.n_patients} patients)"
+        place = axis.get_position()
+        figure.text(0.01, (place.y0 + place.y1) / 2, label, ha="left", va="center", fontsize=8)
     figure.suptitle("Less grey matter than in controls (blue): t, false discovery rate below 5 %", fontsize=10)
-    figure.subplots_adjust(left=0.17, right=0.97, top=0.93, bottom=0.02, hspace=0.05)
     figure.savefig(path, dpi=110)
     plt.close(figure)

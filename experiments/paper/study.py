@@ -33,7 +33,7 @@ from rindices.settings import Correction, fast
 SIZE = (850, 2204)
 SITES = {"A": (0.4, 0.25), "B": (0.3, 0.3), "C": (0.2, 0.3), "D": (0.1, 0.15)}  # shares of controls and of patients
 ATROPHY, NOISE = 0.2, 0.05  # of the paper's mild cohorts
-OLDER = 0.6  # how much likelier a person is a patient, for each sd of age
+OLDER = 0.25  # how much likelier a person is a patient, for each sd of age
 AGE_EFFECT, CORRELATION = 0.3, 0.4  # of severities, as normal scores
 RELIABILITY = 0.8  # of the clinical variables
 NAMES = ("medial temporal", "frontal")
