@@ -70,6 +70,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "bfloat16 data": {"data": jnp.bfloat16},
     "bfloat16 first moments": {"adam": optax.scale_by_adam(b1=0.5, b2=0.999, mu_dtype=jnp.bfloat16)},
     "flat updates": {"flat": True},
+    "loops of 100": {"inner": 100},
     "bfloat16 data, moments": {
         "data": jnp.bfloat16,
         "adam": optax.scale_by_adam(b1=0.5, b2=0.999, mu_dtype=jnp.bfloat16),
@@ -116,8 +117,15 @@ def program(size: Size, variant: dict[str, Any]) -> Program:
             after, losses = step.step(before, own, member.weights, member.rates, training, size.batch, precision, moves)
             return after, jax.tree.map(lambda a, b: a + b.astype(a.dtype), sums, losses)
 
+        inner = variant.get("inner", 1)  # a loop whose length is known needs no look at the device before each step
+
+        def some_steps(number: Any, carry: tuple[step.TrainState, Losses]) -> tuple[step.TrainState, Losses]:
+            return jax.lax.fori_loop(0, inner, lambda k, carry: one_step(number * inner + k, carry), carry)
+
         nothing = Losses(*[jnp.zeros(())] * len(Losses._fields))
-        return jax.lax.fori_loop(0, n_steps, one_step, (state, nothing))
+        if inner == 1:
+            return jax.lax.fori_loop(0, n_steps, one_step, (state, nothing))
+        return jax.lax.fori_loop(0, n_steps // inner, some_steps, (state, nothing))
 
     advance = jax.jit(jax.vmap(one_model, in_axes=(0, 0, None)), donate_argnums=0)
     with traced_as(variant):
@@ -139,12 +147,12 @@ def _made_up(shapes: step.TrainState, keys: jax.Array, rng: np.random.Generator)
 
 def rate(compiled: Any, made: Program, n_models: int, seconds: float) -> float:
     """Return the models' steps per second."""
-    states, _ = compiled(made.states, *made.arguments, 20)
+    states, _ = compiled(made.states, *made.arguments, 100)
     jax.block_until_ready(states)
     began = time.perf_counter()
     states, _ = compiled(states, *made.arguments, 100)
     jax.block_until_ready(states)
-    n_steps = max(20, int(100 * seconds / (time.perf_counter() - began)))
+    n_steps = 100 * max(1, int(seconds / (time.perf_counter() - began)))
     began = time.perf_counter()
     states, losses = compiled(states, *made.arguments, n_steps)
     jax.block_until_ready(states)
@@ -154,11 +162,13 @@ def rate(compiled: Any, made: Program, n_models: int, seconds: float) -> float:
     return n_models * n_steps / took
 
 
-def variants(out: Path, small: bool, seconds: float) -> None:
+def variants(out: Path, small: bool, seconds: float, names: list[str] | None) -> None:
     """Measure all variants at all sizes; programs are compiled side by side."""
     chosen = [(size, name) for size in SIZES for name in VARIANTS if size in SIZES[:2] or name == "as it is"]
+    if names:
+        chosen = [(size, name) for size in (*SIZES[:3], Size(32, 10)) for name in names]
     if small:
-        chosen = [(size._replace(batch=8, models=2), name) for size, name in chosen[2:5]]
+        chosen = [(size._replace(batch=8, models=2), name) for size, name in chosen[:2]]
     rows = []
     began = time.perf_counter()
     with ThreadPoolExecutor(8) as pool:
@@ -236,6 +246,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--out", type=Path, required=True, help="CSV to write; for --accuracy a folder")
     options.add_argument("--accuracy", nargs="+", choices=list(VARIANTS))
+    options.add_argument("--only", nargs="+", choices=list(VARIANTS), help="these, at few sizes")
     options.add_argument("--seconds", type=float, default=2.0)
     options.add_argument("--small", action="store_true", help="to try the script on two cores")
     chosen = options.parse_args()
@@ -245,7 +256,7 @@ def main() -> None:
             jax.clear_caches()
             accuracy(name, chosen.out, chosen.small)
     else:
-        variants(chosen.out, chosen.small, chosen.seconds)
+        variants(chosen.out, chosen.small, chosen.seconds, chosen.only)
 
 
 if __name__ == "__main__":
