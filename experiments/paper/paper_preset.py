@@ -1,7 +1,7 @@
 """Table 1 and Fig. 2 with the paper's own settings (preset "paper"), and what might explain a gap. Made for a GPU.
 
     python experiments/paper/paper_preset.py --part 1 --out trained      # five kinds, five λ, ten models
-    python experiments/paper/paper_preset.py --part 2 --out trained      # more cohorts, and 200,000 steps without the rule
+    python experiments/paper/paper_preset.py --part 2 --out trained      # more cohorts, 200,000 steps, no rule
     python experiments/paper/paper_preset.py --part 3 --out trained      # variants at λ = 0.4, 100,000 steps
     python experiments/paper/paper_preset.py --judge trained             # on cores: results/paper_preset*.csv
 
