@@ -12,6 +12,8 @@ import pandas as pd
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 import nibabel
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from nilearn.datasets import load_mni152_gm_template, load_mni152_template
 from nilearn.plotting import plot_stat_map
 from scipy.ndimage import gaussian_filter
@@ -58,10 +60,11 @@ def made_maps(regions: pd.DataFrame, control: np.ndarray, folder: Path, seed: in
 
 def draw_comparisons(found: Sequence[Comparison], names: Sequence[str], path: Path) -> None:
     """Draw t where the false discovery rate is below 5 %: a row for each pattern and subgroup."""
-    shown = [one for one in found if one.result is not None]
+    # Patients with little of any pattern are the same for all of them.
+    shown = [one for one in found if one.result is not None and (one.level != "low" or one.pattern == 1)]
     behind = load_mni152_template(resolution=2)
     figure, axes = plt.subplots(len(shown), 1, figsize=(8.2, 0.4 + 1.3 * len(shown)), squeeze=False)
-    figure.subplots_adjust(left=0.16, right=0.97, top=1 - 0.4 / (0.4 + 1.3 * len(shown)), bottom=0.01, hspace=0.05)
+    figure.subplots_adjust(left=0.15, right=0.94, top=1 - 0.4 / (0.4 + 1.3 * len(shown)), bottom=0.01, hspace=0.05)
     axes = axes[:, 0]
     limit = max(float(np.nanmax(np.abs(one.result.t))) for one in shown)
     for axis, one in zip(axes, shown, strict=True):
@@ -80,11 +83,14 @@ def draw_comparisons(found: Sequence[Comparison], names: Sequence[str], path: Pa
             annotate=axis is axes[0],
             draw_cross=False,
             black_bg=False,
-            colorbar=axis is axes[-1],
+            colorbar=False,
         )
-        label = f"{names[one.pattern - 1]},\n{one.level} R-index\n({one.n_patients} patients)"
+        who = "all R-indices low" if one.level == "low" else f"{names[one.pattern - 1]},\n{one.level} R-index"
+        label = f"{who}\n({one.n_patients} patients)"
         place = axis.get_position()
         figure.text(0.01, (place.y0 + place.y1) / 2, label, ha="left", va="center", fontsize=8)
+    bar = figure.add_axes((0.955, 0.1, 0.012, 0.3))
+    figure.colorbar(ScalarMappable(Normalize(-limit, limit), "RdBu_r"), cax=bar, label="t")
     figure.suptitle("Less grey matter than in controls (blue): t, false discovery rate below 5 %", fontsize=10)
     figure.savefig(path, dpi=110)
     plt.close(figure)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import figures
-import numpy as np
 import pandas as pd
 import summaries
 from cases import KINDS
 from judging import chosen_looks
 from reading import NAMES, Folder, markdown, missing, paragraph, shown, signed, spread, warning
 
+NO_RULE = "no rule"
+RULE_STOPS_AT = 100_000  # every model, as soon as it may
 LITTLE = 0.003  # of concordance: a term that costs no more is not important
 VARIANTS = {
     "": "the preset `paper`",
@@ -29,15 +30,25 @@ VARIANTS = {
 
 
 def main_looks(folder: Folder) -> pd.DataFrame | None:
-    """Return the looks of the preset itself, without the variants."""
+    """Return the looks of the preset itself, up to where its rule stops every model."""
     looks = folder.table("paper_preset")
-    return None if looks is None else looks[looks["variant"].isna() | (looks["variant"] == "")]
+    if looks is None:
+        return None
+    looks = looks.fillna({"variant": ""})
+    own = looks[looks["variant"].isin(["", NO_RULE]) & (looks["step"] <= RULE_STOPS_AT)]
+    return own.drop_duplicates(["kind", "seed", "orthogonality", "step"])
+
+
+def without_rule(folder: Folder) -> pd.DataFrame | None:
+    """Return the looks of the same settings without the rule."""
+    looks = folder.table("paper_preset")
+    return None if looks is None else looks[looks["variant"] == NO_RULE]
 
 
 def chosen_of_paper(folder: Folder) -> pd.DataFrame | None:
     """Return each cohort at the λ of the best agreement, as its models stopped."""
     looks = main_looks(folder)
-    return None if looks is None or looks.empty else chosen_looks(looks, ["kind", "seed"], int(looks["step"].max()))
+    return None if looks is None or looks.empty else chosen_looks(looks, ["kind", "seed"], RULE_STOPS_AT)
 
 
 def by_method(folder: Folder) -> pd.DataFrame | None:
@@ -182,22 +193,45 @@ def own_settings(folder: Folder) -> list[str]:
     looks, chosen = main_looks(folder), chosen_of_paper(folder)
     if looks is None or chosen is None:
         return lines + missing("paper_preset")
-    lines += [*warning(looks), *_settings_in_words()]
+    lines += [*warning(looks), *_settings_in_words(folder)]
     groups = chosen.groupby("kind")
+    paper = folder.of_paper("Table 1", "surreal_gan")
     table = pd.DataFrame({"paper": _with_spread(folder)})
     table["one model"] = groups["single"].mean()
+    table["difference"] = [signed(value) for value in table["one model"] - paper.reindex(table.index)]
     table["standard error"] = groups["single_se"].mean()
     table["consensus"], table["agreement"] = groups["consensus"].mean(), groups["pattern_agreement"].mean()
-    table["difference"] = [signed(value) for value in table["one model"] - folder.of_paper("Table 1", "surreal_gan")]
     table["λ chosen"] = groups["orthogonality"].agg(lambda values: ", ".join(f"{value:g}" for value in values))
+    table["one model, best λ"] = _at_best(looks[looks["step"] == RULE_STOPS_AT])
     lines += markdown(summaries.by_kind(table), "cohort")
-    each = summaries.by_orthogonality(looks, int(looks["step"].max()))
+    each = summaries.by_orthogonality(looks, RULE_STOPS_AT)
     figure = figures.accuracy_and_agreement(each, folder.path / "fig2_paper.svg")
     lines += [f"![Accuracy and agreement against λ, preset paper](../results/{figure})", ""]
-    wide = summaries.by_kind(looks.pivot_table("single", "kind", "step"))
-    lines += ["One model after so many steps, mean over λ:", ""]
-    lines += markdown(wide.rename(columns=lambda step: f"{step / 1000:g} thousand"), "cohort")
-    return lines + _stops(folder) + _variants(folder)
+    return lines + _longer(folder) + _variants(folder)
+
+
+def _at_best(looks: pd.DataFrame) -> pd.Series:
+    """Return the accuracy of single models at the λ that is best by the truth, mean over cohorts of a kind."""
+    return looks.groupby(["kind", "seed"])["single"].max().groupby("kind").mean()
+
+
+def _longer(folder: Folder) -> list[str]:
+    looks = without_rule(folder)
+    if looks is None or looks.empty:
+        return []
+    last = int(looks["step"].max())
+    chosen = chosen_looks(looks, ["kind", "seed"], last)
+    table = looks.pivot_table("single", "kind", "step")
+    table = table.rename(columns=lambda step: f"{step // 1000} thousand")
+    table[f"λ chosen at {last // 1000} thousand"] = chosen.groupby("kind")["single"].mean()
+    table["its consensus"] = chosen.groupby("kind")["consensus"].mean()
+    table["best λ"] = _at_best(looks[looks["step"] == last])
+    table["paper"] = folder.of_paper("Table 1", "surreal_gan").reindex(table.index)
+    return [
+        "Without the rule, one model after so many steps (mean over λ, then at one λ):",
+        "",
+        *markdown(summaries.by_kind(table), "cohort"),
+    ]
 
 
 def _with_spread(folder: Folder) -> pd.Series:
@@ -205,37 +239,29 @@ def _with_spread(folder: Folder) -> pd.Series:
     return pd.Series([spread(a, b) for a, b in zip(own["value"], own["spread"], strict=True)], own["case"])
 
 
-def _settings_in_words() -> list[str]:
+def _settings_in_words(folder: Folder) -> list[str]:
+    models = folder.table("paper_preset_models")
+    at = ""
+    if models is not None:
+        own = models[models["variant"].isna() & (models["step"] == RULE_STOPS_AT)]
+        at = (
+            f"All {len(own)} models that were trained with the rule stopped at {int(own['stopped'].max()):,} steps: "
+            f"the means of the two losses were {own['loss_reconstruction'].median():.1g} and "
+            f"{own['loss_monotonicity'].median():.1g} then (medians over models)."
+        )
     return paragraph(
         "Preset `paper`: the weights and rates of its section 3.3, batches of an eighth of the patients, its Algorithm",
         "1 in order (D, then f, then g₁, then g₂), and its rule: at least 100,000 steps, then a model stops at the",
         "first step whose reconstruction loss is below 0.003 and whose monotonicity loss is below 6·10⁻⁴, or at",
         "200,000. f is read as the authors released it: changes of the patterns add up. Ten models for each λ, and λ",
-        "chosen by their agreement; three cohorts of basic and mild, one of the others. Computed in bfloat16 from",
-        "float32 weights.",
-    )
-
-
-def _stops(folder: Folder) -> list[str]:
-    models = folder.table("paper_preset_models")
-    if models is None:
-        return []
-    own = models[models["variant"].isna() & (models["step"] == models["step"].max())]
-    stopped = own["stopped"] < own["step"]
-    share = summaries.by_kind(stopped.groupby(own["kind"]).mean().to_frame("stopped"))["stopped"]
-    cells = ", ".join(f"{NAMES[kind]} {100 * value:.0f} %" for kind, value in share.items())
-    at = own.loc[stopped, "stopped"]
-    when = f" (at {np.median(at):,.0f} steps in the median)" if len(at) else ""
-    best = own.groupby("kind")["concordance"].max()
-    return paragraph(
-        f"Models that the rule stopped before 200,000 steps: {cells}{when}. The best single model of all λ:",
-        ", ".join(f"{NAMES[kind]} {shown(float(best[kind]))}" for kind in KINDS if kind in best) + ".",
+        "chosen by their agreement; basic and mild are means of three cohorts, the others one. Computed in bfloat16",
+        f"from float32 weights. {at}",
     )
 
 
 def _variants(folder: Folder) -> list[str]:
     looks = folder.table("paper_preset")
-    varied = looks[looks["variant"].notna() & (looks["variant"] != "")]
+    varied = looks[looks["variant"].notna() & ~looks["variant"].isin(["", NO_RULE])]
     if varied.empty:
         return []
     seed, middle = int(varied["seed"].iloc[0]), 0.4
