@@ -30,7 +30,7 @@ from joblib import Parallel, delayed
 from judging import judge
 from many_cohorts import Brains, Group, Trained, train
 from table1 import ORTHOGONALITIES
-from tables import RESULTS, Results
+from tables import RESULTS, Results, device
 
 from rindices.core import devices
 from rindices.judging.agreement import pattern_concordance
@@ -125,7 +125,7 @@ class Store:
         beside = self.path.with_suffix(".part.npz")
         np.savez_compressed(beside, **self.arrays)
         beside.rename(self.path.with_suffix(".npz"))
-        table = pd.DataFrame([row for rows in self.rows.values() for row in rows])
+        table = pd.DataFrame([row for rows in self.rows.values() for row in rows]).assign(device=device())
         table.to_csv(self.path.with_suffix(".csv"), index=False, float_format="%.5g")
 
 
@@ -235,8 +235,11 @@ def judge_stored(folder: Path, out: Path) -> None:
             values = np.stack(single).reshape(*r_indices.shape[1:3], len(steps), -1).transpose(2, 0, 1, 3)
             models.append(of.assign(concordance=values.ravel()))
     results.add(rows)
-    results.describe(paper(), seeds=SEEDS, n_models=N_MODELS, size=SIZE, precision="bfloat16 from float32 weights")
-    pd.concat(models).to_csv(out / "paper_preset_models.csv", index=False, float_format="%.5g")
+    table = pd.concat(models)
+    trained_on = ", ".join(table.pop("device").unique())
+    about = {"seeds": SEEDS, "n_models": N_MODELS, "size": SIZE, "precision": "bfloat16 from float32 weights"}
+    results.describe(paper(), **about, device=trained_on)
+    table.to_csv(out / "paper_preset_models.csv", index=False, float_format="%.5g")
 
 
 def concordances(looks: np.ndarray, truth: np.ndarray) -> np.ndarray:

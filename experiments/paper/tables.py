@@ -63,7 +63,7 @@ class Results:
         about = {
             "version": rindices.__version__,
             "date": datetime.now(UTC).date().isoformat(),
-            "device": _device(),
+            "device": device(),
             "comparable": self.comparable,
             "preset": preset,
         }
@@ -71,7 +71,8 @@ class Results:
             beside.write_text(json.dumps(about | settings, indent=1, default=plain) + "\n", encoding="utf-8")
 
 
-def _device() -> str:
+def device() -> str:
+    """Name what this process runs on."""
     found = devices.describe()
     return f"{found.number} x {found.kind}, {devices.n_cores()} cores ({platform.machine()}), JAX {jax.__version__}"
 
