@@ -22,6 +22,15 @@ from rindices import simulate_cohort
 from rindices.core import devices
 
 RUN = "from rindices.cli import app; app()"
+PROFILED = """
+import cProfile, pstats, sys
+profile = cProfile.Profile()
+try:
+    profile.runcall(lambda: exec('from rindices.cli import app; app()'))
+finally:
+    stats = pstats.Stats(profile, stream=sys.stderr).sort_stats("cumulative")
+    stats.print_stats("rindices|compiler.py|backend_compile", 60)
+"""
 
 
 def main() -> None:
@@ -29,6 +38,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--runs", type=int, default=3)
+    options.add_argument("--profile", action="store_true", help="say in the last run where the time goes")
     options.add_argument("--options", nargs="*", default=[], help="more of `rindices fit`, without the dashes")
     chosen = options.parse_args()
     table = simulate_cohort("basic", seed=20).table.drop(columns=["age", "sex"])
@@ -39,14 +49,18 @@ def main() -> None:
         path = Path(folder) / "table.csv"
         table.to_csv(path, index=False)
         for number in range(chosen.runs):
-            command = [sys.executable, "-c", RUN, "fit", str(path), "--out", f"{folder}/run{number}"]
+            profiled = chosen.profile and number == chosen.runs - 1
+            command = [sys.executable, "-c", PROFILED if profiled else RUN]
+            command += ["fit", str(path), "--out", f"{folder}/run{number}"]
             began = time.perf_counter()
             with_options = [f"--{name}" if not name[0].isdigit() else name for name in chosen.options]
             done = subprocess.run([*command, *with_options], capture_output=True, text=True, env=os.environ)
             seconds = time.perf_counter() - began
             report = Path(folder) / f"run{number}" / "report.html"
-            print(done.stdout[-600:], done.stderr[-600:], f"exit {done.returncode}, {seconds:.1f} s", flush=True)
-            row = {"run": "cold" if number == 0 else "warm", "seconds": seconds, "exit": done.returncode}
+            said = done.stderr if profiled else done.stderr[-600:]
+            print(done.stdout[-600:], said, f"exit {done.returncode}, {seconds:.1f} s", flush=True)
+            kind = "cold" if number == 0 else "profiled" if profiled else "warm"
+            row = {"run": kind, "seconds": seconds, "exit": done.returncode}
             rows.append(row | {"report": report.exists()})
     # Not before: this process would take the device's memory.
     found = pd.DataFrame(rows).assign(device=devices.describe().kind)
