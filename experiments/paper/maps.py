@@ -64,7 +64,7 @@ def draw_comparisons(found: Sequence[Comparison], names: Sequence[str], path: Pa
     shown = [one for one in found if one.result is not None and (one.level != "low" or one.pattern == 1)]
     behind = load_mni152_template(resolution=2)
     figure, axes = plt.subplots(len(shown), 1, figsize=(8.2, 0.4 + 1.3 * len(shown)), squeeze=False)
-    figure.subplots_adjust(left=0.15, right=0.94, top=1 - 0.4 / (0.4 + 1.3 * len(shown)), bottom=0.01, hspace=0.05)
+    figure.subplots_adjust(left=0.14, right=0.91, top=1 - 0.4 / (0.4 + 1.3 * len(shown)), bottom=0.01, hspace=0.05)
     axes = axes[:, 0]
     limit = max(float(np.nanmax(np.abs(one.result.t))) for one in shown)
     for axis, one in zip(axes, shown, strict=True):
@@ -89,7 +89,7 @@ def draw_comparisons(found: Sequence[Comparison], names: Sequence[str], path: Pa
         label = f"{who}\n({one.n_patients} patients)"
         place = axis.get_position()
         figure.text(0.01, (place.y0 + place.y1) / 2, label, ha="left", va="center", fontsize=8)
-    bar = figure.add_axes((0.955, 0.1, 0.012, 0.3))
+    bar = figure.add_axes((0.925, 0.1, 0.012, 0.3))
     figure.colorbar(ScalarMappable(Normalize(-limit, limit), "RdBu_r"), cax=bar, label="t")
     figure.suptitle("Less grey matter than in controls (blue): t, false discovery rate below 5 %", fontsize=10)
     figure.savefig(path, dpi=110)
