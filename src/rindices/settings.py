@@ -140,6 +140,26 @@ class ApplySettings:
     new_sites: Literal["refuse", "uncorrected"] = "refuse"
 
 
+@dataclass(frozen=True)
+class ShareSettings:
+    """What a model card says that a run does not know; nothing is said where nothing is given.
+
+    Attributes
+    ----------
+    disease
+        What the patients have.
+    atlas, segmentation
+        How regions were measured: the atlas, and the software with its version.
+    licence
+        Under which the model is passed on, as Hugging Face writes it: ``cc-by-4.0``, ``mit``, ``other``.
+    """
+
+    disease: str = ""
+    atlas: str = ""
+    segmentation: str = ""
+    licence: str = "other"
+
+
 class LossWeights(NamedTuple):
     """Relative importance of the regularisers (the paper's Greek letters; the adversarial term has weight 1).
 

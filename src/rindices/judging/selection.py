@@ -283,8 +283,10 @@ def members_of(points: Iterable[Point], repetitions: Iterable[int], cohort: int 
 
 
 def train_members(study: Study, members: Sequence[Member], execution: Execution, stage: str) -> list[Chunk]:
-    """Train members in chunks; return the chunks."""
-    chunks = cut(members, execution.models_per_chunk or 1)
+    """Train members in chunks, but for those that an earlier run trained; return the chunks."""
+    chunks = [chunk for chunk in execution.store.earlier() if not {*chunk.members}.isdisjoint(members)]
+    there = {member for chunk in chunks for member in chunk.members}
+    chunks += cut([member for member in members if member not in there], execution.models_per_chunk or 1)
     train_all(chunks, study.settings, study.people, execution, stage)
     return chunks
 

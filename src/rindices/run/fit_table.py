@@ -95,7 +95,8 @@ def fit_table(
 ) -> FittedRun:
     """Read a table, train, and write a run folder with its report: what ``rindices fit`` does.
 
-    A run that was interrupted goes on when the same is asked for again; one that is finished is returned as it is.
+    A run that was interrupted goes on when the same is asked for again; one that is finished is returned as it is. Of
+    a finished run more patterns, repetitions or refits can be asked for: what is trained is not trained again.
 
     Parameters
     ----------
@@ -198,8 +199,7 @@ def carry_out(
     settings, correction = plan.settings(command), correction_of(plan.table)
     search = SurrealGANSearch(**asdict(plan.search), correction=correction, models_per_chunk=models_per_chunk)
     with record.held(out, settings, overwrite=overwrite) as goes_on:
-        # What the folder says: the same run may have been told otherwise, its table moved.
-        journal = Journal(out / record.JOURNAL, record.read_settings(out / record.SETTINGS).fingerprint())
+        journal = Journal(out / record.JOURNAL, settings.fingerprint(), out / record.TRAINED)
         try:
             told = _fit(search, plan, journal, progress)
             known = summarise(plan, search, told, wording)
@@ -220,7 +220,7 @@ def carry_out(
         except Exception as error:
             _write_failure(plan, error, wording)
             raise
-    record.discard(out, only_journal=True)
+    record.keep_trained(out)
     return summary
 
 
