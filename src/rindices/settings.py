@@ -54,6 +54,9 @@ class TableSettings:
         Codes for missing values, such as ``-9999``; ``icv=0`` is a code in one column.
     drop_missing, drop_outliers
         Whether people with gaps, and people far from everybody else, are left out.
+    complete_only
+        Whether a missing region is refused as other gaps are; else people may lack a fifth of their regions, which are
+        drawn given the others.
     features, exclude
         Columns that are regions, and that are not.
     unit
@@ -80,6 +83,7 @@ class TableSettings:
     features: Names = None
     exclude: Names = ()
     unit: str | None = None
+    complete_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,7 @@ class ApplySettings:
     join: Names = ()
     missing: Names = ()
     drop_missing: bool = False
+    complete_only: bool = False
     new_sites: Literal["refuse", "uncorrected"] = "refuse"
 
 

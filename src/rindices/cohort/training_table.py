@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from rindices.cohort.column_roles import Roles, assign_roles, paths_of, wanted_names
+from rindices.cohort.column_roles import CLINICAL, Roles, assign_roles, paths_of, wanted_names
 from rindices.cohort.exclusions import leave_out, refuse_unusable
 from rindices.cohort.groups import assign_groups
 from rindices.cohort.overlap import check_overlap
@@ -222,7 +222,11 @@ def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> Fi
             CovariateField(name, is_category=name in categories, is_divisor=name == settings.proportion)
             for name in roles.covariates
         ],
-        RegionField(roles.regions),
+        RegionField(
+            roles.regions,
+            fills=not settings.complete_only,
+            scores=[name for name in roles.regions if CLINICAL.fullmatch(name.casefold())],
+        ),
         [ScoreField(name) for name in roles.clinical],
         settings.diagnosis,
         [BackgroundField(name) for name in roles.background],
