@@ -69,6 +69,18 @@ def muse():
     return people[["participant_id", "diagnosis", "age", "sex"]].join(volumes.round(1))
 
 
+def gappy_people():
+    """Return new people of whom some lack a region or two."""
+    people = new_people()
+    people.loc[3, "roi02"] = people.loc[[5, 8], "roi07"] = np.nan
+    return people
+
+
+def local_controls():
+    """Return controls, and two patients, of a site that the model does not know."""
+    return table({"CN": 14, "AD": 2}, seed=3).assign(site="Graz")
+
+
 def _write_bids(path):
     path.mkdir()
     table({"CN": 40, "AD": 40}).to_csv(path / "participants.tsv", sep="\t", index=False)
@@ -113,6 +125,9 @@ MAKERS = {
     "study.csv": _csv(study),
     "visits.csv": _csv(visits),
     "new_people.csv": _csv(new_people),
+    "gappy_people.csv": _csv(gappy_people),
+    "local_controls.csv": _csv(local_controls),
+    "graz_patients.csv": _csv(lambda: table({"AD": 6}, seed=4).assign(site="Graz")),
     "new_volumes.csv": _csv(lambda: new_people().drop(columns=NEW_DEMOGRAPHICS[1:])),
     "new_demographics.csv": _csv(lambda: new_people()[NEW_DEMOGRAPHICS].drop(3)),  # somebody is not known there
     "demographics.csv": _csv(lambda: table()[["participant_id"]].assign(education=lambda t: 8 + t.index % 7)),

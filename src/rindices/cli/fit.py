@@ -24,6 +24,7 @@ from rindices.cli.console import (
 from rindices.cli.exits import Ending, guarded, interruptible
 from rindices.cli.options import (
     TABLE,
+    CompleteOnly,
     DropMissing,
     Exclude,
     Figures,
@@ -150,6 +151,7 @@ def fit(
     dictionary: Annotated[str | None, option("Data dictionary of the table: CSV, TSV, Excel or BIDS JSON.")] = None,
     missing: Missing = "",
     drop_missing: DropMissing = TableSettings.drop_missing,
+    complete_only: CompleteOnly = TableSettings.complete_only,
     drop_outliers: Annotated[
         bool, typer.Option("--drop-outliers", help="Leave out people far from all others; they are listed.")
     ] = TableSettings.drop_outliers,

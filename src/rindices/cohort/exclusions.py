@@ -120,6 +120,20 @@ class Record:
                 self.note(row, listed(texts, 5))
             self.leave_out(np.any(marked, axis=1), reason)
 
+    def note_filled(self, found: Seen, regions: Sequence[str]) -> list[str]:
+        """Note which regions are missing of people who are used, and return a sentence on them."""
+        gaps, names = np.isnan(found.values) & self.used[:, None], np.array(regions, dtype=object)
+        rows = np.flatnonzero(gaps.any(axis=1)).tolist()
+        for row in rows:
+            self.note(row, missing_regions(names[gaps[row]]))
+        if not rows:
+            return []
+        return [
+            f"{counted(len(rows), 'row lacks', 'rows lack')} regions, {gaps.sum(axis=1).max()} of {len(names)} at most "
+            f"({listed(names[gaps.any(axis=0)])}): these are drawn, given the other regions and covariates. Use "
+            f"complete people only with {setting('complete_only', True)}."
+        ]
+
     def warning(self) -> list[str]:
         """Return a sentence on who was left out."""
         left_out = pd.Series(self.reason[~self.used], dtype=object).value_counts()
@@ -165,6 +179,7 @@ def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSett
     """Leave out who has gaps, and outliers and people of small sites if asked; refuse groups and sites too small."""
     record, line = Record(len(found.labels)), read_timeline(found.visits, found.roster)
     record.leave_out_incomplete(found, roles.regions)
+    filled = record.note_filled(found.regions, roles.regions)
     _check_group_sizes(groups, line.learned_from(record.used), record)
     outliers, doubts = _leave_out_outliers(record, found, groups.group, roles.regions, drop=settings.drop_outliers)
     who = {"participant_id": found.roster.ids, "visit": found.visits, "diagnosis": found.labels, "group": groups.group}
@@ -179,7 +194,7 @@ def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSett
     learned, used = line.learned_from(record.used), record.used
     _check_group_sizes(groups, learned, record)
     years, told = years_since_first(line.take(used), found.background[used], settings.visit)
-    return Kept(used, learned[used], years, record.table(who), record.warning(), [*doubts, *told], outliers)
+    return Kept(used, learned[used], years, record.table(who), record.warning(), [*filled, *doubts, *told], outliers)
 
 
 def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: Record) -> None:
@@ -203,7 +218,7 @@ def _leave_out_outliers(
 ) -> tuple[tuple[Outlier, ...], list[str]]:
     """Give everybody used a distance, note the outliers, and leave them out if asked; return them, and warnings."""
     positions = np.flatnonzero(record.used)
-    block = found.regions.values[positions]
+    block = with_middles(found.regions.values[positions])
     distance, notes = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
     record.distance[positions] = distance
     for position, one in notes.items():
@@ -254,6 +269,16 @@ def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[n
         f"Leave these people out with {setting('small_sites', 'drop')}, merge sites that share a scanner, or do "
         f"without {setting('site')}."
     )
+
+
+def missing_regions(names: Sequence[str]) -> str:
+    """Say which regions a person lacks."""
+    return f"{counted(len(names), 'region')} missing ({listed(names, 5)})"
+
+
+def with_middles(block: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return people × regions with the median of a region in the place of its gaps: neither here nor there."""
+    return np.where(np.isnan(block), np.nanmedian(block, axis=0), block) if np.isnan(block).any() else block
 
 
 def find_outliers(

@@ -23,7 +23,8 @@ def check_overlap(cohort: Cohort) -> list[str]:
     first = cohort.first_visit
     learned = cohort.group.where(first, "other")
     controls, patients = ((learned == name).to_numpy() for name in ("control", "patient"))
-    block, regions = cohort.features.to_numpy(), [str(name) for name in cohort.features.columns]
+    features = cohort.features.fillna(cohort.features.median())
+    block, regions = features.to_numpy(), [str(name) for name in cohort.features.columns]
     _check_constant(block, regions, controls)
     background = cohort.background.drop(columns=list(cohort.covariates.columns))
     empty = [str(name) for name in cohort.clinical if cohort.clinical[name].isna().all()]

@@ -17,6 +17,7 @@ from rindices.cohort.people import Cohort
 from rindices.errors import InputError, Problem, listed, setting
 from rindices.schema.cells import typed
 from rindices.schema.fields import BackgroundField, CovariateField, FieldSet, IdField, Observed, RegionField, ScoreField
+from rindices.schema.kinds import CLINICAL
 from rindices.settings import TableSettings
 from rindices.tables import (
     Column,
@@ -222,7 +223,11 @@ def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> Fi
             CovariateField(name, is_category=name in categories, is_divisor=name == settings.proportion)
             for name in roles.covariates
         ],
-        RegionField(roles.regions),
+        RegionField(
+            roles.regions,
+            fills=not settings.complete_only,
+            scores=[name for name in roles.regions if CLINICAL.fullmatch(name.casefold())],
+        ),
         [ScoreField(name) for name in roles.clinical],
         settings.diagnosis,
         [BackgroundField(name) for name in roles.background],

@@ -41,7 +41,7 @@ _TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "
     ("missing", "missing_argument", "missing_keyword_only_argument"), "is missing"
 )
 _LISTS = ("covariates", "clinical", "join", "smooth", "interactions")  # however they were given
-_TABLE_IF_GIVEN = ("exclude", "missing")
+_TABLE_IF_GIVEN = ("exclude", "missing", "complete_only")
 # Of these a run may be asked for more later: no trained model depends on them.
 MORE = ("n_patterns", "n_repetitions", "exhaustive", "n_null")
 _OF_A_MODEL = (*MORE, "orthogonality")  # what a chunk of models says by itself, and what no model depends on

@@ -12,13 +12,13 @@ from typing import Literal, NamedTuple
 import pandas as pd
 
 from rindices import plots, record
-from rindices.analysis import balance_warnings, differences_that_count, group_balance
+from rindices.analysis import balance_warnings, group_balance
 from rindices.cohort import Cohort, correction_of
 from rindices.core import devices
 from rindices.errors import InputError, Value, in_python, without_data, worded
 from rindices.files import atomic_file
 from rindices.judging.agreement import match_patterns
-from rindices.judging.verdict import Verdict, to_json
+from rindices.judging.verdict import Verdict, differences_that_count, to_json
 from rindices.report import write_report
 from rindices.run.bids_output import write_bids
 from rindices.run.plan import PlannedRun, planned, versions
@@ -75,6 +75,7 @@ def fit_table(
     features: Names = TableSettings.features,
     exclude: Names = TableSettings.exclude,
     unit: str | None = TableSettings.unit,
+    complete_only: bool = TableSettings.complete_only,
     n_patterns: int | Sequence[int] = SearchSettings.n_patterns,
     orthogonality: float | Sequence[float] | None = SearchSettings.orthogonality,
     n_repetitions: int = SearchSettings.n_repetitions,
@@ -106,7 +107,7 @@ def fit_table(
         Folder for the results: new, or that of the same run.
     id, diagnosis, control, patients, covariates, smooth, interactions, proportion, site, small_sites, visit, clinical
         Which columns are what; see `rindices.settings.TableSettings`.
-    join, dictionary, missing, drop_missing, drop_outliers, features, exclude, unit
+    join, dictionary, missing, drop_missing, drop_outliers, features, exclude, unit, complete_only
         What is read, and who is left out; see the same.
     n_patterns, orthogonality, n_repetitions, exhaustive, n_null, preset, max_steps, latent, random_state
         What is trained, as in `rindices.SurrealGANSearch`.
@@ -141,6 +142,7 @@ def fit_table(
     table = TableSettings(
         *(id, diagnosis, control, patients, covariates, smooth, interactions, proportion, site, small_sites, visit),
         *(clinical, join, dictionary, missing, drop_missing, drop_outliers, features, exclude, unit),
+        complete_only,
     )
     counts = (n_patterns,) if isinstance(n_patterns, int) else tuple(n_patterns)
     weights = (orthogonality,) if isinstance(orthogonality, int | float) else orthogonality

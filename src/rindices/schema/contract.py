@@ -140,7 +140,9 @@ class Contract:
     ) -> Contract:
         """Describe the regions and covariates of training people."""
         quantile = min(max(QUANTILE, _FEWEST_BEYOND / len(features)), 0.25)
-        low, median, high = _rounded(np.quantile(features.to_numpy(), [quantile, 0.5, 1 - quantile], axis=0)).tolist()
+        low, median, high = _rounded(
+            np.nanquantile(features.to_numpy(), [quantile, 0.5, 1 - quantile], axis=0)
+        ).tolist()
         table = pd.DataFrame() if covariates is None else covariates
         return cls(
             features=tuple(map(str, features.columns)),
