@@ -30,6 +30,7 @@ FILES = {
     "variables.csv",
     "people.csv",
     "analysis",
+    "trained",
     "report.html",
 }
 

@@ -205,8 +205,9 @@ def test_one_pattern_has_no_differences(unfitted, small_table, small_labels):
 def as_in_the_paper(small_table, small_labels):
     preset = paper()
     schedule = replace(preset.schedule, min_steps=5, max_steps=10, checkpoint_every=5)
-    model = SurrealGAN(3, n_repetitions=1, preset=replace(preset, schedule=schedule), random_state=0)
-    return model.fit(small_table, small_labels)
+    training = replace(preset.training, composition="joint")  # f as the paper writes it
+    preset = replace(preset, schedule=schedule, training=training)
+    return SurrealGAN(3, n_repetitions=1, preset=preset, random_state=0).fit(small_table, small_labels)
 
 
 def test_one_repetition_has_no_spread(as_in_the_paper):

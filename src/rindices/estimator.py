@@ -469,7 +469,9 @@ class SurrealGAN(RIndexEstimator):
         """
         scaler, regions, n_patterns = self.preprocessing_.scaler, list(self.contract_.features), changes.shape[1]
         in_sd = changes / SCALED_SD
-        percent = 100 * in_sd.mean(axis=0) * scaler.sd / np.abs(scaler.mean)
+        # What may be negative, such as a z-score, has no zero to take percent of.
+        sizes = np.where(self.contract_.ranges[0] < 0, np.nan, np.abs(scaler.mean))
+        percent = 100 * in_sd.mean(axis=0) * scaler.sd / sizes
         values = zip(names, (in_sd.mean(axis=0), percent, _spread_of(in_sd)), strict=True)
         return pd.DataFrame(
             {"region": regions * n_patterns, "pattern": np.repeat(np.arange(n_patterns) + 1, len(regions))}

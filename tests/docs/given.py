@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pandas as pd
 
+from rindices.interop.muse import muse_regions
 from tests.conftest import N_REGIONS
 from tests.imaging.made_up import SHAPE, write_image
 
@@ -58,6 +59,14 @@ def visits():
 
 def new_people():
     return table({"CN": 12, "AD": 12}, seed=1)
+
+
+def muse():
+    """Return volumes of all MUSE regions in mm³; patients lose some of the first ones."""
+    rng, people, numbers = np.random.default_rng(3), table({"CN": 40, "AD": 40}), muse_regions().index
+    volumes = pd.DataFrame({f"MUSE_Volume_{number}": rng.normal(8000, 500, len(people)) for number in numbers})
+    volumes.iloc[:, :20] *= 1 - 0.3 * (people["diagnosis"] == "AD").to_numpy()[:, None] * rng.uniform(size=(80, 1))
+    return people[["participant_id", "diagnosis", "age", "sex"]].join(volumes.round(1))
 
 
 def gappy_people():
@@ -123,6 +132,10 @@ MAKERS = {
     "new_demographics.csv": _csv(lambda: new_people()[NEW_DEMOGRAPHICS].drop(3)),  # somebody is not known there
     "demographics.csv": _csv(lambda: table()[["participant_id"]].assign(education=lambda t: 8 + t.index % 7)),
     "later_scores.csv": _csv(lambda: study()[["participant_id"]].assign(tau=lambda t: t.index % 11)),
+    "muse.csv": _csv(muse),
+    "other_atlas.csv": _csv(
+        lambda: muse().drop(columns=[f"MUSE_Volume_{number}" for number in range(23, 95)], errors="ignore")
+    ),
     "columns.csv": _write_dictionary,
     "my_study": _write_bids,
     "data.csv": _write_old_layout,

@@ -231,6 +231,8 @@ def fit(
         console.print(f"This very run is already complete: nothing to do. {_how_else(plan)}")
         end(out, "Done before.", report=(out / "report.html").is_file())
         return
+    for name, change in ({} if overwrite else plan.more()).items():
+        console.print(f"More of the run in {out}: {on_command_line(name, None)} {change}. What is trained is kept.")
     summary = train_and_write(
         plan,
         overwrite=overwrite,
@@ -331,7 +333,7 @@ def demo(
     console.print(f"Simulated a cohort of 492 controls and 900 patients with three disease patterns: {table}")
     search = SearchSettings((_PATTERNS,), n_repetitions=repetitions, max_steps=steps, random_state=seed)
     plan = planned(table, run, TableSettings(covariates="age,sex", unit="mL"), search, OutputSettings())
-    describe_cohort(plan.cohort, most_names=12)
+    describe_cohort(plan.cohort)
     summary = train_and_write(plan, truth=simulated.truth, overwrite=True)
     if summary.recovery is not None:
         console.print(

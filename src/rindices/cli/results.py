@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -31,6 +31,9 @@ from rindices.cli.options import (
 from rindices.errors import InputError, counted, shown, worded
 from rindices.files import check_folder
 from rindices.settings import ApplySettings, Correction, OutputSettings, TableSettings
+
+if TYPE_CHECKING:
+    from rindices.schema.contract import Contract
 
 
 @app.command()
@@ -189,13 +192,21 @@ def describe(model: Model) -> None:
         "Covariates": "; ".join(spans) or "none",
         "Correction": _correction(parameters.correction) or ("lines" if spans else "none"),
         "Unit": contract.unit or "not stated",
-        "Regions": f"{len(contract.features)}, with their range in training"
-        f"{' (unknown)' if None in contract.feature_minimum else ''}:",
+        "Regions": f"{len(contract.features)}, with {_range_in_words(contract)}:",
     }
     for name, value in lines.items():
         console.print(f"{name + ':':<13}{value}")
     for region, low, high in zip(contract.features, contract.feature_minimum, contract.feature_maximum, strict=True):
         console.print(f"  {region}" if low is None or high is None else f"  {region:<32} {low:>10.4g} to {high:<10.4g}")
+
+
+def _range_in_words(contract: Contract) -> str:
+    """Say what is known of the regions in training."""
+    if None in contract.feature_minimum:
+        return "their range in training (unknown)"
+    if contract.quantile is None:
+        return "their range in training"
+    return f"the range of {1 - 2 * contract.quantile:.0%} of the training people"
 
 
 def _correction(correction: Correction | None) -> str:

@@ -13,13 +13,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.column_roles import CLINICAL, Roles
+from rindices.cohort.column_roles import Roles
 from rindices.cohort.groups import Groups
 from rindices.cohort.overlap import refuse_apart
+from rindices.cohort.people import Outlier
 from rindices.cohort.visits import read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, listed, refusal, setting, shown
 from rindices.schema.cells import LEAVE_OUT
 from rindices.schema.fields import MIN_REGIONS, MIN_SITE_CONTROLS, NO_LABEL, Observed, Seen
+from rindices.schema.kinds import CLINICAL
 from rindices.settings import TableSettings
 
 MIN_PEOPLE = 20  # in each group: below it neither means nor patterns mean anything
@@ -160,6 +162,8 @@ class Kept(NamedTuple):
         What became of everybody.
     left_out, doubts
         Sentences on who is left out, and on what may be wrong with who is not.
+    outliers
+        Who is far from everybody else, left out or not.
     """
 
     used: NDArray[np.bool_]
@@ -168,6 +172,7 @@ class Kept(NamedTuple):
     people: pd.DataFrame
     left_out: list[str]
     doubts: list[str]
+    outliers: tuple[Outlier, ...] = ()
 
 
 def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSettings) -> Kept:
@@ -176,7 +181,7 @@ def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSett
     record.leave_out_incomplete(found, roles.regions)
     filled = record.note_filled(found.regions, roles.regions)
     _check_group_sizes(groups, line.learned_from(record.used), record)
-    doubts = _leave_out_outliers(record, found, groups.group, roles.regions, drop=settings.drop_outliers)
+    outliers, doubts = _leave_out_outliers(record, found, groups.group, roles.regions, drop=settings.drop_outliers)
     who = {"participant_id": found.roster.ids, "visit": found.visits, "diagnosis": found.labels, "group": groups.group}
     if settings.site is not None:
         sites, learned = found.background[settings.site], line.learned_from(record.used)
@@ -189,7 +194,7 @@ def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSett
     learned, used = line.learned_from(record.used), record.used
     _check_group_sizes(groups, learned, record)
     years, told = years_since_first(line.take(used), found.background[used], settings.visit)
-    return Kept(used, learned[used], years, record.table(who), record.warning(), [*filled, *doubts, *told])
+    return Kept(used, learned[used], years, record.table(who), record.warning(), [*filled, *doubts, *told], outliers)
 
 
 def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: Record) -> None:
@@ -210,21 +215,22 @@ def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: 
 
 def _leave_out_outliers(
     record: Record, found: Observed, group: pd.Series, regions: Sequence[str], *, drop: bool
-) -> list[str]:
-    """Give everybody used a distance, note the outliers, and leave them out if asked; return warnings."""
+) -> tuple[tuple[Outlier, ...], list[str]]:
+    """Give everybody used a distance, note the outliers, and leave them out if asked; return them, and warnings."""
     positions = np.flatnonzero(record.used)
     block = with_middles(found.regions.values[positions])
     distance, notes = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
     record.distance[positions] = distance
-    for position, text in notes.items():
-        record.note(int(positions[position]), text)
+    for position, one in notes.items():
+        record.note(int(positions[position]), one.text)
     who = positions[list(notes)]
+    outliers = tuple(one._replace(row=int(found.roster.rows[at])) for at, one in zip(who, notes.values(), strict=True))
     if drop:
         record.leave_out(np.isin(np.arange(len(group)), who), "outlier")
     if drop or not notes:
-        return []
+        return outliers, []
     people = counted(len(notes), "person lies", "people lie")
-    return [  # warnings are kept, so nobody's values are in them
+    return outliers, [  # warnings are kept, so nobody's values are in them
         f"{people} far from everybody else, which may be errors: row {listed(found.roster.rows[who], 10)}. What is "
         "unusual is in the column flags of people.csv. Look at them, or leave them out with "
         f"{setting('drop_outliers', True)}."
@@ -277,7 +283,7 @@ def with_middles(block: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def find_outliers(
     block: NDArray[np.float64], regions: Sequence[str], group: NDArray[np.object_]
-) -> tuple[NDArray[np.float64], dict[int, str]]:
+) -> tuple[NDArray[np.float64], dict[int, Outlier]]:
     """Find people who are far from the controls, and far from their own group as well.
 
     Patients differ from controls by their disease, and the more severe the more: they are outliers only if they are
@@ -296,8 +302,8 @@ def find_outliers(
     -------
     distance
         Root mean square over regions of the deviation from the controls' median, in robust sd of controls.
-    notes
-        What is unusual about each outlier, by position.
+    outliers
+        By position, which is the row here.
 
     Examples
     --------
@@ -315,14 +321,15 @@ def find_outliers(
     # Half of a size is as far away as twice the size: otherwise a size much too small would look like little.
     deviation[:, sizes] /= np.minimum(ratio, 1.0)
     distance = np.sqrt(np.mean(deviation**2, axis=1))
-    notes: defaultdict[int, list[str]] = defaultdict(list)
+    notes, cells = defaultdict[int, list[str]](list), defaultdict[int, dict[str, float]](dict)
     logarithm = np.log(np.maximum(distance, 1e-9))
     _, limit = _usual_range(logarithm, group, _FAR_PERSON, _SMALLEST_SPREAD)
     for position in np.flatnonzero(logarithm > limit).tolist():
         most = int(np.argmax(deviation[position]))
+        cells[position][regions[most]] = value = float(block[position, most])
         notes[position].append(
             f"distance {distance[position]:.2f}, usual is below {np.exp(limit[position]):.2f}, "
-            f"most in {regions[most]} = {shown(float(block[position, most]))}"
+            f"most in {regions[most]} = {shown(value)}"
         )
     if sizes.mean() > 0.5:  # all regions together too small or too large
         size = np.log(ratio).mean(axis=1)
@@ -334,12 +341,11 @@ def find_outliers(
     centre, spread = _centre_and_spread(block)
     far = np.abs(block - centre) > _FAR_CELL * spread
     for position in np.flatnonzero(far.any(axis=1)).tolist():
-        cells = [
-            f"{regions[place]} = {shown(float(block[position, place]))}"
-            for place in np.flatnonzero(far[position]).tolist()
-        ]
-        notes[position].append(f"{listed(cells, 3)} beyond {_FAR_CELL:.0f} robust sd")
-    return distance, {position: "; ".join(notes[position]) for position in sorted(notes)}
+        beyond = {regions[place]: float(block[position, place]) for place in np.flatnonzero(far[position]).tolist()}
+        cells[position] |= beyond
+        said = listed((f"{region} = {shown(value)}" for region, value in beyond.items()), 3)
+        notes[position].append(f"{said} beyond {_FAR_CELL:.0f} robust sd")
+    return distance, {at: Outlier(at, "; ".join(notes[at]), tuple(cells[at].items())) for at in sorted(notes)}
 
 
 def _usual_range(

@@ -1,5 +1,6 @@
 """Figures of a run: tables in, a matplotlib ``Figure`` out; no pyplot, no state that outlives a call."""
 
+from rindices.plots.comparison import two_maps, two_scores
 from rindices.plots.patterns_and_associations import forest, pattern_dots, subgroup_dots
 from rindices.plots.repetitions import agreement_over_settings, agreement_over_training, null_statistics
 from rindices.plots.scores import (
@@ -27,4 +28,6 @@ __all__ = [
     "r_index_pairs",
     "recovery",
     "subgroup_dots",
+    "two_maps",
+    "two_scores",
 ]

@@ -12,13 +12,13 @@ from typing import Literal, NamedTuple
 import pandas as pd
 
 from rindices import plots, record
-from rindices.analysis import balance_warnings, differences_that_count, group_balance
+from rindices.analysis import balance_warnings, group_balance
 from rindices.cohort import Cohort, correction_of
 from rindices.core import devices
 from rindices.errors import InputError, Value, in_python, without_data, worded
 from rindices.files import atomic_file
 from rindices.judging.agreement import match_patterns
-from rindices.judging.verdict import Verdict, to_json
+from rindices.judging.verdict import Verdict, differences_that_count, to_json
 from rindices.report import write_report
 from rindices.run.bids_output import write_bids
 from rindices.run.plan import PlannedRun, planned, versions
@@ -96,7 +96,8 @@ def fit_table(
 ) -> FittedRun:
     """Read a table, train, and write a run folder with its report: what ``rindices fit`` does.
 
-    A run that was interrupted goes on when the same is asked for again; one that is finished is returned as it is.
+    A run that was interrupted goes on when the same is asked for again; one that is finished is returned as it is. Of
+    a finished run more patterns, repetitions or refits can be asked for: what is trained is not trained again.
 
     Parameters
     ----------
@@ -200,8 +201,7 @@ def carry_out(
     settings, correction = plan.settings(command), correction_of(plan.table)
     search = SurrealGANSearch(**asdict(plan.search), correction=correction, models_per_chunk=models_per_chunk)
     with record.held(out, settings, overwrite=overwrite) as goes_on:
-        # What the folder says: the same run may have been told otherwise, its table moved.
-        journal = Journal(out / record.JOURNAL, record.read_settings(out / record.SETTINGS).fingerprint())
+        journal = Journal(out / record.JOURNAL, settings.fingerprint(), out / record.TRAINED)
         try:
             told = _fit(search, plan, journal, progress)
             known = summarise(plan, search, told, wording)
@@ -222,7 +222,7 @@ def carry_out(
         except Exception as error:
             _write_failure(plan, error, wording)
             raise
-    record.discard(out, only_journal=True)
+    record.keep_trained(out)
     return summary
 
 
