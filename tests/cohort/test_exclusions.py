@@ -91,7 +91,7 @@ NICE = [(slice(0, 3), "place", "Nice"), (60, "place", "Nice")]
         ),
         (
             table((slice(0, 44), "lHip", np.nan)),
-            {"drop_missing": True},
+            {"drop_missing": True, "complete_only": True},
             r"only 15 people have the label CN\. 45 of 120 rows are left out: missing region",
         ),
     ],
