@@ -1,5 +1,7 @@
 """Figures of a run: tables in, a matplotlib ``Figure`` out; no pyplot, no state that outlives a call."""
 
+from rindices.plots.overview import pattern_overview
+from rindices.plots.rendering import figure_png, figure_svg
 from rindices.plots.repetitions import agreement_over_settings, agreement_over_training, null_statistics
 from rindices.plots.rows import forest, pattern_dots, subgroup_dots
 from rindices.plots.scores import (
@@ -7,10 +9,8 @@ from rindices.plots.scores import (
     dose_response,
     outlier_distances,
     r_index_distributions,
-    r_index_pairs,
     recovery,
 )
-from rindices.plots.style import figure_png, figure_svg
 
 __all__ = [
     "agreement_over_settings",
@@ -23,8 +23,8 @@ __all__ = [
     "null_statistics",
     "outlier_distances",
     "pattern_dots",
+    "pattern_overview",
     "r_index_distributions",
-    "r_index_pairs",
     "recovery",
     "subgroup_dots",
 ]

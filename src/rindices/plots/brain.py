@@ -19,10 +19,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
-from rindices.plots.region_names import Placed, place_regions
+from rindices.plots.region_names import Placed, full_name, place_regions
+from rindices.plots.rendering import hover
 from rindices.plots.style import GREY, STYLE, WIDTH, plain_text
 
-__all__ = ["COLOURS", "SEVERITIES", "Placed", "colour_limit", "glass", "pattern_glass", "place_regions", "stat_mosaic"]
+__all__ = [
+    *("COLOURS", "SEVERITIES", "Placed", "colour_limit", "draw_scale", "glass", "pattern_glass", "pattern_views"),
+    *("place_regions", "stat_mosaic"),
+]
 
 SEVERITIES = (0.25, 0.5, 0.75, 1.0)
 COLOURS = matplotlib.colormaps["RdBu_r"]  # told apart with every common kind of colour blindness
@@ -178,6 +182,32 @@ def pattern_glass(patterns: pd.DataFrame, only: int, severities: Sequence[float]
     return figure
 
 
+def pattern_views(figure: Figure, place: Rect, own: pd.DataFrame, limit: float, views: Sequence[str]) -> None:
+    """Draw one pattern at severity 1 into a place of a figure (left, bottom, width, height in inches), views side by side.
+
+    Parameters
+    ----------
+    figure, place
+        Where.
+    own
+        Columns ``region`` and ``change_sd`` of one pattern.
+    limit
+        Where the colours end.
+    views
+        Of ``"l"``, ``"r"``, ``"y"`` and ``"z"``.
+    """
+    left, bottom, width, height = place
+    across, up = figure.get_size_inches()
+    shares = [1 / _HIGH[view] for view in views]  # of their height
+    height = min(height, width / sum(shares))
+    left += (width - height * sum(shares)) / 2
+    marks = place_regions(own["region"]).centres.merge(own.astype({"region": str}).dropna(subset="change_sd"), on="region")
+    for view, share in zip(views, shares, strict=True):
+        axes = _panel(figure, (left / across, bottom / up, height * share / across, height / up), view)
+        _draw_marks(axes, view, marks, limit)
+        left += height * share
+
+
 def colour_limit(values: Any) -> float:
     """Return where a symmetric scale of colours ends: at the largest value, rounded up."""
     sizes = np.abs(np.asarray(values, dtype=float))
@@ -253,7 +283,7 @@ def _sheet(
     for start, head in zip(across, heads, strict=True):
         height = 1 - (_TITLE + 0.5 * _HEAD) / total
         figure.text(start + 0.5 * column / WIDTH, height, plain_text(head), ha="center", va="center")
-    _draw_scale(figure, *scale, (below - 0.2) / total, 0.09 / total)
+    draw_scale(figure, *scale, (below - 0.2) / total, 0.09 / total)
     for place, line in enumerate(reversed(foot)):
         figure.text(0.01, (_LINE * place + 0.05) / total, plain_text(line), fontsize=_SMALL, color=GREY, va="bottom")
     bottoms = 1 - (top + np.cumsum(heights) * column) / total
@@ -263,8 +293,11 @@ def _sheet(
     ]
 
 
-def _draw_scale(figure: Figure, label: str, limit: float, bottom: float, height: float) -> None:
-    axes = figure.add_axes((0.3, bottom, 0.4, height), label="scale")
+def draw_scale(
+    figure: Figure, label: str, limit: float, bottom: float, height: float, across: tuple[float, float] = (0.3, 0.4)
+) -> None:
+    """Draw the scale of colours; `bottom`, `height` and `across` (left, width) are shares of the figure."""
+    axes = figure.add_axes((across[0], bottom, across[1], height), label="scale")
     colours = ScalarMappable(Normalize(-limit, limit), COLOURS)
     bar = figure.colorbar(colours, cax=axes, orientation="horizontal", ticks=[-limit, 0, limit])
     bar.ax.set_xticklabels([f"−{limit:.3g}", "0", f"+{limit:.3g}"], fontsize=_SMALL)
@@ -380,4 +413,6 @@ def _draw_marks(axes: Axes, view: str, marks: pd.DataFrame, limit: float) -> Non
         area = _SMALLEST + (_LARGEST - _SMALLEST) * float(str(size)) / _SIZES
         colours: Any = {"c": own["change_sd"], "cmap": COLOURS, "vmin": -limit, "vmax": limit}
         look: Any = {"edgecolors": GREY, "linewidths": 0.4, "clip_on": False, "zorder": 3}
-        axes.scatter(own[across], own[up], s=area, **colours, **look)
+        points = axes.scatter(own[across], own[up], s=area, **colours, **look)
+        told = zip(own["region"], own["change_sd"], strict=True)
+        hover(points, [f"{full_name(region)}: {change:+.2f} sd" for region, change in told])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 
-__all__ = ["Placed", "pair_sides", "place_regions", "split_side"]
+__all__ = ["Placed", "full_name", "pair_sides", "place_regions", "region_label", "split_side"]
 
 _WORDS = "left|right|lh|rh"
 _BETWEEN = r"[-_. ]+"
@@ -29,6 +29,7 @@ _FORMS = tuple(
 )
 _MUSE = re.compile(r"(?:(?:h|dl|raw)_)*(?:dl)?muse_(?:volume_|vol_)?(\d+(?:\+\d+)*)(?:[ _].*)?", re.IGNORECASE)
 _MEASURE = re.compile(r"[-_. ](?:volume|vol|thickness)$", re.IGNORECASE)
+_SHORTEST_WORD = 6  # without a side, an abbreviation may stand for anything
 _Points = tuple[tuple[float, float, float], ...]
 
 
@@ -148,3 +149,48 @@ def _known() -> dict[str | int | tuple[str, str], _Points]:
             # Abbreviations without a side may stand for anything.
             known |= {(side, _plain(word)): places for word in (names if side or middle else names[:1])}
     return known
+
+def region_label(short: str, pairs: Mapping[str, tuple[str, str]], names: Mapping[str, str]) -> str:
+    """Return the full name of a region, or of both sides together, with the table's name beside it."""
+    sided = next((region for region, (_, base) in pairs.items() if base == short), None)
+    full = names.get(short if sided is None else sided, "")
+    if sided is not None:
+        full = full.removeprefix(f"{pairs[sided][0]} ")
+    return f"{full} ({short})" if full and full != short else short
+
+
+def full_name(name: str) -> str:
+    """Return the full name of a region with its side, as far as the atlas of the name is known, else the name itself.
+
+    Examples
+    --------
+    >>> [full_name(name) for name in ("lHip", "Right-Amygdala", "lh_G_front_inf-Opercular_volume", "my region")]
+    ['left hippocampus', 'right amygdala', 'left inferior frontal gyrus, opercular part', 'my region']
+    """
+    known = _full_names()
+    if numbered := _MUSE.fullmatch(name.strip()):
+        parts = [known.get(number, "") for number in numbered[1].split("+")]
+        if len({part.removeprefix("left ").removeprefix("right ") for part in parts}) == 1 and parts[0]:
+            return parts[0] if len(parts) == 1 else parts[0].removeprefix("left ").removeprefix("right ")
+    if name in known:
+        return known[name]
+    for written in (name, _MEASURE.sub("", name)):
+        side, base = split_side(written.strip())
+        found = known.get(_plain(base.removeprefix("ctx-")), "")
+        if found and (side or len(base) >= _SHORTEST_WORD):
+            return f"{side} {found}".strip()
+    return name
+
+
+@cache
+def _full_names() -> dict[str, str]:
+    """Return full names: with their side by code (lHip) and by number of MUSE, without it by name."""
+    centres = pd.read_csv(Path(__file__).with_name("region_centres.csv"), keep_default_na=False, dtype=str)
+    atlases = pd.read_csv(Path(__file__).with_name("region_full_names.csv"), keep_default_na=False)
+    known: dict[str, str] = {}
+    for row in centres.to_dict("records"):
+        known |= {_plain(word): row["region"] for word in (row["region"], *row["synonyms"].split(";")) if word}
+        for side in ("left", "right"):
+            name = row["region"] if row["midline"] == "yes" else f"{side} {row['region']}"
+            known |= {key: name for key in (row["code"] and side[0] + row["code"], row[f"muse_{side}"]) if key}
+    return known | {_plain(row["name"]): row["full_name"] for row in atlases.to_dict("records")}
