@@ -1,7 +1,7 @@
 """Figures of a run: tables in, a matplotlib ``Figure`` out; no pyplot, no state that outlives a call."""
 
 from rindices.plots.overview import pattern_overview
-from rindices.plots.rendering import figure_png, figure_svg
+from rindices.plots.rendering import figure_png, figure_svg, strip_above
 from rindices.plots.repetitions import agreement_over_settings, agreement_over_training, null_statistics
 from rindices.plots.rows import forest, pattern_dots, subgroup_dots
 from rindices.plots.scores import (
@@ -26,5 +26,6 @@ __all__ = [
     "pattern_overview",
     "r_index_distributions",
     "recovery",
+    "strip_above",
     "subgroup_dots",
 ]

@@ -34,8 +34,8 @@ from rindices.plots.style import (
 FEWEST_FOR_DENSITY = 20  # of fewer people every one is drawn: a density would make up the rest
 STRONGEST = 3
 _INNER = (0.002, 0.998)  # of the people set the scale
-_ROW, _HEAD, _FOOT = 1.3, 0.3, 0.5  # inches
-_BRAIN, _SCORES, _REGIONS = (0.35, 3.7), (5.0, 2.1), (7.35, 2.2)  # inches: left, width
+_ROW, _HEAD, _FOOT = 1.2, 0.25, 0.5  # inches
+_BRAIN, _SCORES, _REGIONS = (0.3, 3.6), (4.75, 2.4), (7.35, 2.2)  # inches: left, width
 _VIEWS = ("l", "z", "r")
 
 
@@ -114,12 +114,12 @@ def _limits(everybody: np.ndarray, people: np.ndarray) -> tuple[float, float]:
 def _draw_scores(axes: Axes, column: str, people: pd.DataFrame, training: pd.DataFrame | None) -> None:
     """Draw the groups one below another; those of the training, where they are others, as hollow shapes."""
     tables = [(people, "", True)] if training is None else [(training, "Training ", False), (people, "", True)]
-    labels = []
+    labels, only = list[str](), set(people["group"]) == {"other"}
     for table, before, filled in tables:
         for group in GROUPS:
             values = table.loc[table["group"] == group.key, column].dropna().to_numpy(dtype=float)
             if len(values):
-                name = group.label.lower() if before else "People" if group.key == "other" else group.label
+                name = group.label.lower() if before else "People" if only else group.label
                 _draw_group(axes, len(labels), values, group, before + name, filled)
                 labels.append(before + name)
     axes.set_yticks([-place for place in range(len(labels))], labels, fontsize=8.5)
@@ -157,7 +157,7 @@ def _write_regions(figure: Figure, own: pd.DataFrame, names: Mapping[str, str], 
         rows.setdefault(short, []).append((side, change))
     for place, (short, changes) in enumerate(list(rows.items())[:STRONGEST]):
         label = region_label(short, pairs, names)
-        up = top - place * 0.385 / height
+        up = top - place * 0.37 / height
         words = ", ".join(f"{side} {change:+.2f}".strip() for side, change in sorted(changes)).replace("-", "−")
         colour = LOWER if changes[0][1] < 0 else HIGHER
         figure.text((_REGIONS[0] - 0.02) / WIDTH, up, "▼" if changes[0][1] < 0 else "▲", color=colour, va="top", fontsize=7)

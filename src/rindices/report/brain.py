@@ -12,7 +12,7 @@ import pandas as pd
 
 from rindices.plots import brain
 from rindices.record import BRAIN, VOXELWISE, Run, damaged
-from rindices.report.elements import Gallery, Picture, Table, counts, measures, probabilities
+from rindices.report.elements import Gallery, Picture, Table, counts, listed, measures, probabilities
 
 if TYPE_CHECKING:
     from nibabel.nifti1 import Nifti1Image
@@ -23,53 +23,71 @@ _MOST_CLUSTERS = 10  # of a comparison
 _UNIT = "Change (sd of controls)"
 
 
-def brain_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
-    """Return pictures of patterns and of voxel-wise comparisons; nothing without nilearn or anything to show."""
+def why_no_brains(run: Run) -> str:
+    """Return why there are no pictures of the brain; nothing where they can be made."""
     if find_spec("nilearn") is None:
-        return None
-    painted = sorted((run.folder / BRAIN).glob("pattern-*.nii.gz"))
-    pictures = _painted(painted, gallery) if painted else _marks(run, gallery)
-    compared = run.analyses.get("comparisons", pd.DataFrame(columns=["t_map"]))
-    made = [_comparison(run, row, gallery) for _, row in compared[compared["t_map"] != ""].iterrows()]
-    left = [
-        f"pattern {row['pattern']}, {row['level']} ({row['note']})"
-        for _, row in compared[compared["t_map"] == ""].iterrows()
-    ]
-    if not pictures and not made and not left:
-        return None
-    return {"pictures": pictures, "schematic": not painted, "comparisons": made, "not_tested": left}
-
-
-def _marks(run: Run, gallery: Gallery) -> list[Picture]:
+        return "nilearn is not installed"
     regions = run.results.patterns["region"].unique()
-    if brain.place_regions(regions).centres["region"].nunique() < _ENOUGH * len(regions):
-        return []
+    missing = brain.place_regions(regions).missing
+    if len(regions) - len(missing) < _ENOUGH * len(regions):
+        return f"where {len(missing)} of {len(regions)} regions lie is not known, such as {listed(missing[:3])}"
+    return ""
+
+
+def pattern_pictures(run: Run, gallery: Gallery) -> dict[int, list[Picture]]:
+    """Return pictures of each pattern with growing severity: on the atlas that was given, else as marks."""
+    painted = sorted((run.folder / BRAIN).glob("pattern-*.nii.gz"))
+    if painted and find_spec("nilearn") is not None:
+        return _painted(painted, gallery)
+    if why_no_brains(run):
+        return {}
     table, many = run.analyses.get("severities", run.results.patterns), run.summary.n_patterns > _MANY_PATTERNS
     if many and "severity" in table:
         table = table[table["severity"] == 1]
-    return [
-        gallery.draw(
-            f"brain_pattern_{place}",
-            brain.pattern_glass(table, place, (1.0,) if many else brain.SEVERITIES),
-            f"Pattern {place} on a glass brain: regions as marks at schematic positions, coloured by their change.",
-        )
+    return {
+        place: [
+            gallery.draw(
+                f"brain_pattern_{place}",
+                brain.pattern_glass(table, place, (1.0,) if many else brain.SEVERITIES),
+                f"Pattern {place} on a glass brain: regions as marks at schematic positions, coloured by their change.",
+            )
+        ]
         for place in range(1, run.summary.n_patterns + 1)
-    ]
+    }
 
 
-def _painted(paths: list[Path], gallery: Gallery) -> list[Picture]:
+def unplaced_regions(run: Run) -> list[str]:
+    """Return the regions that no picture of the brain shows."""
+    return brain.place_regions(run.results.patterns["region"].unique()).missing
+
+
+def voxelwise_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+    """Return where images of the people differ, nothing where none were compared, or nilearn is missing."""
+    compared = run.analyses.get("comparisons")
+    if compared is None or find_spec("nilearn") is None:
+        return None
+    return {
+        "comparisons": [_comparison(run, row, gallery) for _, row in compared[compared["t_map"] != ""].iterrows()],
+        "not_tested": [
+            f"pattern {row['pattern']}, {row['level']} ({row['note']})"
+            for _, row in compared[compared["t_map"] == ""].iterrows()
+        ],
+    }
+
+
+def _painted(paths: list[Path], gallery: Gallery) -> dict[int, list[Picture]]:
     found: dict[str, dict[float, Nifti1Image]] = {}
     for path in paths:
         if name := re.fullmatch(r"pattern-(\d+)_severity-([\d.]+)\.nii\.gz", path.name):
             found.setdefault(name[1], {})[float(name[2])] = _image(path)
     limit = brain.colour_limit([abs(one.get_fdata()).max() for of in found.values() for one in of.values()])
-    pictures = []
+    pictures: dict[int, list[Picture]] = {}
     for place, images in found.items():
         title, alt, most = f"Pattern {place}", f"Pattern {place} painted on the atlas.", max(images)
         several = {f"severity {severity:g}": images[severity] for severity in sorted(images)}
         glass = brain.glass(several, _UNIT, title=title, limit=limit)
         slices = brain.stat_mosaic(images[most], 0, _UNIT, title=f"{title}, severity {most:g}", limit=limit)
-        pictures += [
+        pictures[int(place)] = [
             gallery.draw(f"brain_pattern_{place}", glass, f"{alt} Glass brain at growing severity."),
             gallery.draw(f"brain_slices_{place}", slices, f"{alt} Slices."),
         ]
