@@ -11,7 +11,7 @@ from scipy.stats import mannwhitneyu
 from rindices import plots
 from rindices.plots.region_names import full_name, pair_sides
 from rindices.record import Run
-from rindices.report.brain import why_no_brains
+from rindices.report.brain_section import why_no_brains
 from rindices.report.elements import Gallery, interval, listed, number
 from rindices.report.relations import related
 

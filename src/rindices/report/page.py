@@ -18,7 +18,7 @@ from rindices.files import atomic_file
 from rindices.plots.style import PALETTE
 from rindices.record import DONE, REPORT, SETTINGS, Run, Summary, read_run, read_summary
 from rindices.report import elements
-from rindices.report.brain import voxelwise_section
+from rindices.report.brain_section import voxelwise_section
 from rindices.report.citations import cited_in
 from rindices.report.elements import Gallery
 from rindices.report.evidence import agreement_section, repetitions_section, search_section, verdict_section

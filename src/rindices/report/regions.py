@@ -8,7 +8,7 @@ import pandas as pd
 
 from rindices import plots
 from rindices.record import BRAIN, Run
-from rindices.report.brain import pattern_pictures, unplaced_regions
+from rindices.report.brain_section import pattern_pictures, unplaced_regions
 from rindices.report.elements import (
     Gallery,
     Picture,
