@@ -31,6 +31,7 @@ _MANY_GAPS = 0.1  # share of the people; who was scanned has nearly all regions
 _FAR_PERSON = 4.5  # robust sd of the logarithm of the distance
 _FAR_SIZE = 4.0  # robust sd of overall size: 40 % less in all regions is 4 to 6 of them
 _FAR_CELL = 10.0  # robust sd of one region: no person's brain lies there
+MEASURES = ("distance", "size", "farthest")  # by which somebody may be an outlier
 _SMALLEST_SPREAD = 0.05  # with many unrelated regions distances hardly differ; that makes nobody an outlier
 # A size of 0 counts as a tenth: small furrows that a person has not are no error.
 _LARGEST_RATIO = 10.0
@@ -86,7 +87,8 @@ class Record:
 
     def __init__(self, n_rows: int) -> None:
         self.reason = np.full(n_rows, "", dtype=object)
-        self.distance = np.full(n_rows, np.nan)
+        self.measures = pd.DataFrame(np.nan, range(n_rows), list(MEASURES))
+        self.far_in = [""] * n_rows
         self._flags: dict[int, list[str]] = {}
 
     @property
@@ -129,7 +131,7 @@ class Record:
     def table(self, people: dict[str, pd.Series | pd.Index | None]) -> pd.DataFrame:
         """Return the record, with the columns of `people` that are there before what it knows itself."""
         flags = ["; ".join(self._flags.get(position, ())) for position in range(len(self.reason))]
-        own = {"used": self.used, "reason": self.reason, "distance": self.distance, "flags": flags}
+        own = {"used": self.used, "reason": self.reason, **self.measures, "far_in": self.far_in, "flags": flags}
         return pd.DataFrame({name: part.tolist() for name, part in people.items() if part is not None} | own)
 
 
@@ -199,10 +201,12 @@ def _leave_out_outliers(
     """Give everybody used a distance, note the outliers, and leave them out if asked; return warnings."""
     positions = np.flatnonzero(record.used)
     block = found.regions.values[positions]
-    distance, notes = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
-    record.distance[positions] = distance
+    found_far = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
+    notes = found_far.notes
+    record.measures.loc[positions] = found_far.measures.to_numpy()
     for position, text in notes.items():
         record.note(int(positions[position]), text)
+        record.far_in[positions[position]] = " ".join(found_far.far.columns[found_far.far.loc[position]])
     who = positions[list(notes)]
     if drop:
         record.leave_out(np.isin(np.arange(len(group)), who), "outlier")
@@ -250,9 +254,27 @@ def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[n
     )
 
 
-def find_outliers(
-    block: NDArray[np.float64], regions: Sequence[str], group: NDArray[np.object_]
-) -> tuple[NDArray[np.float64], dict[int, str]]:
+class Outliers(NamedTuple):
+    """People far from others.
+
+    Attributes
+    ----------
+    measures
+        Of everybody, a column each of `MEASURES`: ``distance`` (root mean square over regions of the deviation from the
+        controls' median, in robust sd of controls), ``size`` (of all regions together, in % of the usual one) and
+        ``farthest`` (the largest deviation of a region, in robust sd of everybody).
+    far
+        By which of these a person is an outlier.
+    notes
+        What is unusual about each outlier, by position.
+    """
+
+    measures: pd.DataFrame
+    far: pd.DataFrame
+    notes: dict[int, str]
+
+
+def find_outliers(block: NDArray[np.float64], regions: Sequence[str], group: NDArray[np.object_]) -> Outliers:
     """Find people who are far from the controls, and far from their own group as well.
 
     Patients differ from controls by their disease, and the more severe the more: they are outliers only if they are
@@ -267,19 +289,12 @@ def find_outliers(
     group
         ``control``, ``patient`` or ``other``; at least some are controls.
 
-    Returns
-    -------
-    distance
-        Root mean square over regions of the deviation from the controls' median, in robust sd of controls.
-    notes
-        What is unusual about each outlier, by position.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> volumes = rng.normal(5, 0.5, (60, 20))
     >>> volumes[7] *= 0.6
-    >>> list(find_outliers(volumes, list("abcdefghijklmnopqrst"), np.array(["control"] * 60))[1])
+    >>> list(find_outliers(volumes, list("abcdefghijklmnopqrst"), np.array(["control"] * 60)).notes)
     [7]
     """
     controls = group == "control"
@@ -290,9 +305,12 @@ def find_outliers(
     # Half of a size is as far away as twice the size: otherwise a size much too small would look like little.
     deviation[:, sizes] /= np.minimum(ratio, 1.0)
     distance = np.sqrt(np.mean(deviation**2, axis=1))
+    measures = pd.DataFrame({"distance": distance, "size": np.nan, "farthest": np.nan})
+    outlying = pd.DataFrame(False, measures.index, measures.columns)
     notes: defaultdict[int, list[str]] = defaultdict(list)
     logarithm = np.log(np.maximum(distance, 1e-9))
     _, limit = _usual_range(logarithm, group, _FAR_PERSON, _SMALLEST_SPREAD)
+    outlying["distance"] = logarithm > limit
     for position in np.flatnonzero(logarithm > limit).tolist():
         most = int(np.argmax(deviation[position]))
         notes[position].append(
@@ -302,19 +320,21 @@ def find_outliers(
     if sizes.mean() > 0.5:  # all regions together too small or too large
         size = np.log(ratio).mean(axis=1)
         low, high = _usual_range(size, group, _FAR_SIZE, 0.0)
-        for position in np.flatnonzero((size < low) | (size > high)).tolist():
-            percent = 100 * np.expm1(size[position])
+        measures["size"], outlying["size"] = 100 * np.expm1(size), (size < low) | (size > high)
+        for position in np.flatnonzero(outlying["size"]).tolist():
+            percent = measures["size"][position]
             larger = "larger" if percent > 0 else "smaller"
             notes[position].append(f"regions {abs(percent):.0f} % {larger} than usual throughout")
     centre, spread = _centre_and_spread(block)
     far = np.abs(block - centre) > _FAR_CELL * spread
+    measures["farthest"], outlying["farthest"] = np.max(np.abs(block - centre) / spread, axis=1), far.any(axis=1)
     for position in np.flatnonzero(far.any(axis=1)).tolist():
         cells = [
             f"{regions[place]} = {shown(float(block[position, place]))}"
             for place in np.flatnonzero(far[position]).tolist()
         ]
         notes[position].append(f"{listed(cells, 3)} beyond {_FAR_CELL:.0f} robust sd")
-    return distance, {position: "; ".join(notes[position]) for position in sorted(notes)}
+    return Outliers(measures, outlying, {position: "; ".join(notes[position]) for position in sorted(notes)})
 
 
 def _usual_range(

@@ -155,6 +155,7 @@ def _cohort(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary
         ignored_columns=roles.others,
         site=None if settings.site is None else background[settings.site],
         unit=settings.unit or unit_of(dictionary, roles.regions),
+        region_names={name: dictionary[name].description for name in roles.regions if name in dictionary},
         background=background,
         settings=replace(settings, covariates=roles.covariates, clinical=roles.clinical),
     )

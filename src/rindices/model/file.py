@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from pydantic import ValidationError
@@ -31,7 +32,12 @@ class ModelFileError(InputError):
 
 
 def write_model(
-    path: str | Path, header: Header, models: Parameters, preprocessing: Preprocessing, scale: SeverityScale | None
+    path: str | Path,
+    header: Header,
+    models: Parameters,
+    preprocessing: Preprocessing,
+    scale: SeverityScale | None,
+    maps: Mapping[str, np.ndarray] = MappingProxyType({}),
 ) -> Path:
     """Write a model beside `path`, then rename, so that no half-written file is ever seen there."""
     from rindices.preprocessing.storage import arrays_of
@@ -39,15 +45,26 @@ def write_model(
     path, text = Path(path), header.to_text()
     texts = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
     known = {} if scale is None else {f"scale.{name}": of for name, of in vars(scale).items() if of is not None}
+    known |= {f"maps.{name}": np.asarray(of, np.float64) for name, of in maps.items()}
     write_arrays(path, texts, text, _flatten(models) | arrays_of(preprocessing) | known)
     return path
 
 
-def read_model(path: str | Path) -> tuple[Header, Parameters, Preprocessing, SeverityScale | None]:
+class Contents(NamedTuple):
+    """What a model file holds; `maps` are what patterns did to regions of the people of its training."""
+
+    header: Header
+    models: Parameters
+    preprocessing: Preprocessing
+    scale: SeverityScale | None
+    maps: dict[str, np.ndarray]
+
+
+def read_model(path: str | Path) -> Contents:
     """Read and check a model file."""
     header, arrays = _read(Path(path))
     with complete(path):
-        return header, *_unflatten(arrays, header)
+        return _unflatten(arrays, header)
 
 
 def read_header(path: str | Path) -> Header:
@@ -108,8 +125,8 @@ def _flatten(models: Parameters) -> dict[str, np.ndarray]:
     }
 
 
-def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> tuple[Parameters, Preprocessing, SeverityScale | None]:
-    """Return networks, preprocessing and scale, whose arrays have to have the shapes that the header speaks of."""
+def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
+    """Return networks, preprocessing, scale and maps, whose arrays have to have the shapes that the header speaks of."""
     # Here and not above, so that what a model says about itself can be read without loading JAX.
     from rindices.core import networks
     from rindices.preprocessing.storage import restore
@@ -130,7 +147,14 @@ def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> tuple[Parameter
         raise ValueError(f"the correction needs {missing[0]!r:.80}, which is none of the covariates")
     stored = {name: shape for name, shape in SHAPES.items() if f"scale.{name}" in arrays}
     scale = {name: read(f"scale.{name}", (sizes.patterns, *shape)) for name, shape in stored.items()}
-    return networks.Parameters(**models), preprocessing, SeverityScale(**scale) if scale else None
+    maps = {name: read(name, (sizes.patterns, sizes.regions)) for name in arrays if name.startswith("maps.")}
+    return Contents(
+        header,
+        networks.Parameters(**models),
+        preprocessing,
+        SeverityScale(**scale) if scale else None,
+        {name.removeprefix("maps."): array for name, array in maps.items()},
+    )
 
 
 def _checked(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
-from rindices.plots.region_names import Placed, full_name, place_regions
+from rindices.plots.region_names import full_name, place_regions
 from rindices.plots.rendering import hover
 from rindices.plots.style import GREY, STYLE, WIDTH, plain_text
 
@@ -201,7 +201,9 @@ def pattern_views(figure: Figure, place: Rect, own: pd.DataFrame, limit: float, 
     shares = [1 / _HIGH[view] for view in views]  # of their height
     height = min(height, width / sum(shares))
     left += (width - height * sum(shares)) / 2
-    marks = place_regions(own["region"]).centres.merge(own.astype({"region": str}).dropna(subset="change_sd"), on="region")
+    marks = place_regions(own["region"]).centres.merge(
+        own.astype({"region": str}).dropna(subset="change_sd"), on="region"
+    )
     for view, share in zip(views, shares, strict=True):
         axes = _panel(figure, (left / across, bottom / up, height * share / across, height / up), view)
         _draw_marks(axes, view, marks, limit)

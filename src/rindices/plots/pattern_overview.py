@@ -70,12 +70,15 @@ def pattern_overview(
     >>> people = pd.DataFrame({"group": ["control", "patient"] * 2, "severity1": [0.0, 0.9, 0.1, 0.5]})
     >>> figure = pattern_overview(patterns, people, {"lHip": "left hippocampus"}, brains=False)
     >>> [text.get_text() for text in figure.texts][-2:]
-    ['hippocampus (Hip)', 'left −1.00, right −0.80']
+    ['hippocampus', 'left −1.00, right −0.80 · Hip']
     """
     columns = score_columns(people)
     height = _HEAD + _ROW * len(columns) + _FOOT
     figure = Figure(figsize=(WIDTH, height))
-    heads = [(_SCORES[0] + _SCORES[1] / 2, f"{measure_of(columns[0]).capitalize()}"), (_REGIONS[0], "Strongest regions")]
+    heads = [
+        (_SCORES[0] + _SCORES[1] / 2, f"{measure_of(columns[0]).capitalize()}"),
+        (_REGIONS[0], "Strongest regions"),
+    ]
     if brains:
         heads.append((_BRAIN[0] + _BRAIN[1] / 2, "Change at severity 1"))
     for across, head in heads:
@@ -92,14 +95,18 @@ def pattern_overview(
         if brains:
             place_of_brain = (_BRAIN[0], bottom + 0.05, _BRAIN[1], _ROW - 0.1)
             brain.pattern_views(figure, place_of_brain, own, limit, _VIEWS)
-        axes = figure.add_axes((_SCORES[0] / WIDTH, (bottom + 0.06) / height, _SCORES[1] / WIDTH, (_ROW - 0.12) / height))
+        axes = figure.add_axes(
+            (_SCORES[0] / WIDTH, (bottom + 0.06) / height, _SCORES[1] / WIDTH, (_ROW - 0.12) / height)
+        )
         _draw_scores(axes, column, people, training)
         axes.set_xlim(*limits)
         axes.tick_params(axis="x", labelbottom=row == len(columns) - 1)
         _write_regions(figure, own, names or {}, (bottom + _ROW - 0.12) / height, height)
     axes.set_xlabel("0: like controls, 1: the largest change learned")
     if brains:
-        brain.draw_scale(figure, "Change (sd of controls)", limit, 0.3 / height, 0.08 / height, (1.2 / WIDTH, 2.0 / WIDTH))
+        brain.draw_scale(
+            figure, "Change (sd of controls)", limit, 0.3 / height, 0.08 / height, (1.2 / WIDTH, 2.0 / WIDTH)
+        )
     return figure
 
 
@@ -156,10 +163,19 @@ def _write_regions(figure: Figure, own: pd.DataFrame, names: Mapping[str, str], 
         side, short = pairs.get(region, ("", region))
         rows.setdefault(short, []).append((side, change))
     for place, (short, changes) in enumerate(list(rows.items())[:STRONGEST]):
-        label = region_label(short, pairs, names)
+        label, beside = region_label(short, pairs, names)
         up = top - place * 0.37 / height
         words = ", ".join(f"{side} {change:+.2f}".strip() for side, change in sorted(changes)).replace("-", "−")
         colour = LOWER if changes[0][1] < 0 else HIGHER
-        figure.text((_REGIONS[0] - 0.02) / WIDTH, up, "▼" if changes[0][1] < 0 else "▲", color=colour, va="top", fontsize=7)
+        figure.text(
+            (_REGIONS[0] - 0.02) / WIDTH, up, "▼" if changes[0][1] < 0 else "▲", color=colour, va="top", fontsize=7
+        )
         figure.text((_REGIONS[0] + 0.15) / WIDTH, up, safe_label(label), va="top")
-        figure.text((_REGIONS[0] + 0.15) / WIDTH, up - 0.165 / height, plain_text(words), va="top", color=GREY, fontsize=8.5)
+        figure.text(
+            (_REGIONS[0] + 0.15) / WIDTH,
+            up - 0.165 / height,
+            plain_text(f"{words} · {beside}" if beside else words),
+            va="top",
+            color=GREY,
+            fontsize=8.5,
+        )

@@ -30,7 +30,7 @@ LEAST_REACH = 0.2  # a panel of tiny correlations must not look like one of stro
 SIGNIFICANT = 0.05
 ASIDE = 0.17  # of a row: twins of equal change must not hide each other
 _DOTS_HEIGHT, _LEVELS_HEIGHT, _PANEL_EXTRAS = 0.24, 0.26, 0.5  # inches: of rows; what a panel takes beside them
-_FONT = 8  # points
+_FONT = 8.5  # points
 _BESIDE_ONE, _BESIDE_TWO = 48, 92  # points
 _LEGEND_COLUMNS = 5
 _LEVELS = {"low": (-0.25, SHADES[2], "o"), "middle": (0.0, SHADES[1], "s"), "high": (0.25, INK, "^")}
@@ -98,7 +98,7 @@ def _draw_associations(axes: Axes, part: pd.DataFrame, patterns: list[int]) -> N
     _write_beside(axes, [f"{'≤ ' if low < high else ''}{high:,}" for low, high in counts.to_numpy()], 40, "n")
     known = part.groupby("name", sort=False)["coefficient"].count()
     for place in np.flatnonzero(known == 0).tolist():
-        around: Any = {"va": "center", "color": GREY, "fontsize": _FONT - 1}
+        around: Any = {"va": "center", "color": GREY, "fontsize": _FONT}
         axes.text(0.01, place, "no value", transform=axes.get_yaxis_transform(), **around)
 
 
@@ -157,9 +157,7 @@ def pattern_dots(
     spread = "\nlines: spread over repetitions" if shown["spread_sd"].notna().any() else ""
     panels[-1].set_xlabel(f"Change at severity 1 (sd of controls){spread}")
     marks: list[tuple[Any, str, str]] = [
-        (INK, marker, side or "without a twin")
-        for side, (_, marker) in _SIDES.items()
-        if (shown["side"] == side).any()
+        (INK, marker, side or "without a twin") for side, (_, marker) in _SIDES.items() if (shown["side"] == side).any()
     ]
     if shown["decomposed_sd"].notna().any():
         marks.append(((GREY, 0.5), "o", "faint: as seen in real patients"))
@@ -177,7 +175,7 @@ def _strongest(rows: pd.DataFrame, top: int, full: Mapping[str, str]) -> pd.Data
     keys = [name if side else place for place, (side, name) in enumerate(zip(sides, names, strict=True))]
     strength = rows["change_sd"].abs().groupby(keys).transform("max")
     labels = {name: region_label(name, pairs, full) for name in set(names)}
-    names = tuple(labels[name] for name in names)
+    names = tuple(f"{label} ({short})" if short else label for label, short in map(labels.get, names))
     rows = rows.assign(side=sides, name=names, key=pd.Series(keys, rows.index, object), strength=strength)
     rows = rows.sort_values("strength", ascending=False, kind="stable")
     rows["row"] = pd.factorize(rows["key"])[0]
@@ -249,7 +247,7 @@ def subgroup_dots(subgroups: pd.DataFrame, sizes: pd.DataFrame, top: int = 12) -
             places, significant = own["region"].map(regions.index).astype(float) + aside, own["q"] < SIGNIFICANT
             _draw_estimates(axes, places, own["effect"], own["low"], own["high"], significant, *look)
         axes.set_title(f"Pattern {number}", loc="left", fontweight="bold")
-        axes.set_title(_sizes(sizes[sizes["pattern"] == number]), loc="right", fontsize=8)
+        axes.set_title(_sizes(sizes[sizes["pattern"] == number]), loc="right", fontsize=8.5)
         axes.tick_params(labelbottom=True)
     panels[-1].set_xlabel(f"Cohen's d against controls\n(lines: 95 % interval; filled: q < {SIGNIFICANT:g})")
     marks = [(colour, marker, f"patients, {level} severity") for level, (_, colour, marker) in _LEVELS.items()]

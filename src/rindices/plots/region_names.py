@@ -150,13 +150,17 @@ def _known() -> dict[str | int | tuple[str, str], _Points]:
             known |= {(side, _plain(word)): places for word in (names if side or middle else names[:1])}
     return known
 
-def region_label(short: str, pairs: Mapping[str, tuple[str, str]], names: Mapping[str, str]) -> str:
-    """Return the full name of a region, or of both sides together, with the table's name beside it."""
+
+def region_label(short: str, pairs: Mapping[str, tuple[str, str]], names: Mapping[str, str]) -> tuple[str, str]:
+    """Return the full name of a region, or of both sides together, and the table's name to stand beside it.
+
+    Where no full name is known, the table's name comes alone.
+    """
     sided = next((region for region, (_, base) in pairs.items() if base == short), None)
     full = names.get(short if sided is None else sided, "")
     if sided is not None:
         full = full.removeprefix(f"{pairs[sided][0]} ")
-    return f"{full} ({short})" if full and full != short else short
+    return (full, short) if full and full not in (short, sided) else (short, "")
 
 
 def full_name(name: str) -> str:

@@ -36,6 +36,11 @@ MOST_LINES, LINE_ASIDE = 6, 0.006  # bars of one bin must not hide each other
 LABEL_DISTANCE = 0.085  # of a panel's height: labels of lines that end together still stand apart
 INNER_SHARE = 0.98  # of the people who set the scale: a rate from two close visits can be anything
 WIDE_RANGE = 8.0
+_MEASURES = {
+    "distance": "Distance from the controls (robust)",
+    "size": "Size of all regions (% above or below the usual)",
+    "farthest": "Farthest region (robust sd)",
+}
 
 
 @matplotlib.rc_context(STYLE)
@@ -69,7 +74,7 @@ def r_index_distributions(r_indices: pd.DataFrame, bands: Sequence[tuple[float, 
                 _draw_group(axes, position, values, group)
         for reference in (0, 1):
             axes.axhline(reference, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
-        axes.set_xticks(range(len(present)), labels, fontsize=8)
+        axes.set_xticks(range(len(present)), labels, fontsize=8.5)
         axes.set(xlim=(-0.5, len(present) - 0.4), title=f"Pattern {place + 1}")
         if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
             axes.set_ylabel(f"{measure_of(column).capitalize()} (low = like controls)")
@@ -180,7 +185,7 @@ def _name_lines(axes: Axes, names: list[Any]) -> None:
     low, high = axes.get_ylim()
     heights = _apart((ends[:, 1] - low) / (high - low), LABEL_DISTANCE)
     leader: Any = {"arrowstyle": "-", "linewidth": 1.0, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}
-    where: Any = {"textcoords": "axes fraction", "va": "center", "fontsize": 8, "annotation_clip": False}
+    where: Any = {"textcoords": "axes fraction", "va": "center", "fontsize": 8.5, "annotation_clip": False}
     for line, name, end, height in zip(lines, names, ends, heights, strict=True):
         look = leader | {"color": line.get_color()}
         axes.annotate(safe_label(name), end, (1.05, height), arrowprops=look, **where)
@@ -254,47 +259,57 @@ def _set_limits(axes: Axes, rates: pd.DataFrame, summary: pd.DataFrame) -> None:
     beyond = int(((rates < low) | (rates > high)).any(axis=1).sum())
     if beyond:
         people = "1 person lies" if beyond == 1 else f"{beyond:,} people lie"
-        axes.set_xlabel(f"{people} beyond the scale", fontsize=8, color=GREY)
+        axes.set_xlabel(f"{people} beyond the scale", fontsize=8.5, color=GREY)
 
 
 @matplotlib.rc_context(STYLE)
 def outlier_distances(people: pd.DataFrame) -> Figure:
-    r"""Draw how far each person lies from the controls, group by group, with the outliers marked.
+    r"""Draw how far each person lies from others, a panel for each measure, with outliers marked where they are ones.
 
     Parameters
     ----------
     people
-        Columns ``group``, ``distance`` (robust, unknown for people who were left out before), ``reason`` and
-        ``flags``. Who has a distance and a flag, or was left out as an outlier, is marked.
+        Columns ``group`` and ``distance`` (robust, unknown for people who were left out before), and where they are
+        known ``size``, ``farthest`` and ``far_in``, the measures by which a person is an outlier. Without the last, who
+        has a ``reason`` or ``flags`` is marked.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> people = pd.DataFrame({"group": ["control"] * 3, "distance": [1.0, 2.0, 9.0], "reason": ["", "", "outlier"]})
-    >>> [tick.get_text() for tick in outlier_distances(people.assign(flags="")).axes[0].get_yticklabels()]
-    ['Controls\n1 of 3 flagged']
+    >>> people = pd.DataFrame({"group": ["control"] * 3, "distance": [1.0, 2.0, 9.0], "far_in": ["", "", "distance"]})
+    >>> [tick.get_text() for tick in outlier_distances(people).axes[0].get_yticklabels()]
+    ['Controls']
     """
     known = people[people["distance"].notna()]
-    # A column of empty cells may come back from a file as numbers.
-    reason, flags = (known[column].astype(object).fillna("") for column in ("reason", "flags"))
-    flagged, present = (reason == "outlier") | (flags != ""), _present(known)
-    figure = Figure(figsize=(WIDTH, 0.9 + 0.7 * len(present)), layout="constrained")
-    axes, labels = figure.subplots(), []
-    for row, group in enumerate(present):
-        own = (known["group"] == group.key).to_numpy()
-        far, distance = flagged[own].to_numpy(), known["distance"][own].to_numpy(dtype=float)
-        places = row + np.random.default_rng(0).uniform(-0.3, 0.3, len(distance))
-        near = distance[~far], places[~far]
-        draw_points(axes, *near, area=7, alpha=0.4, marker=group.marker, colour=group.colour)
-        draw_points(axes, distance[far], places[far], area=26, marker="x", colour="black", linewidths=1.2)
-        labels.append(f"{group.label}\n{far.sum():,} of {len(distance):,} flagged")
-    axes.set_yticks(range(len(present)), labels, fontsize=8)
-    axes.tick_params(axis="y", length=0)
-    axes.set(ylim=(len(present) - 0.5, -0.5), xlabel="Robust distance from the controls (crosses: flagged)")
-    if known["distance"].min() > 0 and known["distance"].max() >= WIDE_RANGE * known["distance"].median():
-        # A few lie so far that the rest would be one heap.
+    measures = {name: words for name, words in _MEASURES.items() if name in known and known[name].notna().any()}
+    if "far_in" in known:
+        far_in = known["far_in"].astype(object).fillna("")
+    else:  # a column of empty cells may come back from a file as numbers
+        reason, flags = (known[column].astype(object).fillna("") for column in ("reason", "flags"))
+        far_in = pd.Series(np.where((reason == "outlier") | (flags != ""), "distance", ""), known.index)
+    present = _present(known)
+    figure = Figure(figsize=(WIDTH, 0.8 + 0.6 * len(present)), layout="constrained")
+    panels = figure.subplots(1, len(measures), squeeze=False, sharey=True).ravel()
+    for axes, (measure, words) in zip(panels, measures.items(), strict=True):
+        marked = np.array([measure in str(one).split() for one in far_in])
+        for row, group in enumerate(present):
+            own = (known["group"] == group.key).to_numpy()
+            far, values = marked[own], known[measure][own].to_numpy(dtype=float)
+            places = row + np.random.default_rng(0).uniform(-0.3, 0.3, len(values))
+            draw_points(axes, values[~far], places[~far], area=7, alpha=0.4, marker=group.marker, colour=group.colour)
+            draw_points(axes, values[far], places[far], area=30, marker="x", colour="black", linewidths=1.4)
+        axes.set(xlabel=f"{words}\n{marked.sum():,} of {len(known):,} are outliers in it (crosses)")
+        axes.tick_params(axis="y", length=0)
+        _widen(axes, known[measure])
+    panels[0].set_yticks(range(len(present)), [group.label for group in present])
+    panels[0].set_ylim(len(present) - 0.5, -0.5)
+    return figure
+
+
+def _widen(axes: Axes, values: pd.Series) -> None:
+    """Make the scale logarithmic where a few lie so far that the rest would be one heap."""
+    if values.min() > 0 and values.max() >= WIDE_RANGE * values.median():
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
-    return figure

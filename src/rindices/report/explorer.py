@@ -45,7 +45,10 @@ def explorer_section(
     drivers, controls = _drivers(run, table), _controls(run)
     if not show_ids:
         first = first.sort_values(["group", *scores], kind="stable")
-    sites, clinical = _levels(table["site"]), {name: _levels(table[name]) for name in run.summary.clinical if name in table}
+    sites, clinical = (
+        _levels(table["site"]),
+        {name: _levels(table[name]) for name in run.summary.clinical if name in table},
+    )
     visits = _visits(table)
     people = [
         ({"id": who, "diagnosis": one["diagnosis"]} if show_ids else {})
@@ -147,9 +150,17 @@ def _visit(
 ) -> dict[str, object]:
     visit = str(row.get("visit", ""))
     own = np.array([row[name] for name in names], dtype=float)
-    above = [100 * np.searchsorted(known, value) / len(known) for value, known in zip(own, controls, strict=True) if len(known)]
+    above = [
+        100 * np.searchsorted(known, value) / len(known)
+        for value, known in zip(own, controls, strict=True)
+        if len(known)
+    ]
     scores = [
-        None if pd.isna(row[name]) or row[name] == "" else _rounded([row[name]], 3)[0] if levels is None else levels.index(str(row[name]))
+        None
+        if pd.isna(row[name]) or row[name] == ""
+        else _rounded([row[name]], 3)[0]
+        if levels is None
+        else levels.index(str(row[name]))
         for name, levels in clinical.items()
     ]
     known = {

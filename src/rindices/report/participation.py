@@ -94,7 +94,10 @@ def reading_section(run: Run) -> dict[str, object]:
         "spreads": ", ".join(spreads),
         "intervals": "severity1_low" in people,
         "centiles": "centile1" in people,
-        "controls": [number(value) for value in run.results.first_visits.query("group == 'control'")[run.results.score_names].median().dropna()],
+        "controls": [
+            number(value)
+            for value in run.results.first_visits.query("group == 'control'")[run.results.score_names].median().dropna()
+        ],
     }
 
 

@@ -37,7 +37,13 @@ def maps_section(run: Run, gallery: Gallery, names: Mapping[str, str]) -> dict[s
     ]
     painted = bool(brains) and any((run.folder / BRAIN).glob("pattern-*.nii.gz"))
     unplaced = [] if painted or not brains else unplaced_regions(run)
-    return {"patterns": patterns, "decomposed": decomposed, "painted": painted, "brains": bool(brains), "unplaced": unplaced}
+    return {
+        "patterns": patterns,
+        "decomposed": decomposed,
+        "painted": painted,
+        "brains": bool(brains),
+        "unplaced": unplaced,
+    }
 
 
 def _pattern(
