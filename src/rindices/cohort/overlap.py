@@ -13,7 +13,7 @@ from rindices.cohort.groups import labels_with_counts
 from rindices.cohort.people import Cohort
 from rindices.errors import InputError, counted, listed, setting, shown
 
-_TIED = 0.4  # correlation; 128 regions of healthy adults have 0.55 to 0.92 with their nearest, 164 of a real study 0.32 to 0.91
+_TIED = 0.4  # correlation; 128 regions of healthy adults have 0.55 or more with the one they are most like
 SEPARATING_AUC = 0.95
 _MANY_REGIONS = 1000
 

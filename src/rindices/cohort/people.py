@@ -41,8 +41,8 @@ class Cohort:
         where they cannot be known.
     people
         What became of every row that was read, also those left out, in the order of the table: participant_id, visit,
-        diagnosis, group, site, used, reason; distance from the controls, size and farthest region, and in which of these
-        a person is an outlier (far_in); flags.
+        diagnosis, group, site, used, reason; distance from the controls, size, farthest region, and in which of these a
+        person is an outlier (far_in); flags.
     ignored_columns
         Columns of the table without a role.
     messages

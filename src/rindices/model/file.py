@@ -126,7 +126,7 @@ def _flatten(models: Parameters) -> dict[str, np.ndarray]:
 
 
 def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
-    """Return networks, preprocessing, scale and maps, whose arrays have to have the shapes that the header speaks of."""
+    """Return what the arrays hold; they have to have the shapes that the header speaks of."""
     # Here and not above, so that what a model says about itself can be read without loading JAX.
     from rindices.core import networks
     from rindices.preprocessing.storage import restore

@@ -34,6 +34,7 @@ from rindices.plots.style import (
 FEWEST_FOR_DENSITY = 20  # of fewer people every one is drawn: a density would make up the rest
 STRONGEST = 3
 _INNER = (0.002, 0.998)  # of the people set the scale
+_NARROW_SCORES = (5.2, 1.95)  # where the names beside are long
 _ROW, _HEAD, _FOOT = 1.2, 0.25, 0.5  # inches
 _BRAIN, _SCORES, _REGIONS = (0.3, 3.6), (4.75, 2.4), (7.35, 2.2)  # inches: left, width
 _VIEWS = ("l", "z", "r")
@@ -75,15 +76,10 @@ def pattern_overview(
     columns = score_columns(people)
     height = _HEAD + _ROW * len(columns) + _FOOT
     figure = Figure(figsize=(WIDTH, height))
-    heads = [
-        (_SCORES[0] + _SCORES[1] / 2, f"{measure_of(columns[0]).capitalize()}"),
-        (_REGIONS[0], "Strongest regions"),
-    ]
-    if brains:
-        heads.append((_BRAIN[0] + _BRAIN[1] / 2, "Change at severity 1"))
-    for across, head in heads:
-        place: Any = {"ha": "left" if head.startswith("Strongest") else "center", "va": "top", "color": GREY}
-        figure.text(across / WIDTH, 1 - 0.07 / height, head, **place)
+    scores = _SCORES if training is None else _NARROW_SCORES
+    heads = {measure_of(columns[0]).capitalize(): scores, "Strongest regions": _REGIONS}
+    for head, (left, width) in (heads | ({"Change at severity 1": _BRAIN} if brains else {})).items():
+        figure.text((left + width / 2) / WIDTH, 1 - 0.07 / height, head, ha="center", va="top", color=GREY)
     everybody = people if training is None else pd.concat([training, people])
     limits = _limits(everybody[columns].to_numpy(dtype=float), people[columns].to_numpy(dtype=float))
     limit = brain.colour_limit(patterns["change_sd"])
@@ -95,18 +91,16 @@ def pattern_overview(
         if brains:
             place_of_brain = (_BRAIN[0], bottom + 0.05, _BRAIN[1], _ROW - 0.1)
             brain.pattern_views(figure, place_of_brain, own, limit, _VIEWS)
-        axes = figure.add_axes(
-            (_SCORES[0] / WIDTH, (bottom + 0.06) / height, _SCORES[1] / WIDTH, (_ROW - 0.12) / height)
-        )
+        place = scores[0] / WIDTH, (bottom + 0.06) / height, scores[1] / WIDTH, (_ROW - 0.12) / height
+        axes = figure.add_axes(place)
         _draw_scores(axes, column, people, training)
         axes.set_xlim(*limits)
         axes.tick_params(axis="x", labelbottom=row == len(columns) - 1)
         _write_regions(figure, own, names or {}, (bottom + _ROW - 0.12) / height, height)
     axes.set_xlabel("0: like controls, 1: the largest change learned")
     if brains:
-        brain.draw_scale(
-            figure, "Change (sd of controls)", limit, 0.3 / height, 0.08 / height, (1.2 / WIDTH, 2.0 / WIDTH)
-        )
+        across = 1.2 / WIDTH, 2.0 / WIDTH
+        brain.draw_scale(figure, "Change (sd of controls)", limit, 0.3 / height, 0.08 / height, across)
     return figure
 
 
@@ -162,20 +156,13 @@ def _write_regions(figure: Figure, own: pd.DataFrame, names: Mapping[str, str], 
     for region, change in own.sort_values("change_sd", key=abs, ascending=False)[["region", "change_sd"]].to_numpy():
         side, short = pairs.get(region, ("", region))
         rows.setdefault(short, []).append((side, change))
+    left, below = (_REGIONS[0] + 0.15) / WIDTH, 0.165 / height
     for place, (short, changes) in enumerate(list(rows.items())[:STRONGEST]):
+        up, falls = top - place * 0.37 / height, changes[0][1] < 0
         label, beside = region_label(short, pairs, names)
-        up = top - place * 0.37 / height
         words = ", ".join(f"{side} {change:+.2f}".strip() for side, change in sorted(changes)).replace("-", "−")
-        colour = LOWER if changes[0][1] < 0 else HIGHER
-        figure.text(
-            (_REGIONS[0] - 0.02) / WIDTH, up, "▼" if changes[0][1] < 0 else "▲", color=colour, va="top", fontsize=7
-        )
-        figure.text((_REGIONS[0] + 0.15) / WIDTH, up, safe_label(label), va="top")
-        figure.text(
-            (_REGIONS[0] + 0.15) / WIDTH,
-            up - 0.165 / height,
-            plain_text(f"{words} · {beside}" if beside else words),
-            va="top",
-            color=GREY,
-            fontsize=8.5,
-        )
+        mark: Any = {"color": LOWER if falls else HIGHER, "fontsize": 8.5}
+        figure.text(left - 0.17 / WIDTH, up, "▼" if falls else "▲", va="top", **mark)
+        figure.text(left, up, safe_label(label), va="top")
+        told = f"{words} · {safe_label(beside)}" if beside else words
+        figure.text(left, up - below, plain_text(told), va="top", color=GREY, fontsize=8.5)

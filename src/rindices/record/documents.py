@@ -276,9 +276,7 @@ class Summary(Document):
     resumed: bool = False
     finished: str | None = None  # the date
     region_names: dict[str, str] = {}  # full names that a data dictionary gives
-    training: dict[
-        str, tuple[tuple[float, ...], ...]
-    ] = {}  # of an applied model's people: by group, each pattern's centiles
+    training: dict[str, tuple[tuple[float, ...], ...]] = {}  # centiles of the people of an applied model, by group
     variables: dict[str, Literal["number", "category"]] = {}
     subgroup_limits: tuple[float, float] = OutputSettings.limits
     level: float = OutputSettings.level

@@ -106,10 +106,9 @@ def search_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
         f"pattern agreement {number(chosen['pattern_agreement'], 3)}. The table has the values."
     )
     runners_up = pd.DataFrame([*run.summary.search.runners_up])
+    figure = plots.agreement_over_settings(run.selection)
     return {
-        "picture": gallery.draw(
-            "agreement_over_settings", plots.agreement_over_settings(run.selection), alt, result=False
-        ),
+        "picture": gallery.draw("agreement_over_settings", figure, alt, result=False),
         "fewer_models": bool((best["n_models"] < best["n_models"].max()).any()),
         "table": _settings_table(shown),
         "n_left_out": len(ordered) - len(shown),

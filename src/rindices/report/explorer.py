@@ -45,10 +45,8 @@ def explorer_section(
     drivers, controls = _drivers(run, table), _controls(run)
     if not show_ids:
         first = first.sort_values(["group", *scores], kind="stable")
-    sites, clinical = (
-        _levels(table["site"]),
-        {name: _levels(table[name]) for name in run.summary.clinical if name in table},
-    )
+    sites = _levels(table["site"]) or []
+    clinical = {name: _levels(table[name]) for name in run.summary.clinical if name in table}
     visits = _visits(table)
     people = [
         ({"id": who, "diagnosis": one["diagnosis"]} if show_ids else {})
@@ -150,19 +148,9 @@ def _visit(
 ) -> dict[str, object]:
     visit = str(row.get("visit", ""))
     own = np.array([row[name] for name in names], dtype=float)
-    above = [
-        100 * np.searchsorted(known, value) / len(known)
-        for value, known in zip(own, controls, strict=True)
-        if len(known)
-    ]
-    scores = [
-        None
-        if pd.isna(row[name]) or row[name] == ""
-        else _rounded([row[name]], 3)[0]
-        if levels is None
-        else levels.index(str(row[name]))
-        for name, levels in clinical.items()
-    ]
+    places = zip(own, controls, strict=True)
+    above = [100 * np.searchsorted(known, value) / len(known) for value, known in places if len(known)]
+    scores = [_code(row[name], levels) for name, levels in clinical.items()]
     known = {
         "r": _rounded(own, 3),
         "low": _rounded([row[f"{name}_low"] for name in names if f"{name}_low" in row], 3),
@@ -175,6 +163,13 @@ def _visit(
         "drivers": drivers.of.get((str(row["participant_id"]), visit)),
     }
     return {name: value for name, value in known.items() if value not in (None, "", [])}
+
+
+def _code(value: object, levels: list[str] | None) -> float | None:
+    """Return the value of a score: a number, or the place of a category; None where it is missing."""
+    if pd.isna(value) or value == "":
+        return None
+    return _rounded([value], 3)[0] if levels is None else levels.index(str(value))
 
 
 def _rounded(values: Iterable[object], digits: int) -> list[float | None]:

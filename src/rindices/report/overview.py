@@ -22,10 +22,8 @@ _FEW = 20  # people of a group: fewer are not summed up
 
 def region_names(run: Run) -> dict[str, str]:
     """Return the full name of each region: what the table's dictionary calls it, else what its atlas does."""
-    given = run.summary.region_names
-    return {
-        region: given.get(region) or full_name(region) for region in map(str, run.results.patterns["region"].unique())
-    }
+    given, regions = run.summary.region_names, run.results.patterns["region"].unique()
+    return {region: given.get(region) or full_name(region) for region in map(str, regions)}
 
 
 def overview_section(run: Run, gallery: Gallery, names: Mapping[str, str]) -> dict[str, object]:

@@ -203,21 +203,17 @@ def _layers(run: Run, gallery: Gallery, curtain: Curtain, *, show_ids: bool) -> 
     applied, measure, measures = run.summary.applied, run.results.measure, run.results.measures
     names = region_names(run)
     people = Section("explorer", "People", explorer_section(run, curtain, names, show_ids=show_ids))
-    overview = Section(
-        "overview", "These people and the model's" if applied else "", overview_section(run, gallery, names)
-    )
+    title = "These people among those of the training" if applied else ""
+    overview = Section("overview", title, overview_section(run, gallery, names))
     maps = Section("maps", "Regions of each pattern", maps_section(run, gallery, names))
     relations = [
         Section("associations", "Clinical variables", associations_section(run, gallery)),
         Section("change", "Change per year", change_section(run, gallery)),
         Section("voxelwise", "Voxel by voxel", voxelwise_section(run, gallery)),
     ]
+    question = "Could it be something else?" if applied else "Is there anything to find?"
     checks = [
-        Section(
-            "verdict",
-            "Could it be something else?" if applied else "Is there anything to find?",
-            verdict_section(run, gallery),
-        ),
+        Section("verdict", question, verdict_section(run, gallery)),
         Section("recovery", "Recovery of the known truth", recovery_section(run, gallery)),
         Section("search", "How many patterns?", search_section(run, gallery)),
         Section("agreement", "Agreement over training", agreement_section(run, gallery)),

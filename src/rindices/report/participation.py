@@ -90,14 +90,12 @@ def reading_section(run: Run) -> dict[str, object]:
     people = run.results.r_indices
     known = {f"R{place}": people[f"r{place}_sd"].dropna() for place in range(1, run.summary.n_patterns + 1)}
     spreads = [f"{number(values.median(), 3)} ({name})" for name, values in known.items() if len(values)]
+    medians = people.loc[(people["group"] == "control") & run.results.first_visit, run.results.score_names].median()
     return {
         "spreads": ", ".join(spreads),
         "intervals": "severity1_low" in people,
         "centiles": "centile1" in people,
-        "controls": [
-            number(value)
-            for value in run.results.first_visits.query("group == 'control'")[run.results.score_names].median().dropna()
-        ],
+        "controls": [number(value) for value in medians.dropna()],
     }
 
 

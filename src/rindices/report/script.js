@@ -187,9 +187,9 @@
     return share <= 0 ? `not higher than any of the ${who}` : `higher than ${Math.min(share, 99.9).toFixed(share < 99 ? 0 : 1)} % of ${who}`;
   }
 
-  function bar(value, limits, band, [low, high]) {
-    const x = (at) => 8 + (384 * (Math.max(low, Math.min(high, at)) - low)) / (high - low);
-    const svg = draw("svg", { viewBox: "0 0 400 34", class: "bar", "aria-hidden": "true" });
+  function bar(value, limits, band, [low, high], place) {
+    const x = (at) => 8 + (204 * (Math.max(low, Math.min(high, at)) - low)) / (high - low);
+    const svg = draw("svg", { viewBox: "0 0 220 38", class: "bar", style: `--own: var(--pattern${(place % 6) + 1})`, "aria-hidden": "true" });
     if (band) {
       svg.append(draw("rect", { class: "band", x: x(band[0]), width: Math.max(1, x(band[2]) - x(band[0])), y: 0, height: 20 }));
     }
@@ -199,7 +199,7 @@
     }
     if (band) svg.append(draw("path", { class: "median", d: `M${x(band[1])} 0v20` }));
     for (const tick of [0, 0.5, 1, 1.5, 2].filter((at) => at >= low && at <= high)) {
-      svg.append(draw("path", { class: "axis", d: `M${x(tick)} 20v3` }), draw("text", { x: x(tick), y: 34 }, String(tick)));
+      svg.append(draw("path", { class: "axis", d: `M${x(tick)} 20v3` }), draw("text", { x: x(tick), y: 35 }, String(tick)));
     }
     return svg;
   }
@@ -221,7 +221,7 @@
     const told = known ? ` (${data.level} interval ${fixed(limits[0], 2)} to ${fixed(limits[1], 2)})` : "";
     const above = aboveWords(visit.above?.[place], data.reference);
     const line = make("p", {}, make("strong", {}, `${data.names[place]}: ${fixed(visit.r[place], 2)}`), told + (above ? `, ${above}` : ""));
-    const block = make("div", { class: "pattern" }, line, bar(visit.r[place], known ? limits : null, data.bands[place], data.scale));
+    const block = make("div", { class: "pattern" }, line, bar(visit.r[place], known ? limits : null, data.bands[place], data.scale, place));
     const drivers = visit.drivers?.[place];
     if (drivers?.length) block.append(whyTable(drivers, place, data));
     return block;

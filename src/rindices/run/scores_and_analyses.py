@@ -272,11 +272,9 @@ def _associations(
 
 def _stored(model: SurrealGAN, *columns: str) -> pd.DataFrame:
     """Return columns of what a model knows of its training, with a row for each pattern and region."""
-    regions, unknown = model.contract_.features, np.full((model.n_patterns, len(model.contract_.features)), np.nan)
-    who = {
-        "region": list(regions) * model.n_patterns,
-        "pattern": np.repeat(np.arange(model.n_patterns) + 1, len(regions)),
-    }
+    regions, patterns = list(model.contract_.features), np.arange(model.n_patterns) + 1
+    who = {"region": regions * len(patterns), "pattern": np.repeat(patterns, len(regions))}
+    unknown = np.full((len(patterns), len(regions)), np.nan)
     return pd.DataFrame(who | {name: model.maps_.get(name, unknown).ravel() for name in columns})
 
 
