@@ -5,56 +5,70 @@ from __future__ import annotations
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from rindices.plots import brain
+from rindices.plots.brain_drawing import SEVERITIES, draw_brain, measures_of, outlined_regions
 from rindices.record import BRAIN, VOXELWISE, Run, damaged
 from rindices.report.elements import Gallery, Picture, Table, counts, measures, probabilities
 
 if TYPE_CHECKING:
     from nibabel.nifti1 import Nifti1Image
 
-_ENOUGH = 0.5  # of the regions must have a place, or the picture would mislead
+_ENOUGH = 0.5  # of the regions must have an outline, or the picture would mislead
 _MANY_PATTERNS = 3  # with more, only severity 1 is drawn: the page must stay small
 _MOST_CLUSTERS = 10  # of a comparison
 _UNIT = "Change (sd of controls)"
 
 
-def brain_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
-    """Return pictures of patterns and of voxel-wise comparisons; nothing without nilearn or anything to show."""
-    if find_spec("nilearn") is None:
-        return None
+class Drawn(NamedTuple):
+    """A pattern on a brain; with a measure where regions have several."""
+
+    svg: Markup
+    pattern: int
+    measure: str
+    missing: tuple[str, ...]
+
+
+def brain_section(run: Run, gallery: Gallery) -> dict[str, object]:
+    """Return drawings of patterns, pictures of images, or why there are none."""
     painted = sorted((run.folder / BRAIN).glob("pattern-*.nii.gz"))
-    pictures = _painted(painted, gallery) if painted else _marks(run, gallery)
     compared = run.analyses.get("comparisons", pd.DataFrame(columns=["t_map"]))
-    made = [_comparison(run, row, gallery) for _, row in compared[compared["t_map"] != ""].iterrows()]
-    left = [
-        f"pattern {row['pattern']}, {row['level']} ({row['note']})"
-        for _, row in compared[compared["t_map"] == ""].iterrows()
-    ]
-    if not pictures and not made and not left:
-        return None
-    return {"pictures": pictures, "schematic": not painted, "comparisons": made, "not_tested": left}
+    seen, with_nilearn = compared[compared["t_map"] != ""], find_spec("nilearn") is not None
+    regions = run.results.patterns["region"].astype(str).unique()
+    outlined = outlined_regions(regions)
+    drawable = len(outlined) >= _ENOUGH * len(regions)
+    return {
+        "drawn": _drawings(run, gallery) if drawable and not (painted and with_nilearn) else [],
+        "atlases": {region.atlas for region in outlined.values()},
+        "scaled": "severities" not in run.analyses,
+        "n_regions": len(regions),
+        "n_outlined": len(outlined),
+        "painted": _painted(painted, gallery) if with_nilearn else [],
+        "no_nilearn": not with_nilearn and bool(painted or len(seen)),
+        "comparisons": [_comparison(run, row, gallery) for _, row in seen.iterrows()] if with_nilearn else [],
+        "not_tested": [
+            f"pattern {row['pattern']}, {row['level']} ({row['note']})"
+            for _, row in compared[compared["t_map"] == ""].iterrows()
+        ],
+    }
 
 
-def _marks(run: Run, gallery: Gallery) -> list[Picture]:
-    regions = run.results.patterns["region"].unique()
-    if brain.place_regions(regions).centres["region"].nunique() < _ENOUGH * len(regions):
-        return []
+def _drawings(run: Run, gallery: Gallery) -> list[Drawn]:
     table, many = run.analyses.get("severities", run.results.patterns), run.summary.n_patterns > _MANY_PATTERNS
-    if many and "severity" in table:
-        table = table[table["severity"] == 1]
-    return [
-        gallery.draw(
-            f"brain_pattern_{place}",
-            brain.pattern_glass(table, place, (1.0,) if many else brain.SEVERITIES),
-            f"Pattern {place} on a glass brain: regions as marks at schematic positions, coloured by their change.",
-        )
-        for place in range(1, run.summary.n_patterns + 1)
-    ]
+    severities = (1.0,) if many else SEVERITIES
+    found = []
+    for pattern in range(1, run.summary.n_patterns + 1):
+        for measure in measures_of(table["region"]):
+            if drawing := draw_brain(table, pattern, severities, measure=measure):
+                name = f"brain_pattern_{pattern}{measure and '_'}{measure}"
+                gallery.figures.append((name, drawing.figure(), drawing.svg()))
+                found.append(Drawn(Markup(drawing.svg()), pattern, measure, drawing.missing))
+    return found
 
 
 def _painted(paths: list[Path], gallery: Gallery) -> list[Picture]:
