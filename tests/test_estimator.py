@@ -13,6 +13,7 @@ from rindices import SurrealGAN, load_model
 from rindices.core import inference
 from rindices.core.train import held_out
 from rindices.preprocessing import UNCORRECTED, Preprocessing
+from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.reference import leave_one_out
 from rindices.scoring.scale import SHAPES
 from rindices.settings import Correction, paper
@@ -158,7 +159,7 @@ def test_severities_are_on_the_curve_of_each_pattern(fitted, regions, covariates
     assert other.get_feature_names_out().tolist() == ["severity1", "severity2", "severity3"]
     scatter = np.sort(np.random.default_rng(0).normal(0.5, 0.3, (3, *SHAPES["quantiles"])))
     other.scale_ = replace(fitted.scale_, quantiles=scatter)  # too few repetitions agree to know it
-    expected = other.scale_.intervals(fitted.r_indices_, 0.8)
+    expected = severity_intervals(other.scale_, fitted.r_indices_, 0.8)
     np.testing.assert_array_equal(other.intervals(regions, covariates, level=0.8), expected)
     with pytest.raises(ValueError, match="level"):
         fitted.intervals(regions, covariates, level=95)

@@ -97,6 +97,11 @@ def test_neither_the_table_of_layers_nor_the_modules_have_a_circle():
     assert set(TopologicalSorter(graph).static_order()) >= set(graph)
 
 
+def test_no_two_modules_have_one_name():
+    names = [path.name for path in MODULES if path.name != "__init__.py"]
+    assert sorted(names) == sorted(set(names))
+
+
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
 def test_module_imports_only_what_is_below_it(path):
     name = layer(dotted(path))

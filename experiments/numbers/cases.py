@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
+import jax
 import pandas as pd
 from joblib import Parallel, delayed
 from people import Given, Recipe, make
@@ -19,6 +22,7 @@ from rindices.settings import Preset, fast
 
 RESULTS = Path(__file__).parents[1] / "results"
 _BEGAN = time.perf_counter()
+_Result = TypeVar("_Result")
 
 
 def say(text: str) -> None:
@@ -39,18 +43,28 @@ def parser(about: str | None) -> argparse.ArgumentParser:
 def made(recipes: Sequence[Recipe], controls: Path | None, preset: Preset | None = None) -> list[tuple[Given, Study]]:
     """Simulate cohorts on all cores, and make each ready for training."""
     own = None if controls is None else pd.read_csv(controls)
-    with Parallel(n_jobs=-1) as cores:
-        found = cores(delayed(_made)(recipe, own, preset or fast()) for recipe in recipes)
+    found = on_all_cores(_made, [(recipe, own, preset or fast()) for recipe in recipes])
     say(f"{len(found)} cohorts made")
     return found
 
 
+def on_all_cores(function: Callable[..., _Result], arguments: Sequence[tuple[object, ...]]) -> list[_Result]:
+    """Call a function with each of these arguments, in processes that leave an accelerator to this one."""
+    jax.devices()  # taken by this process, so that the next line concerns the others only
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    with Parallel(n_jobs=-1) as cores:
+        return cores(delayed(_quiet)(function, *of) for of in arguments)
+
+
+def _quiet(function: Callable[..., _Result], *arguments: object) -> _Result:
+    warnings.simplefilter("ignore")
+    return function(*arguments)
+
+
 def _made(recipe: Recipe, own: pd.DataFrame | None, preset: Preset) -> tuple[Given, Study]:
     given = make(recipe, own)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = SurrealGAN(preset=preset, random_state=recipe.seed)
-        study = model._training_set(given.regions, given.patient, given.covariates).study
+    model = SurrealGAN(preset=preset, random_state=recipe.seed)
+    study = model._training_set(given.regions, given.patient, given.covariates).study
     study.people()  # the whitening is worked out here
     return given, study
 

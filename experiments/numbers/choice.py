@@ -11,13 +11,12 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import jax
 import numpy as np
 import pandas as pd
-from cases import made, parser, say, write
+from cases import made, on_all_cores, parser, say, write
 from people import Given, Recipe
 from together import Job, Looks, Pretrained, train_jobs
 
@@ -40,20 +39,21 @@ def recipes(n_cohorts: int, real: bool, development: bool) -> dict[str, list[Rec
         for kind in ("basic", "mild")
         for m in (1, 2, 3, 4)
     }
-    few = range(first, first + max(1, n_cohorts // 5))
+    few = range(first, first + max(1, n_cohorts // 2))
     for kind in ("basic", "mild"):
         rows[f"{kind} 3, absent"] = [Recipe(kind, seed, severities="absent") for seed in few]
         rows[f"{kind} 3, correlated"] = [Recipe(kind, seed, correlation=0.6) for seed in few]
         rows[f"{kind} 3, skewed"] = [Recipe(kind, seed, severities="mild") for seed in few]
         rows[f"{kind} 3, covariates"] = [Recipe(kind, seed, covariates=2) for seed in few]
-    rows["basic 3, 100 + 100"] = [Recipe("basic", seed, 100, 100) for seed in range(first, first + n_cohorts)]
-    rows["null"] = [Recipe("null", seed) for seed in range(first, first + 3 * n_cohorts)]
+    for m in (1, 2, 3, 4):
+        rows[f"basic {m}, 100 + 100"] = [Recipe("basic", seed, 100, 100, n_patterns=m) for seed in seeds]
+    rows["null"] = [Recipe("null", seed) for seed in range(first, first + 6 * n_cohorts)]
     rows["null, 30 covariates"] = [
-        Recipe("null", seed, 100, 100, covariates=30) for seed in range(first, first + 3 * n_cohorts // 2)
+        Recipe("null", seed, 100, 100, covariates=30) for seed in range(first, first + 2 * n_cohorts)
     ]
     if real:
         rows["real 3"] = [Recipe(kind, seed, 149, 298, real=True) for kind in ("basic", "mild") for seed in few]
-        rows["real null"] = [Recipe("null", seed, 149, 298, real=True) for seed in range(first, first + 2 * n_cohorts)]
+        rows["real null"] = [Recipe("null", seed, 149, 298, real=True) for seed in range(first, first + 9 * n_cohorts)]
     return rows
 
 
@@ -98,7 +98,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     arguments = parser(__doc__)
     arguments.add_argument("--development", action="store_true", help="other cohorts, for settling the rule")
-    arguments.add_argument("--only", nargs="+", help="purposes that are wanted")
+    arguments.add_argument("--only", nargs="+", help="how the purposes begin that are wanted")
     arguments.add_argument("--cohorts", type=int, default=10)
     options = arguments.parse_args()
     steps = 40 if options.small else fast().schedule.max_steps
@@ -106,7 +106,10 @@ def main() -> None:
     preset: Preset = replace(fast(), schedule=replace(fast().schedule, min_steps=steps, max_steps=steps))
     wanted = recipes(1 if options.small else options.cohorts, options.controls is not None, options.development)
     asked = [
-        (purpose, r) for purpose, rows in wanted.items() for r in rows if not options.only or purpose in options.only
+        (purpose, r)
+        for purpose, rows in wanted.items()
+        for r in rows
+        if not options.only or purpose.startswith(tuple(options.only))
     ]
     cohorts = made([recipe for _, recipe in asked], options.controls, preset)
     found: dict[int, dict[int, Looks]] = defaultdict(dict)
@@ -114,23 +117,21 @@ def main() -> None:
     jobs = [Job(study, number, FIRST_LOOK) for _, study in cohorts for number in NUMBERS]
     for job, looks in train_jobs(jobs, preset, [steps]):
         found[place[id(job.study)]][job.n_patterns] = looks
-    with ThreadPoolExecutor(8) as pool:
-        looked = list(pool.map(lambda k: after_first_look(cohorts[k][1], found[k]), range(len(cohorts))))
-        first = [
-            {"purpose": name, **of._asdict(), "chosen": one} for (name, of), (one, _) in zip(asked, looked, strict=True)
-        ]
-        write(first, options.out / "choice_after_first_look.csv")
-        close = [numbers for _, numbers in looked]
-        say(f"first looks judged; {sum(map(len, close))} of {len(jobs)} settings get all repetitions")
-        extra = n_repetitions - FIRST_LOOK
-        more = [Job(cohorts[k][1], number, extra, FIRST_LOOK) for k, numbers in enumerate(close) for number in numbers]
-        for job, looks in train_jobs(more, preset, [steps]):
-            own = found[place[id(job.study)]]
-            own[job.n_patterns] = joined(own[job.n_patterns], looks)
-        running = [
-            pool.submit(judged, purpose, *cohorts[k], found[k], n_repetitions) for k, (purpose, _) in enumerate(asked)
-        ]
-        rows = [one.result() for one in running]
+    looked = on_all_cores(after_first_look, [(cohorts[k][1], found[k]) for k in range(len(cohorts))])
+    first = [
+        {"purpose": name, **of._asdict(), "chosen": one} for (name, of), (one, _) in zip(asked, looked, strict=True)
+    ]
+    write(first, options.out / "choice_after_first_look.csv")
+    close = [numbers for _, numbers in looked]
+    say(f"first looks judged; {sum(map(len, close))} of {len(jobs)} settings get all repetitions")
+    extra = n_repetitions - FIRST_LOOK
+    more = [Job(cohorts[k][1], number, extra, FIRST_LOOK) for k, numbers in enumerate(close) for number in numbers]
+    for job, looks in train_jobs(more, preset, [steps]):
+        own = found[place[id(job.study)]]
+        own[job.n_patterns] = joined(own[job.n_patterns], looks)
+    rows = on_all_cores(
+        judged, [(purpose, *cohorts[k], found[k], n_repetitions) for k, (purpose, _) in enumerate(asked)]
+    )
     table = write(rows, options.out / ("choice_development.csv" if options.development else "choice.csv"))
     table["right"] = table["chosen"] == table["n_patterns"]
     states = pd.crosstab(table["purpose"], table["state"])

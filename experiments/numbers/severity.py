@@ -2,6 +2,7 @@
 
     python experiments/numbers/severity.py --controls healthy.csv          # writes results/severity.csv
     python experiments/numbers/severity.py --show                          # prints its means
+    python experiments/numbers/severity.py --earlier --controls healthy.csv # adds the training of version 0.1.0
 
 Cohorts have seeds that nothing else has used. Truth is in the model's unit: the true severity times the true full
 change, projected on the one that was learned; `raw_` is without that factor.
@@ -9,12 +10,10 @@ change, projected on the one that was learned; `raw_` is without that factor.
 
 from __future__ import annotations
 
-import warnings
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pandas as pd
-from cases import RESULTS, made, parser, say, write
+from cases import RESULTS, made, on_all_cores, parser, say, write
 from figures import measure
 from people import Given, Recipe
 from together import Job, Looks, Pretrained, train_jobs
@@ -48,11 +47,15 @@ def recipes(n_cohorts: int, real: bool) -> dict[str, list[Recipe]]:
 
 def judged(name: str, given: Given, preset: Preset, looks: Looks) -> dict[str, object]:
     """Fit from what was trained, and compare with the truth."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = SurrealGAN(3, n_repetitions=REPETITIONS, preset=preset, random_state=given.recipe.seed)
-        model.fit(given.regions, given.patient, given.covariates, store=Pretrained({3: looks}))
-        return {"cohort": name, **given.recipe._asdict(), **measure(model, given)}
+    model = SurrealGAN(3, n_repetitions=REPETITIONS, preset=preset, random_state=given.recipe.seed)
+    model.fit(given.regions, given.patient, given.covariates, store=Pretrained({3: looks}))
+    return {"cohort": name, **given.recipe._asdict(), **measure(model, given)}
+
+
+def earlier() -> Preset:
+    """Return the training of version 0.1.0: everybody in every repetition, independent severities."""
+    now = fast()
+    return replace(now, schedule=replace(now.schedule, folds=0), training=replace(now.training, latent="independent"))
 
 
 def show(table: pd.DataFrame) -> None:
@@ -69,28 +72,39 @@ def show(table: pd.DataFrame) -> None:
     print(means[["above_95", "seen_above_95", "zero_inside", "fresh_controls_severity"]].dropna().round(4).to_string())
 
 
+def compare(before: pd.DataFrame, now: pd.DataFrame) -> None:
+    """Print the difference in concordance with the truth on the same cohorts, now less before."""
+    both = now.merge(before, on=["cohort", "seed"], suffixes=("", "_before"))
+    both["difference"] = both["concordance"] - both["concordance_before"]
+    shown = ["less_ridge", "less_ridge_before", "difference"]
+    print(both.groupby("cohort", sort=False)[shown].mean().round(4).to_string())
+
+
 def main() -> None:
     """Train everything, measure and show it."""
-    warnings.simplefilter("ignore")
     arguments = parser(__doc__)
     arguments.add_argument("--show", action="store_true")
+    arguments.add_argument("--earlier", action="store_true", help="five kinds, simulated and real, as of version 0.1.0")
     options = arguments.parse_args()
     if options.show:
         show(pd.read_csv(RESULTS / "severity.csv"))
         return
     steps = 40 if options.small else fast().schedule.max_steps
-    preset = replace(fast(), schedule=replace(fast().schedule, min_steps=steps, max_steps=steps))
+    preset = earlier() if options.earlier else fast()
+    preset = replace(preset, schedule=replace(preset.schedule, min_steps=steps, max_steps=steps))
     wanted = recipes(1 if options.small else 5, options.controls is not None)
+    if options.earlier:
+        wanted = {name: of for name, of in wanted.items() if "uniform" in name or "real" in name}
     asked = [(name, recipe) for name, of in wanted.items() for recipe in of]
     cohorts = made([recipe for _, recipe in asked], options.controls, preset)
     place = {id(study): k for k, (_, study) in enumerate(cohorts)}
-    with ThreadPoolExecutor(10) as pool:
-        running = []
-        for job, looks in train_jobs([Job(study, 3, REPETITIONS) for _, study in cohorts], preset, [steps]):
-            k = place[id(job.study)]
-            running.append(pool.submit(judged, asked[k][0], cohorts[k][0], preset, looks))
-        rows = [one.result() for one in running]
-    show(write(rows, options.out / "severity.csv"))
+    jobs, precision = [Job(study, 3, REPETITIONS) for _, study in cohorts], "float32" if options.earlier else "bfloat16"
+    found = {place[id(job.study)]: looks for job, looks in train_jobs(jobs, preset, [steps], precision)}
+    rows = on_all_cores(judged, [(name, cohorts[k][0], preset, found[k]) for k, (name, _) in enumerate(asked)])
+    if options.earlier:
+        compare(write(rows, options.out / "severity_earlier.csv"), pd.read_csv(RESULTS / "severity.csv"))
+    else:
+        show(write(rows, options.out / "severity.csv"))
     say("done")
 
 

@@ -12,7 +12,7 @@ _HOMES = {
     "InputError": "rindices.errors",
     "SurrealGAN": "rindices.estimator",
     "SurrealGANSearch": "rindices.search",
-    "fit_table": "rindices.run.workflow",
+    "fit_table": "rindices.run.fit_table",
     "load_model": "rindices.estimator",
     "make_cohort": "rindices.cohort",
     "make_report": "rindices.report",

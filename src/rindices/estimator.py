@@ -23,7 +23,14 @@ from rindices.core.train import held_out
 from rindices.errors import InputError, OutsideTraining
 from rindices.judging.agreement import Agreement
 from rindices.judging.selection import Judged, Selected, Study, consensus, sweep
-from rindices.model.arguments import check_groups, check_residuals, check_roles, covariate_table, is_patient, seed_from
+from rindices.model.estimator_inputs import (
+    check_groups,
+    check_residuals,
+    check_roles,
+    covariate_table,
+    is_patient,
+    seed_from,
+)
 from rindices.model.file import complete, read_model, write_model
 from rindices.model.header import Header, Parameters, StoredAgreement
 from rindices.preprocessing import SCALED_SD, Preprocessing
@@ -31,11 +38,11 @@ from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertai
 from rindices.preprocessing.storage import describe
 from rindices.schema.contract import Contract
 from rindices.schema.fields import RegionField, Roster
+from rindices.scoring.intervals import Healthy, severity_intervals
 from rindices.scoring.reference import leave_one_out
-from rindices.scoring.scale import SeverityScale, check_level
-from rindices.scoring.scatter import Healthy
+from rindices.scoring.scale import SeverityScale
 from rindices.scoring.severity import fit_scale
-from rindices.settings import Correction, Preset, SearchSettings, State, adjusted, get_preset
+from rindices.settings import Correction, Preset, SearchSettings, State, adjusted, check_level, get_preset
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store
 
@@ -293,7 +300,7 @@ class SurrealGAN(RIndexEstimator):
 
         NaN with fewer than three repetitions, and for imported models.
         """
-        return self._scale().intervals(self.transform_with_spread(X, covariates)[0], check_level(level))
+        return severity_intervals(self._scale(), self.transform_with_spread(X, covariates)[0], check_level(level))
 
     def _scale(self) -> SeverityScale:
         check_is_fitted(self, "models_")

@@ -16,7 +16,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 
-from rindices.errors import InputError
+from rindices.errors import InputError, setting
 
 Labels = str | Sequence[str] | None
 State = Literal["reproducible", "confounded", "not reproducible", "not testable"]  # of a verdict
@@ -366,3 +366,16 @@ def adjusted(
         shortest = min(preset.schedule.min_steps, int(max_steps))
         preset = replace(preset, schedule=replace(preset.schedule, max_steps=int(max_steps), min_steps=shortest))
     return preset
+
+
+_LEAST_LEVEL, _LARGEST_LEVEL = 0.5, 0.99  # models know no rarer scores
+
+
+def check_level(level: float) -> float:
+    """Return the level of an interval, which has to lie between 0.5 and 0.99."""
+    if not _LEAST_LEVEL <= level <= _LARGEST_LEVEL:
+        raise InputError(
+            f"{setting('level')} should lie between {_LEAST_LEVEL} and {_LARGEST_LEVEL}, found {level}.\n"
+            "The usual is 0.95."
+        )
+    return level

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.analysis.groups import flow_table
+from rindices.analysis.balance import flow_table
 
 REASONS = ["missing region", "outlier", "impossible value", "left the study", "site without enough controls"]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.analysis.groups import flow_table
+from rindices.analysis.balance import flow_table
 from rindices.cohort import make_cohort, read_cohort
 from rindices.errors import InputError
 from rindices.schema.fields import MIN_SITE_CONTROLS

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from rindices import plots
-from rindices.plots.rows import ASIDE
+from rindices.plots.patterns_and_associations import ASIDE
 from tests.plots.tables import changes, marks, row_names
 
 

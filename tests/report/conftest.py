@@ -12,7 +12,7 @@ _PATIENCE = 600_000  # milliseconds; the machine may be busy with something else
 def without_brains(request, monkeypatch):
     """Leave pictures of the brain, which take time, to the tests that are about them."""
     if "brain" not in request.module.__name__:
-        monkeypatch.setattr("rindices.report.brain.find_spec", lambda _: None)
+        monkeypatch.setattr("rindices.report.brain_section.find_spec", lambda _: None)
 
 
 @pytest.fixture

@@ -5,7 +5,9 @@ import pytest
 from scipy.stats import norm, percentileofscore
 
 from rindices.errors import InputError
-from rindices.scoring.scale import CENTILES, DOSES, KNOTS, LEVELS, SeverityScale, check_level
+from rindices.scoring.intervals import severity_intervals
+from rindices.scoring.scale import CENTILES, DOSES, KNOTS, LEVELS, SeverityScale
+from rindices.settings import check_level
 
 SD = np.array([0.06, 0.12])  # of R-indices of people of one severity, by pattern
 CONTROLS = np.random.default_rng(0).normal(0.1, 0.05, (101, 2))
@@ -36,14 +38,14 @@ def test_intervals_hold_every_severity_with_which_the_score_is_no_surprise(level
     seen = inside.any(axis=2)
     assert seen.mean() > 0.8
     first, last = tried[inside.argmax(axis=2)], tried[::-1][inside[..., ::-1].argmax(axis=2)]
-    low, high = SCALE.intervals(PEOPLE, level)
+    low, high = severity_intervals(SCALE, PEOPLE, level)
     np.testing.assert_allclose(low[seen], np.minimum(first, own)[seen], atol=2e-3)
     np.testing.assert_allclose(high[seen], np.maximum(last, own)[seen], atol=2e-3)
 
 
 def test_intervals_hold_the_severity_and_grow_with_the_level():
     inner = np.maximum(SCALE.severities(PEOPLE), 0)
-    both = np.array([(inner, inner), *(SCALE.intervals(PEOPLE, level) for level in (0.5, 0.8, 0.95, 0.99))])
+    both = np.array([(inner, inner), *(severity_intervals(SCALE, PEOPLE, level) for level in (0.5, 0.8, 0.95, 0.99))])
     assert both.min() == 0
     assert (np.diff(both[:, 0], axis=0) <= 0).all()
     assert (np.diff(both[:, 1], axis=0) >= 0).all()

@@ -1,15 +1,15 @@
 """What follows from R-indices and what could mislead about them: results as tables."""
 
 from rindices.analysis.associations import associations
-from rindices.analysis.change import change_per_year
-from rindices.analysis.effects import dose_response, drivers, subgroup_effects, subgroup_sizes
-from rindices.analysis.groups import (
+from rindices.analysis.balance import (
     balance_warnings,
     differences_that_count,
     flow_table,
     group_balance,
     group_check,
 )
+from rindices.analysis.change import change_per_year
+from rindices.analysis.region_effects import dose_response, drivers, subgroup_effects, subgroup_sizes
 
 __all__ = [
     "associations",

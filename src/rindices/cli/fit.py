@@ -281,7 +281,7 @@ def train_and_write(
 ) -> Summary:
     """Load the engine, train behind progress bars, and write the run folder."""
     from rindices.core import devices
-    from rindices.run.workflow import carry_out
+    from rindices.run.fit_table import carry_out
     from rindices.training.clusters import parallel
 
     devices.prepare()  # before JAX is first asked for anything

@@ -29,15 +29,7 @@ from rindices.cli.options import (
 )
 from rindices.errors import InputError, counted, shown, worded
 from rindices.files import check_folder
-from rindices.settings import ApplySettings, Correction, OutputSettings, State, TableSettings
-
-_RELIABLE: dict[State | None, str] = {
-    "reproducible": "yes",
-    "confounded": "yes, but patients and controls also differ in something else",
-    "not reproducible": "no",
-    "not testable": "cannot be told",
-    None: "not judged",
-}
+from rindices.settings import ApplySettings, Correction, OutputSettings, TableSettings
 
 
 @app.command()
@@ -67,7 +59,7 @@ def apply(
 
     The table is checked against what the model was trained on: regions, covariates, codings and units.
     """
-    from rindices.cohort.roles import paths_of
+    from rindices.cohort.column_roles import paths_of
     from rindices.run.apply_table import apply_table
 
     if report is None and (show_ids or figures is not None):
@@ -139,6 +131,7 @@ def import_official(
 def describe(model: Model) -> None:
     """Say what a model is and what it expects."""
     from rindices.model.file import read_header
+    from rindices.record.verdict_words import IN_SHORT
 
     header = read_header(model)
     contract, parameters, agreement = header.contract, header.parameters, header.agreement.pattern_agreement
@@ -156,7 +149,7 @@ def describe(model: Model) -> None:
         f"step {header.step:,}",
         "Repetitions": f"{len(header.members)} used, {len(header.left_out)} left out",
         "Agreement": "unknown (one repetition)" if agreement is None else f"{agreement:.3f} (0.5 is chance)",
-        "Reliable": _RELIABLE[header.verdict[0]],
+        "Reliable": IN_SHORT[header.verdict[0]],
         "Controls": ", ".join(contract.control_labels) or "y = 0",
         "Patients": ", ".join(contract.patient_labels) or "y = 1",
         "Id column": contract.id_column,
@@ -214,7 +207,7 @@ def report(
 
     A column of a later table replaces the column of that name as a whole.
     """
-    from rindices.run.reporting import report_again
+    from rindices.run.report_again import report_again
 
     check_folder(figures, "figures")
     check_output(out, "out", PAGE, own=folder / "report.html")
@@ -256,7 +249,7 @@ def voxelwise(
     show_ids: ShowIds = OutputSettings.show_ids,
 ) -> None:
     """Compare brain images of patients with each pattern with those of controls, voxel by voxel."""
-    from rindices.run.reporting import compare_images
+    from rindices.run.report_again import compare_images
 
     with counting_bar("Reading images") as bar:
         table, page = compare_images(

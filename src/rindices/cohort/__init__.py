@@ -1,10 +1,10 @@
 """Users' tables as people: read, checked by the fields of `rindices.schema`, and sorted into controls and patients."""
 
+from rindices.cohort.column_roles import correction_of, expand_names, wanted_names
 from rindices.cohort.exclusions import MIN_PEOPLE
-from rindices.cohort.newcomers import read_people
+from rindices.cohort.new_people import read_people
 from rindices.cohort.people import Cohort, People
-from rindices.cohort.roles import correction_of, expand_names, wanted_names
-from rindices.cohort.training import make_cohort, read_cohort
+from rindices.cohort.training_table import make_cohort, read_cohort
 
 __all__ = [
     "MIN_PEOPLE",

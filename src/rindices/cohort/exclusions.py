@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rindices.cohort.column_roles import CLINICAL, Roles
 from rindices.cohort.groups import Groups
 from rindices.cohort.overlap import refuse_apart
-from rindices.cohort.roles import CLINICAL, Roles
 from rindices.cohort.visits import read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, listed, refusal, setting, shown
 from rindices.schema.cells import LEAVE_OUT

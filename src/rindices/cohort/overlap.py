@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rindices.cohort.column_roles import CLINICAL
 from rindices.cohort.groups import labels_with_counts
 from rindices.cohort.people import Cohort
-from rindices.cohort.roles import CLINICAL
 from rindices.errors import InputError, counted, listed, setting, shown
 
 SEPARATING_AUC = 0.95
@@ -203,20 +203,12 @@ def _region_warnings(
         for place in np.flatnonzero((middle > high) | (middle < low)).tolist()
         if regions[place] not in clinical and group_separation(block[controls, place], block[patients, place])
     ]
-    warnings = []
-    if clinical:
-        warnings.append(
-            f"Taken for regions, but named like clinical scores: {listed(clinical)}. Name them with "
-            f"{setting('clinical')}, or leave them out with {setting('exclude')}?"
-        )
-    if telling:
-        warnings.append(
-            f"These nearly tell controls and patients apart by themselves: {listed(telling)}. Are they regions? "
-            f"If not, leave them out with {setting('exclude')}."
-        )
-    if len(regions) > _MANY_REGIONS:
-        warnings.append(
-            f"{len(regions):,} regions are many: time and memory grow with their number, and the method is meant for "
-            f"70 to 200. Choose regions of an atlas with {setting('features')}."
-        )
-    return warnings
+    cases: dict[str, object] = {
+        f"Taken for regions, but named like clinical scores: {listed(clinical)}. Name them with "
+        f"{setting('clinical')}, or leave them out with {setting('exclude')}?": clinical,
+        f"These nearly tell controls and patients apart by themselves: {listed(telling)}. Are they regions? "
+        f"If not, leave them out with {setting('exclude')}.": telling,
+        f"{len(regions):,} regions are many: time and memory grow with their number, and the method is meant for 70 to "
+        f"200. Choose regions of an atlas with {setting('features')}.": len(regions) > _MANY_REGIONS,
+    }
+    return [sentence for sentence, found in cases.items() if found]

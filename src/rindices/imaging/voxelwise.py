@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
 from rindices.analysis.coding import design, in_group, same_people
-from rindices.analysis.effects import FEWEST_PEOPLE, HIGH, LOW, subgroups_of
+from rindices.analysis.region_effects import FEWEST_PEOPLE, HIGH, LOW, subgroups_of
 from rindices.analysis.statistics import basis, false_discovery, residuals
 from rindices.errors import InputError, setting
 from rindices.imaging.images import MapFile, Space, common_space, open_map

@@ -21,7 +21,7 @@ from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT
 from rindices.interop.pickle_machine import ArchiveError, plain
 from rindices.interop.torch_archive import read_archive
 from rindices.judging.agreement import Agreement
-from rindices.model.arguments import check_roles
+from rindices.model.estimator_inputs import check_roles
 from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
 from rindices.schema.contract import Contract, CovariateSpec
 from rindices.scoring.scale import SeverityScale

@@ -1,7 +1,7 @@
 """Figures of a run: tables in, a matplotlib ``Figure`` out; no pyplot, no state that outlives a call."""
 
+from rindices.plots.patterns_and_associations import forest, pattern_dots, subgroup_dots
 from rindices.plots.repetitions import agreement_over_settings, agreement_over_training, null_statistics
-from rindices.plots.rows import forest, pattern_dots, subgroup_dots
 from rindices.plots.scores import (
     change_lines,
     dose_response,

@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 
 from rindices.errors import InputError, listed, setting
 from rindices.files import atomic_file
+from rindices.record.verdict_words import SENTENCES
 from rindices.settings import Correction, OutputSettings, SearchSettings, State, TableSettings
 
 SUMMARY, SETTINGS = "summary.json", "run.toml"
@@ -168,21 +169,6 @@ _BALANCE = ("variable", "kind", "controls", "patients", "difference", "p", "imba
 _RUNNERS_UP = ("n_patterns", "orthogonality", "pattern_agreement", "n_models")
 
 
-_VERDICTS: dict[State | None, tuple[str, str]] = {
-    "reproducible": ("The patterns are reproducible.", ""),
-    "confounded": (
-        "The patterns are reproducible, but the groups also differ in something else.",
-        "Do not interpret them as disease before that is ruled out.",
-    ),
-    "not reproducible": ("The patterns are not reproducible.", "Do not interpret them."),
-    "not testable": (
-        "Whether the patterns are reproducible cannot be told.",
-        "Do not interpret them before that is settled.",
-    ),
-    None: ("Whether the patterns are reproducible was not judged.", ""),
-}
-
-
 class Null(Document):
     """What the agreement was compared with: a threshold of simulated cohorts, refits of this one, or nothing."""
 
@@ -306,7 +292,7 @@ class Summary(Document):
     @property
     def verdict_words(self) -> tuple[str, str]:
         """The verdict in a sentence, and what follows from it; the reason stands between them."""
-        return _VERDICTS[self.state]
+        return SENTENCES[self.state]
 
     def updated(self, **changes: object) -> Summary:
         """Return a summary that says more, or something else; it is checked like one that is read."""

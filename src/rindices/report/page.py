@@ -16,7 +16,7 @@ from markupsafe import Markup
 from rindices.files import atomic_file
 from rindices.record import DONE, REPORT, SETTINGS, Run, Summary, read_run, read_summary
 from rindices.report import elements
-from rindices.report.brain import brain_section
+from rindices.report.brain_section import brain_section
 from rindices.report.cards import cards_section
 from rindices.report.elements import Gallery
 from rindices.report.evidence import agreement_section, repetitions_section, search_section, verdict_section

@@ -19,8 +19,7 @@ from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.model.file import read_header
 from rindices.run.plan import versions
-from rindices.scoring.scale import check_level
-from rindices.settings import ApplySettings, Correction, OutputSettings
+from rindices.settings import ApplySettings, Correction, OutputSettings, check_level
 
 if TYPE_CHECKING:
     from rindices.estimator import SurrealGAN
@@ -87,7 +86,7 @@ def apply_table(
     batches = read_people(path, contract, settings, prepare=sums, progress=progress, whole=whole)
     first = next(batches)  # the table is looked at before the engine is loaded
     from rindices.estimator import load_model
-    from rindices.run.findings import reference_of, results_of, scores_of, unknown_of
+    from rindices.run.scores_and_analyses import reference_of, results_of, scores_of, unknown_of
 
     fitted, counts = load_model(model), Counter[str]()
     notes, left_out, results = dict[str, None](), list[pd.DataFrame](), list[record.Results]()
@@ -152,7 +151,7 @@ def _write_report(
 ) -> None:
     """Write the report of people whom a model that was there already was applied to."""
     from rindices.report import write_report
-    from rindices.run.findings import analyse
+    from rindices.run.scores_and_analyses import analyse
 
     with private_folder() as folder:
         record.write_tables(folder, results, analyse(model, results, summary))

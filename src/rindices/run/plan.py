@@ -1,4 +1,4 @@
-"""From a user's table and settings to a run: checked and planned here, carried out by `rindices.run.workflow`.
+"""From a user's table and settings to a run: checked and planned here, carried out by `rindices.run.fit_table`.
 
 Nothing here loads the training engine before the table was read and found to be sound.
 """
@@ -15,12 +15,11 @@ from typing import NamedTuple
 import rindices
 from rindices import record
 from rindices.cohort import Cohort, read_cohort, wanted_names
-from rindices.cohort.roles import is_region_name, named_parts, paths_of
+from rindices.cohort.column_roles import is_region_name, named_parts, paths_of
 from rindices.errors import InputError, listed, setting
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
-from rindices.scoring.scale import check_level
-from rindices.settings import OutputSettings, SearchSettings, TableSettings, adjusted, get_preset
+from rindices.settings import OutputSettings, SearchSettings, TableSettings, adjusted, check_level, get_preset
 from rindices.tables import Table
 
 __all__ = ["PlannedRun", "planned", "planned_again", "versions"]

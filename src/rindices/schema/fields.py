@@ -33,12 +33,8 @@ from rindices.schema.cells import (
     text_problems,
 )
 from rindices.schema.contract import CovariateSpec
-from rindices.schema.plausible import (
-    impossible_covariate,
-    impossible_regions,
-    suspected_codes,
-    unit_problems,
-)
+from rindices.schema.impossible_values import impossible_covariate, impossible_regions, suspected_codes
+from rindices.schema.units import unit_problems
 
 MIN_REGIONS = 4
 MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance

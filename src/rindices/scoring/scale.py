@@ -1,4 +1,4 @@
-"""The scale that a model's R-indices are read on: severity, its interval, and the place among healthy people.
+"""The scale that a model's R-indices are read on: severity, and the place among healthy people.
 
 R is about a person's place among patients, whatever their severities are; the curve of a pattern turns it into the
 share of the largest change that was learned. What is here is fitted elsewhere, stored with the model, and knows NumPy
@@ -10,9 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
-
-from rindices.errors import InputError, setting
 
 KNOTS = np.linspace(0, 1, 17)  # R-indices at which curves are known
 # Beyond the largest change that was learned there are people, too; what f makes of them is extrapolated.
@@ -22,13 +19,12 @@ LEVELS = np.array([*_TAIL, 0.5, *(1 - level for level in reversed(_TAIL))])
 CENTILES = np.linspace(0, 1, 101)
 # Of what a scale stores, for each pattern.
 SHAPES = {"curves": KNOTS.shape, "reference": CENTILES.shape, "quantiles": (len(DOSES), len(LEVELS))}
-LEAST_LEVEL, LARGEST_LEVEL = 0.5, 0.99
 _STEEPER = 1e-9  # so that no two points of a curve are the same
 
 
 @dataclass(frozen=True, eq=False)
 class SeverityScale:
-    """What turns R-indices into severities, intervals and centiles; a row for each pattern everywhere.
+    """What turns R-indices into severities, their intervals and centiles; a row for each pattern everywhere.
 
     Attributes
     ----------
@@ -61,32 +57,6 @@ class SeverityScale:
             return np.full(r_indices.shape, np.nan)
         rows = zip(r_indices.T, self.reference, strict=True)
         return 100 * np.column_stack([np.interp(r, known, CENTILES) for r, known in rows])
-
-    def intervals(self, r_indices: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and the greatest severity with which such an R-index is no surprise; NaN where unknown.
-
-        All severities whose central `level` of R-indices holds the person's (Neyman's construction): right for people
-        of each severity, whatever share of the patients has it. From 0 on, and never without the severity itself.
-        """
-        if self.quantiles is None:
-            nothing = np.full(r_indices.shape, np.nan)
-            return nothing, nothing
-        own, sides = np.maximum(self.severities(r_indices), 0), []
-        for tail in ((1 + level) / 2, (1 - level) / 2):
-            edges = [np.array([np.interp(ndtri(tail), ndtri(LEVELS), row) for row in of]) for of in self.quantiles]
-            columns = [np.interp(r, increasing(edge), DOSES) for r, edge in zip(r_indices.T, edges, strict=True)]
-            sides.append(np.column_stack(columns))
-        return np.minimum(sides[0], own), np.maximum(sides[1], own)
-
-
-def check_level(level: float) -> float:
-    """Return the level of an interval, which has to lie between 0.5 and 0.99."""
-    if not LEAST_LEVEL <= level <= LARGEST_LEVEL:
-        raise InputError(
-            f"{setting('level')} should lie between {LEAST_LEVEL} and {LARGEST_LEVEL}, found {level}.\n"
-            "The usual is 0.95."
-        )
-    return level
 
 
 def on_line(values: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:

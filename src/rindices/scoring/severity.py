@@ -6,9 +6,9 @@ import numpy as np
 
 from rindices.core import inference
 from rindices.core.networks import Parameters
+from rindices.scoring.intervals import FEWEST, Healthy, quantiles
 from rindices.scoring.reference import held_out_scores
 from rindices.scoring.scale import CENTILES, KNOTS, SeverityScale, increasing
-from rindices.scoring.scatter import FEWEST, Healthy, quantiles
 
 
 def fit_curves(models: Parameters, brains: np.ndarray, composition: str) -> np.ndarray:

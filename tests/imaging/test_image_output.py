@@ -6,9 +6,9 @@ from nilearn.image import load_img
 
 from rindices.errors import InputError
 from rindices.imaging import Comparison, cluster_table, compare_maps, comparison_table, write_comparisons
+from rindices.imaging.image_output import paint_patterns
 from rindices.imaging.images import Grid, Space
 from rindices.imaging.voxelwise import Result
-from rindices.imaging.writing import paint_patterns
 from tests.imaging.made_up import AFFINE, SHAPE, people, write_image
 
 

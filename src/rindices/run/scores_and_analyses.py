@@ -20,6 +20,7 @@ from rindices.errors import OutsideTraining
 from rindices.estimator import Scaled, SurrealGAN
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.record import Results, Separation, Summary
+from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.scale import KNOTS, increasing
 from rindices.settings import Correction, OutputSettings
 
@@ -88,7 +89,7 @@ def scores_of(
     if scale is not None:
         parts["severity{}"] = scale.severities(r_indices)
         if scale.quantiles is not None:
-            parts["severity{}_low"], parts["severity{}_high"] = scale.intervals(r_indices, level)
+            parts["severity{}_low"], parts["severity{}_high"] = severity_intervals(scale, r_indices, level)
         if scale.reference is not None:
             parts["centile{}"] = scale.centiles(r_indices)
     columns = {name.format(k + 1): of[:, k] for name, of in parts.items() for k in range(of.shape[1])}

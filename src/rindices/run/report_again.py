@@ -10,7 +10,7 @@ import pandas as pd
 
 from rindices import record
 from rindices.cohort import expand_names, wanted_names
-from rindices.cohort.roles import require_column
+from rindices.cohort.column_roles import require_column
 from rindices.errors import InputError, counted, refusal, setting
 from rindices.report import write_report
 from rindices.schema.cells import spreadsheet_rows
@@ -86,7 +86,7 @@ def report_again(
 
 def _analyse_again(folder: Path, results: record.Results, summary: record.Summary) -> None:
     from rindices.estimator import load_model
-    from rindices.run.findings import analyse
+    from rindices.run.scores_and_analyses import analyse
 
     record.write_tables(folder, results, analyse(load_model(folder / record.MODEL), results, summary))
     record.write_summary(folder, summary)
@@ -134,7 +134,7 @@ def _with_scores(
 
 
 def _paint(run: record.Run, atlas: Path, table: Path) -> str:
-    from rindices.imaging.writing import paint_patterns
+    from rindices.imaging.image_output import paint_patterns
 
     names, brain = read_table(table, text_columns=("region", "name")), run.folder / record.BRAIN
     paths, note = paint_patterns(run.analyses.get("severities", run.results.patterns), atlas, names, brain)

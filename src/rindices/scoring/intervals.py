@@ -1,7 +1,8 @@
-"""How R-indices scatter among people of a known severity: people who are made, by one repetition, and scored by others.
+"""The interval of a person's severity, from how R-indices scatter among people of a known severity.
 
 A healthy brain is changed as one repetition has learned it, to a given share of the full change of one pattern; other
-patterns are drawn. Repetitions that have neither made that person nor learned from that brain score it.
+patterns are drawn. Repetitions that have neither made that person nor learned from that brain score it. The interval of
+a real person holds the severities with which the score is no surprise.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from scipy.special import ndtr, ndtri
 from rindices.core import inference
 from rindices.core.networks import Parameters
 from rindices.scoring.reference import Variances, mean_known, split_variance
-from rindices.scoring.scale import DOSES, LEVELS, increasing
+from rindices.scoring.scale import DOSES, LEVELS, SeverityScale, increasing
 
 FEWEST = 3  # repetitions: one makes people, others score them
 _PEOPLE = 400  # made for each severity of each pattern
@@ -24,6 +25,23 @@ _BEYOND = 0.1  # share of the others in whom it is more severe than any that was
 _FURTHEST = 1.5
 _EDGE = 0.02  # normal scores nearer to 0 or 1 would grow without bound
 _Z = np.array([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.15, 1.3, 1.5, 1.75, 2, 2.5])  # f is asked at these
+
+
+def severity_intervals(scale: SeverityScale, r_indices: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least and the greatest severity with which such an R-index is no surprise; NaN where unknown.
+
+    All severities whose central `level` of R-indices holds the person's (Neyman's construction): right for people
+    of each severity, whatever share of the patients has it. From 0 on, and never without the severity itself.
+    """
+    if scale.quantiles is None:
+        nothing = np.full(r_indices.shape, np.nan)
+        return nothing, nothing
+    own, sides = np.maximum(scale.severities(r_indices), 0), []
+    for tail in ((1 + level) / 2, (1 - level) / 2):
+        edges = [np.array([np.interp(ndtri(tail), ndtri(LEVELS), row) for row in of]) for of in scale.quantiles]
+        columns = [np.interp(r, increasing(edge), DOSES) for r, edge in zip(r_indices.T, edges, strict=True)]
+        sides.append(np.column_stack(columns))
+    return np.minimum(sides[0], own), np.maximum(sides[1], own)
 
 
 class Healthy(NamedTuple):

@@ -21,8 +21,8 @@ from rindices.judging.agreement import match_patterns
 from rindices.judging.verdict import Verdict, to_json
 from rindices.report import write_report
 from rindices.run.bids_output import write_bids
-from rindices.run.findings import analyse, reference_of, results_of, separation, unknown_of
 from rindices.run.plan import PlannedRun, planned, versions
+from rindices.run.scores_and_analyses import analyse, reference_of, results_of, separation, unknown_of
 from rindices.search import SurrealGANSearch
 from rindices.settings import Correction, Labels, Names, OutputSettings, SearchSettings, TableSettings
 from rindices.training.execution import Progress

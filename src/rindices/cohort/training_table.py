@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from rindices.cohort.column_roles import Roles, assign_roles, paths_of, wanted_names
 from rindices.cohort.exclusions import leave_out, refuse_unusable
 from rindices.cohort.groups import assign_groups
 from rindices.cohort.overlap import check_overlap
 from rindices.cohort.people import Cohort
-from rindices.cohort.roles import Roles, assign_roles, paths_of, wanted_names
 from rindices.errors import InputError, listed, setting
 from rindices.schema.cells import typed
 from rindices.schema.fields import BackgroundField, CovariateField, FieldSet, IdField, RegionField, ScoreField

@@ -7,9 +7,9 @@ import pytest
 
 from rindices.core import inference
 from rindices.core.train import held_out
-from rindices.scoring import scatter, severity
+from rindices.scoring import intervals, severity
+from rindices.scoring.intervals import Healthy, severity_intervals
 from rindices.scoring.scale import KNOTS
-from rindices.scoring.scatter import Healthy
 from rindices.scoring.severity import fit_curves, fit_scale
 from tests.core import plain
 
@@ -36,7 +36,7 @@ def world(monkeypatch):
                 + 9 * ~folds[:, brains[:, -1].astype(int), None]
             ),
         )
-        monkeypatch.setattr(scatter, "inference", made_up)
+        monkeypatch.setattr(intervals, "inference", made_up)
         monkeypatch.setattr(severity, "inference", made_up)
         return {"weights": np.zeros(n_models)}, Healthy(healthy, folds)
 
@@ -51,7 +51,7 @@ def test_intervals_of_made_up_people_hold_the_truth(world, n_models):
     for truth in (np.zeros(4000), rng.uniform(0.05, 1.2, 4000)):
         r = truth[:, None] + sd * rng.standard_normal((4000, N_PATTERNS))
         for level in (0.8, 0.95):
-            low, high = scale.intervals(r, level)
+            low, high = severity_intervals(scale, r, level)
             held = ((low <= truth[:, None]) & (truth[:, None] <= high)).mean()
             expected = (1 + level) / 2 if not truth.any() else level  # no interval begins below 0
             assert held == pytest.approx(expected, abs=0.035)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from rindices.cohort import read_cohort
-from rindices.run.findings import separation
+from rindices.run.scores_and_analyses import separation
 from rindices.settings import Correction, TableSettings
 from rindices.simulate import simulate_cohort
 

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rindices.cohort.column_roles import expand_names, is_region_name, paths_of, require_column, wanted_names
 from rindices.cohort.exclusions import Record, unusable
 from rindices.cohort.groups import groups_of
 from rindices.cohort.people import People
-from rindices.cohort.roles import expand_names, is_region_name, paths_of, require_column, wanted_names
-from rindices.cohort.training import told_with
+from rindices.cohort.training_table import told_with
 from rindices.cohort.visits import read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, did_you_mean, listed, refusal, setting, shown
 from rindices.schema.cells import numbers_of, text_of, typed
