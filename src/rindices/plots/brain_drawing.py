@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Line
 
-from rindices.plots.brain import colour_limit
+from rindices.plots.brain import Rect, colour_limit
 from rindices.plots.region_names import Region, known_regions, split_measure
 from rindices.plots.style import STYLE
 
@@ -113,15 +113,6 @@ class Text(NamedTuple):
     anchor: str = "middle"
 
 
-class Box(NamedTuple):
-    """A part of the scale of colours."""
-
-    across: float
-    down: float
-    width: float
-    height: float
-
-
 @dataclass(frozen=True)
 class BrainDrawing:
     """A pattern at growing severity, a row for each: as SVG text, and as a matplotlib figure.
@@ -142,6 +133,8 @@ class BrainDrawing:
         Names in the table that are not drawn: of no known atlas, or without an outline.
     width
         In pixels.
+    bare
+        Whether the names of rows and the scale of colours are left out.
     """
 
     pattern: int
@@ -151,6 +144,7 @@ class BrainDrawing:
     limit: float
     missing: tuple[str, ...]
     width: float = WIDTH
+    bare: bool = False
 
     @property
     def drawn(self) -> set[str]:
@@ -161,15 +155,19 @@ class BrainDrawing:
     def height(self) -> float:
         """In pixels."""
         rows = len(self.changes) * sum(height for _, height in self._zooms())
-        return round(rows + len(self.lines) * _HEAD + _GAP + _SCALE, 1)
+        return round(rows + len(self.lines) * _HEAD + _GAP + (0 if self.bare else _SCALE), 1)
+
+    @property
+    def _margin(self) -> float:
+        return 0 if self.bare else _MARGIN
 
     def _zooms(self) -> list[tuple[float, float]]:
         """Return pixels for the unit of outlines and height of each line; lines of cortex are alike, so are slices."""
-        fits = [(self.width - _MARGIN - _GAP * len(line)) / sum(one.size[0] for one in line) for line in self.lines]
-        kinds = [line[0].side != "" for line in self.lines]
-        zooms = [
-            min(_LARGEST, *(fit for fit, other in zip(fits, kinds, strict=True) if other == kind)) for kind in kinds
-        ]
+        fits: dict[bool, list[float]] = defaultdict(lambda: [_LARGEST])
+        for line in self.lines:
+            room = self.width - self._margin - _GAP * len(line)
+            fits[line[0].side != ""].append(room / sum(panel.size[0] for panel in line))
+        zooms = [min(fits[line[0].side != ""]) for line in self.lines]
         tallest = [max(panel.size[1] for panel in line) for line in self.lines]
         return [(zoom, zoom * size + _GAP) for zoom, size in zip(zooms, tallest, strict=True)]
 
@@ -178,7 +176,7 @@ class BrainDrawing:
         for place, severity in enumerate(self.changes):
             for line, (zoom, height) in zip(self.lines, zooms, strict=True):
                 down += 0 if place else _HEAD
-                across = float(_MARGIN)
+                across = float(self._margin)
                 for panel in line:
                     yield View(panel, severity, across, down, zoom, panel.size[0] * zoom)
                     across += panel.size[0] * zoom + _GAP
@@ -205,37 +203,43 @@ class BrainDrawing:
                 )
 
     def _texts(self) -> Iterator[Text]:
-        first, written = next(iter(self.changes)), set()
+        first, named = next(iter(self.changes)), {""} if not self.bare else set(self.changes)
         for panel, severity, across, down, _, width in self._views():
             if severity == first:
                 yield Text(across + width / 2, down - 8, _VIEWS[panel.view, panel.side])
                 if panel.view.startswith("coronal"):
                     yield Text(across, down - 8, "L", "start")
                     yield Text(across + width, down - 8, "R", "end")
-            if severity not in written:
-                written.add(severity)
+            if severity not in named:
+                named.add(severity)
                 yield Text(0, down + 30, "severity", "start")
                 yield Text(0, down + 30 + 1.3 * _TEXT, severity, "start")
-        scale, swatch = self._scale
+        if self.bare:
+            return
+        (left, top, width, height), swatch = self._scale
         for share in (-1, -0.5, 0, 0.5, 1):
-            place = scale.across + (1 + share) * scale.width / 2
-            yield Text(place, scale.down + scale.height + 15, _signed(share * abs(share) * self.limit))
-        yield Text(scale.across + scale.width / 2, scale.down + scale.height + 33, "change (sd of controls)")
-        yield Text(swatch.across + swatch.width + 6, swatch.down + swatch.height - 1, "no value", "start")
+            yield Text(left + (1 + share) * width / 2, top + height + 15, _signed(share * abs(share) * self.limit))
+        yield Text(left + width / 2, top + height + 33, "change (sd of controls)")
+        yield Text(swatch[0] + swatch[2] + 6, top + height - 1, "no value", "start")
 
     @property
-    def _scale(self) -> tuple[Box, Box]:
-        """The bar of colours, and what brain without a value looks like."""
-        bar = Box(_MARGIN, self.height - _SCALE, min(_SCALE_WIDTH, self.width / 2), _BAR)
-        return bar, Box(bar.across + bar.width + 40, bar.down, 18, _BAR)
+    def _scale(self) -> tuple[Rect, Rect]:
+        """The bar of colours, and what brain without a value looks like: left, top, width and height."""
+        top, width = self.height - _SCALE, min(_SCALE_WIDTH, self.width / 2)
+        return (_MARGIN, top, width, _BAR), (_MARGIN + width + 40, top, 18, _BAR)
 
-    def svg(self) -> str:
+    def svg(self, key: str = "") -> str:
         """Return SVG text to stand in a page or a file; the browser names the region under the mouse.
 
         Lines and letters have the colour of the text around. A page changes the other colours by the ``fill`` and
         ``stop-color`` of ``svg.brain .lower`` and ``svg.brain .higher``, for example where it is dark.
+
+        Parameters
+        ----------
+        key
+            What ids inside start with; two drawings of one pattern in a page need different ones.
         """
-        placed, key = list(self._placed()), f"brain{self.pattern}"
+        placed, key = list(self._placed()), key or f"brain{self.pattern}"
         rings = dict.fromkeys(one.piece.rings for one in placed)
         scale, swatch = self._scale
         return _template().render(
@@ -265,15 +269,15 @@ class BrainDrawing:
             fill = fills[one.look] if one.opacity is None else (fills[one.look], one.opacity)
             rings = [points * one.zoom + (one.across, one.down) for points in _points(one.piece.rings)]
             lines = Line.make_compound_path(*(Line([*ring, ring[0]], closed=True) for ring in rings))
-            axes.add_patch(PathPatch(lines, facecolor=fill, **edge))
+            axes.add_artist(PathPatch(lines, facecolor=fill, **edge))
         for across, down, words, anchor in self._texts():
             side = {"start": "left", "end": "right", "middle": "center"}[anchor]
             axes.text(across, down, words, ha=side, va="baseline", fontsize=_TEXT * 72 / 96)
-        scale, swatch = self._scale
-        shades = [to_rgba(LOWER if share < 0 else HIGHER, abs(share)) for share in np.linspace(-1, 1, 257)]
-        ends = (scale.across, scale.across + scale.width, scale.down + scale.height, scale.down)
-        axes.imshow(np.array([shades]), extent=ends, aspect="auto")
-        axes.add_patch(Rectangle(swatch[:2], *swatch[2:], facecolor=fills["unknown"], **edge))
+        if not self.bare:
+            (left, top, width, height), swatch = self._scale
+            shades = [to_rgba(LOWER if share < 0 else HIGHER, abs(share)) for share in np.linspace(-1, 1, 257)]
+            axes.imshow(np.array([shades]), extent=(left, left + width, top + height, top), aspect="auto")
+            axes.add_artist(Rectangle(swatch[:2], *swatch[2:], facecolor=fills["unknown"], **edge))
         axes.set(xlim=(0, self.width), ylim=(self.height, 0))
         return figure
 
@@ -286,6 +290,7 @@ def draw_brain(
     measure: str = "",
     per_line: int = len(_VIEWS),
     width: float = WIDTH,
+    bare: bool = False,
 ) -> BrainDrawing | None:
     """Draw what one pattern does to regions, with growing severity, as filled outlines of a brain.
 
@@ -305,8 +310,8 @@ def draw_brain(
         Which of several measures of the same regions to draw, out of `measures_of`.
     per_line
         How many views stand side by side; with fewer than there are, the brain is larger and slices stand below.
-    width
-        In pixels; letters have 13.
+    width, bare
+        See `BrainDrawing`; letters have 13 pixels.
 
     Returns
     -------
@@ -348,6 +353,7 @@ def draw_brain(
         colour_limit(shown["change_sd"]),
         tuple(name for name in table["region"].unique() if name not in names),
         width,
+        bare,
     )
 
 

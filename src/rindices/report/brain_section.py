@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,7 @@ from markupsafe import Markup
 
 from rindices.plots import brain
 from rindices.plots.brain_drawing import SEVERITIES, draw_brain, measures_of, outlined_regions
+from rindices.plots.region_names import known_regions
 from rindices.record import BRAIN, VOXELWISE, Run, damaged
 from rindices.report.elements import Gallery, Picture, Table, counts, measures, probabilities
 
@@ -31,43 +33,43 @@ class Drawn(NamedTuple):
     svg: Markup
     pattern: int
     measure: str
-    missing: tuple[str, ...]
 
 
 def brain_section(run: Run, gallery: Gallery) -> dict[str, object]:
     """Return drawings of patterns, pictures of images, or why there are none."""
     painted = sorted((run.folder / BRAIN).glob("pattern-*.nii.gz"))
     compared = run.analyses.get("comparisons", pd.DataFrame(columns=["t_map"]))
-    seen, with_nilearn = compared[compared["t_map"] != ""], find_spec("nilearn") is not None
-    regions = run.results.patterns["region"].astype(str).unique()
-    outlined = outlined_regions(regions)
-    drawable = len(outlined) >= _ENOUGH * len(regions)
+    with_map, with_nilearn = compared["t_map"] != "", find_spec("nilearn") is not None
+    names = list(run.results.patterns["region"].astype(str).unique())
+    regions, outlined = known_regions(names), outlined_regions(names)
+    drawable = len(outlined) >= _ENOUGH * len(names) and not (painted and with_nilearn)
     return {
-        "drawn": _drawings(run, gallery) if drawable and not (painted and with_nilearn) else [],
-        "atlases": {region.atlas for region in outlined.values()},
+        "drawn": _drawings(run, gallery) if drawable else [],
         "scaled": "severities" not in run.analyses,
-        "n_regions": len(regions),
+        "atlases": {region.atlas for region in outlined.values()},
+        "n_regions": len(names),
         "n_outlined": len(outlined),
+        "missing": [
+            f"{regions[name].title} ({name})" if name in regions else name for name in names if name not in outlined
+        ],
         "painted": _painted(painted, gallery) if with_nilearn else [],
-        "no_nilearn": not with_nilearn and bool(painted or len(seen)),
-        "comparisons": [_comparison(run, row, gallery) for _, row in seen.iterrows()] if with_nilearn else [],
+        "hidden": not with_nilearn and bool(painted or with_map.any()),
+        "comparisons": [_comparison(run, row, gallery) for _, row in compared[with_map].iterrows() if with_nilearn],
         "not_tested": [
-            f"pattern {row['pattern']}, {row['level']} ({row['note']})"
-            for _, row in compared[compared["t_map"] == ""].iterrows()
+            f"pattern {row['pattern']}, {row['level']} ({row['note']})" for _, row in compared[~with_map].iterrows()
         ],
     }
 
 
 def _drawings(run: Run, gallery: Gallery) -> list[Drawn]:
     table, many = run.analyses.get("severities", run.results.patterns), run.summary.n_patterns > _MANY_PATTERNS
-    severities = (1.0,) if many else SEVERITIES
     found = []
-    for pattern in range(1, run.summary.n_patterns + 1):
-        for measure in measures_of(table["region"]):
-            if drawing := draw_brain(table, pattern, severities, measure=measure):
-                name = f"brain_pattern_{pattern}{measure and '_'}{measure}"
-                gallery.figures.append((name, drawing.figure(), drawing.svg()))
-                found.append(Drawn(Markup(drawing.svg()), pattern, measure, drawing.missing))
+    for pattern, measure in product(range(1, run.summary.n_patterns + 1), measures_of(table["region"])):
+        if drawing := draw_brain(table, pattern, (1.0,) if many else SEVERITIES, measure=measure):
+            name = f"brain_pattern_{pattern}{measure and '_'}{measure}"
+            svg = drawing.svg(name)
+            gallery.figures.append((name, drawing.figure(), svg))
+            found.append(Drawn(Markup(svg), pattern, measure))
     return found
 
 
