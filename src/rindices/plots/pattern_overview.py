@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.mlab import GaussianKDE
 
-from rindices.plots import brain
+from rindices.plots.brain import colour_limit
+from rindices.plots.brain_drawing import draw_brain, draw_colours
 from rindices.plots.region_names import pair_sides, region_label
 from rindices.plots.rendering import hover
 from rindices.plots.style import (
@@ -37,7 +38,6 @@ _INNER = (0.002, 0.998)  # of the people set the scale
 _NARROW_SCORES = (5.2, 1.95)  # where the names beside are long
 _ROW, _HEAD, _FOOT = 1.2, 0.25, 0.5  # inches
 _BRAIN, _SCORES, _REGIONS = (0.3, 3.6), (4.75, 2.4), (7.35, 2.2)  # inches: left, width
-_VIEWS = ("l", "z", "r")
 
 
 @matplotlib.rc_context(STYLE)
@@ -82,15 +82,13 @@ def pattern_overview(
         figure.text((left + width / 2) / WIDTH, 1 - 0.07 / height, head, ha="center", va="top", color=GREY)
     everybody = people if training is None else pd.concat([training, people])
     limits = _limits(everybody[columns].to_numpy(dtype=float), people[columns].to_numpy(dtype=float))
-    limit = brain.colour_limit(patterns["change_sd"])
     for row, column in enumerate(columns):
         bottom = height - _HEAD - _ROW * (row + 1)
         own = patterns[patterns["pattern"] == row + 1]
         label: Any = {"rotation": "vertical", "va": "center", "fontweight": "bold", "color": look_of(row + 1)[0]}
         figure.text(0.06 / WIDTH, (bottom + _ROW / 2) / height, f"Pattern {row + 1}", **label)
         if brains:
-            place_of_brain = (_BRAIN[0], bottom + 0.05, _BRAIN[1], _ROW - 0.1)
-            brain.pattern_views(figure, place_of_brain, own, limit, _VIEWS)
+            _draw_brain(figure, patterns, row + 1, (bottom / height, _ROW / height))
         place = scores[0] / WIDTH, (bottom + 0.06) / height, scores[1] / WIDTH, (_ROW - 0.12) / height
         axes = figure.add_axes(place)
         _draw_scores(axes, column, people, training)
@@ -99,9 +97,15 @@ def pattern_overview(
         _write_regions(figure, own, names or {}, (bottom + _ROW - 0.12) / height, height)
     axes.set_xlabel("0: like controls, 1: the largest change learned")
     if brains:
-        across = 1.2 / WIDTH, 2.0 / WIDTH
-        brain.draw_scale(figure, "Change (sd of controls)", limit, 0.3 / height, 0.08 / height, across)
+        scale = figure.add_axes((1.3 / WIDTH, 0.32 / height, 1.8 / WIDTH, 0.08 / height))
+        draw_colours(scale, colour_limit(patterns["change_sd"]), "Change (sd of controls)")
     return figure
+
+
+def _draw_brain(figure: Figure, patterns: pd.DataFrame, number: int, up: tuple[float, float]) -> None:
+    drawing = draw_brain(patterns, number, (1.0,), per_line=4, width=96 * _BRAIN[1], bare=True)
+    if drawing is not None:
+        drawing.draw_on(figure.add_axes((_BRAIN[0] / WIDTH, up[0], _BRAIN[1] / WIDTH, up[1])))
 
 
 def _limits(everybody: np.ndarray, people: np.ndarray) -> tuple[float, float]:

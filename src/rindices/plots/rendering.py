@@ -28,7 +28,7 @@ _REFERENCE = re.compile(r"url\(#([^)]*)\)")
 def hover(artist: Any, texts: Iterable[object]) -> None:
     """Let a reader point at each mark of an artist and be told a text; as many texts as marks, in their order."""
     words = ["".join(letter for letter in str(text) if letter.isprintable()) for text in texts]
-    if len(words) <= MANY_POINTS:
+    if words and len(words) <= MANY_POINTS:
         artist.set_gid(_HOVER + _BETWEEN.join(word.replace(_BETWEEN, " ") for word in words))
 
 

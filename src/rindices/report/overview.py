@@ -9,9 +9,9 @@ import pandas as pd
 from scipy.stats import mannwhitneyu
 
 from rindices import plots
-from rindices.plots.region_names import full_name, pair_sides
+from rindices.plots.region_names import known_regions, pair_sides
 from rindices.record import Run
-from rindices.report.brain_section import why_no_brains
+from rindices.report.brain_section import has_outlines
 from rindices.report.elements import Gallery, interval, listed, number
 from rindices.report.relations import related
 
@@ -22,23 +22,22 @@ _FEW = 20  # people of a group: fewer are not summed up
 
 def region_names(run: Run) -> dict[str, str]:
     """Return the full name of each region: what the table's dictionary calls it, else what its atlas does."""
-    given, regions = run.summary.region_names, run.results.patterns["region"].unique()
-    return {region: given.get(region) or full_name(region) for region in map(str, regions)}
+    regions = list(map(str, run.results.patterns["region"].unique()))
+    known = {name: region.title for name, region in known_regions(regions).items()}
+    return {name: name for name in regions} | known | run.summary.region_names
 
 
 def overview_section(run: Run, gallery: Gallery, names: Mapping[str, str]) -> dict[str, object]:
     """Return the figure that sums up the run, and what there is to say about each pattern."""
     people, summary = run.results.first_visits, run.summary
     training = _training(run)
-    without = why_no_brains(run)
-    figure = plots.pattern_overview(run.results.patterns, people, names, training, brains=not without)
+    figure = plots.pattern_overview(run.results.patterns, people, names, training, brains=has_outlines(run))
     alt = (
         f"A row for each pattern: its regions on the brain, {run.results.measures} of each group, and the three "
         "regions that change most. The sentences below say the same."
     )
     return {
         "picture": gallery.draw("overview", figure, alt),
-        "without": without,
         "training": training is not None,
         "patterns": [
             {

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from rindices import plots
-from rindices.record import BRAIN, Run
-from rindices.report.brain_section import pattern_pictures, unplaced_regions
+from rindices.record import Run
+from rindices.report.brain_section import brains_of
 from rindices.report.elements import (
     Gallery,
     Picture,
@@ -30,20 +30,12 @@ def maps_section(run: Run, gallery: Gallery, names: Mapping[str, str]) -> dict[s
     """Return the regions of each pattern, on the brain and in their order."""
     table = run.results.patterns
     decomposed = "decomposed_sd" in table and bool(table["decomposed_sd"].notna().any())
-    brains = pattern_pictures(run, gallery)
+    brains = brains_of(run, gallery)
     patterns = [
-        (brains.get(place, []), *_pattern(table, place, gallery, names, decomposed))
+        (brains.drawn.get(place, []), *_pattern(table, place, gallery, names, decomposed))
         for place in range(1, run.summary.n_patterns + 1)
     ]
-    painted = bool(brains) and any((run.folder / BRAIN).glob("pattern-*.nii.gz"))
-    unplaced = [] if painted or not brains else unplaced_regions(run)
-    return {
-        "patterns": patterns,
-        "decomposed": decomposed,
-        "painted": painted,
-        "brains": bool(brains),
-        "unplaced": unplaced,
-    }
+    return {"patterns": patterns, "decomposed": decomposed, "brains": brains}
 
 
 def _pattern(
