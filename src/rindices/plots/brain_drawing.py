@@ -6,7 +6,7 @@ The outlines lie beside in ``region_outlines.csv``, made by ``experiments/outlin
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -265,8 +265,8 @@ class BrainDrawing:
         self.draw_on(figure.add_axes((0, 0, 1, 1)))
         return figure
 
-    def draw_on(self, axes: Axes) -> None:
-        """Draw the same on axes of a figure, as large as they are."""
+    def draw_on(self, axes: Axes, *, texts: bool = True) -> None:
+        """Draw the same on axes of a figure, as large as they are, with or without what is written in it."""
         axes.axis("off")
         fills = {"whole": "none", "unknown": ("black", _FAINT), "lower": LOWER, "higher": HIGHER}
         edge: Any = {"edgecolor": ("black", _EDGE), "linewidth": 0.4}
@@ -275,7 +275,7 @@ class BrainDrawing:
             rings = [points * one.zoom + (one.across, one.down) for points in _points(one.piece.rings)]
             lines = Line.make_compound_path(*(Line([*ring, ring[0]], closed=True) for ring in rings))
             hover(axes.add_artist(PathPatch(lines, facecolor=fill, **edge)), [one.title] if one.title else [])
-        for across, down, words, anchor in self._texts():
+        for across, down, words, anchor in self._texts() if texts else ():
             side = {"start": "left", "end": "right", "middle": "center"}[anchor]
             axes.text(across, down, words, ha=side, va="baseline", fontsize=_TEXT * 72 / 96)
         if not self.bare:
@@ -295,6 +295,7 @@ def draw_brain(
     per_line: int = len(_VIEWS),
     width: float = WIDTH,
     bare: bool = False,
+    views: Collection[str] = (),
 ) -> BrainDrawing | None:
     """Draw what one pattern does to regions, with growing severity, as filled outlines of a brain.
 
@@ -316,6 +317,8 @@ def draw_brain(
         How many views stand side by side; with fewer than there are, the brain is larger and slices stand below.
     width, bare
         See `BrainDrawing`; letters have 13 pixels.
+    views
+        Which views, such as ``lateral`` or ``coronal -22``; all that show something if not given.
 
     Returns
     -------
@@ -334,7 +337,7 @@ def draw_brain(
     if measure:
         table = table[[split_measure(name)[1] in ("", measure) for name in table["region"]]]
     regions = known_regions(table["region"])
-    panels = _panels(regions)
+    panels = [panel for panel in _panels(regions) if not views or panel.view in views]
     names = {name for panel in panels for name in panel.names}
     if not names:
         return None

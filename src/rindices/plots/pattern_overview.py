@@ -27,17 +27,18 @@ from rindices.plots.style import (
     Group,
     look_of,
     measure_of,
-    plain_text,
     safe_label,
     score_columns,
 )
 
 FEWEST_FOR_DENSITY = 20  # of fewer people every one is drawn: a density would make up the rest
 STRONGEST = 3
+_LONGEST = 32  # letters of a name
 _INNER = (0.002, 0.998)  # of the people set the scale
-_NARROW_SCORES = (5.2, 1.95)  # where the names beside are long
-_ROW, _HEAD, _FOOT = 1.2, 0.25, 0.5  # inches
-_BRAIN, _SCORES, _REGIONS = (0.3, 3.6), (4.75, 2.4), (7.35, 2.2)  # inches: left, width
+_NARROW_SCORES = (5.6, 1.65)  # where the names beside are long
+_VIEWS = ("lateral", "medial", "coronal -22")
+_ROW, _HEAD, _FOOT = 1.12, 0.25, 0.62  # inches
+_BRAIN, _SCORES, _REGIONS = (0.25, 4.2), (5.15, 2.1), (7.35, 2.2)  # inches: left, width
 
 
 @matplotlib.rc_context(STYLE)
@@ -71,7 +72,7 @@ def pattern_overview(
     >>> people = pd.DataFrame({"group": ["control", "patient"] * 2, "severity1": [0.0, 0.9, 0.1, 0.5]})
     >>> figure = pattern_overview(patterns, people, {"lHip": "left hippocampus"}, brains=False)
     >>> [text.get_text() for text in figure.texts][-2:]
-    ['hippocampus', 'left −1.00, right −0.80 · Hip']
+    ['hippocampus', 'L −1.00, R −0.80 · Hip']
     """
     columns = score_columns(people)
     height = _HEAD + _ROW * len(columns) + _FOOT
@@ -97,15 +98,15 @@ def pattern_overview(
         _write_regions(figure, own, names or {}, (bottom + _ROW - 0.12) / height, height)
     axes.set_xlabel("0: like controls, 1: the largest change learned")
     if brains:
-        scale = figure.add_axes((1.3 / WIDTH, 0.32 / height, 1.8 / WIDTH, 0.08 / height))
+        scale = figure.add_axes((1.4 / WIDTH, 0.42 / height, 1.9 / WIDTH, 0.08 / height))
         draw_colours(scale, colour_limit(patterns["change_sd"]), "Change (sd of controls)")
     return figure
 
 
 def _draw_brain(figure: Figure, patterns: pd.DataFrame, number: int, up: tuple[float, float]) -> None:
-    drawing = draw_brain(patterns, number, (1.0,), per_line=4, width=96 * _BRAIN[1], bare=True)
+    drawing = draw_brain(patterns, number, (1.0,), width=96 * _BRAIN[1], bare=True, views=_VIEWS)
     if drawing is not None:
-        drawing.draw_on(figure.add_axes((_BRAIN[0] / WIDTH, up[0], _BRAIN[1] / WIDTH, up[1])))
+        drawing.draw_on(figure.add_axes((_BRAIN[0] / WIDTH, up[0], _BRAIN[1] / WIDTH, up[1])), texts=False)
 
 
 def _limits(everybody: np.ndarray, people: np.ndarray) -> tuple[float, float]:
@@ -164,9 +165,9 @@ def _write_regions(figure: Figure, own: pd.DataFrame, names: Mapping[str, str], 
     for place, (short, changes) in enumerate(list(rows.items())[:STRONGEST]):
         up, falls = top - place * 0.37 / height, changes[0][1] < 0
         label, beside = region_label(short, pairs, names)
-        words = ", ".join(f"{side} {change:+.2f}".strip() for side, change in sorted(changes)).replace("-", "−")
+        words = ", ".join(f"{side[:1].upper()} {change:+.2f}".strip() for side, change in sorted(changes))
         mark: Any = {"color": LOWER if falls else HIGHER, "fontsize": 8.5}
         figure.text(left - 0.17 / WIDTH, up, "▼" if falls else "▲", va="top", **mark)
-        figure.text(left, up, safe_label(label), va="top")
-        told = f"{words} · {safe_label(beside)}" if beside else words
-        figure.text(left, up - below, plain_text(told), va="top", color=GREY, fontsize=8.5)
+        figure.text(left, up, safe_label(label, _LONGEST), va="top")
+        told = words.replace("-", "−") + (f" · {beside}" if beside else "")
+        figure.text(left, up - below, safe_label(told, _LONGEST), va="top", color=GREY, fontsize=8.5)

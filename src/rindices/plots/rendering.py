@@ -23,6 +23,7 @@ _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _HOVER, _BETWEEN = "hover:", "\u241f"
 _STRIP = "strip"
 _REFERENCE = re.compile(r"url\(#([^)]*)\)")
+_FINE = re.compile(r"-?\d+\.\d{3,}")  # no screen shows a hundredth of a point
 
 
 def hover(artist: Any, texts: Iterable[object]) -> None:
@@ -113,6 +114,9 @@ def _tidy(data: bytes, name: str) -> str:
                 node.set(key, _REFERENCE.sub(rf"url(#{name}\1)", value))
     for node in list(root.iter()):
         own = node.attrib.pop("id", "")
+        for name_of_lines in ("d", "x", "y"):
+            if lines := node.get(name_of_lines):
+                node.set(name_of_lines, _FINE.sub(_coarse, " ".join(lines.split())))
         if own in used:
             node.set("id", name + own)
         elif own.startswith(_HOVER):
@@ -120,6 +124,10 @@ def _tidy(data: bytes, name: str) -> str:
     ElementTree.register_namespace("", _SVG)
     ElementTree.register_namespace("xlink", _XLINK)
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def _coarse(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
 
 
 def _add_titles(group: ElementTree.Element, texts: list[str]) -> None:

@@ -75,11 +75,11 @@ def plain_text(text: object) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in str(text)).replace("$", r"\$")
 
 
-def safe_label(text: object) -> str:
+def safe_label(text: object, longest: int = LONGEST_LABEL) -> str:
     """Make any text safe to draw: no formulas, no control characters, not too long (the middle goes)."""
     shown = str(text)
-    if len(shown) > LONGEST_LABEL:
-        half = LONGEST_LABEL // 2
+    if len(shown) > longest:
+        half = longest // 2
         shown = f"{shown[:half]}…{shown[1 - half :]}"
     # East Asian letters are wider than the box that is measured when the font lacks them; browsers drop these spaces.
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in shown)

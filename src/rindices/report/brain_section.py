@@ -84,11 +84,11 @@ def _drawings(run: Run, gallery: Gallery) -> dict[int, list[Picture]]:
     found: dict[int, list[Picture]] = {}
     for pattern, measure in product(range(1, run.summary.n_patterns + 1), measures_of(table["region"])):
         severities = (1.0,) if many else SEVERITIES
-        drawing = draw_brain(table, pattern, severities, measure=measure, per_line=4, width=_HALF_PAGE)
+        drawing = draw_brain(table, pattern, severities, measure=measure, per_line=5, width=_HALF_PAGE)
         if drawing is not None:
             name = f"brain_pattern_{pattern}{measure and '_'}{measure}"
             alt = f"Pattern {pattern} on the brain: regions coloured by their change at growing severity."
-            found.setdefault(pattern, []).append(gallery.draw(name, drawing.figure(), alt))
+            found.setdefault(pattern, []).append(gallery.keep(name, drawing.figure(), drawing.svg(name), alt))
     return found
 
 

@@ -52,6 +52,14 @@ class Gallery:
         self.figures.append((name, figure, text))
         return Picture(name, _for_page(text, alt))
 
+    def keep(self, name: str, figure: Figure, svg: str, alt: str) -> Picture:
+        """Keep a figure that knows its own SVG, which is smaller than that made of it."""
+        if self.strip:
+            plots.strip_above(figure, self.strip)
+            svg = _with_strip(svg, self.strip)
+        self.figures.append((name, figure, svg))
+        return Picture(name, _for_page(svg, alt))
+
     def save(self, folder: Path) -> list[Path]:
         """Write each figure as SVG and PNG, ``01_r_indices.svg`` and so on, and return the paths."""
         paths = []
@@ -65,13 +73,25 @@ class Gallery:
         return paths
 
 
+def _with_strip(svg: str, strip: str) -> str:
+    """Return an SVG with a warning above."""
+    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    if size is None:
+        return svg
+    width, height = map(float, size.groups())
+    opening, rest = svg.replace(size[0], f'viewBox="0 -34 {width} {height + 34}"', 1).split(">", 1)
+    box = f'<rect y="-33" width="{width}" height="24" fill="#fdecea" stroke="#b3261e"/>'
+    text = f'<text x="{width / 2}" y="-16" text-anchor="middle" style="fill: #7a150f">{escape(strip)}</text>'
+    return f"{opening}>{box}{text}{rest}"
+
+
 def _for_page(text: str, alt: str) -> Markup:
     """Return an SVG whose colours follow the page, and whose letters never get too small to read."""
     opening, rest = text.split(">", 1)
-    width = re.search(r'width="([\d.]+)pt"', opening)
-    pixels = float(width[1]) / 0.75 if width else 0.0
+    width = re.search(r' width="([\d.]+)(pt)?"', opening)
+    pixels = float(width[1]) / (0.75 if width[2] else 1) if width else 0.0
     # Its own size would not be that of the page.
-    opening = re.sub(r' (?:width|height)="[^"]*"', "", opening)
+    opening = re.sub(r' (?:width|height|role|aria-label)="[^"]*"', "", opening)
     size = f"min-width: {pixels:.0f}px; max-width: {1.3 * pixels:.0f}px"
     body = _COLOUR.sub(lambda found: f"{found[1]}var(--{_NAMES[found[2]]}, {found[2]})", rest)
     return Markup(f'{opening} role="img" aria-label="{escape(alt)}" style="{size}">{body}')

@@ -216,7 +216,6 @@ def _layers(run: Run, gallery: Gallery, curtain: Curtain, *, show_ids: bool) -> 
         Section("verdict", question, verdict_section(run, gallery)),
         Section("recovery", "Recovery of the known truth", recovery_section(run, gallery)),
         Section("search", "How many patterns?", search_section(run, gallery)),
-        Section("agreement", "Agreement over training", agreement_section(run, gallery)),
         Section("people", "Who took part", people_section(run, gallery, show_ids=show_ids)),
     ]
     details = [
@@ -224,6 +223,7 @@ def _layers(run: Run, gallery: Gallery, curtain: Curtain, *, show_ids: bool) -> 
         Section("distributions", f"{measures.capitalize()} of every person", distributions_section(run, gallery)),
         Section("dose", "Regions by severity", dose_section(run, gallery)),
         Section("subgroups", "Subgroups of patients", subgroups_section(run, gallery)),
+        Section("agreement", "Agreement over training", agreement_section(run, gallery)),
         Section("correlation", "Correlation of the patterns", correlation_section(run)),
         Section("methods", "Methods, for a paper", {}),
         Section("limits", "Limits", {}),

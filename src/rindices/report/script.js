@@ -125,7 +125,7 @@
   function standAlone(svg) {
     const copy = svg.cloneNode(true);
     const { width, height } = svg.viewBox.baseVal;
-    for (const name of ["style", "class"]) copy.removeAttribute(name);
+    copy.removeAttribute("style");
     fill(copy, { xmlns: SVG, width, height }, []);
     // Programs that draw know no variables of a page: a file has the colours of light paper.
     return new XMLSerializer().serializeToString(copy).replace(/var\(--[\w-]+, (#[0-9a-f]{6})\)/g, "$1");
@@ -205,14 +205,14 @@
   }
 
   function whyTable(drivers, place, data) {
-    const head = make("tr", {}, ...["Region", "z", "Pattern's part"].map((word, column) => make("th", { scope: "col", class: column ? "number" : "" }, word)));
+    const head = make("tr", {}, ...["Why: region", "z", "Pattern's part"].map((word, column) => make("th", { scope: "col", class: column ? "number" : "" }, word)));
     const body = make("tbody");
     for (let at = 0; at < drivers.length; at += 3) {
       const [short, full] = data.regions[drivers[at]];
       const region = make("th", { scope: "row" }, full, ...(full === short ? [] : [make("small", {}, ` ${short}`)]));
       body.append(make("tr", {}, region, make("td", { class: "number" }, signed(drivers[at + 2])), make("td", { class: "number" }, signed(drivers[at + 1]))));
     }
-    return make("table", {}, make("caption", {}, `Why: regions behind ${data.names[place].toLowerCase().replace(/^r/, "R")}`), make("thead", {}, head), body);
+    return make("table", { "aria-label": `Regions behind ${data.names[place]}` }, make("thead", {}, head), body);
   }
 
   function patternBlock(visit, place, data) {
@@ -221,7 +221,8 @@
     const told = known ? ` (${data.level} interval ${fixed(limits[0], 2)} to ${fixed(limits[1], 2)})` : "";
     const above = aboveWords(visit.above?.[place], data.reference);
     const line = make("p", {}, make("strong", {}, `${data.names[place]}: ${fixed(visit.r[place], 2)}`), told + (above ? `, ${above}` : ""));
-    const block = make("div", { class: "pattern" }, line, bar(visit.r[place], known ? limits : null, data.bands[place], data.scale, place));
+    const block = make("div", { class: "pattern" });
+    block.append(make("div", {}, line, bar(visit.r[place], known ? limits : null, data.bands[place], data.scale, place)));
     const drivers = visit.drivers?.[place];
     if (drivers?.length) block.append(whyTable(drivers, place, data));
     return block;
