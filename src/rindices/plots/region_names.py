@@ -138,7 +138,7 @@ def split_measure(name: str) -> tuple[str, str]:
 
 
 def _plain(name: str) -> str:
-    return "".join(re.findall(r"[a-z0-9]+", name.casefold()))
+    return "".join(re.findall(r"[a-z0-9]+", name.casefold().replace("&", "and")))
 
 
 def _region(name: str, atlas: str) -> Region | None:
