@@ -132,7 +132,7 @@ def surface_views(head: Head, cortex: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def innermost(shadow: np.ndarray) -> np.ndarray:
-    """Return the part of a region's shadow that is farthest from its border: what is drawn of a region inside a sulcus."""
+    """Return the part of a shadow that is farthest from its border: what is drawn of a region inside a sulcus."""
     depth = ndimage.distance_transform_edt(ndimage.binary_closing(shadow, iterations=2))
     return depth >= max(np.sort(depth, axis=None)[-SHOWN], 0.5)
 
