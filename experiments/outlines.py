@@ -53,6 +53,7 @@ FINE, SOFT = 2, 0.9  # pixels a mm, and mm by which borders are smoothed
 UNITS = 2  # of coordinates, a mm
 TOLERANCE = 0.25  # mm
 SMALLEST = 4.0  # mm²
+HIDDEN, SHOWN = 15, 80  # mm²: regions of which less is seen are drawn this large, over what hides them
 
 
 class Head:
@@ -122,7 +123,18 @@ def surface_views(head: Head, cortex: np.ndarray) -> dict[str, np.ndarray]:
         depth = solid[::way].argmax(axis=0)
         seen = np.take_along_axis(painted[::way], depth[None], axis=0)[0]
         views[view] = np.where(solid.any(axis=0), seen, 0)[::-way]
+    for label in np.unique(cortex[cortex > 0]):
+        counts = {view: (labels == label).sum() for view, labels in views.items()}
+        view = max(counts, key=counts.__getitem__)
+        if counts[view] < HIDDEN:
+            views[view][innermost((cortex == label).any(axis=0)[:: -1 if view == "lateral" else 1])] = label
     return views
+
+
+def innermost(shadow: np.ndarray) -> np.ndarray:
+    """Return the part of a shadow that is farthest from its border: what is drawn of a region inside a sulcus."""
+    depth = ndimage.distance_transform_edt(ndimage.binary_closing(shadow, iterations=2))
+    return depth >= max(np.sort(depth, axis=None)[-SHOWN], 0.5)
 
 
 def rings(field: np.ndarray) -> list[np.ndarray]:

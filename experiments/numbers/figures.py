@@ -13,6 +13,7 @@ from rindices import SurrealGAN
 from rindices.core import inference
 from rindices.judging.agreement import concordance, match_patterns
 from rindices.preprocessing import SCALED_SD
+from rindices.scoring.intervals import severity_intervals
 
 BINS = {"absent": (-1, 0), "low": (0, 1 / 3), "middle": (1 / 3, 2 / 3), "high": (2 / 3, 9)}
 
@@ -61,7 +62,7 @@ def measure(model: SurrealGAN, given: Given, with_ridge: bool = True) -> dict[st
         row["fresh_controls_severity"] = float(scale.severities(healthy).mean())
         row["above_95"] = float((scale.centiles(healthy) > 95).mean())
         row["seen_above_95"] = float((healthy > np.quantile(model.r_indices_[~given.patient], 0.95, axis=0)).mean())
-        row["zero_inside"] = float((scale.intervals(healthy, 0.95)[0] <= 0).mean())
+        row["zero_inside"] = float((severity_intervals(scale, healthy, 0.95)[0] <= 0).mean())
     return row
 
 
@@ -77,7 +78,7 @@ def _severity(scale, r_indices, truth, factor, order, prefix) -> dict[str, float
         "r_rmse": float(np.sqrt(((r_indices - truth) ** 2).mean())),
     }
     for level in (0.95, 0.8):
-        low, high = (side[:, order] for side in scale.intervals(own, level))
+        low, high = (side[:, order] for side in severity_intervals(scale, own, level))
         inside = (low <= target) & (target <= high)
         row[f"cover{level * 100:.0f}"], row[f"width{level * 100:.0f}"] = (
             float(inside.mean()),

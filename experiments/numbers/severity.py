@@ -21,7 +21,7 @@ from together import Job, Looks, Pretrained, train_jobs
 from rindices import SurrealGAN
 from rindices.settings import Preset, fast
 
-FIRST_SEED = 40_000
+FIRST_SEED = 41_000
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
 REPETITIONS = 10
 

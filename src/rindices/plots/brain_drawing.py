@@ -1,6 +1,10 @@
 """Brains drawn as filled outlines: what a pattern does to regions, with a name and a value for each of them.
 
 The outlines lie beside in ``region_outlines.csv``, made by ``experiments/outlines.py``; nothing else is needed.
+
+A page takes ``draw_brain(table, pattern).svg(key)``, with a key of its own for each drawing, as it is. In a composite
+figure, ``draw_brain(table, pattern, (1.0,), per_line=5, bare=True, width=420)`` is one small brain without a scale;
+``limit`` says where its colours end, and ``regions[name].title`` what a region is called in words.
 """
 
 from __future__ import annotations

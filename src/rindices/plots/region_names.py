@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ import pandas as pd
 
 __all__ = ["Region", "known_regions", "pair_sides", "region_label", "split_measure", "split_side"]
 
-ATLASES = ("dk", "destrieux", "muse")  # of the cortex; FreeSurfer's aseg goes with each
+ATLASES = ("dk", "muse", "destrieux")  # of the cortex, the first that fits best; FreeSurfer's aseg goes with each
 
 _WORDS = "left|right|lh|rh"
 _BETWEEN = r"[-_. ]+"
@@ -154,7 +155,7 @@ def split_measure(name: str) -> tuple[str, str]:
 
 
 def _plain(name: str) -> str:
-    return "".join(re.findall(r"[a-z0-9]+", name.casefold()))
+    return "".join(re.findall(r"[a-z0-9]+", name.casefold().replace("&", "and")))
 
 
 def _region(name: str, atlas: str) -> Region | None:
@@ -203,10 +204,10 @@ def _known(atlas: str) -> dict[_Key, tuple[_Row, str]]:
                 known[side[0] + row["code"]] = entry, side
             if row[f"muse_{side}"]:
                 known[int(row[f"muse_{side}"])] = entry, "" if middle else side
-        others = [word for word in row["synonyms"].split(";") if word]
-        names = [row["name"], row["region"], *others, *(f"{word} {row['name']}" for word in others)]
+        names = [word for word in (row["name"], row["region"], *row["synonyms"].split(";")) if word]
+        names += map(" ".join, permutations(names, 2))
         for side in ("left", "right", ""):
             # Abbreviations without a side may stand for anything.
             words = names if side or middle or row["atlas"] != "muse" else names[:1]
-            known |= {(side, _plain(word)): (entry, side) for word in words if word}
+            known |= {(side, _plain(word)): (entry, side) for word in words}
     return known

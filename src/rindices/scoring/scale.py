@@ -34,7 +34,7 @@ class SeverityScale:
     Attributes
     ----------
     curves : ndarray of shape (patterns, knots)
-        Share of the largest change that was learned, at each of `KNOTS`; from 0 to 1.
+        Severity at each of `KNOTS`: the share of the largest change that was learned.
     reference : ndarray of shape (patterns, centiles), optional
         R-indices of controls by repetitions that did not learn from them, at each of `CENTILES`.
     quantiles : ndarray of shape (patterns, doses, levels), optional
@@ -55,9 +55,9 @@ class SeverityScale:
     patients: np.ndarray | None = None
 
     def severities(self, r_indices: np.ndarray) -> np.ndarray:
-        """Return the severities of people with these R-indices ``(people, patterns)``."""
+        """Return the severities of people with these R-indices ``(people, patterns)``; none is larger than the doses."""
         columns = [on_line(r, KNOTS, curve) for r, curve in zip(r_indices.T, self.curves, strict=True)]
-        return np.column_stack(columns)
+        return np.minimum(np.column_stack(columns), DOSES[-1])
 
     def centiles(self, r_indices: np.ndarray) -> np.ndarray:
         """Return where people lie among the held-out controls, from 0 to 100; NaN where there are none."""

@@ -8,7 +8,7 @@ from rindices.core import inference
 from rindices.core.networks import Parameters
 from rindices.scoring.intervals import FEWEST, Healthy, quantiles
 from rindices.scoring.reference import held_out_scores
-from rindices.scoring.scale import CENTILES, KNOTS, SeverityScale, increasing
+from rindices.scoring.scale import CENTILES, DOSES, KNOTS, LEVELS, SeverityScale, increasing
 
 
 def fit_curves(models: Parameters, brains: np.ndarray, composition: str) -> np.ndarray:
@@ -22,13 +22,22 @@ def fit_scale(
 ) -> tuple[SeverityScale, np.ndarray]:
     """Return the scale of a consensus, and the R-indices of the controls as people whom it has not seen.
 
-    Intervals need several repetitions, and a reference needs controls that were held out; without them there are none.
+    A person's severity is the one with which such an R-index is the median: R-indices of people whom f changes fully
+    are mostly below 1, and those of healthy people above 0. Such curves and intervals need several repetitions, and a
+    reference needs controls that were held out; without them there are the curves of f alone, or none.
     """
-    curves, n_models = fit_curves(models, healthy.brains, composition), len(healthy.held_out)
+    n_models = len(healthy.held_out)
     scores = inference.r_indices(models, healthy.brains)
     honest = held_out_scores(scores, healthy.held_out, n_models)
     reference = np.quantile(honest, CENTILES, axis=0).T if healthy.held_out.any() else None
     if n_models < FEWEST:
-        return SeverityScale(curves, reference), honest
-    known = np.eye(len(curves)) if correlation is None else correlation
-    return SeverityScale(curves, reference, quantiles(models, healthy, composition, known, seed)), honest
+        return SeverityScale(fit_curves(models, healthy.brains, composition), reference), honest
+    known = np.eye(honest.shape[1]) if correlation is None else correlation
+    found = quantiles(models, healthy, composition, known, seed)
+    return SeverityScale(usual_severities(found), reference, found), honest
+
+
+def usual_severities(quantiles: np.ndarray) -> np.ndarray:
+    """Return the severity with which each of `KNOTS` is the median R-index ``(patterns, knots)``; from 0 on."""
+    medians = quantiles[:, :, np.flatnonzero(LEVELS == 0.5)[0]]
+    return np.stack([np.interp(KNOTS, increasing(of), DOSES) for of in medians])
