@@ -136,7 +136,7 @@ def region_label(short: str, pairs: Mapping[str, tuple[str, str]], names: Mappin
     full = names.get(short if sided is None else sided, "")
     if sided is not None:
         full = full.removeprefix(f"{pairs[sided][0]} ")
-    return (full, short) if full and full not in (short, sided) else (short, "")
+    return (full, split_measure(short)[0]) if full and full not in (short, sided) else (short, "")
 
 
 def split_measure(name: str) -> tuple[str, str]:

@@ -35,6 +35,8 @@ def hover(artist: Any, texts: Iterable[object]) -> None:
 
 def strip_above(figure: Figure, text: str) -> None:
     """Write a warning above a figure, which is part of it wherever it is shown or saved."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # which would move what lies outside
     look: Any = {"facecolor": "#fdecea", "edgecolor": "#b3261e", "boxstyle": "square,pad=0.5", "linewidth": 0.8}
     figure.text(0.5, 1.0 + 0.2 / figure.get_figheight(), text, ha="center", va="bottom", color="#7a150f", bbox=look)
     figure.set_label(_STRIP)

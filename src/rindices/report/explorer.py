@@ -44,7 +44,7 @@ def explorer_section(
     first = table[table["first_visit"]].set_index("participant_id")
     drivers, controls = _drivers(run, table), _controls(run)
     if not show_ids:
-        first = first.sort_values(["group", *scores], kind="stable")
+        first = first.sort_values(["group", *scores], ascending=False, kind="stable")
     sites = _levels(table["site"]) or []
     clinical = {name: _levels(table[name]) for name in run.summary.clinical if name in table}
     visits = _visits(table)

@@ -373,7 +373,7 @@
     const rows = [...state.people];
     if (column >= 0) rows.sort((a, b) => (down ? -1 : 1) * (column >= at ? key(a, column) - key(b, column) : compareCells(key(a, column), key(b, column), false)));
     const shown = rows.slice(0, MOST_LISTED);
-    if (rows.includes(open) && !shown.includes(open)) shown.splice(0, 0, open);  // whoever is open is seen
+    if (rows.includes(open) && !shown.includes(open)) shown.splice(0, 1, open);  // whoever is open is seen
     const head = make("tr", {}, ...heads.map((word, place) => {
       const button = make("button", { type: "button", class: "sort" }, word);
       button.addEventListener("click", () => { state.sort = [place, state.sort[0] === place ? !state.sort[1] : place >= at]; listPeople(state); });
