@@ -43,50 +43,18 @@ def test_pictures_are_seen_without_a_network(folder, tmp_path, visit):
     path = write_report(folder, tmp_path / "report.html", figures=tmp_path / "figures")
     assert path.stat().st_size < 5e6
     page = visit(path)
-    drawings, pictures = page.locator("section#brain svg.brain"), page.locator("section#brain img")
-    assert drawings.count() == 3
+    for pattern in (1, 2, 3):
+        drawing = page.locator(f'figure[data-name="brain_pattern_{pattern}"] svg.brain')
+        assert drawing.bounding_box()["width"] > 400
+        assert "hippocampus" in " ".join(drawing.locator("title").all_text_contents())
+    pictures = page.locator("section#voxelwise figure svg")
     assert pictures.count() == 2
-    assert min(pictures.evaluate_all("all => all.map(one => one.naturalWidth)")) > 300
-    # Letters of at least 11 pixels, and every part of the brain has a size.
-    assert min(drawings.evaluate_all("all => all.map(one => 13 * one.clientWidth / one.viewBox.baseVal.width)")) >= 11
-    sizes = "all => all.map(one => Math.min(one.getBBox().width, one.getBBox().height))"
-    assert min(drawings.locator("use").evaluate_all(sizes)) > 0
-    ids = page.locator("[id]").evaluate_all("all => all.map(one => one.id)")
-    assert len(ids) == len({*ids})
-    text = page.locator("section#brain").inner_text()
+    assert min(pictures.evaluate_all("all => all.map(one => one.getBoundingClientRect().width)")) > 300
+    page.locator("section#voxelwise summary").click()
+    text = page.locator("section#voxelwise").inner_text()
     assert "46,656" in text
     assert "<b>fewer</b>" in text
-    assert "Not drawn, because they have no outline" not in text
-    figures = {figure.name.partition("_")[2] for figure in (tmp_path / "figures").iterdir()}
-    assert {"voxelwise_1_high.png", "brain_pattern_1.png", "brain_pattern_1.svg"} <= figures
-
-
-def test_colours_follow_the_page_into_the_dark(folder, tmp_path, visit):
-    path = write_report(folder, tmp_path / "report.html")
-    colours = []
-    for scheme in ("light", "dark"):
-        drawing = visit(path, color_scheme=scheme).locator("svg.brain").first
-        looks = [("text", "fill"), ("use", "stroke"), (".lower", "fill"), (".higher", "fill")]
-        colours.append(
-            [drawing.locator(one).first.evaluate(f"one => getComputedStyle(one).{what}") for one, what in looks]
-        )
-    assert all(light != dark for light, dark in zip(*colours, strict=True))
-
-
-def test_why_there_is_no_picture_and_what_is_not_drawn(tmp_path, monkeypatch):
-    make_run(tmp_path / "run", n_regions=6)
-    page = write_report(tmp_path / "run").read_text("utf-8")
-    assert "No picture: none of the regions has a name of which an outline is known." in page
-    patterns = pd.read_csv(tmp_path / "run" / "patterns.csv")
-    some = dict(zip(patterns["region"].unique(), ["lHip", "rHip", "Optic-Chiasm", "lAmy", "a<b", "rAmy"], strict=True))
-    patterns.assign(region=patterns["region"].map(some)).to_csv(tmp_path / "run" / "patterns.csv", index=False)
-    (tmp_path / "run" / "brain").mkdir()
-    (tmp_path / "run" / "brain" / "pattern-1_severity-1.nii.gz").touch()
-    monkeypatch.setattr("rindices.report.brain_section.find_spec", lambda _: None)
-    page = write_report(tmp_path / "run").read_text("utf-8")
-    assert "Not drawn, because they have no outline: optic chiasm (Optic-Chiasm) and a&lt;b." in page
-    assert "because nilearn is not installed" in page
-    assert page.count('class="brain"') == 3
+    assert any("voxelwise_1_high" in figure.name for figure in (tmp_path / "figures").iterdir())
 
 
 def test_a_damaged_image_is_named(folder, tmp_path):

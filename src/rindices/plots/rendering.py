@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -35,7 +36,8 @@ def hover(artist: Any, texts: Iterable[object]) -> None:
 
 def strip_above(figure: Figure, text: str) -> None:
     """Write a warning above a figure, which is part of it wherever it is shown or saved."""
-    figure.draw_without_rendering()
+    with _any_letter():
+        figure.draw_without_rendering()
     figure.set_layout_engine("none")  # which would move what lies outside
     look: Any = {"facecolor": "#fdecea", "edgecolor": "#b3261e", "boxstyle": "square,pad=0.5", "linewidth": 0.8}
     figure.text(0.5, 1.0 + 0.2 / figure.get_figheight(), text, ha="center", va="bottom", color="#7a150f", bbox=look)
@@ -84,13 +86,19 @@ def figure_png(fig: Figure, path: Path) -> Path:
     return path
 
 
+@contextmanager
+def _any_letter() -> Iterator[None]:
+    """Be silent about a letter that the measuring font lacks: the reader's browser draws it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")
+        warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
+        yield
+
+
 @matplotlib.rc_context(STYLE)
 def _rendered(figure: Figure, kind: str, dpi: int, unnamed: str) -> bytes:
     buffer = io.BytesIO()
-    with warnings.catch_warnings():
-        # A letter that the measuring font lacks is drawn by the reader's browser.
-        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")
-        warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
+    with _any_letter():
         around = "tight" if figure.get_label() == _STRIP else None  # the strip lies outside
         figure.savefig(buffer, format=kind, dpi=dpi, metadata={unnamed: None}, bbox_inches=around)
     return buffer.getvalue()
