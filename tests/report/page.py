@@ -16,6 +16,7 @@ SECTIONS = [
     "How to read a severity",
     "Pairs of severities",
     "Regions of each pattern",
+    "Patterns on the brain",
     "Single people",
     "Methods, for a paper",
     "Limits",
