@@ -24,6 +24,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 from rindices import SurrealGAN, simulate_cohort
 from rindices.judging.agreement import concordance, match_patterns
+from rindices.scoring.intervals import severity_intervals
 from rindices.simulate import SEVERITIES
 
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
@@ -57,7 +58,7 @@ def measure(
     consensus = float(concordances.mean())
     scale, r_indices = model.scale_, model.r_indices_[patient]
     errors = scale.severities(r_indices)[:, order] - truth
-    low, high = (side[:, order] for side in scale.intervals(r_indices, 0.95))
+    low, high = (side[:, order] for side in severity_intervals(scale, r_indices, 0.95))
     ceiling = ridge_ceiling(regions.to_numpy()[patient], truth)
     return {
         "cohort": kind if severities == "uniform" else f"{kind}, {severities}",

@@ -1,6 +1,7 @@
 """How many patterns are found, and what is the verdict? Searches over one to five patterns. Made for a GPU.
 
-    python experiments/numbers/choice.py --controls healthy.csv
+    python experiments/numbers/choice.py --controls healthy.csv            # writes results/choice.csv
+    python experiments/numbers/choice.py --show                            # prints what it counts
 
 Settings get three repetitions first, then those that may be chosen get five, as in a search by a user; what is judged
 is what the package says. Cohorts have seeds that nothing else has used.
@@ -16,7 +17,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pandas as pd
-from cases import made, on_all_cores, parser, say, write
+from cases import RESULTS, made, on_all_cores, parser, say, write
 from people import Given, Recipe
 from together import Job, Looks, Pretrained, train_jobs
 
@@ -47,13 +48,15 @@ def recipes(n_cohorts: int, real: bool, development: bool) -> dict[str, list[Rec
         rows[f"{kind} 3, covariates"] = [Recipe(kind, seed, covariates=2) for seed in few]
     for m in (1, 2, 3, 4):
         rows[f"basic {m}, 100 + 100"] = [Recipe("basic", seed, 100, 100, n_patterns=m) for seed in seeds]
-    rows["null"] = [Recipe("null", seed) for seed in range(first, first + 6 * n_cohorts)]
-    rows["null, 30 covariates"] = [
+    rows["no disease"] = [Recipe("null", seed) for seed in range(first, first + 6 * n_cohorts)]
+    rows["no disease, 30 covariates"] = [
         Recipe("null", seed, 100, 100, covariates=30) for seed in range(first, first + 2 * n_cohorts)
     ]
     if real:
         rows["real 3"] = [Recipe(kind, seed, 149, 298, real=True) for kind in ("basic", "mild") for seed in few]
-        rows["real null"] = [Recipe("null", seed, 149, 298, real=True) for seed in range(first, first + 9 * n_cohorts)]
+        rows["real, no disease"] = [
+            Recipe("null", seed, 149, 298, real=True) for seed in range(first, first + 9 * n_cohorts)
+        ]
     return rows
 
 
@@ -93,6 +96,14 @@ def joined(first: Looks, more: Looks) -> Looks:
     return Looks(first.steps, r_indices, correlations, {at: weights})
 
 
+def show(table: pd.DataFrame) -> None:
+    """Print how often the right number was chosen, and the verdicts."""
+    table["right"] = table["chosen"] == table["n_patterns"]
+    states = pd.crosstab(table["purpose"], table["state"])
+    counts = table.groupby("purpose")["right"].agg(["sum", "size"])
+    print(states.join(counts.rename(columns={"sum": "right number", "size": "of"})).to_string())
+
+
 def main() -> None:
     """Train first looks, then the rest of what may be chosen, and judge."""
     warnings.simplefilter("ignore")
@@ -100,7 +111,11 @@ def main() -> None:
     arguments.add_argument("--development", action="store_true", help="other cohorts, for settling the rule")
     arguments.add_argument("--only", nargs="+", help="how the purposes begin that are wanted")
     arguments.add_argument("--cohorts", type=int, default=10)
+    arguments.add_argument("--show", action="store_true")
     options = arguments.parse_args()
+    if options.show:
+        show(pd.read_csv(RESULTS / "choice.csv"))
+        return
     steps = 40 if options.small else fast().schedule.max_steps
     n_repetitions = 4 if options.small else 5
     preset: Preset = replace(fast(), schedule=replace(fast().schedule, min_steps=steps, max_steps=steps))
@@ -133,9 +148,7 @@ def main() -> None:
         judged, [(purpose, *cohorts[k], found[k], n_repetitions) for k, (purpose, _) in enumerate(asked)]
     )
     table = write(rows, options.out / ("choice_development.csv" if options.development else "choice.csv"))
-    table["right"] = table["chosen"] == table["n_patterns"]
-    states = pd.crosstab(table["purpose"], table["state"])
-    print(states.join(table.groupby("purpose")["right"].mean()).to_string())
+    show(table)
     say("done")
 
 

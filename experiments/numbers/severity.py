@@ -2,7 +2,7 @@
 
     python experiments/numbers/severity.py --controls healthy.csv          # writes results/severity.csv
     python experiments/numbers/severity.py --show                          # prints its means
-    python experiments/numbers/severity.py --earlier --controls healthy.csv # adds the training of version 0.1.0
+    python experiments/numbers/severity.py --earlier --controls healthy.csv   # results/earlier_training.csv
 
 Cohorts have seeds that nothing else has used. Truth is in the model's unit: the true severity times the true full
 change, projected on the one that was learned; `raw_` is without that factor.
@@ -10,6 +10,7 @@ change, projected on the one that was learned; `raw_` is without that factor.
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import replace
 
 import pandas as pd
@@ -26,9 +27,9 @@ KINDS = ("basic", "overlap", "scarce", "noise", "mild")
 REPETITIONS = 10
 
 
-def recipes(n_cohorts: int, real: bool) -> dict[str, list[Recipe]]:
+def recipes(n_cohorts: int, real: bool, first: int = FIRST_SEED) -> dict[str, list[Recipe]]:
     """Return all cohorts by name."""
-    seeds = range(FIRST_SEED, FIRST_SEED + n_cohorts)
+    seeds = range(first, first + n_cohorts)
     rows = {f"{kind}, uniform": [Recipe(kind, seed, n_fresh=300) for seed in seeds] for kind in KINDS}
     for kind in ("basic", "mild"):
         for severities in ("absent", "mild", "severe"):
@@ -72,12 +73,9 @@ def show(table: pd.DataFrame) -> None:
     print(means[["above_95", "seen_above_95", "zero_inside", "fresh_controls_severity"]].dropna().round(4).to_string())
 
 
-def compare(before: pd.DataFrame, now: pd.DataFrame) -> None:
-    """Print the difference in concordance with the truth on the same cohorts, now less before."""
-    both = now.merge(before, on=["cohort", "seed"], suffixes=("", "_before"))
-    both["difference"] = both["concordance"] - both["concordance_before"]
-    shown = ["less_ridge", "less_ridge_before", "difference"]
-    print(both.groupby("cohort", sort=False)[shown].mean().round(4).to_string())
+def compare(table: pd.DataFrame) -> None:
+    """Print concordance with the truth, less that of ridge regression, for both trainings on the same cohorts."""
+    print(table.pivot_table("less_ridge", "cohort", "training", sort=False).round(4).to_string())
 
 
 def main() -> None:
@@ -89,23 +87,29 @@ def main() -> None:
     if options.show:
         show(pd.read_csv(RESULTS / "severity.csv"))
         return
+    n_cohorts, real = 1 if options.small else 5, options.controls is not None
+    if not options.earlier:
+        show(write(trained(fast(), recipes(n_cohorts, real), options), options.out / "severity.csv"))
+        return
+    wanted = recipes(n_cohorts, real, FIRST_SEED - 1000)
+    wanted = {name: of for name, of in wanted.items() if "uniform" in name or "real" in name}
+    presets = {"now": fast(), "earlier": earlier()}
+    rows = [{"training": name} | row for name, preset in presets.items() for row in trained(preset, wanted, options)]
+    compare(write(rows, options.out / "earlier_training.csv"))
+
+
+def trained(preset: Preset, wanted: dict[str, list[Recipe]], options: argparse.Namespace) -> list[dict[str, object]]:
+    """Train on all cohorts, and measure."""
     steps = 40 if options.small else fast().schedule.max_steps
-    preset = earlier() if options.earlier else fast()
     preset = replace(preset, schedule=replace(preset.schedule, min_steps=steps, max_steps=steps))
-    wanted = recipes(1 if options.small else 5, options.controls is not None)
-    if options.earlier:
-        wanted = {name: of for name, of in wanted.items() if "uniform" in name or "real" in name}
     asked = [(name, recipe) for name, of in wanted.items() for recipe in of]
     cohorts = made([recipe for _, recipe in asked], options.controls, preset)
     place = {id(study): k for k, (_, study) in enumerate(cohorts)}
-    jobs, precision = [Job(study, 3, REPETITIONS) for _, study in cohorts], "float32" if options.earlier else "bfloat16"
+    precision = "bfloat16" if preset.schedule.folds else "float32"
+    jobs = [Job(study, 3, REPETITIONS) for _, study in cohorts]
     found = {place[id(job.study)]: looks for job, looks in train_jobs(jobs, preset, [steps], precision)}
-    rows = on_all_cores(judged, [(name, cohorts[k][0], preset, found[k]) for k, (name, _) in enumerate(asked)])
-    if options.earlier:
-        compare(write(rows, options.out / "severity_earlier.csv"), pd.read_csv(RESULTS / "severity.csv"))
-    else:
-        show(write(rows, options.out / "severity.csv"))
-    say("done")
+    say("trained")
+    return on_all_cores(judged, [(name, cohorts[k][0], preset, found[k]) for k, (name, _) in enumerate(asked)])
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.stats import norm, percentileofscore
 
 from rindices.errors import InputError
 from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.scale import CENTILES, DOSES, KNOTS, LEVELS, SeverityScale
+from rindices.scoring.severity import usual_severities
 from rindices.settings import check_level
 
 SD = np.array([0.06, 0.12])  # of R-indices of people of one severity, by pattern
@@ -26,7 +28,15 @@ def test_severities_follow_the_curve_and_go_on_straight_outside():
     first, last = KNOTS[1], 1 + KNOTS[-2]  # slopes of the first and the last piece
     expected = np.tile([[-0.4 * first], [0.0], [0.25**2], [0.5**2], [1.0], [1 + 0.5 * last]], 2)
     np.testing.assert_allclose(SCALE.severities(r), expected, atol=1e-9)
-    assert (np.diff(SCALE.severities(np.tile(np.linspace(-1, 3, 400)[:, None], 2)), axis=0) > 0).all()
+    assert (np.diff(SCALE.severities(np.tile(np.linspace(-1, 1.5, 400)[:, None], 2)), axis=0) > 0).all()
+    assert (SCALE.severities(np.full((1, 2), 9.0)) == DOSES[-1]).all()  # nobody knows of more
+
+
+def test_a_usual_severity_is_the_one_whose_people_have_such_an_r_index_in_the_median():
+    found = usual_severities(SCALE.quantiles)
+    root = brentq(lambda dose: np.interp(dose, DOSES, EXPECTED) - KNOTS[9], 0, 2)
+    np.testing.assert_allclose(found[:, 9], root, atol=1e-6)
+    np.testing.assert_allclose(usual_severities(SCALE.quantiles + 0.2)[:, :4], 0, atol=1e-6)  # less than healthy people
 
 
 @pytest.mark.parametrize("level", [0.87, 0.95])

@@ -55,7 +55,7 @@ class SeverityScale:
     patients: np.ndarray | None = None
 
     def severities(self, r_indices: np.ndarray) -> np.ndarray:
-        """Return the severities of people with these R-indices ``(people, patterns)``; none is larger than the doses."""
+        """Return the severities of people with these R-indices ``(people, patterns)``, up to the largest dose."""
         columns = [on_line(r, KNOTS, curve) for r, curve in zip(r_indices.T, self.curves, strict=True)]
         return np.minimum(np.column_stack(columns), DOSES[-1])
 
