@@ -23,13 +23,13 @@ def overview(people_shown, training=None):
 
 
 def test_overview_names_the_strongest_regions_of_each_pattern():
-    figure = overview(people(2, n_controls=30, n_patients=40))
+    figure = overview(people(2, n_controls=30, n_patients=40, n_other=0))
     words = [text.get_text() for text in figure.texts]
     first, second = words.index("Pattern 1"), words.index("Pattern 2")
     assert words[first + 1 : second][1::3] == ["hippocampus", "left amygdala", "Bst"]
     assert words[first + 1 : second][2::3] == ["L −2.00, R −1.50 · Hip", "+1.00 · lAmy", "+0.10"]
     assert words[second + 1 :][1::3] == ["left amygdala", "Bst", "hippocampus"]
-    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["Controls", "Patients", "Others"]
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["Controls", "Patients"]
 
 
 def test_few_people_get_no_density():

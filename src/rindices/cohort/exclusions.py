@@ -201,12 +201,12 @@ def _leave_out_outliers(
     """Give everybody used a distance, note the outliers, and leave them out if asked; return warnings."""
     positions = np.flatnonzero(record.used)
     block = found.regions.values[positions]
-    found_far = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
-    notes = found_far.notes
-    record.measures.loc[positions] = found_far.measures.to_numpy()
+    outliers = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
+    notes = outliers.notes
+    record.measures.loc[positions] = outliers.measures.to_numpy()
     for position, text in notes.items():
         record.note(int(positions[position]), text)
-        record.far_in[positions[position]] = " ".join(found_far.far.columns[found_far.far.loc[position]])
+        record.far_in[positions[position]] = " ".join(name for name in MEASURES if outliers.far.at[position, name])
     who = positions[list(notes)]
     if drop:
         record.leave_out(np.isin(np.arange(len(group)), who), "outlier")
@@ -327,7 +327,8 @@ def find_outliers(block: NDArray[np.float64], regions: Sequence[str], group: NDA
             notes[position].append(f"regions {abs(percent):.0f} % {larger} than usual throughout")
     centre, spread = _centre_and_spread(block)
     far = np.abs(block - centre) > _FAR_CELL * spread
-    measures["farthest"], outlying["farthest"] = np.max(np.abs(block - centre) / spread, axis=1), far.any(axis=1)
+    measures["farthest"] = np.max(np.abs(block - centre) / spread, axis=1)
+    outlying["farthest"] = np.asarray(far.any(axis=1))
     for position in np.flatnonzero(far.any(axis=1)).tolist():
         cells = [
             f"{regions[place]} = {shown(float(block[position, place]))}"

@@ -199,7 +199,7 @@ def _unlike_regions(controls: NDArray[np.float64], regions: Sequence[str], telli
     told = np.isin(np.array(regions, dtype=object), list(telling))
     if not told.any() or told.all():
         return list(telling)
-    ties = np.abs(np.corrcoef(controls, rowvar=False)[np.ix_(told, ~told)]).max(axis=1)
+    ties = np.abs(np.atleast_2d(np.corrcoef(controls, rowvar=False))[np.ix_(told, ~told)]).max(axis=1)
     return [name for name, tie in zip(np.array(regions, dtype=object)[told], ties, strict=True) if tie < _TIED]
 
 

@@ -166,7 +166,7 @@ def pattern_dots(
     return figure
 
 
-def _strongest(rows: pd.DataFrame, top: int, full: Mapping[str, str]) -> pd.DataFrame:
+def _strongest(rows: pd.DataFrame, top: int, known: Mapping[str, str]) -> pd.DataFrame:
     """Return one pattern's strongest regions with their side, name and row; twins share a row."""
     regions = rows["region"].astype(str)
     pairs = pair_sides(regions)
@@ -174,8 +174,8 @@ def _strongest(rows: pd.DataFrame, top: int, full: Mapping[str, str]) -> pd.Data
     # A region without a twin has a row of its own, even where two have the same name.
     keys = [name if side else place for place, (side, name) in enumerate(zip(sides, names, strict=True))]
     strength = rows["change_sd"].abs().groupby(keys).transform("max")
-    labels = {name: region_label(name, pairs, full) for name in set(names)}
-    names = tuple(f"{label} ({short})" if short else label for label, short in map(labels.get, names))
+    labels = {name: region_label(name, pairs, known) for name in set(names)}
+    names = tuple(f"{full} ({short})" if short else full for full, short in (labels[name] for name in names))
     rows = rows.assign(side=sides, name=names, key=pd.Series(keys, rows.index, object), strength=strength)
     rows = rows.sort_values("strength", ascending=False, kind="stable")
     rows["row"] = pd.factorize(rows["key"])[0]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,8 @@ from markupsafe import Markup
 
 from rindices.record import Run
 from rindices.report.privacy import Curtain
+
+Row = dict[Hashable, Any]  # of a table, by column
 
 MOST_PEOPLE = 3000
 _CENTILES = (0.05, 0.5, 0.95)
@@ -51,7 +53,7 @@ def explorer_section(
     people = [
         ({"id": who, "diagnosis": one["diagnosis"]} if show_ids else {})
         | {"group": one["group"], "site": sites.index(one["site"]) if one["site"] in sites else None}
-        | {"visits": [_visit(row, scores, controls, drivers, clinical, curtain, show_ids) for row in visits[who]]}
+        | {"visits": [_visit(row, scores, controls, drivers, clinical, curtain, show_ids) for row in visits[str(who)]]}
         for who, one in first.iterrows()
     ]
     bands = reference or [np.quantile(values, _CENTILES) for values in controls if all(map(len, controls))]
@@ -95,10 +97,10 @@ def _people(run: Run) -> pd.DataFrame:
     return rows[rows["participant_id"].isin(ids)]
 
 
-def _visits(table: pd.DataFrame) -> dict[str, list[dict[str, object]]]:
+def _visits(table: pd.DataFrame) -> dict[str, list[Row]]:
     """Return the rows of each person, the first visit first."""
     ordered = table.sort_values(["first_visit", "years"], ascending=[False, True]) if "years" in table else table
-    found: dict[str, list[dict[str, object]]] = {}
+    found: dict[str, list[Row]] = {}
     for row in ordered.to_dict("records"):
         found.setdefault(row["participant_id"], []).append(row)
     return found
@@ -138,7 +140,7 @@ def _drivers(run: Run, rows: pd.DataFrame) -> Drivers:
 
 
 def _visit(
-    row: Mapping[str, object],
+    row: Row,
     names: list[str],
     controls: list[np.ndarray],
     drivers: Drivers,
@@ -165,12 +167,12 @@ def _visit(
     return {name: value for name, value in known.items() if value not in (None, "", [])}
 
 
-def _code(value: object, levels: list[str] | None) -> float | None:
+def _code(value: Any, levels: list[str] | None) -> float | None:
     """Return the value of a score: a number, or the place of a category; None where it is missing."""
     if pd.isna(value) or value == "":
         return None
     return _rounded([value], 3)[0] if levels is None else levels.index(str(value))
 
 
-def _rounded(values: Iterable[object], digits: int) -> list[float | None]:
+def _rounded(values: Iterable[Any], digits: int) -> list[float | None]:
     return [None if pd.isna(value) else round(float(value), digits) for value in values]
