@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,9 +18,11 @@ import numpy as np
 from jax import Array
 
 from rindices.core import networks
+from rindices.core.losses import Losses
 from rindices.core.networks import Parameters, predict_r_indices
 from rindices.core.step import COPULA_EVERY, Data, TrainState, initial_state, step
-from rindices.settings import LossWeights, Preset, fast
+from rindices.core.train import held_out
+from rindices.settings import LearningRates, LossWeights, Preset, Training, fast
 
 NOT_REGIONS = ["participant_id", "diagnosis", "age", "sex"]
 ALL_REGIONS = 128
@@ -60,8 +62,19 @@ class Group(NamedTuple):
     n_patterns: int
     cohorts: list[Cohort]
     seeds: list[int]  # of the models of each cohort
-    weightings: list[LossWeights]
+    weightings: list[LossWeights] | list[list[LossWeights]]  # the same for all cohorts, or a list for each
     n_repetitions: int
+    rates: list[LearningRates] | None = None  # of each cohort, where they are not the preset's
+
+    def of_cohorts(self) -> list[list[LossWeights]]:
+        """Return the weightings of each cohort."""
+        if isinstance(self.weightings[0], LossWeights):
+            return [self.weightings] * len(self.cohorts)
+        return self.weightings
+
+    def n_models(self) -> int:
+        """Return how many models train."""
+        return len(self.cohorts) * len(self.of_cohorts()[0]) * self.n_repetitions
 
 
 class Trained(NamedTuple):
@@ -70,14 +83,18 @@ class Trained(NamedTuple):
     r_indices: np.ndarray  # (looks, cohorts, weightings, repetitions, rows, patterns)
     seconds: float
     changes: np.ndarray  # (looks, cohorts, weightings, repetitions, patterns, regions): of controls, see `pattern_maps`
+    losses: dict[str, np.ndarray]  # (looks, cohorts, weightings, repetitions) each: means since the look before
+    steps: np.ndarray  # (looks, cohorts, weightings, repetitions): where each model stands, or stopped
 
     def of_cohort(self, place: int, n_patients: int) -> np.ndarray:
         """Return the R-indices of one cohort → ``(looks, weightings, repetitions, patients, patterns)``."""
         return self.r_indices[:, place, :, :, :n_patients]
 
 
-def stack(brains: list[Brains], n_rows: int) -> tuple[Data, Array]:
+def stack(brains: list[Brains], n_rows: int, preset: Preset | None = None) -> tuple[Data, Array]:
     """Put cohorts behind each other, padded to `n_rows`: what is trained on, and the patients to score."""
+    schedule = (preset or fast()).schedule
+    whitened = bool(schedule.whitening)
 
     def padded(people: list[np.ndarray], n_rows: int = n_rows) -> Array:
         rows = [np.pad(person, [(0, n_rows - len(person)), (0, 0)]) for person in people]
@@ -88,11 +105,11 @@ def stack(brains: list[Brains], n_rows: int) -> tuple[Data, Array]:
     data = Data(
         controls=padded([one.controls for one in brains]),
         drawn=jnp.tile(jnp.arange(n_rows), (len(brains), 1)),  # everybody is learned from
-        seen_patients=padded([1 + (one.patients - 1) @ one.whitening for one in brains]),
-        whitening=jnp.asarray(np.stack([one.whitening for one in brains]), jnp.float32),
+        seen_patients=padded([1 + (one.patients - 1) @ one.whitening if whitened else one.patients for one in brains]),
+        whitening=jnp.asarray(np.stack([one.whitening for one in brains]), jnp.float32) if whitened else None,
         n_controls=jnp.asarray([len(one.controls) for one in brains]),
         n_patients=jnp.asarray([len(one.patients) for one in brains]),
-        min_steps=jnp.zeros(len(brains), int),
+        min_steps=jnp.full(len(brains), schedule.min_steps),
         region_share=jnp.ones(len(brains)),
     )
     return data, padded(scored, max(n_rows, *map(len, scored)))
@@ -104,16 +121,31 @@ class Members(NamedTuple):
     cohort: Array
     key: Array
     weights: LossWeights
+    rates: LearningRates
+    controls: Array  # (members, rows): those that each learns from first
+    n_controls: Array
 
 
-def members_of(group: Group) -> Members:
+def members_of(group: Group, n_rows: int, preset: Preset) -> Members:
     """Return the models by cohort, weighting and repetition, with the keys that separate fits would use."""
-    shape = (len(group.cohorts), len(group.weightings), group.n_repetitions)
-    place, weighting, repetition = (jnp.asarray(axis.ravel()) for axis in np.indices(shape))
-    seeds = jnp.asarray(group.seeds)[place]
-    keys = jax.vmap(lambda seed, number: jax.random.fold_in(jax.random.key(seed), number))(seeds, repetition)
-    weights = [jnp.asarray(column, jnp.float32)[weighting] for column in zip(*group.weightings, strict=True)]
-    return Members(place, keys, LossWeights(*weights))
+    own = group.of_cohorts()
+    shape = (len(group.cohorts), len(own[0]), group.n_repetitions)
+    place, weighting, repetition = (axis.ravel() for axis in np.indices(shape))
+    seeds = np.asarray(group.seeds)[place]
+    keys = jax.vmap(lambda seed, number: jax.random.fold_in(jax.random.key(seed), number))(
+        jnp.asarray(seeds), jnp.asarray(repetition)
+    )
+    weights = jnp.asarray(np.array(own)[place, weighting], jnp.float32)
+    rates = jnp.asarray(np.array(group.rates or [preset.rates] * len(group.cohorts))[place], jnp.float32)
+    orders, counts = np.zeros((len(place), n_rows), np.int32), np.zeros(len(place), np.int32)
+    for row, (of, seed, number) in enumerate(zip(place, seeds, repetition, strict=True)):
+        n_controls = group.cohorts[of].n_controls
+        without = held_out(n_controls, int(seed), int(number), preset.schedule.folds)
+        orders[row, :n_controls], counts[row] = np.argsort(without, kind="stable"), n_controls - without.sum()
+    return Members(
+        *(jnp.asarray(place), keys, LossWeights(*weights.T), LearningRates(*rates.T)),
+        *(jnp.asarray(orders), jnp.asarray(counts)),
+    )
 
 
 @partial(jax.jit, static_argnames=("n_regions", "n_patterns", "preset"))
@@ -123,18 +155,32 @@ def start(keys: Array, *, n_regions: int, n_patterns: int, preset: Preset) -> Tr
     return jax.vmap(partial(initial_state, real=sizes, with_padding=sizes, training=preset.training))(keys)
 
 
-@partial(jax.jit, static_argnames="preset", donate_argnames="states")
-def advance(states: TrainState, data: Data, members: Members, n_steps: int, *, preset: Preset) -> TrainState:
-    """Advance all members by `n_steps` (traced), each on its own cohort."""
+@partial(jax.jit, static_argnames=("training", "batch_size", "precision"), donate_argnames="states")
+def advance(
+    states: TrainState,
+    data: Data,
+    members: Members,
+    n_steps: int,
+    *,
+    training: Training,
+    batch_size: int = BATCH_SIZE,
+    precision: Any = jnp.float32,
+) -> tuple[TrainState, Losses]:
+    """Advance all members by `n_steps` (traced), each on its own cohort; losses are means over them."""
 
-    def one_member(state: TrainState, member: Members) -> TrainState:
+    def one_member(state: TrainState, member: Members) -> tuple[TrainState, Losses]:
         own = jax.tree.map(lambda leaf: leaf[member.cohort], data)
+        own = own._replace(drawn=member.controls, n_controls=member.n_controls)
 
-        def one_step(number: Array, before: TrainState) -> TrainState:
+        def one_step(number: Array, carry: tuple[TrainState, Losses]) -> tuple[TrainState, Losses]:
             moves = number % COPULA_EVERY == 0
-            return step(before, own, member.weights, preset.rates, preset.training, BATCH_SIZE, moves_copula=moves)[0]
+            before, sums = carry
+            after, losses = step(before, own, member.weights, member.rates, training, batch_size, precision, moves)
+            return after, jax.tree.map(jnp.add, sums, losses)
 
-        return jax.lax.fori_loop(0, n_steps, one_step, state)
+        nothing = Losses(*[jnp.zeros(())] * len(Losses._fields))
+        after, sums = jax.lax.fori_loop(0, n_steps, one_step, (state, nothing))
+        return after, jax.tree.map(lambda total: total / n_steps, sums)
 
     return jax.vmap(one_member)(states, members)
 
@@ -172,30 +218,62 @@ def steps_of_looks(preset: Preset) -> list[int]:
     return list(range(schedule.min_steps, schedule.max_steps + 1, schedule.checkpoint_every))
 
 
-def train(group: Group, brains: list[Brains], n_rows: int, preset: Preset) -> Trained:
-    """Train a group, and score its patients at each look."""
-    data, patients = stack(brains, n_rows)
-    members = members_of(group)
+def batch_of(preset: Preset, brains: list[Brains]) -> int:
+    """Return the people of each group in a step: an eighth of the patients where the preset does not say."""
+    return preset.schedule.batch_size or max(1, min(len(one.patients) for one in brains) // 8)
+
+
+def precision_here() -> Any:
+    """Return the precision in which `rindices.core.train` computes on this device."""
+    return jnp.float32 if jax.devices()[0].platform == "cpu" else jnp.bfloat16
+
+
+def train(
+    group: Group,
+    brains: list[Brains],
+    n_rows: int,
+    preset: Preset,
+    looks: Sequence[int] | None = None,
+    precision: Any = None,
+    after_look: Callable[[Trained], None] | None = None,
+) -> Trained:
+    """Train a group, and score its patients at each look; what is known so far goes to `after_look`.
+
+    Where all models have stopped by the preset's rule, the looks that remain are left out.
+    """
+    looks = steps_of_looks(preset) if looks is None else looks
+    data, patients = stack(brains, n_rows, preset)
+    members = members_of(group, n_rows, preset)
+    program = {"training": preset.training, "batch_size": batch_of(preset, brains)}
+    program["precision"] = precision or precision_here()
     states = start(members.key, n_regions=data.controls.shape[-1], n_patterns=group.n_patterns, preset=preset)
-    states = advance(states, data, members, 0, preset=preset)  # compiles while another group still trains
+    states, _ = advance(states, data, members, 0, **program)  # compiles while another group still trains
     score(states.parameters, patients, members.cohort).block_until_ready()
     pattern_maps(states.parameters, data, members.cohort).block_until_ready()
-    looks, maps, done = [], [], 0
+    shape = (len(group.cohorts), len(group.of_cohorts()[0]), group.n_repetitions)
+    found: list[tuple[np.ndarray, ...]] = []
+    done = 0
     with _device:
         began = time.perf_counter()
-        for at in steps_of_looks(preset):
-            states = advance(states, data, members, at - done, preset=preset)
-            looks.append(score(states.parameters, patients, members.cohort))
-            maps.append(pattern_maps(states.parameters, data, members.cohort))
+        for at in looks:
+            states, losses = advance(states, data, members, at - done, **program)
+            of = (score(states.parameters, patients, members.cohort), states.step)
+            of = (*of, pattern_maps(states.parameters, data, members.cohort), *losses)
+            found.append(tuple(np.asarray(array).reshape(*shape, *array.shape[1:]) for array in of))
             done = at
-        r_indices, changes = (np.stack([np.asarray(look) for look in of]) for of in (looks, maps))
-        seconds = time.perf_counter() - began
-    shape = (len(looks), len(group.cohorts), len(group.weightings), group.n_repetitions)
-    r_indices, changes = (of.reshape(*shape, *of.shape[2:]) for of in (r_indices, changes))
-    return Trained(r_indices, seconds, changes)
+            r_indices, steps, changes, *terms = (np.stack(column) for column in zip(*found, strict=True))
+            named = dict(zip(Losses._fields, terms, strict=True))
+            trained = Trained(r_indices, time.perf_counter() - began, changes, named, steps)
+            if after_look is not None:
+                after_look(trained)
+            if np.asarray(states.frozen).all():
+                break
+    return trained
 
 
-def train_all(groups: list[Group], brains: dict[Cohort, Brains], preset: Preset) -> Iterator[tuple[Group, Trained]]:
+def train_all(
+    groups: list[Group], brains: dict[Cohort, Brains], preset: Preset, **how: Any
+) -> Iterator[tuple[Group, Trained]]:
     """Train groups one after the other; yield each as soon as it is done."""
     n_rows = max(max(cohort[:2]) for group in groups for cohort in group.cohorts)  # one program for all sizes
     began = time.perf_counter()
@@ -203,13 +281,12 @@ def train_all(groups: list[Group], brains: dict[Cohort, Brains], preset: Preset)
         running = {}
         for group in groups:
             own = [brains[cohort] for cohort in group.cohorts]
-            running[pool.submit(train, group, own, n_rows, preset)] = group
+            running[pool.submit(train, group, own, n_rows, preset, **how)] = group
         for finished in as_completed(running):
             group, trained = running.pop(finished), finished.result()
-            n_models = len(group.cohorts) * len(group.weightings) * group.n_repetitions
-            rate = n_models * preset.schedule.max_steps / trained.seconds
+            rate = group.n_models() * trained.steps.max() / trained.seconds
             print(
-                f"{time.perf_counter() - began:.0f} s: {group.n_patterns} patterns, {n_models} models, "
+                f"{time.perf_counter() - began:.0f} s: {group.n_patterns} patterns, {group.n_models()} models, "
                 f"trained {trained.seconds:.1f} s ({rate:,.0f} models' steps per second)",
                 flush=True,
             )

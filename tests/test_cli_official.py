@@ -81,7 +81,7 @@ def test_imported_model_is_applied_to_muse_tables(imported, muse_table, tmp_path
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda table: table.drop(columns="MUSE_Volume_47"), "lacks 1 of 139 MUSE regions: 47 (right hippocampus)"),
+        (lambda table: table.drop(columns="MUSE_Volume_47"), "the table lacks 1: MUSE_47+48 hippocampus"),
         (lambda table: table.drop(columns="age"), "age"),
         (lambda table: table.assign(H_MUSE_Volume_47=3000.0), "is there 2 times"),
     ],

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from rindices import SurrealGAN, load_model
 from rindices.core import inference
 from rindices.core.train import held_out
+from rindices.errors import InputError
 from rindices.preprocessing import UNCORRECTED, Preprocessing
 from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.reference import leave_one_out
@@ -204,8 +205,9 @@ def test_one_pattern_has_no_differences(unfitted, small_table, small_labels):
 def as_in_the_paper(small_table, small_labels):
     preset = paper()
     schedule = replace(preset.schedule, min_steps=5, max_steps=10, checkpoint_every=5)
-    model = SurrealGAN(3, n_repetitions=1, preset=replace(preset, schedule=schedule), random_state=0)
-    return model.fit(small_table, small_labels)
+    training = replace(preset.training, composition="joint")  # f as the paper writes it
+    preset = replace(preset, schedule=schedule, training=training)
+    return SurrealGAN(3, n_repetitions=1, preset=preset, random_state=0).fit(small_table, small_labels)
 
 
 def test_one_repetition_has_no_spread(as_in_the_paper):
@@ -502,3 +504,32 @@ def test_covariates_that_few_controls_share_with_patients_are_warned_of(quick_pr
     model = SurrealGAN(3, n_repetitions=2, preset=quick_preset, random_state=0)
     with pytest.warns(UserWarning, match=r"times as uncertain .* in patients as in\s+controls"):
         model.fit(small_table, small_labels, pd.DataFrame({"age": ages + 15 * small_labels}))
+
+
+def test_people_who_lack_regions_are_learned_from_and_scored(unfitted, regions, small_labels, covariates):
+    rng = np.random.default_rng(8)
+    gappy = regions.mask(rng.random(regions.shape) < 0.08)
+    gappy = gappy.where(gappy.isna().mean(axis=1) <= 0.2, regions)
+    assert gappy.isna().any(axis=None)
+    model = clone(unfitted).fit(gappy, small_labels, covariates)
+    scores, lacking = model.scores(gappy, covariates), gappy.isna().any(axis=1).to_numpy()
+    assert np.isfinite(scores.r_indices).all()
+    assert (scores.more_sd[lacking] > 0).all()
+    assert (scores.more_sd[~lacking] == 0).all()
+    np.testing.assert_array_equal(model.transform(gappy[::-1], covariates[::-1])[::-1], scores.r_indices)
+    low, high = model.intervals(gappy, covariates)
+    narrow_low, narrow_high = severity_intervals(model.scale_, scores.r_indices, 0.95)
+    assert ((low <= narrow_low) & (high >= narrow_high)).all()
+    z_scores = model.z_scores(gappy, covariates)
+    np.testing.assert_allclose(z_scores[~lacking], model.z_scores(regions, covariates)[~lacking])
+
+
+def test_people_who_lack_too_many_regions_are_refused(fitted, regions, covariates):
+    few = regions.copy()
+    few.iloc[3, :4] = np.nan
+    with pytest.raises(InputError, match=r"lacks 33% of the regions .* in row 3"):
+        fitted.transform(few, covariates)
+    early = deepcopy(fitted)
+    early.familiar_ = None
+    with pytest.raises(InputError, match="cannot fill in: it was made by an early version"):
+        early.transform(regions.mask(regions == regions.iloc[3, 3]), covariates)

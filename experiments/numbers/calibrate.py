@@ -22,9 +22,9 @@ from together import Job, Looks, train_jobs
 
 from rindices.judging import agreement
 from rindices.judging.agreement import Agreement
+from rindices.judging.agreement_threshold import threshold
 from rindices.judging.misfit import Misfit, misfit
 from rindices.judging.selection import Judged, Look, choose
-from rindices.judging.thresholds import threshold
 from rindices.settings import fast
 from rindices.training.chunks import Point
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,7 +29,7 @@ class Run(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """Scripts that run one after the other."""
+    """Scripts that run together: one trains, the others compile or judge."""
 
     about: str
     seconds: int  # expected on one H200 with 16 cores
@@ -37,35 +38,44 @@ class Stage(NamedTuple):
 
 
 STAGES = {
-    1: Stage("Table 1, Fig. 2", 110, True, (Run("table1", "table1"),)),
+    1: Stage(
+        "Table 1, Fig. 2; Table 6; B.7",
+        220,
+        True,
+        (Run("table1", "table1"), Run("folds", "folds"), Run("split_half", "split_half")),
+    ),
     2: Stage("choice of M", 190, True, (Run("choice_of_patterns", "choice_of_patterns"),)),
-    3: Stage("Table 6", 120, True, (Run("folds", "folds"),)),
-    4: Stage("B.2, B.3", 260, True, (Run("robustness", "robustness"), Run("ablations", "ablations"))),
-    5: Stage("B.7, B.8", 150, True, (Run("split_half", "split_half"),)),
-    6: Stage("Table 1 on real people", 100, True, (Run("real_controls", "real_controls", needs_controls=True),)),
-    7: Stage("section 4.3, Table 2, Fig. 3", 160, True, (Run("ad_like", "ad_like"),)),
-    8: Stage(
+    3: Stage(
+        "B.2, B.3 at the λ that stage 1 chose",
+        200,
+        True,
+        (Run("robustness", "robustness"), Run("ablations", "ablations")),
+    ),
+    4: Stage("B.8, from stage 1", 480, False, (Run("split_half", "split_half_diagnosis", ("--diagnose",)),)),
+    5: Stage("Table 1 on real people", 100, True, (Run("real_controls", "real_controls", needs_controls=True),)),
+    6: Stage("section 4.3, Table 2", 120, True, (Run("study", "study"),)),
+    7: Stage(
         "cost of the protocol",
         330,
         True,
         (Run("cost", "cost", ("--part", "protocol", "--formulas", "paper")),),
     ),
-    9: Stage(
+    8: Stage(
         "models and people needed, growth",
         320,
         True,
         (Run("models_and_people", "models_and_people"), Run("cost", "growth", ("--part", "growth"))),
     ),
-    10: Stage(
+    9: Stage(
         "baselines of Tables 1 and 7",
         400,
         False,
         (Run("comparison", "baselines"), Run("comparison", "real_baselines", needs_controls=True)),
     ),
-    11: Stage(
+    10: Stage(
         "choice of M, mild", 190, True, (Run("choice_of_patterns", "choice_of_patterns_mild", ("--kind", "mild")),)
     ),
-    12: Stage(
+    11: Stage(
         "cost of the protocol with our formulas",
         220,
         True,
@@ -76,15 +86,20 @@ STAGES = {
 
 def run_stage(stage: Stage, out: Path, controls: Path | None, small: bool) -> None:
     """Run the scripts of a stage."""
-    for run in stage.runs:
+
+    def run_script(run: Run) -> None:
         if run.needs_controls and controls is None:
             print(f"{run.table}: left out, needs --controls", flush=True)
-            continue
+            return
         arguments = ["--out", str(out / f"{run.table}.csv"), *run.options]
         arguments += ["--controls", str(controls)] if run.needs_controls else []
         start = time.perf_counter()
-        importlib.import_module(run.script).main([*arguments, "--small"] if small else arguments)
+        scripts[run.script].main([*arguments, "--small"] if small else arguments)
         print(f"{run.table}: {time.perf_counter() - start:.0f} s", flush=True)
+
+    scripts = {run.script: importlib.import_module(run.script) for run in stage.runs}
+    with ThreadPoolExecutor(len(stage.runs) if stage.gpu else 1) as pool:
+        list(pool.map(run_script, stage.runs))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -35,11 +35,11 @@ VARIABLES = {
 def draw_variables(truth: np.ndarray, seed: int) -> pd.DataFrame:
     """Draw the variables of patients from their severities: medial temporal first, then the diffuse pattern.
 
-    Severities are independent and uniform, so a weighted sum of them and noise has the wanted correlations. A
-    dichotomous variable is such a sum above a limit, with weights that make up for what the limit takes away.
+    A weighted sum of severities and noise has the wanted correlations where severities are independent. A dichotomous
+    variable is such a sum above a limit, with weights that make up for what the limit takes away.
     """
     rng = np.random.default_rng([seed, len(truth)])
-    standard = (truth - 0.5) * np.sqrt(12)
+    standard = (truth - truth.mean(axis=0)) / truth.std(axis=0)
     columns = {}
     for name, wanted in VARIABLES.items():
         weights = np.array([wanted.medial_temporal, wanted.diffuse])

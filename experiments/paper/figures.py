@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 
 mpl.use("Agg")
@@ -44,6 +46,25 @@ def accuracy_and_agreement(table: pd.DataFrame, path: Path) -> str:
     for axis, name in zip(axes, ("pattern-c-index of single models", "pattern-agr-index"), strict=True):
         axis.set(xlabel="λ", ylabel=name)
     axes[0].legend(fontsize=8)
+    return _save(figure, path)
+
+
+def against_paper(panels: Mapping[str, pd.DataFrame], path: Path) -> str:
+    """Draw our numbers against the paper's, a panel for each experiment; on the line they are the same."""
+    n_columns = 3
+    n_rows = -(-len(panels) // n_columns)
+    figure, axes = plt.subplots(n_rows, n_columns, figsize=(9.0, 3.1 * n_rows), squeeze=False)
+    for axis, (name, table) in zip(axes.flat, panels.items(), strict=False):
+        both = table[["paper", "ours"]].to_numpy()
+        room = 0.06 * float(np.ptp(both)) + 0.01
+        limits = (float(both.min()) - room, float(both.max()) + room)
+        axis.plot(limits, limits, color=GREY, linewidth=0.8)
+        for look, (label, of) in zip(LOOKS, table.groupby("label", sort=False), strict=False):
+            axis.plot(of["paper"], of["ours"], linestyle="", label=label, **look)
+        axis.set(title=name, xlim=limits, ylim=limits, aspect="equal", xlabel="paper", ylabel="here")
+        axis.legend(fontsize=7)
+    for axis in axes.flat[len(panels) :]:
+        axis.axis("off")
     return _save(figure, path)
 
 
@@ -88,18 +109,6 @@ def people(table: pd.DataFrame, ceilings: pd.DataFrame, path: Path) -> str:
         axis.plot(table.index, table[kind], label=NAMES.get(kind, kind), **look)
         axis.plot(ceilings.index, ceilings[kind], linestyle="--", color=look["color"], linewidth=0.9)
     axis.set(xlabel="patients (and half as many controls)", ylabel="pattern-c-index", xscale="log")
-    axis.legend(fontsize=8)
-    return _save(figure, path)
-
-
-def correlations(table: pd.DataFrame, path: Path) -> str:
-    """Correlations with clinical variables by R-indices against those by the truth."""
-    figure, axis = plt.subplots(figsize=(4.2, 4.0))
-    for look, (kind, of) in zip(LOOKS, table.groupby("kind", sort=False), strict=False):
-        axis.scatter(of["truth"], of["consensus"], s=18, label=kind, **look)
-    limits = [-0.6, 0.6]
-    axis.plot(limits, limits, color="grey", linewidth=0.8)
-    axis.set(xlabel="correlation with the true severity", ylabel="correlation with the R-index")
     axis.legend(fontsize=8)
     return _save(figure, path)
 

@@ -69,20 +69,18 @@ def regressions(known: Known) -> list[dict]:
 
 
 def run(size: Scope, out: Path) -> None:
-    """Train what is missing; a group is all kinds and folds with one seed."""
+    """Train what is missing: all kinds, folds and seeds together."""
     results = Results(out, ["seed"], comparable=not size.small)
     preset = size.preset
-    groups = []
-    for seed in size.seeds:
-        if not results.has(seed=seed):
-            cases = [Case(*size.size, kind, seed, part=str(fold)) for kind in size.kinds for fold in range(N_FOLDS)]
-            groups.append(Group(3, cases, [seed] * len(cases), [preset.weights], size.n_models))
+    seeds = [seed for seed in size.seeds if not results.has(seed=seed)]
+    folds = [str(fold) for fold in range(N_FOLDS)]
+    cases = [Case(*size.size, kind, seed, part=fold) for seed in seeds for kind in size.kinds for fold in folds]
     results.describe(preset, seeds=size.seeds, n_folds=N_FOLDS, n_models=size.n_models, size=size.size)
-    if not groups:
+    if not cases:
         return
     steps = steps_of_looks(preset)
+    groups = [Group(3, cases, [case.seed for case in cases], [preset.weights], size.n_models)]
     with Parallel(n_jobs=-1) as cores:
-        cases = [case for group in groups for case in group.cohorts]
         brains = dict(zip(cases, cores(delayed(fold_brains)(case, int(case.part)) for case in cases), strict=True))
         for group, trained in train_all(groups, brains, preset):
             own = [brains[case] for case in group.cohorts]

@@ -1,12 +1,13 @@
 """Sections B.7 and B.8: a model of one half of the people, applied to the other half. Made for a GPU.
 
     python experiments/paper/split_half.py --out results/split_half.csv
+    python experiments/paper/split_half.py --diagnose --out results/split_half_diagnosis.csv    # from there, on cores
 
 B.7: the five kinds of cohorts with three patterns, and cohorts as large as the paper's (850 + 2204) with two; three
 cohorts each, ten models a half, default preset. A row for each cohort and half: concordance with the truth in the other
-half, agreement of the two models about it, and correlation of their pattern maps. B.8, in a second table beside the
-first (_diagnosis): support vectors that tell patients of the second half from controls, by R-indices of the first
-half's model and by all regions.
+half, agreement of the two models about it, and correlation of their pattern maps. The R-indices by the first half's
+model are kept in the same folder. B.8, in a second table: support vectors that tell patients
+of the second half from controls, by these R-indices and by all regions.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from rindices.judging.agreement import compare, match_patterns, pattern_concorda
 LARGE = (850, 2204)  # the people of section 4.3
 LARGE_KIND = "mild"
 N_SPLITS = 100
+SCORES = "split_half_scores.npz"
 
 
 class Half(NamedTuple):
@@ -117,22 +119,32 @@ def halves_of(group: Group, trained: Trained, steps: list[int], cores: Parallel)
     return [(group.cohorts[k], found[k], found[k + 1]) for k in range(0, len(found), 2)]
 
 
-def diagnose(case: Case, first: Half, n_splits: int) -> list[dict]:
+def diagnose(case: Case, r_indices: np.ndarray, n_splits: int) -> list[dict]:
     """Tell patients from controls in the second half, by the first half's R-indices and by all regions."""
     from diagnosis import diagnosis_auc
 
     known = draw(case)
     inside = ~in_first_half(known, case.seed)
-    table = diagnosis_auc(
-        first.r_indices[inside], known.regions[inside], known.patient[inside], n_splits=n_splits, n_jobs=-1
-    )
-    return [{"kind": case.kind, "seed": case.seed} | row for row in table.to_dict("records")]
+    table = diagnosis_auc(r_indices[inside], known.regions[inside], known.patient[inside], n_splits=n_splits, n_jobs=-1)
+    about = {"kind": case.kind, "seed": case.seed, "n_patients": case.n_patients}
+    return [about | row for row in table.to_dict("records")]
+
+
+def diagnose_all(size: Scope, out: Path) -> None:
+    """Work out B.8 from the R-indices that were kept in the same folder."""
+    auc = Results(out, ["kind", "seed"], comparable=not size.small)
+    n_splits = 2 if size.small else N_SPLITS
+    auc.describe(size.preset, seeds=size.seeds, n_splits=n_splits)
+    for name, scores in np.load(out.with_name(SCORES)).items():
+        kind, *numbers = name.split("/")
+        seed, n_controls, n_patients, n_patterns = map(int, numbers)
+        if not auc.has(kind=kind, seed=seed, n_patients=n_patients):
+            auc.add(diagnose(Case(n_controls, n_patients, kind, seed, n_patterns), scores.astype(float), n_splits))
 
 
 def run(size: Scope, out: Path) -> None:
     """Train what is missing; a group is all cohorts of one size."""
     results = Results(out, ["n_patterns"], comparable=not size.small)
-    auc = Results(out.with_name(f"{out.stem}_diagnosis.csv"), ["kind"], comparable=not size.small)
     preset, steps = size.preset, steps_of_looks(size.preset)
     large = (60, 80) if size.small else LARGE
     wholes = {
@@ -142,7 +154,7 @@ def run(size: Scope, out: Path) -> None:
     if size.small:
         del wholes[3]  # the same again with another program
     results.describe(preset, seeds=size.seeds, n_models=size.n_models, size=size.size, large=large)
-    auc.describe(preset, seed=size.seeds[0], n_splits=2 if size.small else N_SPLITS)
+    kept: dict[str, np.ndarray] = {}
     with Parallel(n_jobs=-1) as cores:
         groups = []
         for n_patterns, cases in wholes.items():
@@ -156,17 +168,21 @@ def run(size: Scope, out: Path) -> None:
         brains = dict(zip(halves, cores(delayed(half_brains)(half) for half in halves), strict=True))
         for group, trained in train_all(groups, brains, preset):
             found = halves_of(group, trained, steps, cores)
-            if group.n_patterns == 2:
-                auc.add(diagnose(*found[0][:2], 2 if size.small else N_SPLITS))
+            for case, first, _ in found:
+                name = "/".join(map(str, (case.kind, case.seed, case.n_controls, case.n_patients, case.n_patterns)))
+                kept[name] = first.r_indices.astype(np.float32)
+            np.savez_compressed(out.with_name(SCORES), **kept)
             rows = cores(delayed(compare_halves)(*of) for of in found)
             results.add([row for of in rows for row in of])
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the experiment."""
-    chosen = parser(__doc__, "split_half").parse_args(arguments)
+    options = parser(__doc__, "split_half")
+    options.add_argument("--diagnose", action="store_true", help="B.8 from what was trained")
+    chosen = options.parse_args(arguments)
     devices.prepare()
-    run(scope(chosen.small), chosen.out)
+    (diagnose_all if chosen.diagnose else run)(scope(chosen.small), chosen.out)
 
 
 if __name__ == "__main__":

@@ -5,107 +5,81 @@ from __future__ import annotations
 import figures
 import pandas as pd
 import summaries
-from reading import Folder, duration, markdown, missing, paragraph, reached, shown, signed, warning
+from reading import Folder, duration, markdown, missing, paragraph, reached, shown, signed, spread, warning
 
 PROTOCOL_STEPS = 3 * 5 * 10 * 100_000  # models' steps of the paper's search
 # Models' steps per second of the authors' package on two cores, by batch; measured with `make bench-official bench`.
 AUTHORS_RATES = {32: 98, 300: 53}
 
 
-def ad_like(folder: Folder) -> list[str]:
-    """Chosen M, and correlations beside the true ones."""
-    lines = ["## Section 4.3, Table 2 and Fig. 3: a study as large as the paper's", ""]
+def made_up_study(folder: Folder) -> list[str]:
+    """Section 4.3 with covariates, sites, unequal and correlated severities, and noisy variables."""
+    lines = ["## Section 4.3 with what real studies have", ""]
+    numbers, patterns = folder.table("study"), folder.table("study_patterns")
+    if numbers is None or patterns is None:
+        return lines + missing("study")
+    about = folder.about("study")
     lines += paragraph(
-        "The paper's data (iSTAGING) are not public. These are simulated people, as many as in the paper (850",
-        "controls, 2204 patients), with two known patterns and ten clinical variables drawn to have the correlations",
-        "of Table 2 with the true severities. This shows whether the procedure finds the number of patterns and the",
-        "correlations where they are known. It says nothing about Alzheimer's disease, and it cannot confirm the",
-        "paper's clinical findings.",
+        "850 controls and 2204 patients, all simulated, so nothing here is about Alzheimer's disease. Two patterns",
+        "(medial temporal, frontal) of 0 to 20 % atrophy; many mild severities of the first, a third of the patients",
+        "without the second, correlated 0.4 and rising with age; patients are older than controls; four sites shift",
+        "and scale every region and have different shares of patients; ten clinical variables that depend on",
+        "severities and age and are measured with noise. The default preset and search as a user runs them, with",
+        "correction for age, sex and head size, and with or without harmonisation of the sites;",
+        f"{about.get('n_models', '–')} repetitions.",
     )
-    settings, variables = folder.table("ad_like"), folder.table("ad_like_clinical")
-    if settings is None or variables is None:
-        return lines + missing("ad_like")
-    known = settings.dropna(subset="pattern_agreement")
-    chosen = known.loc[known.groupby(["kind", "seed"])["pattern_agreement"].idxmax()]
-    names = ["n_patterns", "orthogonality", "pattern_agreement", "consensus"]
-    table = chosen.set_index(chosen["kind"] + ", cohort " + chosen["seed"].astype(str))[names]
-    table = table.rename(columns={"n_patterns": "M chosen", "orthogonality": "λ chosen", "consensus": "concordance"})
-    right = int((chosen["n_patterns"] == 2).sum())
-    lines += [*warning(settings), *markdown(table, "study")]
-    lines += [
-        f"Two patterns, the truth and the paper's own choice, were chosen in {right} of {len(chosen)} studies.",
-        "",
-    ]
-    return lines + _clinical(folder, variables, settings) + _subgroups(folder)
+    wide = numbers.pivot_table("pattern_agreement", "correction", "n_patterns", sort=False)
+    wide.columns = [f"agreement, M = {number}" for number in wide.columns]
+    chosen = numbers[numbers["chosen"]].set_index("correction")
+    wide.insert(0, "M chosen", chosen["n_patterns"])
+    wide["verdict"] = chosen["verdict"]
+    lines += [*warning(numbers), *markdown(wide, "sites")]
+    names = {"concordance": "concordance", "bias": "bias of severity", "rmse": "RMSE of severity"}
+    names |= {"regions": "its regions among the largest changes", "site_share": "share of the error that sites explain"}
+    own = patterns.set_index(patterns["correction"] + ", " + patterns["pattern"])
+    own = own[[name for name in names if name in own]].rename(columns=names)
+    lines += markdown(own, "sites, pattern")
+    return lines + _study_variables(folder) + _voxelwise(folder)
 
 
-def _clinical(folder: Folder, variables: pd.DataFrame, settings: pd.DataFrame) -> list[str]:
-    found = summaries.clinical(variables, settings)
-    figure = figures.correlations(found, folder.path / "clinical.svg")
-    kind = found["kind"].iloc[-1]
-    own = found[found["kind"] == kind].set_index("variable")
-    table = pd.DataFrame(index=list(dict.fromkeys(own.index)))
-    paper = {
-        1: folder.of_paper("Table 2", measure="correlation with r2 (medial temporal)"),
-        2: folder.of_paper("Table 2", measure="correlation with r1 (diffuse)"),
-    }
-    for pattern, label in ((1, "medial temporal"), (2, "frontal (in the paper: diffuse)")):
-        of = own[own["pattern"] == pattern]
-        table[f"{label}: true"] = of["truth"].map(signed)
-        table["R-index" + " " * pattern] = of["consensus"].map(signed)
-        table["paper" + " " * pattern] = paper[pattern].map(signed)
-    error = (found["consensus"] - found["truth"]).abs()
-    shrink = (found["consensus"] * found["truth"]).sum() / (found["truth"] ** 2).sum()
+def _study_variables(folder: Folder) -> list[str]:
+    found = folder.table("study_clinical")
+    if found is None:
+        return []
+    table = pd.DataFrame(index=list(dict.fromkeys(found["variable"])))
+    for pattern, label in ((1, "medial temporal"), (2, "frontal")):
+        of = found[found["pattern"] == pattern].set_index("variable")
+        table[f"{label}: true"] = of["true_partial"].map(signed)
+        table["R-index" + " " * pattern] = of["partial"].map(signed) + (of["q"] < 0.05).map({True: " *", False: ""})
+    error = (found["partial"] - found["true_partial"]).abs()
+    both = ((found["q"] < 0.05) & (found["true_q"] < 0.05)).sum()
+    n_true, n_false = (found["true_q"] < 0.05).sum(), ((found["q"] < 0.05) & (found["true_q"] >= 0.05)).sum()
     return [
         *paragraph(
-            f"Correlations with the clinical variables ({kind}, means over cohorts; R-indices of the consensus at the",
-            "chosen M). The paper's figures are correlations with its R-indices, and are the truth's model here:",
+            "Partial correlations with the clinical variables given age, sex and site, by the R-indices and by the",
+            "true severities of the same patients (*: false discovery rate below 5 %):",
         ),
         *markdown(table, "variable"),
-        f"![Correlations by R-indices against those by the truth](../results/{figure})",
-        "",
         *paragraph(
-            f"Over both kinds of cohorts: mean error {shown(float(error.mean()))}, largest",
-            f"{shown(float(error.max()))}; R-indices show",
-            f"{100 * shrink:.0f} % of a true correlation: a measure with error shows less than all of it.",
+            f"Mean error {shown(float(error.mean()))}, largest {shown(float(error.max()))}. Of {n_true} correlations",
+            f"that the true severities show at 5 %, the R-indices show {both}, and {n_false} that the true ones do",
+            "not.",
         ),
     ]
 
 
-def _subgroups(folder: Folder) -> list[str]:
-    table = folder.table("ad_like_subgroups")
-    if table is None:
+def _voxelwise(folder: Folder) -> list[str]:
+    if not (folder.path / "study_voxelwise.png").exists():
         return []
-    names = ["n", "found", "n_regions", "found_unaffected", "n_unaffected", "mean_z", "mean_z_unaffected"]
-    means = table.groupby(["kind", "pattern", "subgroup"], sort=False)[names].mean().reset_index()
-    index = means["kind"] + ", pattern " + means["pattern"].astype(str) + ", " + means["subgroup"]
-    shown_table = pd.DataFrame(
-        {
-            "patients": means["n"].round().astype(int),
-            "regions of the pattern found": _of(means["found"], means["n_regions"]),
-            "unaffected regions found": _of(means["found_unaffected"], means["n_unaffected"]),
-            "mean z in the pattern": means["mean_z"],
-            "mean z elsewhere": means["mean_z_unaffected"],
-        }
-    ).set_index(index)
-    wide = means.assign(row=means["kind"] + ", pattern " + means["pattern"].astype(str))
-    wide = wide.pivot_table("mean_z", "row", "subgroup", sort=False)
-    figure = figures.dots(
-        wide, folder.path / "ad_like_subgroups.svg", "mean z of the pattern's regions (sd of controls)"
-    )
     return [
-        *paragraph(
-            "Fig. 3 in layout: patients whose other R-index is below 0.4, by their own R-index (below 0.4, up to 0.7,",
-            "above), against controls; regions smaller at a false discovery rate of 5 %:",
-        ),
-        *markdown(shown_table, "subgroup", 2),
-        f"![Regions of each pattern by subgroup](../results/{figure})",
+        "![Less grey matter than in controls, by pattern and subgroup](../results/study_voxelwise.png)",
         "",
+        *paragraph(
+            "Fig. 3 in layout, from simulated grey-matter maps: each voxel of a standard brain's grey matter belongs",
+            "to the region with the nearest centre, and has as much of it as the person has of the region, with smooth",
+            "noise (`experiments/paper/study.py --draw`). Rows: patients in whom one pattern prevails, by its R-index.",
+        ),
     ]
-
-
-def _of(some: pd.Series, all_of: pd.Series) -> list[str]:
-    return ["–" if a != a else f"{a:.1f} of {b:.0f}" for a, b in zip(some, all_of, strict=True)]
 
 
 def halves(folder: Folder) -> list[str]:
@@ -132,27 +106,23 @@ def halves(folder: Folder) -> list[str]:
     found = folder.table("split_half_diagnosis")
     if found is None:
         return lines
-    found = found.set_index("features")
+    found["cohorts"] = found["kind"] + ", " + found["n_patients"].astype(str) + " patients"
+    means = found.groupby(["cohorts", "features"], sort=False)[["auc", "sd"]].mean()
+    cells = pd.Series([spread(*row) for row in means.to_numpy()], means.index)
+    rows = cells.unstack().reindex(columns=["R-indices", "regions", "difference"])
     paper = folder.paper[folder.paper["where"] == "Section B.8"].set_index("method")
-    rows = pd.DataFrame(
-        {
-            "AUC": [f"{shown(row['auc'])} ± {shown(row['sd'])}" for _, row in found.iterrows()],
-            "paper": [
-                f"{shown(paper['value'][name])} ± {shown(paper['spread'][name])}" if name in paper.index else "–"
-                for name in found.index
-            ],
-        },
-        index=found.index,
-    )
+    rows.loc["paper, its data"] = [
+        spread(paper["value"][name], paper["spread"][name]) if name in paper.index else "–" for name in rows.columns
+    ]
     lines += [
         *paragraph(
             "Controls or patients? Support vector machines in the second half, on R-indices of the first half's model",
-            f"and on all regions ({int(found['n_splits'].iloc[0])} splits, 20 % left out; ± is the spread over",
-            "splits). Simulated people, so the level is not the paper's; the difference between the two rows",
-            "can be compared:",
+            f"and on all regions: area under the curve ({int(found['n_splits'].iloc[0])} splits, 20 % left out; ± is",
+            "the spread over splits; mean of three cohorts). Simulated people, so the level is not the paper's; the",
+            "difference can be compared:",
         ),
         *warning(found),
-        *markdown(rows, "features"),
+        *markdown(rows, "cohorts"),
         *paragraph(
             "In a simulation the patterns hold all that tells patients from controls, so R-indices can keep it all; in",
             "the paper's real disease they lost 0.034.",
@@ -169,6 +139,7 @@ def cost(folder: Folder) -> list[str]:
         lines += missing("cost")
     else:
         lines += _protocol(pd.concat(tables, ignore_index=True))
+    lines += _device(folder)
     growth = [table for name in ("growth", "growth_cores") if (table := folder.table(name)) is not None]
     if growth:
         lines += _growth(pd.concat(growth, ignore_index=True), folder)
@@ -193,6 +164,31 @@ def _protocol(table: pd.DataFrame) -> list[str]:
         f"Aim, 150 s on one H200: {reached(best <= 150, table)}; 60 s: {reached(best <= 60, table)}.",
         "",
     ]
+
+
+def _device(folder: Folder) -> list[str]:
+    found, fit = folder.table("device_speed"), folder.table("default_fit")
+    lines: list[str] = []
+    if found is not None:
+        names = ["batch", "models", "patterns", "formulas", "rate", "share of memory", "share of operations"]
+        table = found.set_index("variant")[names].rename(columns={"rate": "models' steps per second"})
+        for name in ("share of memory", "share of operations"):
+            table[name] = [f"{100 * value:.1f} %" for value in table[name]]
+        table["models' steps per second"] = [f"{value:,.0f}" for value in table["models' steps per second"]]
+        lines += paragraph(
+            f"What one {found['device'].iloc[0]} does, and which changes of the program were tried. Shares: the bytes",
+            "and operations that XLA counts for a step, at this rate, of the device's 4.8 TB/s and 990 TFLOP/s; bytes",
+            "that stay in its caches count too, so a share may exceed what is moved (`benchmarks/device_speed.py`):",
+        )
+        lines += markdown(table, "program")
+    if fit is not None:
+        warm, cold = (fit.loc[fit["run"] == name, "seconds"] for name in ("warm", "cold"))
+        lines += paragraph(
+            "A default fit of 1392 × 128, 10 repetitions, from the table to the report without brains, on one",
+            f"{fit['device'].iloc[0]}: {shown(float(warm.median()), 1)} s with a warm cache of programs,",
+            f"{shown(float(cold.median()), 1)} s without (`benchmarks/default_fit.py`).",
+        )
+    return lines
 
 
 def _growth(table: pd.DataFrame, folder: Folder) -> list[str]:

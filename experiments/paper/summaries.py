@@ -69,11 +69,11 @@ def baselines(fits: pd.DataFrame) -> pd.DataFrame:
     return by_kind(three.pivot_table("concordance", "kind", "method"))
 
 
-def upper_bounds(fits: pd.DataFrame) -> pd.DataFrame:
-    """Take the best number of components of each cohort, then the mean over cohorts → kinds × methods."""
+def upper_bounds(fits: pd.DataFrame, how: str = "mean") -> pd.DataFrame:
+    """Take the best number of components of each cohort, then the mean (or sd) over cohorts → kinds × methods."""
     first = fits[(fits["start"] == 0) & (fits["method"] != "ridge")]
     best = first.groupby([*COHORT, "method"])["concordance"].max().reset_index()
-    return by_kind(best.pivot_table("concordance", "kind", "method"))
+    return by_kind(best.pivot_table("concordance", "kind", "method", aggfunc=how))
 
 
 def chosen_patterns(table: pd.DataFrame) -> pd.DataFrame:
@@ -94,9 +94,9 @@ def share_right(table: pd.DataFrame) -> float:
     return float((chosen["n_patterns"] == chosen["true_patterns"]).mean())
 
 
-def folds(table: pd.DataFrame) -> pd.DataFrame:
-    """Average over folds and cohorts, train and test → kinds × (method, part)."""
-    return by_kind(table.pivot_table(["train", "test"], "kind", "method"))
+def folds(table: pd.DataFrame, how: str = "mean") -> pd.DataFrame:
+    """Average over folds and cohorts (or take the sd over them), train and test → kinds × (part, method)."""
+    return by_kind(table.pivot_table(["train", "test"], "kind", "method", aggfunc=how))
 
 
 def compared(looks: pd.DataFrame, by: list[str], from_step: int) -> pd.DataFrame:
@@ -110,15 +110,6 @@ def compared(looks: pd.DataFrame, by: list[str], from_step: int) -> pd.DataFrame
     chosen = pd.concat([chosen, last], ignore_index=True).drop_duplicates(keys)
     names = ["single", "single_sd", "consensus", "pattern_agreement", "n_sound"]
     return chosen.groupby(["kind", *by], sort=False)[names].mean().reset_index()
-
-
-def clinical(table: pd.DataFrame, settings: pd.DataFrame) -> pd.DataFrame:
-    """Return the correlations at the chosen M of each cohort, averaged over cohorts of a kind."""
-    known = settings.dropna(subset="pattern_agreement")
-    chosen = known.loc[known.groupby(COHORT)["pattern_agreement"].idxmax(), [*COHORT, "n_patterns"]]
-    own = table.merge(chosen, on=[*COHORT, "n_patterns"])
-    names = ["truth", "consensus", "medoid", "n"]
-    return own.groupby(["kind", "variable", "pattern"], sort=False)[names].mean().reset_index()
 
 
 def enough_models(table: pd.DataFrame) -> pd.DataFrame:

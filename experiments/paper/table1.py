@@ -11,10 +11,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-from sweeps import compare
+from sweeps import Named, compare
 from tables import Scope, parser, scope
 
 from rindices.core import devices
+from rindices.settings import LossWeights
 
 ORTHOGONALITIES = (0.1, 0.2, 0.4, 0.6, 0.8)
 SIZE_OF_REAL = (147, 300)
@@ -23,7 +24,10 @@ SIZE_OF_REAL = (147, 300)
 def run(size: Scope, out: Path, controls: pd.DataFrame | None = None) -> None:
     """Train all λ; cohorts are drawn from the embedded population, or built from given healthy people."""
     preset = size.looking()
-    weightings = [({"orthogonality": value}, preset.weights._replace(orthogonality=value)) for value in ORTHOGONALITIES]
+
+    def weightings(weights: LossWeights) -> list[Named]:
+        return [({}, weights._replace(orthogonality=value)) for value in ORTHOGONALITIES]
+
     people = SIZE_OF_REAL if controls is not None and not size.small else None
     compare(size, out, weightings, preset=preset, people=people, controls=controls)
 

@@ -63,7 +63,7 @@ class Results:
         about = {
             "version": rindices.__version__,
             "date": datetime.now(UTC).date().isoformat(),
-            "device": _device(),
+            "device": device(),
             "comparable": self.comparable,
             "preset": preset,
         }
@@ -71,7 +71,8 @@ class Results:
             beside.write_text(json.dumps(about | settings, indent=1, default=plain) + "\n", encoding="utf-8")
 
 
-def _device() -> str:
+def device() -> str:
+    """Name what this process runs on."""
     found = devices.describe()
     return f"{found.number} x {found.kind}, {devices.n_cores()} cores ({platform.machine()}), JAX {jax.__version__}"
 
@@ -89,7 +90,9 @@ class Scope(NamedTuple):
 
     def looking(self) -> Preset:
         """Return the preset with its looks beginning early."""
-        return replace(self.preset, schedule=replace(self.preset.schedule, min_steps=self.early_looks))
+        every = max(self.preset.schedule.checkpoint_every, (self.preset.schedule.max_steps - self.early_looks) // 6)
+        schedule = replace(self.preset.schedule, min_steps=self.early_looks, checkpoint_every=every)
+        return replace(self.preset, schedule=schedule)
 
 
 def scope(small: bool) -> Scope:

@@ -84,8 +84,8 @@ class InputError(ValueError):
     ----------
     message
         The message; mentions of settings are made by `setting`.
-    problems
-        What is wrong, as data, where it is a table.
+    problems, remedies
+        What is wrong and what would help, as data, where it is a table.
 
     Examples
     --------
@@ -93,9 +93,9 @@ class InputError(ValueError):
     "The table has no column 'age'. Give another with `covariates`."
     """
 
-    def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
+    def __init__(self, message: str, problems: Sequence[Problem] = (), remedies: Sequence[str] = ()) -> None:
         super().__init__(worded(message))
-        self.message, self.problems = message, tuple(problems)
+        self.message, self.problems, self.remedies = message, tuple(problems), tuple(remedies)
 
 
 def refusal(problems: Sequence[Problem], *more: str) -> InputError:
@@ -110,7 +110,7 @@ def refusal(problems: Sequence[Problem], *more: str) -> InputError:
     remedies = list(dict.fromkeys([remedy for problem in problems for remedy in problem.remedies] + list(more)))
     told = f"{', '.join(remedies[:-1])}, or {remedies[-1]}" if len(remedies) > 1 else "".join(remedies)
     lines = [problem.text for problem in problems] + ([f"{told[0].upper()}{told[1:]}."] if told else [])
-    return InputError("\n".join(lines), problems)
+    return InputError("\n".join(lines), problems, remedies)
 
 
 class OutsideTraining(UserWarning):

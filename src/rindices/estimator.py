@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral
 from pathlib import Path
@@ -24,6 +25,7 @@ from rindices.errors import InputError, OutsideTraining
 from rindices.judging.agreement import Agreement
 from rindices.judging.selection import Judged, Selected, Study, consensus, sweep
 from rindices.model.estimator_inputs import (
+    check_gaps,
     check_groups,
     check_residuals,
     check_roles,
@@ -35,6 +37,7 @@ from rindices.model.file import complete, read_model, write_model
 from rindices.model.header import Header, Parameters, StoredAgreement
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertainty_in_words
+from rindices.preprocessing.missing import fill_training
 from rindices.preprocessing.storage import describe
 from rindices.schema.contract import Contract
 from rindices.schema.fields import RegionField, Roster
@@ -42,9 +45,12 @@ from rindices.scoring.intervals import Healthy, severity_intervals
 from rindices.scoring.reference import leave_one_out
 from rindices.scoring.scale import SeverityScale
 from rindices.scoring.severity import fit_scale
+from rindices.scoring.strangers import fit_familiar
 from rindices.settings import Correction, Preset, SearchSettings, State, adjusted, check_level, get_preset
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store
+
+_DRAWS = 20  # of missing regions; in pairs, so that few say what is expected
 
 
 class TrainingSet(NamedTuple):
@@ -64,14 +70,35 @@ class Scaled(NamedTuple):
         Corrected and scaled regions.
     covariates
         As they were given.
+    gaps
+        Which regions were missing: in their place is what is expected, given the others. None where all were there.
     """
 
     values: np.ndarray
     covariates: pd.DataFrame | None
+    gaps: np.ndarray | None = None
 
     def of(self, rows: np.ndarray) -> Scaled:
         """Return some of the people."""
-        return Scaled(self.values[rows], None if self.covariates is None else self.covariates[rows])
+        covariates = None if self.covariates is None else self.covariates[rows]
+        return Scaled(self.values[rows], covariates, None if self.gaps is None else self.gaps[rows])
+
+
+class Scores(NamedTuple):
+    """What a model says about people, pattern by pattern.
+
+    Attributes
+    ----------
+    r_indices, spread
+        R-indices, and their standard deviation over repetitions.
+    more_sd
+        Standard deviation of the R-indices beyond that of other people: what missing regions make, and the error of a
+        site that was learned later; 0 where there is neither.
+    """
+
+    r_indices: np.ndarray
+    spread: np.ndarray
+    more_sd: np.ndarray
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -95,7 +122,7 @@ class RIndexEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
+        tags.target_tags.required, tags.input_tags.allow_nan = True, True
         # Not a classifier; this only says that y has two values.
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
@@ -149,6 +176,9 @@ class SurrealGAN(RIndexEstimator):
     scale_ : SeverityScale or None
         Turns R-indices into severities, intervals, and centiles among held-out controls; None in models of early
         versions.
+    familiar_ : Familiar or None
+        People whom the model can produce, and how far healthy people lie from them; None in models of early versions,
+        and with fewer than 20 controls.
     spread_ : ndarray of shape (n_samples, n_patterns)
         Standard deviation over repetitions: how much trainings differ. It is no confidence interval of a severity.
     maps_ : dict of ndarray
@@ -208,7 +238,8 @@ class SurrealGAN(RIndexEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Regional measures of controls and patients.
+            Regional measures of controls and patients. People may lack a fifth of the regions (NaN): these are drawn,
+            given the others, the group and the covariates.
         y : array-like of shape (n_samples,)
             0 for controls, 1 for patients. Of two other numbers the lower marks controls, with a warning.
         covariates : array-like of shape (n_samples, n_covariates), optional
@@ -228,18 +259,20 @@ class SurrealGAN(RIndexEstimator):
         """Check the arguments of `fit`, estimate in controls what is estimated there, and scale everybody."""
         preset = self._preset()
         index = X.index if isinstance(X, pd.DataFrame) else None
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        patient = is_patient(y)
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, ensure_all_finite="allow-nan")
+        patient, seed = is_patient(y), seed_from(self.random_state)
+        check_gaps(X)
         table = covariate_table(covariates, len(X), index)
         regions = [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])]
         check_roles(regions, [*([] if table is None else table), Contract.id_column, Contract.diagnosis_column])
         contract = Contract.of_people(pd.DataFrame(X, columns=regions), table)
         batch_size = preset.schedule.batch_size or max(1, int(patient.sum()) // 8)
+        X = fill_training(X, patient, table, self.correction, seed)
         check_groups(X[~patient], int(patient.sum()), regions)
         preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient], self.correction)
         check_residuals(X[~patient].std(axis=0), preprocessing.scaler.sd, regions)
         devices.prepare()
-        settings = Settings(preset, batch_size, seed_from(self.random_state))
+        settings = Settings(preset, batch_size, seed)
         design = None if table is None else design_of(table, patient, self.correction)
         study = Study(preprocessing.transform(X, table), patient, settings, design)
         if study.uncertainty > TOO_UNCERTAIN:
@@ -265,15 +298,16 @@ class SurrealGAN(RIndexEstimator):
         self.models_, order = inference.order_by_change(selected.models, controls, composition)
         independent = preset.training.latent == "independent"
         self.correlation_ = None if independent else selected.correlation[np.ix_(order, order)]
-        self.r_indices_, self.spread_ = self._score(study.residuals)
+        self.r_indices_, self.spread_, _ = self._score(Scaled(study.residuals, None))
         folds = [held_out(len(controls), study.settings.seed, k, preset.schedule.folds) for k in self.members_]
-        healthy = Healthy(leave_one_out(controls, study.leverage[~study.patient]), np.stack(folds))
+        full = healthy = Healthy(leave_one_out(controls, study.leverage[~study.patient]), np.stack(folds))
         if self.inference == "medoid":  # one repetition, which the others say nothing about
             scored, healthy = jax.tree.map(lambda leaf: leaf[:1], self.models_), healthy.of(1)
         else:
             scored = self.models_
         self.scale_: SeverityScale | None
         self.scale_, honest = fit_scale(scored, healthy, composition, self.correlation_, study.settings.seed)
+        self.familiar_ = fit_familiar(self.models_, full, composition, self.correlation_, study.settings.seed)
         self.maps_: dict[str, np.ndarray] = {}
         self.held_out_r_indices_ = np.full(self.r_indices_.shape, np.nan)
         self.held_out_r_indices_[~study.patient] = honest
@@ -304,7 +338,8 @@ class SurrealGAN(RIndexEstimator):
 
         NaN with fewer than three repetitions, and for imported models.
         """
-        return severity_intervals(self._scale(), self.transform_with_spread(X, covariates)[0], check_level(level))
+        scores = self.scores(X, covariates)
+        return severity_intervals(self._scale(), scores.r_indices, check_level(level), scores.more_sd)
 
     def _scale(self) -> SeverityScale:
         check_is_fitted(self, "models_")
@@ -314,13 +349,55 @@ class SurrealGAN(RIndexEstimator):
             )
         return self.scale_
 
+    def strangeness(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Return how far each person lies from all that the model can produce; above 1 they are strangers.
+
+        Of healthy people, one or two in a hundred are; NaN where the model does not know, see `familiar_`.
+        """
+        people, _, gaps = self.prepare(X, covariates)
+        return np.full(len(people), np.nan) if self.familiar_ is None else self.familiar_.strangeness(people, gaps)
+
+    def adapt(self, X: Any, covariates: Any) -> SurrealGAN:
+        """Return this model with further sites, learned from controls who were measured there.
+
+        Nobody's scores at the sites of the training change.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Regional measures of controls of new sites, complete.
+        covariates : DataFrame
+            As in `fit`; the site names the new ones.
+        """
+        check_is_fitted(self, "models_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        table = covariate_table(covariates, len(X))
+        model, site = copy(self), None if self.correction is None else self.correction.site
+        model.preprocessing_ = self.preprocessing_.with_new_sites(X, pd.DataFrame() if table is None else table)
+        sites = () if model.preprocessing_.harmonizer is None else model.preprocessing_.harmonizer.sites
+        model.contract_ = replace(
+            self.contract_,
+            covariates=tuple(
+                # Sites that were given as numbers may be any others from now on.
+                replace(spec, categories=None if spec.categories is None else sites, codes=None)
+                if spec.name == site
+                else spec
+                for spec in self.contract_.covariates
+            ),
+        )
+        return model
+
     def spread(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the standard deviation over repetitions of each R-index (NaN with a single one)."""
         return self.transform_with_spread(X, covariates)[1]
 
     def transform_with_spread(self, X: Any, covariates: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Return what `transform` and `spread` return, in the time of one of them."""
-        return self._score(self.prepare(X, covariates).values)
+        return self.scores(X, covariates)[:2]
+
+    def scores(self, X: Any, covariates: Any = None) -> Scores:
+        """Return R-indices, their spread over repetitions, and how uncertain missing regions make them."""
+        return self._score(self.prepare(X, covariates))
 
     def z_scores(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the corrected regions in sd of controls, as the networks see them (W-scores)."""
@@ -351,7 +428,7 @@ class SurrealGAN(RIndexEstimator):
         covariates : array-like, optional
             As in `fit`.
         """
-        scaled, table = self.prepare(X, covariates)
+        scaled, table, _ = self.prepare(X, covariates)
         shape = (len(scaled), self._n_features_out)
         z = np.asarray(z, float)
         if z.shape not in {shape, shape[1:]} or not np.isfinite(z).all():
@@ -396,7 +473,9 @@ class SurrealGAN(RIndexEstimator):
         """
         scaler, regions, n_patterns = self.preprocessing_.scaler, list(self.contract_.features), changes.shape[1]
         in_sd = changes / SCALED_SD
-        percent = 100 * in_sd.mean(axis=0) * scaler.sd / np.abs(scaler.mean)
+        # What may be negative, such as a z-score, has no zero to take percent of.
+        sizes = np.where(self.contract_.ranges[0] < 0, np.nan, np.abs(scaler.mean))
+        percent = 100 * in_sd.mean(axis=0) * scaler.sd / sizes
         values = zip(names, (in_sd.mean(axis=0), percent, _spread_of(in_sd)), strict=True)
         return pd.DataFrame(
             {"region": regions * n_patterns, "pattern": np.repeat(np.arange(n_patterns) + 1, len(regions))}
@@ -432,7 +511,7 @@ class SurrealGAN(RIndexEstimator):
             package_version=rindices.__version__,
             preprocessing=describe(self.preprocessing_),
         )
-        return write_model(path, header, self.models_, self.preprocessing_, self.scale_, self.maps_)
+        return write_model(path, header, self.models_, self.preprocessing_, self.scale_, self.familiar_, self.maps_)
 
     @property
     def _n_features_out(self) -> int:
@@ -461,15 +540,19 @@ class SurrealGAN(RIndexEstimator):
         if names is not None and isinstance(X, pd.DataFrame) and set(X.columns) == set(names):
             X = X[list(names)]
         index = X.index if isinstance(X, pd.DataFrame) else None
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        table = covariate_table(covariates, len(X), index)
+        X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
+        table, gaps = covariate_table(covariates, len(X), index), np.isnan(X)
+        check_gaps(X, can_fill=self.familiar_ is not None)
         self._check_regions(X)
-        return Scaled(self.preprocessing_.transform(X, table), table)
+        scaled = self.preprocessing_.transform(X, table)
+        if self.familiar_ is None or not gaps.any():
+            return Scaled(scaled, table)
+        return Scaled(self.familiar_.population.fill(scaled, _DRAWS).mean(axis=0), table, gaps)
 
     def _check_regions(self, X: np.ndarray) -> None:
         """Refuse regions in another unit or with impossible values, and warn of people outside the training range."""
         contract = self.contract_
-        field = RegionField(contract.features, contract.ranges, unit=contract.unit)
+        field = RegionField(contract.features, contract.ranges, unit=contract.unit, fills=True)
         field.observe(
             pd.DataFrame(X, columns=list(contract.features)), Roster(pd.RangeIndex(len(X)), np.arange(len(X)))
         )
@@ -483,9 +566,29 @@ class SurrealGAN(RIndexEstimator):
                 stacklevel=4,
             )
 
-    def _score(self, scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        members = inference.r_indices(self.models_, scaled)
-        return members[0] if self.inference == "medoid" else members.mean(axis=0), _spread_of(members)
+    def _score(self, people: Scaled) -> Scores:
+        members = inference.r_indices(self.models_, people.values)
+        more_sd = self._site_sd(people, members.shape[1:])
+        if people.gaps is not None and self.familiar_ is not None:
+            rows = people.gaps.any(axis=1)
+            known = np.where(people.gaps[rows], np.nan, people.values[rows])
+            draws = self.familiar_.population.fill(known, _DRAWS).reshape(-1, known.shape[1])
+            by_draw = inference.r_indices(self.models_, draws).reshape(len(members), _DRAWS, len(known), -1)
+            members[:, rows] = by_draw.mean(axis=1)
+            scored = by_draw[0] if self.inference == "medoid" else by_draw.mean(axis=0)
+            more_sd[rows] = np.hypot(more_sd[rows], scored.std(axis=0, ddof=1))
+        consensus = members[0] if self.inference == "medoid" else members.mean(axis=0)
+        return Scores(consensus, _spread_of(members), more_sd)
+
+    def _site_sd(self, people: Scaled, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the error of the R-indices of people whose site was learned later.
+
+        The mean of n controls there is off by 1 / √n of what people differ by; so is what R-indices say of it.
+        """
+        harmonizer = self.preprocessing_.harmonizer
+        if harmonizer is None or people.covariates is None or self.scale_ is None or self.scale_.reference is None:
+            return np.zeros(shape)
+        return harmonizer.errors_of(people.covariates)[:, None] * self.scale_.reference.std(axis=1)
 
 
 def _spread_of(members: np.ndarray) -> np.ndarray:
@@ -501,7 +604,7 @@ def load_model(path: str | Path) -> SurrealGAN:
     ModelFileError
         If the file is truncated, altered, foreign, of a newer format or not finite.
     """
-    header, models, preprocessing, scale, model_maps = read_model(path)
+    header, models, preprocessing, scale, familiar, known_maps = read_model(path)
     with complete(path):
         model = SurrealGAN(**vars(header.parameters))
         model.preset_ = model._preset()
@@ -513,5 +616,5 @@ def load_model(path: str | Path) -> SurrealGAN:
     model.contract_, model.n_features_in_ = header.contract, len(header.contract.features)
     if header.named:
         model.feature_names_in_ = np.array(header.contract.features, dtype=object)
-    model.models_, model.preprocessing_, model.maps_ = models, preprocessing, model_maps
+    model.models_, model.preprocessing_, model.familiar_, model.maps_ = models, preprocessing, familiar, known_maps
     return model

@@ -1,6 +1,6 @@
 """Columns that are missing, repeated, or have two parts to play."""
 
-from tests.bad_input.harness import as_text, cases, cell, fit
+from tests.bad_input.harness import Case, as_text, cases, cell, fit
 
 
 def renamed(**names):
@@ -122,10 +122,26 @@ def test_columns_that_do_not_do(stage, case):
     fit(
         "scores among the regions",
         lambda people: people.assign(mmse=people["age"] % 30),
-        "named like clinical scores: mmse",
+        "look like scores: mmse",
         "--clinical",
         code=0,
     ),
 )
 def test_columns_that_do(stage, case):
+    stage(case)
+
+
+@cases(
+    Case("check: unknown column", "check people.csv --covariates agee", ("Did you mean 'age'?",), "--covariates"),
+    Case("check: no table", "check people2.csv", ("There is no file people2.csv",), "Check the name"),
+    Case("check: page of another kind", "check people.csv --report page.csv", (".html",), "call it page.html"),
+    Case(
+        "check: page over the table",
+        "check people.html --report people.html",
+        ("people.html",),
+        "--report",
+        files={"people.html": as_text},
+    ),
+)
+def test_what_cannot_be_checked(stage, case):
     stage(case)

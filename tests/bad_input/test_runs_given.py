@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.bad_input.harness import Case
+from tests.bad_input.harness import Case, cases
 
 SAME = "fit people.csv --out run --repetitions 2 --no-report --covariates age,sex --site site --unit mm3"
 SCORES = {"scores.csv": "participant_id,mmse\np01,29\n"}
@@ -81,3 +81,20 @@ def test_finished_run_without_a_result_is_not_called_complete(stage, finished, t
 
 def test_finished_run_is_complete(stage, finished, tmp_path):
     stage(Case("complete", SAME, ("already complete",), "Done before", {"run": finished}, code=0))
+
+
+@cases(
+    Case(
+        "compare: no run",
+        "compare people.csv nothing",
+        ("summary.json is missing",),
+        "Give the folder of a finished run",
+    ),
+    Case("compare: one run", "compare . .", ("are the same run",), "two runs"),
+    Case("share: no run", "share nothing --out m.zip", ("summary.json is missing",), "folder of a finished run"),
+    Case("share: no archive", "share nothing --out m.csv", (".zip",), "call it m.zip"),
+    Case("verify: a table", "verify people.csv", ("cannot be read as a zip file",), "rindices share"),
+    Case("verify: nothing", "verify nothing.zip", ("There is no file nothing.zip",), "rindices share"),
+)
+def test_what_can_be_neither_compared_nor_shared(stage, case):
+    stage(case)

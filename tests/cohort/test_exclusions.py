@@ -126,10 +126,23 @@ def test_doubtful_clinical_columns_are_warned_of():
     assert make_cohort(table(score=np.resize([90.0, 99.0, 105.0], 120)), clinical="score").warnings == ()
 
 
+def test_people_may_lack_a_fifth_of_their_regions():
+    gaps = [(3, "lHip", np.nan), *((5, name, np.nan) for name in ("lHip", "rHip", "lAmy"))]
+    with pytest.raises(InputError, match=r"Missing values in 3 region columns: lHip \(1 person\)"):
+        make_cohort(table(*gaps))
+    cohort = make_cohort(table(*gaps), drop_missing=True)
+    assert cohort.people.loc[[3, 5], "used"].tolist() == [True, False]
+    assert cohort.people.loc[3, "flags"] == "1 region missing (lHip)"
+    assert cohort.features.isna().sum().sum() == 1
+    regions = cohort.features.shape[1]
+    assert f"1 row lacks regions, 1 of {regions} at most (lHip): these are drawn" in "".join(cohort.warnings)
+    assert "complete_only=True" in "".join(cohort.warnings)
+
+
 def test_the_record_adds_up(tmp_path):
     frame = table((3, "lHip", np.nan), (7, "icv", 0), (90, "rHip", 60.0), (slice(0, 2), "place", "Nice"))
     frame.to_csv(tmp_path / "people.csv", index=False)
-    asked = {"small_sites": "drop", "drop_missing": True, "drop_outliers": True}
+    asked = {"small_sites": "drop", "drop_missing": True, "drop_outliers": True, "complete_only": True}
     flow = flow_table(read_cohort(tmp_path / "people.csv", covariates="icv", site="place", **asked).people)
     assert flow.iloc[0].tolist() == ["all", "all", 120, 1, 1, 1, 3, 114]
     reasons = ["missing region", "impossible value", "outlier", "site without enough controls"]

@@ -13,7 +13,7 @@ from tests.cohort.people import table
 from tests.schema.contracts import check_people, contract_of
 
 ROLES = {"covariates": "age,icv", "clinical": "MMST"}
-DROP = ApplySettings(drop_missing=True)
+DROP = ApplySettings(drop_missing=True, complete_only=True)
 
 
 def clinic(*cells, **columns):
@@ -96,7 +96,7 @@ def test_a_person_outside_the_range_is_no_impossible_one(contract):
 )
 def test_a_column_with_gaps_may_be_a_score(column, values, offered):
     with pytest.raises(InputError, match=rf"drop_missing=True.*exclude=\['{column}'\]") as caught:
-        make_cohort(table(**{column: values}))
+        make_cohort(table(**{column: values}), complete_only=True)
     assert (f"name it with clinical=['{column}'] if it is a score" in str(caught.value)) == offered
 
 

@@ -53,9 +53,9 @@ def change_of(f, x, z, i, composition):
 
 def transformed(f, x, z, composition):
     """Return y' = f(x, z)."""
-    if composition == "joint":
-        return f_pass(f, x, z)
-    return x + sum(f_pass(f, x, alone(z, i)) for i in range(z.shape[1]))
+    if composition == "additive":
+        return x + sum(f_pass(f, x, alone(z, i)) for i in range(z.shape[1]))
+    return f_pass(f, x, z) + (x if composition == "one_pass" else 0)
 
 
 def g1(network, y):
@@ -97,13 +97,13 @@ def generator_losses(parameters, x, draws, d, whiten, training):
     y = transformed(f, x, z, composition)
     q = np.stack([change_of(f, x, z, i, composition) for i in range(n_patterns)], axis=1)
     q_later = np.stack([change_of(f, x, later, i, composition) for i in range(n_patterns)], axis=1)
-    if composition == "joint":
-        small, large, near_change = y - x, f_pass(f, x, later) - x, f_pass(f, x, near) - x
-        patterns = q
-    else:
+    if composition == "additive":
         small, large, near_change = q, q_later, f_pass(f, x, near)
         patterns = np.concatenate([q, q_later])
-    people = [patterns.mean(axis=0)] if training.orthogonality == "batch" else patterns
+    else:
+        small, large, near_change = (transformed(f, x, severity, composition) - x for severity in (z, later, near))
+        patterns = q
+    people = [patterns.mean(axis=0)] if training.orthogonality == "batch" else q
     decomposed = g1(parameters.decomposer, y)
     told = np.stack([three_layers(parameters.reconstructor, decomposed[:, i]) for i in range(n_patterns)], axis=1)
     wanted = np.stack([alone(z, i) for i in range(n_patterns)], axis=1)

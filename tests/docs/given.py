@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pandas as pd
 
+from rindices.interop.muse import muse_regions
 from tests.conftest import N_REGIONS
 from tests.imaging.made_up import SHAPE, write_image
 
@@ -60,6 +61,26 @@ def new_people():
     return table({"CN": 12, "AD": 12}, seed=1)
 
 
+def muse():
+    """Return volumes of all MUSE regions in mm³; patients lose some of the first ones."""
+    rng, people, numbers = np.random.default_rng(3), table({"CN": 40, "AD": 40}), muse_regions().index
+    volumes = pd.DataFrame({f"MUSE_Volume_{number}": rng.normal(8000, 500, len(people)) for number in numbers})
+    volumes.iloc[:, :20] *= 1 - 0.3 * (people["diagnosis"] == "AD").to_numpy()[:, None] * rng.uniform(size=(80, 1))
+    return people[["participant_id", "diagnosis", "age", "sex"]].join(volumes.round(1))
+
+
+def gappy_people():
+    """Return new people of whom some lack a region or two."""
+    people = new_people()
+    people.loc[3, "roi02"] = people.loc[[5, 8], "roi07"] = np.nan
+    return people
+
+
+def local_controls():
+    """Return controls, and two patients, of a site that the model does not know."""
+    return table({"CN": 14, "AD": 2}, seed=3).assign(site="Graz")
+
+
 def _write_bids(path):
     path.mkdir()
     table({"CN": 40, "AD": 40}).to_csv(path / "participants.tsv", sep="\t", index=False)
@@ -104,10 +125,17 @@ MAKERS = {
     "study.csv": _csv(study),
     "visits.csv": _csv(visits),
     "new_people.csv": _csv(new_people),
+    "gappy_people.csv": _csv(gappy_people),
+    "local_controls.csv": _csv(local_controls),
+    "graz_patients.csv": _csv(lambda: table({"AD": 6}, seed=4).assign(site="Graz")),
     "new_volumes.csv": _csv(lambda: new_people().drop(columns=NEW_DEMOGRAPHICS[1:])),
     "new_demographics.csv": _csv(lambda: new_people()[NEW_DEMOGRAPHICS].drop(3)),  # somebody is not known there
     "demographics.csv": _csv(lambda: table()[["participant_id"]].assign(education=lambda t: 8 + t.index % 7)),
     "later_scores.csv": _csv(lambda: study()[["participant_id"]].assign(tau=lambda t: t.index % 11)),
+    "muse.csv": _csv(muse),
+    "other_atlas.csv": _csv(
+        lambda: muse().drop(columns=[f"MUSE_Volume_{number}" for number in range(23, 95)], errors="ignore")
+    ),
     "columns.csv": _write_dictionary,
     "my_study": _write_bids,
     "data.csv": _write_old_layout,

@@ -32,7 +32,7 @@ def test_people_who_are_not_trained_on_are_scored_behind_the_patients(brains):
 def test_maps_are_those_of_inference_for_each_members_own_controls(brains):
     group = Group(2, CASES, [3, 4], [PRESET.weights], 1)
     data, _ = stack(brains, 50)
-    members = members_of(group)
+    members = members_of(group, 50, PRESET)
     parameters = start(members.key, n_regions=128, n_patterns=2, preset=PRESET).parameters
     found = np.asarray(pattern_maps(parameters, data, members.cohort))
     for place, one in enumerate(brains):
@@ -41,13 +41,23 @@ def test_maps_are_those_of_inference_for_each_members_own_controls(brains):
         np.testing.assert_allclose(found[place], expected, atol=1e-5)
 
 
+def test_each_cohort_may_have_its_own_weightings_and_rates_and_folds_are_left_out():
+    weightings = [[PRESET.weights._replace(orthogonality=value)] for value in (0.1, 0.6)]
+    rates = [PRESET.rates, PRESET.rates._replace(generator=1e-4)]
+    members = members_of(Group(2, CASES, [3, 4], weightings, 3, rates), 50, PRESET)
+    assert members.cohort.tolist() == [0, 0, 0, 1, 1, 1]
+    np.testing.assert_allclose(members.weights.orthogonality, np.repeat([0.1, 0.6], 3), rtol=1e-6)
+    np.testing.assert_allclose(members.rates.generator, np.repeat([8e-4, 1e-4], 3), rtol=1e-6)
+    assert members.n_controls.tolist() == [32, 32, 32, 28, 28, 28]  # four fifths of 40 and 35
+
+
 @pytest.mark.slow
 def test_cohorts_together_train_as_each_alone(brains):
     weightings = [PRESET.weights, PRESET.weights._replace(orthogonality=0.1)]
     trained = train(Group(3, CASES, [3, 4], weightings, 2), brains, 50, PRESET)
     steps = PRESET.schedule
     for place, (case, one) in enumerate(zip(CASES, brains, strict=True)):
-        members = make_members(case.seed, [weightings[1]] * 2, [PRESET.rates] * 2, case.n_controls)
+        members = make_members(case.seed, [weightings[1]] * 2, [PRESET.rates] * 2, case.n_controls, n_folds=steps.folds)
         first = next(
             train_one(
                 People(one.controls, one.patients, one.whitening),

@@ -11,9 +11,13 @@ import pytest
 from cases import Case, draw
 from clinical import VARIABLES, draw_variables
 from folds import concordances, fold_brains, splits
+from many_cohorts import Brains, Group, Trained
 from page import main as write_page
+from paper_preset import Store, brains_of, restored
 from split_half import half_brains, in_first_half
 from tables import Results
+
+from rindices.settings import paper
 
 PAPER = Path(driver.__file__).with_name("paper_figures.csv")
 
@@ -70,6 +74,32 @@ def test_halves_share_nobody_and_have_the_same_groups():
     assert len(one.patients) + len(two.patients) == 50
     np.testing.assert_array_equal(one.truth, known.truth[first[known.patient]])
     assert len(one.scored()) == 80
+
+
+def test_stored_r_indices_are_what_was_trained(tmp_path):
+    rng = np.random.default_rng(0)
+    r_indices = rng.normal(0.5, 0.3, (2, 1, 1, 3, 20, 2))
+    r_indices[1, 0, 0, 2, 5] = np.nan  # a model that diverged
+    steps = np.full((2, 1, 1, 3), 10)
+    trained = Trained(r_indices, 1.0, None, {"change": steps / 10}, steps)
+    case = Case(10, 20, "basic", 3, 2)
+    people = Brains(rng.random((10, 4)), rng.random((20, 4)), None, rng.random((20, 2)))
+    store = Store(tmp_path / "part")
+    store.keep("paper", Group(2, [case], [3], [paper().weights], 3), [people], [5, 10], trained)
+    found = restored(np.load(tmp_path / "part.npz"), "paper")
+    good = np.isfinite(r_indices).all(axis=(-2, -1))
+    np.testing.assert_allclose(found[good], r_indices[good], atol=1e-4)
+    assert np.isnan(found[~good]).all()
+    table = pd.read_csv(tmp_path / "part.csv")
+    assert (len(table), table["orthogonality"].unique().tolist()) == (6, [0.4])
+
+
+def test_harder_people_vary_more_and_have_the_same_disease():
+    case = Case(60, 90, "basic", 3)
+    known, harder = draw(case), brains_of(case._replace(part="harder"))
+    np.testing.assert_array_equal(harder.truth, known.truth)
+    assert harder.controls.std() == pytest.approx(0.1)  # the scale is that of the controls, so disease is smaller in it
+    assert np.abs(harder.patients.mean(axis=0) - 1).max() < np.abs(brains_of(case).patients.mean(axis=0) - 1).max()
 
 
 def test_clinical_variables_have_the_correlations_of_table_2():

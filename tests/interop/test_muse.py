@@ -148,3 +148,17 @@ def test_other_columns_stay(volumes):
     assert list(found.columns) == ["participant_id", "age", *MUSE72_NAMES]
     pd.testing.assert_frame_equal(found[list(MUSE72_NAMES)], muse72(volumes))
     pd.testing.assert_frame_equal(with_muse72(found), found)
+
+
+def test_another_segmentation_may_lack_a_fifth_of_the_inputs(volumes):
+    named = volumes.add_prefix("MUSE_Volume_")
+    lacking = [int(name.partition("+")[2].partition(" ")[0]) for name in MUSE72_NAMES[5:20]]  # one side of 15 pairs
+    some = named.drop(columns=[f"MUSE_Volume_{number}" for number in lacking[:14]])
+    found = with_muse72(some)
+    assert [name for name in found if name in MUSE72_NAMES] == [*MUSE72_NAMES[:5], *MUSE72_NAMES[19:]]
+    pd.testing.assert_frame_equal(found[[*MUSE72_NAMES[19:]]], muse72(named)[[*MUSE72_NAMES[19:]]])
+    with pytest.raises(InputError, match="lacks 14 of 139 MUSE regions"):  # in training
+        with_muse72(some, complete=True)
+    too_few = named.drop(columns=[f"MUSE_Volume_{number}" for number in lacking])
+    with pytest.raises(InputError, match=r"lacks 15 of 139 .* More than a fifth of the 72 inputs is missing \(15\)"):
+        with_muse72(too_few)

@@ -10,7 +10,7 @@ from rindices.judging import selection
 from rindices.judging.agreement import compare
 from rindices.judging.selection import FIRST_LOOK, Study, choose, consensus, judge, members_of, rivals, sweep
 from rindices.preprocessing import whitening_matrix
-from rindices.settings import Schedule, fast
+from rindices.settings import Schedule, Training, fast
 from rindices.training.chunks import Point, Settings, cut
 from rindices.training.execution import Execution, Memory
 from tests.core import plain
@@ -82,6 +82,13 @@ def test_agreement_of_a_look_is_the_mean_over_pairs_of_models():
 def test_no_checkpoint_before_the_least_steps_is_chosen():
     looks = rising_and_falling(0.01, 0.3, 0.5, 0.4)
     assert [select(looks, min_steps=least)[0].best for least in (0, 20, 21, 1000)] == [0, 1, 3, 3]
+
+
+def test_models_that_stop_by_a_rule_of_their_own_are_taken_as_they_stopped():
+    study, (chunks, execution) = make_study(), together(rising_and_falling(0.01, 0.3, 0.5))
+    by_rule = replace(study.settings.preset, training=Training(freeze_below=(0.003, 6e-4)))
+    stopped = Study(study.residuals, study.patient, study.settings._replace(preset=by_rule))
+    assert [judge(one, POINT, 3, chunks, execution).best for one in (study, stopped)] == [0, 2]
 
 
 def test_single_repetition_takes_the_last_checkpoint():

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.judging import thresholds
+from rindices.judging import agreement_threshold
 from rindices.judging import verdict as verdicts
+from rindices.judging.agreement_threshold import calibration, threshold
 from rindices.judging.selection import Study, Swept, sweep
-from rindices.judging.thresholds import calibration, threshold
 from rindices.judging.verdict import FEWEST_REFITS, calibrated, refits, to_json
 from rindices.settings import fast, paper
 from rindices.training.chunks import Member, Point, Settings
@@ -33,7 +33,7 @@ def simple(monkeypatch):
     names = ["n_patterns", "n_people", "n_regions", "mean", "sd"]
     table = pd.DataFrame([(*case, *mean_and_sd(*case)) for case in cases], columns=names).assign(n_cohorts=20)
     table = table.sample(frac=1, random_state=0)
-    monkeypatch.setattr(thresholds, "calibration", lambda: table)
+    monkeypatch.setattr(agreement_threshold, "calibration", lambda: table)
 
 
 def expected(*case):
@@ -51,7 +51,7 @@ def test_sd_is_never_taken_to_be_tiny(monkeypatch):
     """Some cohorts that happen to be alike prove little."""
     case = {"n_patterns": 3, "n_people": 200.0, "n_regions": 128, "mean": 0.6, "n_cohorts": 20}
     for sd, expected in ((0.0, 0.62), (0.001, 0.62), (0.02, 0.68)):
-        monkeypatch.setattr(thresholds, "calibration", lambda sd=sd: pd.DataFrame([case | {"sd": sd}]))
+        monkeypatch.setattr(agreement_threshold, "calibration", lambda sd=sd: pd.DataFrame([case | {"sd": sd}]))
         assert limit() == pytest.approx(expected)
 
 

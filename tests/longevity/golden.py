@@ -26,7 +26,7 @@ from rindices.judging.agreement import (
     pairwise,
     pattern_concordance,
 )
-from rindices.judging.thresholds import threshold
+from rindices.judging.agreement_threshold import threshold
 from rindices.preprocessing import Preprocessing
 from rindices.settings import Correction, LossWeights, Schedule, Training, fast
 from tests.conftest import BATCH_SIZE, N_PATTERNS, N_REGIONS

@@ -208,6 +208,18 @@ def test_a_corrected_model_says_the_same_to_the_bit(corrected, table, tmp_path):
     assert again == contents(tmp_path / "model.safetensors")[0]
 
 
+def test_a_model_that_learned_a_site_survives_and_says_the_same_of_others(corrected, table, tmp_path):
+    model, more = corrected
+    local = more[:40].assign(site="Graz")
+    adapted = load_model(model.adapt(table[:40] * 1.05, local).save(tmp_path / "model.safetensors"))
+    np.testing.assert_array_equal(adapted.transform(table, more), model.transform(table, more))
+    there = adapted.prepare(table[:40] * 1.05, local)
+    assert abs(there.values.mean() - model.prepare(table[:40], more[:40]).values.mean()) < 0.01
+    assert (adapted.scores(there).more_sd > 0).all()
+    assert (adapted.scores(table, more).more_sd == 0).all()
+    assert "Graz" in next(spec for spec in adapted.contract_.covariates if spec.name == "site").categories
+
+
 def test_a_site_without_a_name_is_refused(corrected, tmp_path):
     path = corrected[0].save(tmp_path / "model.safetensors")
     metadata, arrays = contents(path)

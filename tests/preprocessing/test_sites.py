@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 from scipy.stats import f_oneway
 
+from rindices.errors import InputError
 from rindices.preprocessing import UNCORRECTED, SiteHarmonizer
 from rindices.preprocessing.sites import shrink
 
@@ -247,3 +248,33 @@ def test_sites_count_as_columns(table, volumes):
     few = table.groupby("site").head(5)
     with pytest.raises(ValueError, match="9 columns and 4 sites: their effects need 26 controls or more, found 20"):
         SiteHarmonizer.fit(volumes[few.index], few, "site", **CURVES)
+
+
+def test_a_site_that_is_learned_later_is_corrected_as_in_the_training(volumes, table):
+    rng, there = np.random.default_rng(5), (table["site"] == "Delft").to_numpy()
+    known = SiteHarmonizer.fit(volumes[~there], table[~there], "site")
+    later = known.with_new_sites(volumes[there], table[there])
+    assert later.sites == ("Athens", "Bonn", "Cork", "Delft")
+    np.testing.assert_array_equal(
+        later.transform(volumes[~there], table[~there]), known.transform(volumes[~there], table[~there])
+    )
+    away = (volumes[there] - known.mean - known.kept.effect(table[there])) / known.sd
+    variances = away.var(axis=0, ddof=1)
+    expected = posterior_means(
+        away, (away.mean(axis=0).mean(), away.mean(axis=0).var(ddof=1)), (variances.mean(), variances.var(ddof=1))
+    )
+    np.testing.assert_allclose(later.offsets[-1], expected[0], rtol=1e-6)
+    np.testing.assert_allclose(later.scales[-1] ** 2, expected[1], rtol=1e-6)
+    assert later.errors.tolist() == [0, 0, 0, 1 / np.sqrt(80)]
+    assert later.errors_of(table.iloc[:5]).tolist() == [
+        1 / np.sqrt(80) if site == "Delft" else 0 for site in table["site"][:5]
+    ]
+    few = rng.permutation(np.flatnonzero(there))[:7]
+    with pytest.warns(UserWarning, match=r"Controls of new sites: Delft \(7\)"):
+        known.with_new_sites(volumes[few], table.iloc[few])
+
+
+@pytest.mark.parametrize(("site", "number", "told"), [("Bonn", 20, "knows Bonn already"), ("Graz", 3, "Graz .3.")])
+def test_sites_that_cannot_be_learned_are_refused(fitted, volumes, table, site, number, told):
+    with pytest.raises(InputError, match=told):
+        fitted.with_new_sites(volumes[:number], table[:number].assign(site=site))

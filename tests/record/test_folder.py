@@ -15,7 +15,9 @@ from rindices.record import (
     discard,
     held,
     is_complete,
+    keep_trained,
     locked,
+    more_of,
     read_settings,
     status_of,
     write_summary,
@@ -115,7 +117,8 @@ def test_the_same_table_elsewhere_by_another_command_is_the_same_run(out):
 
 OTHERS = {
     "sha256: abc then, xyz now": {"table": {"sha256": "xyz"}},
-    "n_patterns: 2, 3 then, 2, 3, 4, 5 and 1 more now": {"training": {"n_patterns": (2, 3, 4, 5, 6)}},
+    "n_patterns: 2, 3 then, 3, 4, 5, 6 and 1 more now": {"training": {"n_patterns": (3, 4, 5, 6, 7)}},
+    "n_repetitions: 10 then, 5 now": {"training": {"n_repetitions": 5}},
     "max_steps: not given then, 100 now": {"training": {"max_steps": 100}},
     "jax: 0.8.0 then, 0.9.0 now": {"versions": {"jax": "0.9.0"}},
     "platform: cpu then, gpu now": {"device": {"platform": "gpu"}},
@@ -135,6 +138,43 @@ def test_other_runs_are_refused_with_their_differences(out, difference, change):
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
     with pytest.raises(InputError, match="holds another run"):
         is_complete(out, altered(**change))
+
+
+MORE = altered(training={"n_patterns": (2, 3, 4), "n_repetitions": 20, "n_null": 19})
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_more_is_added_to_a_finished_run_whose_models_are_there(out, killed):
+    begin(out)
+    (out / "journal" / "data-3-abc.safetensors").write_text("chunk")
+    with pytest.raises(InputError, match="n_null: 0 then, 19 now"):  # it has begun, and is not finished
+        is_complete(out, MORE)
+    finish(out)
+    if not killed:
+        keep_trained(out)
+    assert not is_complete(out, MORE)
+    assert not (out / "journal").exists()
+    assert more_of(out, MORE)["n_repetitions"] == "10 then, 20 now"
+    with pytest.raises(InputError, match=r"jax: 0\.8\.0 then, 0\.9\.0 now"):  # bits of two versions
+        is_complete(out, MORE.model_copy(update={"versions": {"jax": "0.9.0"}}))
+    assert begin(out, MORE)
+    assert (out / "trained" / "data-3-abc.safetensors").read_text() == "chunk"
+    assert read_settings(out / "run.toml").training == MORE.training
+    assert not (out / "model.safetensors").exists()
+
+
+def test_nothing_is_added_to_a_run_whose_models_are_gone(out):
+    begin(out)
+    finish(out)
+    with pytest.raises(InputError, match="Its models are not there, so that no more can be added"):
+        is_complete(out, MORE)
+
+
+def test_models_depend_neither_on_how_many_there_are_nor_on_where_the_table_is():
+    assert MORE.fingerprint() == altered(table={"path": "moved/table.csv"}).fingerprint() == SETTINGS.fingerprint()
+    for change in OTHERS.values():
+        differs = altered(**change).fingerprint() != SETTINGS.fingerprint()
+        assert differs == {"n_patterns", "n_repetitions"}.isdisjoint(change.get("training", ()))
 
 
 def test_overwriting_removes_the_other_run_and_its_journal(out):

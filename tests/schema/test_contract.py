@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from scipy.stats import norm
 
 from rindices.cohort import make_cohort, read_people
 from rindices.errors import InputError
@@ -53,8 +54,11 @@ def test_statistics_are_of_the_training_people(contract):
     learned_from = training().query("dx != 'FTD'")
     regions, ages = learned_from[REGIONS], learned_from["age"]
     assert contract.features == tuple(REGIONS)
-    np.testing.assert_array_equal([contract.feature_minimum, contract.feature_maximum], regions.agg(["min", "max"]))
-    np.testing.assert_allclose(contract.feature_median, regions.median(), rtol=1e-15)
+    share = 5 / len(regions)
+    assert contract.quantile == share
+    # Five people or more lie beyond each end, and no value of a person is kept to its last digit.
+    np.testing.assert_allclose(contract.ranges, regions.quantile([share, 0.5, 1 - share]), rtol=5e-3)
+    assert not np.isin(contract.ranges, regions.to_numpy()).any()
     assert contract.covariates == (
         CovariateSpec("age", None, ages.min(), ages.max(), None),
         CovariateSpec("sex", None, 0.0, 1.0, (0.0, 1.0)),
@@ -80,6 +84,7 @@ def test_json_brings_the_contract_back_also_that_of_earlier_versions(contract, l
         {"feature_minimum": [float("nan")] * 5},
         {"feature_minimum": [True] * 5},
         {"feature_minimum": [99.0] * 5},
+        {"quantile": 0.5},
         {"covariates": {}},
         {"covariates": [{"name": "age"}]},
         {"covariates": [{"name": "age", "categories": None, "minimum": 9, "maximum": 1, "codes": None}]},
@@ -111,11 +116,20 @@ def test_good_people_pass_in_the_order_of_the_model(contract, tmp_path):
     assert check_people(people(), contract).diagnosis.iloc[0] == "CN"
 
 
+def test_limits_are_those_of_a_normal_distribution_through_the_quantiles_or_the_range_of_early_models(contract):
+    low, median, high = contract.ranges
+    z = norm.isf(contract.quantile)
+    np.testing.assert_allclose(contract.limits[0], median - 4 * (median - low) / z)
+    np.testing.assert_allclose(contract.limits[1], median + 4 * (high - median) / z)
+    early = replace(contract, quantile=None)
+    np.testing.assert_allclose(early.limits, [low - 0.1 * (high - low), high + 0.1 * (high - low)])
+
+
 def test_people_outside_the_range_are_kept_and_flagged(contract):
     frame = people()
-    low, high = np.array(contract.feature_minimum), np.array(contract.feature_maximum)
-    frame.loc[1, ["lHip", "rHip"]] = [high[0] + 0.11 * (high - low)[0], low[1] - 0.11 * (high - low)[1]]
-    frame.loc[[2, 3], ["lHip", "lEnt"]] = [[high[0] + 0.09 * (high - low)[0], 4.0], [4.0, 9.5]]
+    low, high = contract.limits
+    frame.loc[1, ["lHip", "rHip"]] = [1.01 * high[0], 0.99 * low[1]]
+    frame.loc[[2, 3], ["lHip", "lEnt"]] = [[0.99 * high[0], 4.0], [4.0, 9.5]]
     frame.loc[[1, 4], "age"] = 91, 40.5
     oldest = f"{contract.covariates[0].maximum:.4g}"
     assert check_people(frame, contract).flags.tolist()[:5] == [

@@ -74,3 +74,14 @@ def test_centiles_are_shares_of_the_controls():
 def test_levels_beyond_the_table_are_refused(level):
     with pytest.raises(InputError, match="level"):
         check_level(level)
+
+
+def test_intervals_of_people_who_lack_regions_are_wider():
+    sd, level = 0.1, 0.9
+    quantiles = DOSES[:, None] + sd * norm.ppf(LEVELS)
+    scale = SeverityScale(KNOTS[None], quantiles=quantiles[None])
+    r_indices = np.full((3, 1), 0.6)
+    low, high = severity_intervals(scale, r_indices, level, np.array([[0.0], [0.1], [0.3]]))
+    for row, total in enumerate(np.hypot(sd, [0.0, 0.1, 0.3])):
+        half = total * norm.ppf(0.95)
+        np.testing.assert_allclose((low[row, 0], high[row, 0]), (max(0.6 - half, 0), 0.6 + half), atol=0.02)

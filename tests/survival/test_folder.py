@@ -12,7 +12,9 @@ import pandas as pd
 import pytest
 
 from rindices import files
-from tests.survival.conftest import FINISHED, assert_same, ended, finished_chunks, fit, held, send, status
+from rindices.training import execution
+from rindices.training.chunks import train_chunk
+from tests.survival.conftest import FINISHED, assert_same, ended, finished_chunks, fit, held, results, send, status
 
 RESULTS = ("model.safetensors", "r_indices.csv", "patterns.csv", "selection.csv", "r_indices.png", "report.html")
 KINDS = ("data-*.safetensors", "data-*.unfinished", "plan.json", "run.toml", "summary.json", "holder.txt", *RESULTS)
@@ -163,6 +165,42 @@ def test_another_run_in_the_same_folder_is_refused_with_the_differences(table, o
     assert contents(run) == before
     assert fit(table, "--out", run).exit_code == 0
     assert_same(run, faultless)
+
+
+MORE = ("--patterns", "2-3", "--repetitions", 4)
+
+
+@pytest.mark.usefixtures("short")
+def test_more_of_a_finished_run_is_as_in_one_go(table, tmp_path, monkeypatch):
+    trained = []
+
+    def noted(chunk, *arguments, **options):
+        trained.extend(chunk.members)
+        return train_chunk(chunk, *arguments, **options)
+
+    monkeypatch.setattr(execution, "train_chunk", noted)
+    out, one_go = tmp_path / "run", tmp_path / "one"
+    assert fit(table, "--out", out, "--no-report").exit_code == 0
+    with pytest.MonkeyPatch.context() as patch:
+        Fault(patch, "r_indices.csv", "flush", errno.ENOSPC, ALWAYS)
+        outcome = fit(table, "--out", out, "--no-report", *MORE)
+        assert outcome.exit_code == 3
+        assert "--repetitions 2 then, 4 now" in outcome.output
+    assert fit(table, "--out", out, "--no-report", *MORE).exit_code == 0
+    assert len(trained) == len(set(trained))
+    assert fit(table, "--out", one_go, "--no-report", *MORE).exit_code == 0
+    assert len(trained) == 2 * len(set(trained))
+    assert_same(out, results(one_go))
+    kept = sorted((out / "trained").iterdir())
+    os.truncate(kept[0], kept[0].stat().st_size // 2)
+    content = bytearray(kept[1].read_bytes())
+    content[-5] ^= 1  # in its arrays; its header is whole
+    kept[1].write_bytes(content)
+    outcome = fit(table, "--out", out, "--no-report", *MORE, "--exhaustive")
+    assert outcome.exit_code == 0
+    for path in kept[:2]:
+        assert f"{path.name} in the journal was damaged and trained again." in outcome.output
+    assert len(list((out / "trained").iterdir())) == len(set(trained)) == 8
 
 
 def test_a_run_can_be_made_again_from_its_record(other_table, run, tmp_path, faultless):

@@ -3,7 +3,6 @@
 from rindices.analysis.associations import associations
 from rindices.analysis.balance import (
     balance_warnings,
-    differences_that_count,
     flow_table,
     group_balance,
     group_check,
@@ -15,7 +14,6 @@ __all__ = [
     "associations",
     "balance_warnings",
     "change_per_year",
-    "differences_that_count",
     "dose_response",
     "drivers",
     "flow_table",

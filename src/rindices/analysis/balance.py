@@ -65,9 +65,6 @@ LARGEST_P = 0.05  # not q: an alarm must not grow weaker with every further vari
 # In large cohorts trifles are significant. A standardised difference of 0.1 is the usual limit of balance in matched
 # studies; a Cramér's V of 0.1 is, in groups of one size, 45 % women against 55 %.
 SMALLEST_DIFFERENCE = 0.1
-# From which on a difference makes it doubtful that a pattern is disease: a standardised difference of 0.25 is where
-# regression no longer adjusts for it safely (Rubin, 2001), a Cramér's V of 0.2 is 40 % women against 60 %.
-COUNTS_FROM = {"number": 0.25, "category": 0.2}
 _SHOWN_CATEGORIES = 4  # more would not fit a cell of a table
 _BALANCE = ["variable", "kind", "n_controls", "n_patients", "controls", "patients", "difference", "p"]
 
@@ -104,19 +101,6 @@ def group_balance(variables: pd.DataFrame, patient: ArrayLike) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=_BALANCE).astype({"difference": float, "p": float})
     table["imbalanced"] = (table["p"] < LARGEST_P) & (table["difference"].abs() > SMALLEST_DIFFERENCE)
     return table
-
-
-def differences_that_count(table: pd.DataFrame) -> list[str]:
-    """Return the variables of a table from `group_balance` in which the groups differ so much that it may explain them.
-
-    Examples
-    --------
-    >>> people = pd.DataFrame({"age": [60, 62, 64, 70, 72, 74], "iq": [100, 101, 102, 100, 101, 102]})
-    >>> differences_that_count(group_balance(people, [False, False, False, True, True, True]))
-    ['age']
-    """
-    large = table["difference"].abs() >= table["kind"].map(COUNTS_FROM).astype(float)
-    return table["variable"][table["imbalanced"].astype(bool) & large].tolist()
 
 
 def balance_warnings(table: pd.DataFrame) -> list[str]:

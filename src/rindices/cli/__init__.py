@@ -1,10 +1,10 @@
-"""The command line: `rindices simulate | fit | apply | describe | report | voxelwise | import-official | demo`.
+"""The command line: one function a command.
 
 Options become settings, settings go to `rindices.run`, and what it gives back is printed. Commands check their input
 with the light modules first and load the training engine only when it is needed.
 """
 
-from rindices.cli import fit, results
+from rindices.cli import check, exchange, fit, results
 from rindices.cli.options import app
 
-__all__ = ["app", "fit", "results"]
+__all__ = ["app", "check", "exchange", "fit", "results"]

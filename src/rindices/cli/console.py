@@ -6,7 +6,7 @@ import contextlib
 import json
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -108,13 +108,22 @@ def warn(sentences: Iterable[str]) -> None:
         log("warning", message=told)
 
 
-def describe_cohort(cohort: Cohort, most_names: int = 250) -> None:
+def regions_in_words(kinds: Mapping[str, Sequence[str]]) -> str:
+    """Return how many regions of each kind there are, with a few names."""
+    groups = "; ".join(f"{len(names)} {kind} ({listed(names, 4)})" for kind, names in kinds.items())
+    return f"{counted(sum(map(len, kinds.values())), 'region')}: {groups}."
+
+
+def describe_cohort(cohort: Cohort) -> None:
     """Say who and what was read."""
+    from rindices.schema.kinds import grouped, kinds_of
+
     labels = f"{', '.join(cohort.control_labels)} against {', '.join(cohort.patient_labels)}"
     people = [counted(n, name) for n, name in ((cohort.n_controls, "control"), (cohort.n_patients, "patient"))]
     people += [counted(cohort.n_other, "other person", "other people")] if cohort.n_other else []
     console.print(f"Read {cohort.source}: {', '.join(people)} ({labels}).")
-    console.print(f"{counted(cohort.features.shape[1], 'region')}: {listed(cohort.features.columns, most_names)}.")
+    names = [str(name) for name in cohort.features.columns]
+    console.print(regions_in_words(grouped(names, kinds_of(names, cohort.features.to_numpy()))))
     console.print(f"Covariates removed: {listed(cohort.covariates.columns, 20) or 'none'}.")
     log("table", source=cohort.source, controls=cohort.n_controls, patients=cohort.n_patients, others=cohort.n_other)
     warn(cohort.messages)

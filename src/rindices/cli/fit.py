@@ -24,6 +24,7 @@ from rindices.cli.console import (
 from rindices.cli.exits import Ending, guarded, interruptible
 from rindices.cli.options import (
     TABLE,
+    CompleteOnly,
     DropMissing,
     Exclude,
     Figures,
@@ -150,6 +151,7 @@ def fit(
     dictionary: Annotated[str | None, option("Data dictionary of the table: CSV, TSV, Excel or BIDS JSON.")] = None,
     missing: Missing = "",
     drop_missing: DropMissing = TableSettings.drop_missing,
+    complete_only: CompleteOnly = TableSettings.complete_only,
     drop_outliers: Annotated[
         bool, typer.Option("--drop-outliers", help="Leave out people far from all others; they are listed.")
     ] = TableSettings.drop_outliers,
@@ -229,6 +231,8 @@ def fit(
         console.print(f"This very run is already complete: nothing to do. {_how_else(plan)}")
         end(out, "Done before.", report=(out / "report.html").is_file())
         return
+    for name, change in ({} if overwrite else plan.more()).items():
+        console.print(f"More of the run in {out}: {on_command_line(name, None)} {change}. What is trained is kept.")
     summary = train_and_write(
         plan,
         overwrite=overwrite,
@@ -329,7 +333,7 @@ def demo(
     console.print(f"Simulated a cohort of 492 controls and 900 patients with three disease patterns: {table}")
     search = SearchSettings((_PATTERNS,), n_repetitions=repetitions, max_steps=steps, random_state=seed)
     plan = planned(table, run, TableSettings(covariates="age,sex", unit="mL"), search, OutputSettings())
-    describe_cohort(plan.cohort, most_names=12)
+    describe_cohort(plan.cohort)
     summary = train_and_write(plan, truth=simulated.truth, overwrite=True)
     if summary.recovery is not None:
         console.print(

@@ -136,6 +136,13 @@ Missing = Annotated[
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing", help="Leave out people with missing or impossible values; they are listed.")
 ]
+CompleteOnly = Annotated[
+    bool,
+    typer.Option(
+        "--complete-only",
+        help="Use nobody who lacks a region; else people may lack a fifth, which are drawn given the others.",
+    ),
+]
 Steps = Annotated[int | None, option("Longest training.", "by preset", min=1)]
 Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The same seed repeats the same result.")]
 Repetitions = Annotated[int, typer.Option(min=1, help="Trainings to compare and average.")]

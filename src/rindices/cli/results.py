@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from rindices.cli.options import (
     MODEL,
     PAGE,
     TABLE,
+    CompleteOnly,
     DropMissing,
     Exclude,
     Figures,
@@ -31,6 +32,9 @@ from rindices.errors import InputError, counted, shown, worded
 from rindices.files import check_folder
 from rindices.settings import ApplySettings, Correction, OutputSettings, TableSettings
 
+if TYPE_CHECKING:
+    from rindices.schema.contract import Contract
+
 
 @app.command()
 @guarded
@@ -44,6 +48,7 @@ def apply(
     join: Join = None,
     missing: Missing = "",
     drop_missing: DropMissing = ApplySettings.drop_missing,
+    complete_only: CompleteOnly = ApplySettings.complete_only,
     new_sites: Annotated[
         str, typer.Option(help="People of sites that the model does not know: refuse, or leave uncorrected.")
     ] = ApplySettings.new_sites,
@@ -76,6 +81,7 @@ def apply(
         join=join,
         missing=missing,
         drop_missing=drop_missing,
+        complete_only=complete_only,
         new_sites=new_sites,  # type: ignore[arg-type]  # checked where it is used
     )
     with counting_bar("Scoring people", transient=True) as bar:
@@ -99,10 +105,45 @@ def apply(
             "see the column flags.",
             style="yellow",
         )
+    if done.n_strangers:
+        console.print(
+            f"{counted(done.n_strangers, 'of them is', 'of them are')} unlike anybody that the model can produce; of "
+            "healthy people, one or two in a hundred are. Are regions, units and segmentation those of the training?",
+            style="yellow",
+        )
     warn(summary.warnings)
     if summary.state is not None:
         show_verdict(summary, "What the model's training found: ")
     show_places({"R-indices": out, "Left out": done.left_out, "Report": report})
+
+
+@app.command()
+@guarded
+def adapt(
+    model: Model,
+    table: Annotated[Path, argument("Table of controls of new sites, with the site in the model's column of sites.")],
+    out: Annotated[Path, option("Model file to write (.safetensors), replaced if it exists.")],
+    id: Annotated[str | None, option("Column with the people's ids.", "as in training")] = ApplySettings.id,
+    exclude: Exclude = "",
+    join: Join = None,
+    missing: Missing = "",
+) -> None:
+    """Let a model learn sites that its training did not have, from controls who were measured there.
+
+    Offsets and scales of the sites are learned as in the training; nobody's scores at other sites change.
+    """
+    from rindices.cohort.column_roles import paths_of
+    from rindices.run.apply_table import adapt_model
+
+    check_output(out, "out", MODEL, table, *paths_of(join), model)
+    settings = ApplySettings(id=id, exclude=exclude, join=join, missing=missing)
+    done = adapt_model(model, table, out, settings, wording=on_command_line)
+    for site, number in done.controls.items():
+        console.print(f"Learned site {site} from {counted(number, 'control')}.")
+    if done.n_unused:
+        console.print(f"Not used: {counted(done.n_unused, 'row')} of people who are no controls, or of later visits.")
+    warn(done.warnings)
+    show_places({"Model": out})
 
 
 @app.command(name="import-official")
@@ -157,13 +198,21 @@ def describe(model: Model) -> None:
         "Covariates": "; ".join(spans) or "none",
         "Correction": _correction(parameters.correction) or ("lines" if spans else "none"),
         "Unit": contract.unit or "not stated",
-        "Regions": f"{len(contract.features)}, with their range in training"
-        f"{' (unknown)' if None in contract.feature_minimum else ''}:",
+        "Regions": f"{len(contract.features)}, with {_range_in_words(contract)}:",
     }
     for name, value in lines.items():
         console.print(f"{name + ':':<13}{value}")
     for region, low, high in zip(contract.features, contract.feature_minimum, contract.feature_maximum, strict=True):
         console.print(f"  {region}" if low is None or high is None else f"  {region:<32} {low:>10.4g} to {high:<10.4g}")
+
+
+def _range_in_words(contract: Contract) -> str:
+    """Say what is known of the regions in training."""
+    if None in contract.feature_minimum:
+        return "their range in training (unknown)"
+    if contract.quantile is None:
+        return "their range in training"
+    return f"the range of {1 - 2 * contract.quantile:.0%} of the training people"
 
 
 def _correction(correction: Correction | None) -> str:

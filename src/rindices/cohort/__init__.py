@@ -4,14 +4,16 @@ from rindices.cohort.column_roles import correction_of, expand_names, wanted_nam
 from rindices.cohort.exclusions import MIN_PEOPLE
 from rindices.cohort.new_people import read_people
 from rindices.cohort.people import Cohort, People
-from rindices.cohort.training_table import make_cohort, read_cohort
+from rindices.cohort.training_table import Looked, look_at, make_cohort, read_cohort
 
 __all__ = [
     "MIN_PEOPLE",
     "Cohort",
+    "Looked",
     "People",
     "correction_of",
     "expand_names",
+    "look_at",
     "make_cohort",
     "read_cohort",
     "read_people",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -19,10 +18,6 @@ from rindices.settings import Correction, Names, TableSettings
 BACKGROUND_NAMES = frozenset({"age", "sex", "gender", "site", "scanner", "icv", "tiv", "etiv", "education", "educ"})
 NON_REGION_NAMES = BACKGROUND_NAMES | {"visit", "session"}
 _A_ROW = 0.5  # a header with a larger share of numbers is a row of values
-# Usual clinical columns, which are numbers but no brain regions.
-CLINICAL = re.compile(
-    r"(mmse|mmst|moca|demtect|cdr|adas|updrs|ados|srs|panss|hamd|madrs|bdi|bmi|weight|height|apoe|[fvp]?iq)([_ .-].*)?"
-)
 # How each part is asked for.
 _SETTINGS = {
     "the people's id": setting("id", "COLUMN"),
@@ -143,6 +138,8 @@ class Roles:
     others, empty, background
         Columns without a part; those of them without a single value; and those such as age in which the groups should
         not differ.
+    why
+        Of every column, its part and the reason.
     """
 
     covariates: tuple[str, ...]
@@ -151,6 +148,7 @@ class Roles:
     others: tuple[str, ...]
     empty: tuple[str, ...]
     background: tuple[str, ...]
+    why: dict[str, tuple[str, str]]
 
 
 def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
@@ -199,7 +197,26 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     others = tuple(name for name in columns if name not in parts and name not in regions)
     empty = tuple(name for name in others if table[name].isna().all())
     background = tuple(name for name in others if name.casefold() in BACKGROUND_NAMES and name not in empty)
-    return Roles(covariates, scores, regions, others, empty, background)
+    why = {name: (part, f"named by {_SETTINGS[part]}") for name, part in parts.items()}
+    asked = f"named by {setting('features')}" if settings.features is not None else "numbers without another role"
+    why |= dict.fromkeys(regions, ("a region", asked))
+    why |= {name: ("no role", _reason(name, table[name], taken, settings)) for name in others}
+    return Roles(covariates, scores, regions, others, empty, background, {name: why[name] for name in columns})
+
+
+def _reason(name: str, column: pd.Series, taken: Mapping[str, str], settings: TableSettings) -> str:
+    """Say why a column has no role."""
+    if column.isna().all():
+        return "no values"
+    if name in taken:
+        return taken[name]
+    if not is_region_name(name):
+        return "the usual name of something that is no region"
+    if not meant_as_numbers(column):
+        return "text, not numbers"
+    return (
+        f"not named by {setting('features')}" if settings.features is not None else f"left out by {setting('exclude')}"
+    )
 
 
 def require_column(names: Collection[str], name: str, role: str, remedy: str) -> None:

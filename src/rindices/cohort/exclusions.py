@@ -13,13 +13,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.column_roles import CLINICAL, Roles
+from rindices.cohort.column_roles import Roles
 from rindices.cohort.groups import Groups
 from rindices.cohort.overlap import refuse_apart
+from rindices.cohort.people import Outlier
 from rindices.cohort.visits import read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, listed, refusal, setting, shown
 from rindices.schema.cells import LEAVE_OUT
 from rindices.schema.fields import MIN_REGIONS, MIN_SITE_CONTROLS, NO_LABEL, Observed, Seen
+from rindices.schema.kinds import CLINICAL
 from rindices.settings import TableSettings
 
 MIN_PEOPLE = 20  # in each group: below it neither means nor patterns mean anything
@@ -120,6 +122,20 @@ class Record:
                 self.note(row, listed(texts, 5))
             self.leave_out(np.any(marked, axis=1), reason)
 
+    def note_filled(self, found: Seen, regions: Sequence[str]) -> list[str]:
+        """Note which regions are missing of people who are used, and return a sentence on them."""
+        gaps, names = np.isnan(found.values) & self.used[:, None], np.array(regions, dtype=object)
+        rows = np.flatnonzero(gaps.any(axis=1)).tolist()
+        for row in rows:
+            self.note(row, missing_regions(names[gaps[row]]))
+        if not rows:
+            return []
+        return [
+            f"{counted(len(rows), 'row lacks', 'rows lack')} regions, {gaps.sum(axis=1).max()} of {len(names)} at most "
+            f"({listed(names[gaps.any(axis=0)])}): these are drawn, given the other regions and covariates. Use "
+            f"complete people only with {setting('complete_only', True)}."
+        ]
+
     def warning(self) -> list[str]:
         """Return a sentence on who was left out."""
         left_out = pd.Series(self.reason[~self.used], dtype=object).value_counts()
@@ -148,6 +164,8 @@ class Kept(NamedTuple):
         What became of everybody.
     left_out, doubts
         Sentences on who is left out, and on what may be wrong with who is not.
+    outliers
+        Who is far from everybody else, left out or not.
     """
 
     used: NDArray[np.bool_]
@@ -156,14 +174,16 @@ class Kept(NamedTuple):
     people: pd.DataFrame
     left_out: list[str]
     doubts: list[str]
+    outliers: tuple[Outlier, ...] = ()
 
 
 def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSettings) -> Kept:
     """Leave out who has gaps, and outliers and people of small sites if asked; refuse groups and sites too small."""
     record, line = Record(len(found.labels)), read_timeline(found.visits, found.roster)
     record.leave_out_incomplete(found, roles.regions)
+    filled = record.note_filled(found.regions, roles.regions)
     _check_group_sizes(groups, line.learned_from(record.used), record)
-    doubts = _leave_out_outliers(record, found, groups.group, roles.regions, drop=settings.drop_outliers)
+    outliers, doubts = _leave_out_outliers(record, found, groups.group, roles.regions, drop=settings.drop_outliers)
     who = {"participant_id": found.roster.ids, "visit": found.visits, "diagnosis": found.labels, "group": groups.group}
     if settings.site is not None:
         sites, learned = found.background[settings.site], line.learned_from(record.used)
@@ -176,7 +196,7 @@ def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSett
     learned, used = line.learned_from(record.used), record.used
     _check_group_sizes(groups, learned, record)
     years, told = years_since_first(line.take(used), found.background[used], settings.visit)
-    return Kept(used, learned[used], years, record.table(who), record.warning(), [*doubts, *told])
+    return Kept(used, learned[used], years, record.table(who), record.warning(), [*filled, *doubts, *told], outliers)
 
 
 def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: Record) -> None:
@@ -197,23 +217,23 @@ def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: 
 
 def _leave_out_outliers(
     record: Record, found: Observed, group: pd.Series, regions: Sequence[str], *, drop: bool
-) -> list[str]:
-    """Give everybody used a distance, note the outliers, and leave them out if asked; return warnings."""
+) -> tuple[tuple[Outlier, ...], list[str]]:
+    """Give everybody used a distance, note the outliers, and leave them out if asked; return them, and warnings."""
     positions = np.flatnonzero(record.used)
-    block = found.regions.values[positions]
-    outliers = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
-    notes = outliers.notes
-    record.measures.loc[positions] = outliers.measures.to_numpy()
-    for position, text in notes.items():
-        record.note(int(positions[position]), text)
-        record.far_in[positions[position]] = " ".join(name for name in MEASURES if outliers.far.at[position, name])
+    block = with_middles(found.regions.values[positions])
+    measures, notes = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
+    record.measures.loc[positions] = measures.to_numpy()
+    for position, one in notes.items():
+        record.note(int(positions[position]), one.text)
+        record.far_in[positions[position]] = " ".join(one.far_in)
     who = positions[list(notes)]
+    outliers = tuple(one._replace(row=int(found.roster.rows[at])) for at, one in zip(who, notes.values(), strict=True))
     if drop:
         record.leave_out(np.isin(np.arange(len(group)), who), "outlier")
     if drop or not notes:
-        return []
+        return outliers, []
     people = counted(len(notes), "person lies", "people lie")
-    return [  # warnings are kept, so nobody's values are in them
+    return outliers, [  # warnings are kept, so nobody's values are in them
         f"{people} far from everybody else, which may be errors: row {listed(found.roster.rows[who], 10)}. What is "
         "unusual is in the column flags of people.csv. Look at them, or leave them out with "
         f"{setting('drop_outliers', True)}."
@@ -254,27 +274,19 @@ def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[n
     )
 
 
-class Outliers(NamedTuple):
-    """People far from others.
-
-    Attributes
-    ----------
-    measures
-        Of everybody, a column each of `MEASURES`: ``distance`` (root mean square over regions of the deviation from the
-        controls' median, in robust sd of controls), ``size`` (of all regions together, in % of the usual one) and
-        ``farthest`` (the largest deviation of a region, in robust sd of everybody).
-    far
-        By which of these a person is an outlier.
-    notes
-        What is unusual about each outlier, by position.
-    """
-
-    measures: pd.DataFrame
-    far: pd.DataFrame
-    notes: dict[int, str]
+def missing_regions(names: Sequence[str]) -> str:
+    """Say which regions a person lacks."""
+    return f"{counted(len(names), 'region')} missing ({listed(names, 5)})"
 
 
-def find_outliers(block: NDArray[np.float64], regions: Sequence[str], group: NDArray[np.object_]) -> Outliers:
+def with_middles(block: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return people × regions with the median of a region in the place of its gaps: neither here nor there."""
+    return np.where(np.isnan(block), np.nanmedian(block, axis=0), block) if np.isnan(block).any() else block
+
+
+def find_outliers(
+    block: NDArray[np.float64], regions: Sequence[str], group: NDArray[np.object_]
+) -> tuple[pd.DataFrame, dict[int, Outlier]]:
     """Find people who are far from the controls, and far from their own group as well.
 
     Patients differ from controls by their disease, and the more severe the more: they are outliers only if they are
@@ -289,12 +301,21 @@ def find_outliers(block: NDArray[np.float64], regions: Sequence[str], group: NDA
     group
         ``control``, ``patient`` or ``other``; at least some are controls.
 
+    Returns
+    -------
+    measures
+        Of everybody: ``distance`` (root mean square over regions of the deviation from the controls' median, in robust
+        sd of controls), ``size`` (of all regions together, in % above or below the usual) and ``farthest`` (the largest
+        deviation of a region, in robust sd of everybody).
+    outliers
+        By position, which is the row here.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> volumes = rng.normal(5, 0.5, (60, 20))
     >>> volumes[7] *= 0.6
-    >>> list(find_outliers(volumes, list("abcdefghijklmnopqrst"), np.array(["control"] * 60)).notes)
+    >>> list(find_outliers(volumes, list("abcdefghijklmnopqrst"), np.array(["control"] * 60))[1])
     [7]
     """
     controls = group == "control"
@@ -305,37 +326,40 @@ def find_outliers(block: NDArray[np.float64], regions: Sequence[str], group: NDA
     # Half of a size is as far away as twice the size: otherwise a size much too small would look like little.
     deviation[:, sizes] /= np.minimum(ratio, 1.0)
     distance = np.sqrt(np.mean(deviation**2, axis=1))
-    measures = pd.DataFrame({"distance": distance, "size": np.nan, "farthest": np.nan})
-    outlying = pd.DataFrame(False, measures.index, measures.columns)
-    notes: defaultdict[int, list[str]] = defaultdict(list)
+    measures = pd.DataFrame({"distance": distance}, columns=list(MEASURES))
+    notes, cells = defaultdict[int, list[str]](list), defaultdict[int, dict[str, float]](dict)
+    far_in = defaultdict[int, list[str]](list)
     logarithm = np.log(np.maximum(distance, 1e-9))
     _, limit = _usual_range(logarithm, group, _FAR_PERSON, _SMALLEST_SPREAD)
-    outlying["distance"] = logarithm > limit
     for position in np.flatnonzero(logarithm > limit).tolist():
         most = int(np.argmax(deviation[position]))
+        cells[position][regions[most]] = value = float(block[position, most])
         notes[position].append(
             f"distance {distance[position]:.2f}, usual is below {np.exp(limit[position]):.2f}, "
-            f"most in {regions[most]} = {shown(float(block[position, most]))}"
+            f"most in {regions[most]} = {shown(value)}"
         )
+        far_in[position].append("distance")
     if sizes.mean() > 0.5:  # all regions together too small or too large
         size = np.log(ratio).mean(axis=1)
         low, high = _usual_range(size, group, _FAR_SIZE, 0.0)
-        measures["size"], outlying["size"] = 100 * np.expm1(size), (size < low) | (size > high)
-        for position in np.flatnonzero(outlying["size"]).tolist():
+        measures["size"] = 100 * np.expm1(size)
+        for position in np.flatnonzero((size < low) | (size > high)).tolist():
             percent = measures["size"][position]
             larger = "larger" if percent > 0 else "smaller"
             notes[position].append(f"regions {abs(percent):.0f} % {larger} than usual throughout")
+            far_in[position].append("size")
     centre, spread = _centre_and_spread(block)
     far = np.abs(block - centre) > _FAR_CELL * spread
     measures["farthest"] = np.max(np.abs(block - centre) / spread, axis=1)
-    outlying["farthest"] = np.asarray(far.any(axis=1))
     for position in np.flatnonzero(far.any(axis=1)).tolist():
-        cells = [
-            f"{regions[place]} = {shown(float(block[position, place]))}"
-            for place in np.flatnonzero(far[position]).tolist()
-        ]
-        notes[position].append(f"{listed(cells, 3)} beyond {_FAR_CELL:.0f} robust sd")
-    return Outliers(measures, outlying, {position: "; ".join(notes[position]) for position in sorted(notes)})
+        beyond = {regions[place]: float(block[position, place]) for place in np.flatnonzero(far[position]).tolist()}
+        cells[position] |= beyond
+        said = listed((f"{region} = {shown(value)}" for region, value in beyond.items()), 3)
+        notes[position].append(f"{said} beyond {_FAR_CELL:.0f} robust sd")
+        far_in[position].append("farthest")
+    return measures, {
+        at: Outlier(at, "; ".join(notes[at]), tuple(cells[at].items()), tuple(far_in[at])) for at in sorted(notes)
+    }
 
 
 def _usual_range(

@@ -20,7 +20,15 @@ from rindices.cohort.visits import read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, did_you_mean, listed, refusal, setting, shown
 from rindices.schema.cells import numbers_of, text_of, typed
 from rindices.schema.contract import Contract
-from rindices.schema.fields import CovariateField, FieldSet, IdField, Observed, RegionField, ScoreField
+from rindices.schema.fields import (
+    MOST_MISSING,
+    CovariateField,
+    FieldSet,
+    IdField,
+    Observed,
+    RegionField,
+    ScoreField,
+)
 from rindices.settings import ApplySettings
 from rindices.tables import Dictionary, Source, apply_dictionary, read_source, table_in_memory, with_missing_codes
 
@@ -133,7 +141,13 @@ class _Check:
                 CovariateField(spec.name, spec, new_sites=sites.get(spec.name), decimal_comma=decimal_comma)
                 for spec in contract.covariates
             ],
-            RegionField(contract.features, contract.ranges, unit=contract.unit, decimal_comma=decimal_comma),
+            RegionField(
+                contract.features,
+                contract.ranges,
+                unit=contract.unit,
+                decimal_comma=decimal_comma,
+                fills=not settings.complete_only,
+            ),
             [ScoreField(name) for name in scores],
             contract.diagnosis_column,
         )
@@ -142,13 +156,16 @@ class _Check:
     def _named(self, columns: Sequence[str], needed: Collection[str]) -> tuple[tuple[str, ...], list[str]]:
         """Return the clinical columns, and those that must not hold numbers; refuse a table that lacks regions."""
         regions, chosen = self._contract.features, dict[str, tuple[str, ...]]()
-        missing = [name for name in regions if name not in columns]
+        self._absent = missing = [name for name in regions if name not in columns]
         free = [name for name in columns if name not in needed]
-        if missing and self._settings.id in columns:
+        renamed = "".join([did_you_mean(name, free) for name in missing][:1])
+        many = len(missing) > MOST_MISSING * len(regions)
+        if missing and self._settings.id in columns and (many or renamed or self._settings.complete_only):
+            fifth = " if more than a fifth is missing" if many and not self._settings.complete_only else ""
             raise InputError(
                 f"The model needs {counted(len(regions), 'region')}, but the table lacks {len(missing)}: "
-                f"{listed(missing)}.{did_you_mean(missing[0], free)}\n"
-                "Add the columns, named as in the training table; a model cannot score people without them."
+                f"{listed(missing)}.{renamed}\n"
+                f"Add the columns, named as in the training table; a model cannot score people without them{fifth}."
             )
         for source, wanted in (("exclude", self._settings.exclude), ("clinical", self._settings.clinical)):
             chosen[source] = expand_names(wanted_names(wanted), columns, source=source, pattern_columns=free)
@@ -159,7 +176,7 @@ class _Check:
 
     def observe(self, batch: pd.DataFrame) -> People | None:
         """Return the people in some rows; None where something was wrong, here or before, or nobody is left."""
-        batch, _, strange = apply_dictionary(batch, self._dictionary)
+        batch, _, strange = apply_dictionary(batch.assign(**dict.fromkeys(self._absent, np.nan)), self._dictionary)
         if problems := [one for one in strange if {*one.columns} & {spec.name for spec in self._contract.covariates}]:
             raise refusal(problems)
         for name, is_number in self._extra.items():
@@ -191,7 +208,7 @@ class _Check:
             years=years,
             first_visit=line.first(),
             left_out=record.table(who)[~used],
-            notes=(*record.warning(), *self._fields.notes),
+            notes=(*record.warning(), *self._fields.notes, *self._missing(found.regions.values[used])),
         )
 
     def _flags(self, block: NDArray[np.float64], covariates: pd.DataFrame) -> pd.Series:
@@ -211,6 +228,14 @@ class _Check:
                     limit = f"below {shown(spec.minimum)}" if value < spec.minimum else f"above {shown(spec.maximum)}"
                     part.append(f"{spec.name} {shown(value)} {limit}")
         return pd.Series(["; ".join(part) for part in parts], index=covariates.index, name="flags")
+
+    def _missing(self, block: NDArray[np.float64]) -> list[str]:
+        """Say that regions are missing, of everybody or of some; how many of whom is in the flags."""
+        drawn = "drawn, given their other regions and covariates, and intervals are wider"
+        if self._absent:
+            number = f"{len(self._absent)} of the model's {counted(len(self._contract.features), 'region')}"
+            return [f"The table lacks {number}: {listed(self._absent)}. They are {drawn}."]
+        return [f"Some people lack regions. These are {drawn}; see the column flags."] if np.isnan(block).any() else []
 
     def finish(self) -> None:
         """Refuse the table if anything was wrong with any of its rows."""

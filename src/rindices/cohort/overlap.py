@@ -8,14 +8,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.column_roles import CLINICAL
 from rindices.cohort.groups import labels_with_counts
 from rindices.cohort.people import Cohort
 from rindices.errors import InputError, counted, listed, setting, shown
+from rindices.schema.kinds import grouped, kinds_of
 
 _TIED = 0.4  # correlation; 128 regions of healthy adults have 0.55 or more with the one they are most like
 SEPARATING_AUC = 0.95
 _MANY_REGIONS = 1000
+_FEW_NAMES = 6
 
 
 def check_overlap(cohort: Cohort) -> list[str]:
@@ -23,7 +24,8 @@ def check_overlap(cohort: Cohort) -> list[str]:
     first = cohort.first_visit
     learned = cohort.group.where(first, "other")
     controls, patients = ((learned == name).to_numpy() for name in ("control", "patient"))
-    block, regions = cohort.features.to_numpy(), [str(name) for name in cohort.features.columns]
+    features = cohort.features.fillna(cohort.features.median())
+    block, regions = features.to_numpy(), [str(name) for name in cohort.features.columns]
     _check_constant(block, regions, controls)
     background = cohort.background.drop(columns=list(cohort.covariates.columns))
     empty = [str(name) for name in cohort.clinical if cohort.clinical[name].isna().all()]
@@ -206,23 +208,32 @@ def _unlike_regions(controls: NDArray[np.float64], regions: Sequence[str], telli
 def _region_warnings(
     block: NDArray[np.float64], regions: Sequence[str], controls: NDArray[np.bool_], patients: NDArray[np.bool_]
 ) -> list[str]:
-    """Warn of regions that look like clinical scores, and of more regions than the method is meant for."""
-    clinical = [name for name in regions if CLINICAL.fullmatch(name.casefold())]
+    """Warn of columns that look like something else than regions, and of more than the method is meant for."""
+    kinds = kinds_of(regions, block)
+    suspects = {name: kind for name, kind in zip(regions, kinds, strict=True) if kind.suspicion}
     # Where half the patients lie below the controls' 80 % quantile, the area under the curve is at most 0.9.
     low, high = np.quantile(block[controls], [0.2, 0.8], axis=0)
     middle = np.median(block[patients], axis=0)
     telling = [
         regions[place]
         for place in np.flatnonzero((middle > high) | (middle < low)).tolist()
-        if regions[place] not in clinical and group_separation(block[controls, place], block[patients, place])
+        if regions[place] not in suspects and group_separation(block[controls, place], block[patients, place])
     ]
     telling = _unlike_regions(block[controls], regions, telling)
     cases: dict[str, object] = {
-        f"Taken for regions, but named like clinical scores: {listed(clinical)}. Name them with "
-        f"{setting('clinical')}, or leave them out with {setting('exclude')}?": clinical,
+        f"Taken for regions, but they look like {what}: {listed(names)}. {_remedy(what, names)}?": True
+        for what, names in grouped([*suspects], [*suspects.values()]).items()
+    }
+    cases |= {
         f"These nearly tell controls and patients apart by themselves: {listed(telling)}. Are they regions? "
         f"If not, leave them out with {setting('exclude')}.": telling,
         f"{len(regions):,} regions are many: time and memory grow with their number, and the method is meant for 70 to "
         f"200. Choose regions of an atlas with {setting('features')}.": len(regions) > _MANY_REGIONS,
     }
     return [sentence for sentence, found in cases.items() if found]
+
+
+def _remedy(what: str, names: list[str]) -> str:
+    said = names if len(names) <= _FEW_NAMES else None
+    clinical = f"Name them with {setting('clinical', said)}, or leave" if what == "scores" else "Leave"
+    return f"{clinical} them out with {setting('exclude', said)}"

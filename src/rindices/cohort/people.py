@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,15 @@ from numpy.typing import NDArray
 
 from rindices.errors import counted, listed, worded
 from rindices.settings import TableSettings
+
+
+class Outlier(NamedTuple):
+    """Somebody far from everybody else: the row of the table, what is unusual, the cells, and the measures."""
+
+    row: int
+    text: str
+    cells: tuple[tuple[str, float], ...]
+    far_in: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,6 +71,8 @@ class Cohort:
         Identifier of the BIDS dataset that it came from, if it tells one.
     settings
         Which columns are what: as asked for, with the names of all covariates, scores and regions.
+    outliers
+        Who is far from everybody else, by row, left out or not.
 
     Examples
     --------
@@ -94,6 +106,7 @@ class Cohort:
     background: pd.DataFrame = field(default_factory=pd.DataFrame)
     doi: str | None = None
     settings: TableSettings = field(default_factory=TableSettings)
+    outliers: tuple[Outlier, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:

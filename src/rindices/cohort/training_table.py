@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
 
-from rindices.cohort.column_roles import Roles, assign_roles, paths_of, wanted_names
+from rindices.cohort.column_roles import CLINICAL, Roles, assign_roles, paths_of, wanted_names
 from rindices.cohort.exclusions import leave_out, refuse_unusable
 from rindices.cohort.groups import assign_groups
 from rindices.cohort.overlap import check_overlap
 from rindices.cohort.people import Cohort
-from rindices.errors import InputError, listed, setting
+from rindices.errors import InputError, Problem, listed, setting
 from rindices.schema.cells import typed
-from rindices.schema.fields import BackgroundField, CovariateField, FieldSet, IdField, RegionField, ScoreField
+from rindices.schema.fields import BackgroundField, CovariateField, FieldSet, IdField, Observed, RegionField, ScoreField
 from rindices.settings import TableSettings
 from rindices.tables import (
     Column,
@@ -64,6 +64,16 @@ def read_cohort(
     >>> cohort = read_cohort("volumes.csv", control="CN", patients="MCI,AD", covariates="age,sex")  # doctest: +SKIP
     """
     settings = replace(settings or TableSettings(), **choices)  # type: ignore[arg-type]
+    return look_at(path, settings, prepare=prepare).cohort()
+
+
+def look_at(
+    path: str | Path,
+    settings: TableSettings,
+    *,
+    prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+) -> Looked:
+    """Read a table and give each column its part; `Looked.cohort` checks the rest. Arguments as of `read_cohort`."""
     source = read_source(
         path,
         text_columns=(settings.id, settings.diagnosis),
@@ -73,14 +83,9 @@ def read_cohort(
         dictionary=settings.dictionary,
     )
     with told_with(source.notes):
-        cohort = _cohort(source.frame if prepare is None else prepare(source.frame), settings, source.dictionary)
-    return replace(
-        cohort,
-        sha256=source.sha256,
-        messages=source.notes + cohort.messages,
-        source=Path(path).resolve().name,
-        doi=source.doi,
-    )
+        table = source.frame if prepare is None else prepare(source.frame)
+        looked = _look(table, settings, source.dictionary)
+    return replace(looked, source=Path(path).resolve().name, sha256=source.sha256, doi=source.doi, told=source.notes)
 
 
 def make_cohort(
@@ -111,7 +116,7 @@ def make_cohort(
     """
     settings = replace(settings or TableSettings(), **choices)  # type: ignore[arg-type]
     frame = typed(table_in_memory(frame, settings.id), (settings.id, settings.diagnosis))
-    return replace(_cohort(frame, settings, dictionary or Dictionary()), source=source)
+    return replace(_look(frame, settings, dictionary or Dictionary()), source=source).cohort()
 
 
 @contextmanager
@@ -120,11 +125,46 @@ def told_with(notes: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError("\n".join([error.message, *notes]), error.problems) from error
+        raise InputError("\n".join([error.message, *notes]), error.problems, error.remedies) from error
 
 
-def _cohort(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) -> Cohort:
-    """Return the cohort of a table of numbers and text: each column through its field, then people into groups."""
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """A table whose columns have their parts, and what the fields found in them.
+
+    Attributes
+    ----------
+    settings, dictionary
+        What was asked for, and what the columns mean.
+    roles, found
+        The part of each column, and what is in it.
+    problems
+        What is wrong with the cells.
+    notes
+        Sentences for the user.
+    source, sha256, doi, told
+        Where it came from, and what joining tables found.
+    """
+
+    settings: TableSettings
+    dictionary: Dictionary
+    roles: Roles
+    found: Observed
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+    source: str = "table"
+    sha256: str = ""
+    doi: str | None = None
+    told: tuple[str, ...] = ()
+
+    def cohort(self, **choices: object) -> Cohort:
+        """Check everything and sort people into groups; `choices` are settings that do not change what was found."""
+        with told_with(self.told):
+            return _cohort(replace(self, settings=replace(self.settings, **choices)))  # type: ignore[arg-type]
+
+
+def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) -> Looked:
+    """Look at a table of numbers and text: each column through its field."""
     if settings.small_sites not in ("refuse", "drop"):
         raise InputError(f"{setting('small_sites')} should be refuse or drop, found {settings.small_sites!r}.")
     codes, names = wanted_names(settings.missing), (settings.id, settings.diagnosis, settings.visit, settings.site)
@@ -134,7 +174,14 @@ def _cohort(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary
     fields = _fields(roles, settings, dictionary)
     found = fields.observe(table)
     problems = [one for one in problems if not {*one.columns} & {*roles.others}] + fields.problems()
-    refuse_unusable(problems, found, roles, drop_missing=settings.drop_missing)
+    notes += [f"Columns without a single value are left out: {listed(roles.empty)}."] if roles.empty else []
+    return Looked(settings, dictionary, roles, found, tuple(problems), (*notes, *fields.notes))
+
+
+def _cohort(looked: Looked) -> Cohort:
+    """Return the cohort of a table: people into groups."""
+    settings, dictionary, roles, found = looked.settings, looked.dictionary, looked.roles, looked.found
+    refuse_unusable(looked.problems, found, roles, drop_missing=settings.drop_missing)
     levels = dictionary.get(settings.diagnosis, Column()).levels
     groups = assign_groups(found.labels, settings.control, settings.patients, levels)
     kept = leave_out(found, groups, roles, settings)
@@ -153,14 +200,17 @@ def _cohort(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary
         years=kept.years,
         people=kept.people,
         ignored_columns=roles.others,
+        source=looked.source,
+        sha256=looked.sha256,
         site=None if settings.site is None else background[settings.site],
         unit=settings.unit or unit_of(dictionary, roles.regions),
         region_names={name: dictionary[name].description for name in roles.regions if name in dictionary},
         background=background,
+        doi=looked.doi,
         settings=replace(settings, covariates=roles.covariates, clinical=roles.clinical),
+        outliers=kept.outliers,
     )
-    notes += [f"Columns without a single value are left out: {listed(roles.empty)}."] if roles.empty else []
-    messages = [*notes, *fields.notes, *kept.left_out, *check_overlap(cohort), *kept.doubts]
+    messages = [*looked.told, *looked.notes, *kept.left_out, *check_overlap(cohort), *kept.doubts]
     return replace(cohort, messages=tuple(messages))
 
 
@@ -173,7 +223,11 @@ def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> Fi
             CovariateField(name, is_category=name in categories, is_divisor=name == settings.proportion)
             for name in roles.covariates
         ],
-        RegionField(roles.regions),
+        RegionField(
+            roles.regions,
+            fills=not settings.complete_only,
+            scores=[name for name in roles.regions if CLINICAL.fullmatch(name.casefold())],
+        ),
         [ScoreField(name) for name in roles.clinical],
         settings.diagnosis,
         [BackgroundField(name) for name in roles.background],

@@ -145,8 +145,9 @@ def _synthesise(models: Parameters, brains: Array, z: Array, composition: str) -
 
     def one(f: dict) -> Array:
         encoding = networks.encode(f, brains)
-        if composition == "joint":
-            return networks.decode(f, encoding, z[:, None])[:, 0]
-        return brains + networks.decode(f, encoding, alone).sum(axis=1)
+        if composition == "additive":
+            return brains + networks.decode(f, encoding, alone).sum(axis=1)
+        out = networks.decode(f, encoding, z[:, None])[:, 0]
+        return out if composition == "joint" else brains + out
 
     return jax.lax.map(one, _double(models).transformation)

@@ -57,7 +57,7 @@ class Synthesis(NamedTuple):
     """All that f made of one batch of controls."""
 
     patients: Array  # y' = f(x, z)
-    later_patients: Array  # f(x, z'); only the joint composition compares whole brains
+    later_patients: Array  # f(x, z'); compared as a whole unless changes add up
     near_controls: Array  # f(x, z_cn)
     changes: Array  # q, one per pattern
     later_changes: Array | None  # q'; only additive
@@ -105,16 +105,22 @@ def synthesise(f: Network, x: Array, draws: Draw, training: Training) -> Synthes
         return Synthesis(x + changes.sum(1), x + later.sum(1), x + near[:, 0], changes, later)
     severities = [z[:, None] for z in (draws.earlier, draws.later, draws.near_control)]
     severities.append(draws.earlier[:, :, None] * alone)
-    out = networks.decode(f, encoding, jnp.concatenate(severities, axis=1)).astype(x.dtype)
+    out = _brains(networks.decode(f, encoding, jnp.concatenate(severities, axis=1)), x, training)
     return Synthesis(out[:, 0], out[:, 1], out[:, 2], out[:, 3:] - x[:, None], None)
 
 
-def synthesised_patients(f: Network, x: Array, z: Array, training: Training) -> Array:
-    """Transform a batch of controls at severities `z` only."""
-    encoding = networks.encode(f, x)
-    if training.composition == "joint":
-        return networks.decode(f, encoding, z[:, None])[:, 0].astype(x.dtype)
-    return x + networks.decode(f, encoding, z[:, :, None] * jnp.eye(z.shape[1])).astype(x.dtype).sum(1)
+def synthesised_patients(f: Network, x: Array, z: Array, training: Training) -> tuple[Array, Array]:
+    """Transform a batch of controls at severities `z` only → y' and q."""
+    encoding, alone = networks.encode(f, x), z[:, :, None] * jnp.eye(z.shape[1])
+    if training.composition == "additive":
+        changes = networks.decode(f, encoding, alone).astype(x.dtype)
+        return x + changes.sum(1), changes
+    out = _brains(networks.decode(f, encoding, jnp.concatenate([alone, z[:, None]], axis=1)), x, training)
+    return out[:, -1], out[:, :-1] - x[:, None]
+
+
+def _brains(out: Array, x: Array, training: Training) -> Array:
+    return out.astype(x.dtype) + (x[:, None] if training.composition == "one_pass" else 0)
 
 
 def regularisers(
@@ -128,13 +134,16 @@ def regularisers(
     else:
         compared = (made.changes, made.later_changes)
         patterns = jnp.concatenate([made.changes, made.later_changes])
-    overlap = terms.orthogonality_of_person if training.orthogonality == "person" else terms.orthogonality_of_batch
+    if training.orthogonality == "person":
+        overlap = terms.orthogonality_of_person(made.changes)
+    else:
+        overlap = terms.orthogonality_of_batch(patterns)
     severities = networks.reconstruct(parameters.reconstructor, decomposed).astype(x.dtype)
     return {
         "change": terms.absolute_change(made.patients, x) / region_share,
         "decomposition": terms.decomposition(decomposed, made.changes) / region_share,
         "reconstruction": terms.reconstruction(severities, draws.earlier),
-        "orthogonality": overlap(patterns),
+        "orthogonality": overlap,
         "monotonicity": terms.monotonicity(*compared) / region_share,
         "near_control": terms.absolute_change(made.near_controls, x) / region_share,
     }
@@ -186,15 +195,12 @@ def step(
         return terms.objective(losses, weights), (losses, updated)
 
     gradients, (losses, (discriminator, discriminator_moments)) = jax.grad(total, has_aux=True)(state.parameters)
-    if training.updates == "separate":
-        by_decomposition = jax.grad(lambda parameters: losses_of(parameters)[0].decomposition)(state.parameters)
-        by_reconstruction = jax.grad(lambda parameters: losses_of(parameters)[0].reconstruction)(state.parameters)
-        gradients = gradients._replace(
-            decomposer=by_decomposition.decomposer, reconstructor=by_reconstruction.reconstructor
-        )
-
     moved, moments = {"discriminator": discriminator}, {"discriminator": discriminator_moments}
     for name in ("transformation", "decomposer", "reconstructor"):
+        if name != "transformation" and training.updates != "joint":
+            seen = state.parameters._replace(**moved) if training.updates == "sequential" else state.parameters
+            own = partial(_own_loss, name, seen, x, draws, data.region_share, training, rounded)
+            gradients = gradients._replace(**{name: jax.grad(own)(getattr(state.parameters, name))})
         optimiser, gradient, moment, before = (
             getattr(of, name) for of in (optimisers(training), gradients, state.optimisers, state.parameters)
         )
@@ -213,6 +219,26 @@ def step(
     if training.freeze_below is not None:
         after = _freeze(state, after, losses, data.min_steps, training.freeze_below)
     return after, losses
+
+
+def _own_loss(
+    name: str,
+    seen: Parameters,
+    x: Array,
+    draws: Draw,
+    region_share: Array,
+    training: Training,
+    rounded: Callable[[Any], Any],
+    network: Network,
+) -> Array:
+    """Return the loss that g₁ (the decomposition) or g₂ (the reconstruction) alone minimises in Algorithm 1."""
+    seen = rounded(seen._replace(**{name: network}))
+    patients, changes = synthesised_patients(seen.transformation, x, draws.earlier, training)
+    decomposed = networks.decompose(seen.decomposer, patients).astype(x.dtype)
+    if name == "decomposer":
+        return terms.decomposition(decomposed, changes) / region_share
+    severities = networks.reconstruct(seen.reconstructor, decomposed).astype(x.dtype)
+    return terms.reconstruction(severities, draws.earlier)
 
 
 def _correlated(independent: Draw, raw: Array, training: Training) -> Draw:
@@ -236,7 +262,7 @@ def _adversarial(
 ) -> Array:
     """Return f's adversarial term as a function of the copula alone."""
     draws = _correlated(independent, raw, training)
-    fake = seen_by_discriminator(synthesised_patients(f, x, draws.earlier, training), data.whitening)
+    fake = seen_by_discriminator(synthesised_patients(f, x, draws.earlier, training)[0], data.whitening)
     return _fooled(discriminator, fake, _weights(draws, Copula(raw, None), training))
 
 

@@ -28,6 +28,7 @@ UNIT = "mm3"
 # The 72 regions together are the brain without ventricles: 0.7 to 1.8 litres in adults, with room for small heads.
 _LEAST_BRAIN, _LARGEST_BRAIN = 4e5, 3e6
 _ML = 1000.0
+_MOST_MISSING = 0.2  # of the inputs, at apply
 _NO_COLUMN = "No column looks like a MUSE region."
 # MUSE_Volume_47, H_MUSE_Volume_47 (harmonised), DL_MUSE_Volume_47 (DLMUSE), MUSE_47, 47; not residuals and the like.
 _NUMBERED = re.compile(r"(?:(?:h_|dl_|raw_)*(?:dl)?muse_(?:volume_|vol_)?)?(\d{1,3})")
@@ -64,7 +65,7 @@ _RECIPE = _recipe()
 MUSE72_NAMES = tuple(_RECIPE)
 
 
-def muse72(table: pd.DataFrame) -> pd.DataFrame:
+def muse72(table: pd.DataFrame, *, complete: bool = True) -> pd.DataFrame:
     """Return the 72 inputs of the published models from a table of MUSE or DLMUSE volumes.
 
     Parameters
@@ -72,11 +73,14 @@ def muse72(table: pd.DataFrame) -> pd.DataFrame:
     table
         One row a person. Columns are called ``MUSE_Volume_47``, ``H_MUSE_Volume_47``, ``DL_MUSE_Volume_47``, ``47`` or
         ``Right Hippocampus``; capitals, spaces, points and underscores do not matter. Other columns are not looked at.
+    complete
+        Whether all regions must be there; else up to a fifth of the 72 may be missing, as in another segmentation.
 
     Returns
     -------
     DataFrame
-        The 72 regions in order, in mm³, with the table's index. Volumes in mL are converted.
+        The 72 regions, or those of them that are there, in order, in mm³, with the table's index. Volumes in mL are
+        converted.
 
     Raises
     ------
@@ -91,21 +95,25 @@ def muse72(table: pd.DataFrame) -> pd.DataFrame:
     [17000.0]
     """
     column_of = _find(table)
-    wanted = sorted(number for group in _RECIPE.values() for number in group)
-    if missing := [f"{number} ({_full_name(number)})" for number in wanted if number not in column_of]:
+    inputs = {name: group for name, group in _RECIPE.items() if {*group} <= column_of.keys()}
+    n_missing, wanted = len(_RECIPE) - len(inputs), sorted(number for group in _RECIPE.values() for number in group)
+    if n_missing > (0 if complete else _MOST_MISSING * len(_RECIPE)):
+        missing = [f"{number} ({_full_name(number)})" for number in wanted if number not in column_of]
         seen = f"Found for example {listed(column_of.values(), limit=2)}." if column_of else _NO_COLUMN
+        most = "" if complete else f" More than a fifth of the {len(_RECIPE)} inputs is missing ({n_missing})."
         raise InputError(
-            f"The table lacks {len(missing)} of {len(wanted)} MUSE regions: {listed(missing, limit=10)}.\n{seen}\n"
-            "Name the columns MUSE_Volume_47, H_MUSE_Volume_47, 47 or Right Hippocampus."
+            f"The table lacks {len(missing)} of {len(wanted)} MUSE regions: {listed(missing, limit=10)}.{most}\n"
+            f"{seen}\nName the columns MUSE_Volume_47, H_MUSE_Volume_47, 47 or Right Hippocampus."
         )
+    wanted = sorted(number for group in inputs.values() for number in group)
     volumes = typed(table[[column_of[number] for number in wanted]])
     _refuse_text(volumes)
     by_number = dict(zip(wanted, volumes.to_numpy(np.float64).T, strict=True))
-    sums = np.stack([np.sum([by_number[number] for number in group], axis=0) for group in _RECIPE.values()], axis=1)
-    return pd.DataFrame(sums * _factor(sums, table), index=table.index, columns=list(MUSE72_NAMES))
+    sums = np.stack([np.sum([by_number[number] for number in group], axis=0) for group in inputs.values()], axis=1)
+    return pd.DataFrame(sums * _factor(sums, table), index=table.index, columns=list(inputs))
 
 
-def with_muse72(table: pd.DataFrame, exclude: Names = ()) -> pd.DataFrame:
+def with_muse72(table: pd.DataFrame, exclude: Names = (), *, complete: bool = False) -> pd.DataFrame:
     """Return the table with its MUSE columns replaced by the 72 inputs; other columns stay.
 
     Sums of regions that MUSE also writes (``MUSE_Volume_601`` and the like) are dropped with the rest.
@@ -116,6 +124,8 @@ def with_muse72(table: pd.DataFrame, exclude: Names = ()) -> pd.DataFrame:
         As for `muse72`. A table that has the 72 inputs already is returned as it is.
     exclude
         Columns to leave out first: names, patterns or a file with names.
+    complete
+        As for `muse72`.
     """
     columns = [str(name) for name in table.columns]
     table = table.set_axis(columns, axis=1)
@@ -124,7 +134,7 @@ def with_muse72(table: pd.DataFrame, exclude: Names = ()) -> pd.DataFrame:
     if set(MUSE72_NAMES) <= set(table.columns):
         return table
     rest = [name for name in table.columns if _number(name) is None]
-    return pd.concat([table[rest], muse72(table)], axis=1)
+    return pd.concat([table[rest], muse72(table, complete=complete)], axis=1)
 
 
 def _plain(name: str) -> str:

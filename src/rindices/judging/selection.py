@@ -19,8 +19,8 @@ from rindices.core.networks import Parameters
 from rindices.core.train import People
 from rindices.judging import agreement
 from rindices.judging.agreement import Agreement
+from rindices.judging.agreement_threshold import threshold
 from rindices.judging.misfit import Misfit, misfit
-from rindices.judging.thresholds import threshold
 from rindices.preprocessing import ControlScaler, whitening_matrix
 from rindices.preprocessing.covariates import (
     leverage_of,
@@ -283,8 +283,10 @@ def members_of(points: Iterable[Point], repetitions: Iterable[int], cohort: int 
 
 
 def train_members(study: Study, members: Sequence[Member], execution: Execution, stage: str) -> list[Chunk]:
-    """Train members in chunks; return the chunks."""
-    chunks = cut(members, execution.models_per_chunk or 1)
+    """Train members in chunks, but for those that an earlier run trained; return the chunks."""
+    chunks = [chunk for chunk in execution.store.earlier() if not {*chunk.members}.isdisjoint(members)]
+    there = {member for chunk in chunks for member in chunk.members}
+    chunks += cut([member for member in members if member not in there], execution.models_per_chunk or 1)
     train_all(chunks, study.settings, study.people, execution, stage)
     return chunks
 
@@ -312,12 +314,14 @@ def judge(
         name: np.stack([trajectory.losses[name][looks, k] for trajectory, looks, k in found])
         for name in found[0][0].losses
     }
-    min_steps = study.settings.preset.schedule.min_steps
+    preset = study.settings.preset
     looks = [
         _look(int(step), r_indices[:, place].astype(float), {name: of[:, place] for name, of in losses.items()})
         for place, step in enumerate(steps)
     ]
-    eligible = [place for place, look in enumerate(looks) if look.step >= min_steps] or [len(looks) - 1]
+    # Models that stop by a rule of their own are taken as they stopped.
+    from_step = preset.schedule.min_steps if preset.training.freeze_below is None else looks[-1].step
+    eligible = [place for place, look in enumerate(looks) if look.step >= from_step] or [len(looks) - 1]
     best = max(eligible, key=lambda place: _look_rank(looks[place]))
     sizes = (int((~study.patient).sum()), int(study.patient.sum()))
     limit, _ = threshold(point.n_patterns, sizes, study.residuals.shape[1])

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from rindices.errors import counted, listed, setting
+from rindices.judging.agreement_threshold import N_SD, highest_threshold
 from rindices.judging.selection import FIRST_LOOK, Study, Swept, judge, members_of, train_members
-from rindices.judging.thresholds import N_SD, highest_threshold
 from rindices.preprocessing.covariates import TOO_UNCERTAIN
 from rindices.settings import Preset, State, fast
 from rindices.training.execution import Execution
@@ -24,6 +25,9 @@ LEVEL = 0.05
 FEWEST_REFITS = 19  # with fewer, no p value can reach the level
 FEWEST_MODELS = 3  # for an interval of their agreement
 _CHANCE = 0.5
+# From which on a difference makes it doubtful that a pattern is disease: a standardised difference of 0.25 is where
+# regression no longer adjusts for it safely (Rubin, 2001), a Cramér's V of 0.2 is 40 % women against 60 %.
+_COUNTS_FROM = {"number": 0.25, "category": 0.2}
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,20 @@ class Verdict:
         said = listed(list(names), joiner=" and ")
         words = f"{self.reason} But patients and controls also differ in {said}: what is reproducible may be that."
         return replace(self, state="confounded", reason=words)
+
+
+def differences_that_count(balance: pd.DataFrame) -> list[str]:
+    """Return the variables in which the groups differ so much that it may explain the patterns: *confounded*.
+
+    Examples
+    --------
+    >>> from rindices.analysis import group_balance
+    >>> people = pd.DataFrame({"age": [60, 62, 64, 70, 72, 74], "iq": [100, 101, 102, 100, 101, 102]})
+    >>> differences_that_count(group_balance(people, [False, False, False, True, True, True]))
+    ['age']
+    """
+    large = balance["difference"].abs() >= balance["kind"].map(_COUNTS_FROM).astype(float)
+    return balance["variable"][balance["imbalanced"].astype(bool) & large].tolist()
 
 
 def calibrated(swept: Swept, study: Study) -> Verdict:

@@ -12,6 +12,7 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from rindices.errors import InputError, counted
+from rindices.schema.fields import MOST_MISSING
 
 FEW_PEOPLE = 20  # in a group; with fewer, results are not to be trusted
 _NOTHING_LEFT = 1e-6  # of the sd: rounding, not people
@@ -85,6 +86,22 @@ def check_residuals(before: np.ndarray, after: np.ndarray, names: list[str]) -> 
         raise InputError(
             f"The covariates explain region {names[gone[0]]!r} completely in controls "
             f"({counted(len(gone), 'such region')}): leave out the region or the covariate, or add controls."
+        )
+
+
+def check_gaps(X: np.ndarray, *, can_fill: bool = True) -> None:
+    """Refuse people who lack too many regions, and everybody who lacks one where a model cannot fill them in."""
+    share = np.isnan(X).mean(axis=1)
+    if not can_fill and share.any():
+        raise InputError(
+            f"X has missing regions (NaN), the first in row {int(np.flatnonzero(share)[0])}, which this model cannot "
+            "fill in: it was made by an early version, imported, or has few controls. Fit it again, or drop the row."
+        )
+    if (share > MOST_MISSING).any():
+        row = int(np.flatnonzero(share > MOST_MISSING)[0])
+        raise InputError(
+            f"X lacks {share[row]:.0%} of the regions (NaN) in row {row}; up to {MOST_MISSING:.0%} can be filled in. "
+            "Drop the row, or leave out regions that many people lack."
         )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from rindices.core.networks import Parameters
     from rindices.preprocessing import Preprocessing
     from rindices.scoring.scale import SeverityScale
+    from rindices.scoring.strangers import Familiar
 
 FORMAT = "rindices-model"
 FORMAT_VERSION = 3  # 1: linear effects of covariates and nothing else, described as `residualized`; 2: no severities
@@ -37,7 +37,8 @@ def write_model(
     models: Parameters,
     preprocessing: Preprocessing,
     scale: SeverityScale | None,
-    maps: Mapping[str, np.ndarray] = MappingProxyType({}),
+    familiar: Familiar | None,
+    maps: Mapping[str, np.ndarray],
 ) -> Path:
     """Write a model beside `path`, then rename, so that no half-written file is ever seen there."""
     from rindices.preprocessing.storage import arrays_of
@@ -45,6 +46,9 @@ def write_model(
     path, text = Path(path), header.to_text()
     texts = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
     known = {} if scale is None else {f"scale.{name}": of for name, of in vars(scale).items() if of is not None}
+    if familiar is not None:
+        known |= {f"familiar.{name}": of for name, of in vars(familiar.population).items()}
+        known["familiar.usual"] = familiar.usual
     known |= {f"maps.{name}": np.asarray(of, np.float64) for name, of in maps.items()}
     write_arrays(path, texts, text, _flatten(models) | arrays_of(preprocessing) | known)
     return path
@@ -57,6 +61,7 @@ class Contents(NamedTuple):
     models: Parameters
     preprocessing: Preprocessing
     scale: SeverityScale | None
+    familiar: Familiar | None
     maps: dict[str, np.ndarray]
 
 
@@ -70,6 +75,11 @@ def read_model(path: str | Path) -> Contents:
 def read_header(path: str | Path) -> Header:
     """Read and check a model file, but return only what it says about itself; this does not load JAX."""
     return _read(Path(path))[0]
+
+
+def fills_gaps(path: str | Path) -> bool:
+    """Say whether a model knows what is likely in the place of missing regions; those of early versions do not."""
+    return "familiar.precision" in _read(Path(path))[1]
 
 
 @contextmanager
@@ -126,11 +136,13 @@ def _flatten(models: Parameters) -> dict[str, np.ndarray]:
 
 
 def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
-    """Return what the arrays hold; they have to have the shapes that the header speaks of."""
+    """Return what is made of arrays, which have to have the shapes that the header speaks of."""
     # Here and not above, so that what a model says about itself can be read without loading JAX.
     from rindices.core import networks
+    from rindices.preprocessing.missing import Population
     from rindices.preprocessing.storage import restore
     from rindices.scoring.scale import SHAPES, SeverityScale
+    from rindices.scoring.strangers import Familiar
 
     read, n_models = partial(_checked, arrays), len(header.members)
     sizes = networks.sizes(len(header.contract.features), header.parameters.n_patterns)
@@ -147,12 +159,18 @@ def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
         raise ValueError(f"the correction needs {missing[0]!r:.80}, which is none of the covariates")
     stored = {name: shape for name, shape in SHAPES.items() if f"scale.{name}" in arrays}
     scale = {name: read(f"scale.{name}", (sizes.patterns, *shape)) for name, shape in stored.items()}
+    familiar, regions = None, (sizes.regions,)
+    if any(name.startswith("familiar.") for name in arrays):  # not in files of early versions
+        population = Population(read("familiar.mean", regions), read("familiar.precision", regions * 2))
+        np.linalg.cholesky(population.precision)  # refuses what is no precision
+        familiar = Familiar(population, read("familiar.usual", (2,)))
     maps = {name: read(name, (sizes.patterns, sizes.regions)) for name in arrays if name.startswith("maps.")}
     return Contents(
         header,
         networks.Parameters(**models),
         preprocessing,
         SeverityScale(**scale) if scale else None,
+        familiar,
         {name.removeprefix("maps."): array for name, array in maps.items()},
     )
 

@@ -1,4 +1,7 @@
-"""What a model file says about itself: settings and fitted attributes; read without JAX and scikit-learn."""
+"""What a model file says about itself: settings and fitted attributes; read without JAX and scikit-learn.
+
+Whether this version can read the file at all is checked in `rindices.model.file`.
+"""
 
 from __future__ import annotations
 

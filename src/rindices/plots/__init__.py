@@ -1,5 +1,6 @@
 """Figures of a run: tables in, a matplotlib ``Figure`` out; no pyplot, no state that outlives a call."""
 
+from rindices.plots.comparison import two_maps, two_scores
 from rindices.plots.pattern_overview import pattern_overview
 from rindices.plots.patterns_and_associations import forest, pattern_dots, subgroup_dots
 from rindices.plots.rendering import figure_png, figure_svg, strip_above
@@ -28,4 +29,6 @@ __all__ = [
     "recovery",
     "strip_above",
     "subgroup_dots",
+    "two_maps",
+    "two_scores",
 ]

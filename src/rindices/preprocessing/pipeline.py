@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -80,6 +80,16 @@ class Preprocessing:
         for correction in reversed(self._corrections):
             features = correction.inverse_transform(features, table)
         return features
+
+    def with_new_sites(self, controls: np.ndarray, covariates: pd.DataFrame) -> Preprocessing:
+        """Learn further sites from their controls; nothing else changes."""
+        if self.harmonizer is None:
+            raise InputError(
+                f"The model was trained without {setting('site')}: it has no place for another one.\n"
+                f"Fit it again with {setting('site')}, or apply it as it is."
+            )
+        sized = controls if self.head_size is None else self.head_size.transform(controls, covariates)
+        return replace(self, harmonizer=self.harmonizer.with_new_sites(sized, covariates))
 
     def leave_new_sites(self, covariates: pd.DataFrame) -> pd.DataFrame:
         """Return the covariates with unknown sites marked, so that their people are not corrected for site."""

@@ -6,8 +6,9 @@ estimated to itself: a model file has to hold it. A test compares the two.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from rindices.errors import InputError, counted, listed, setting
 from rindices.preprocessing.covariates import CovariateResidualizer, Pairs, covariate_of, group_means
 from rindices.schema.fields import MIN_SITE_CONTROLS
 
+FEW_SITE_CONTROLS = 10  # of a new site: below, the error of its offsets is as large as what is removed
 UNCORRECTED = ""  # as a person's site: leave the regions as they are, for scanners that training did not have
 _CONVERGED = 1e-10
 _MOST_ROUNDS = 1000
@@ -45,6 +47,8 @@ class SiteHarmonizer:
         Of the controls: mean with average covariates, sd within sites.
     offsets, scales : ndarray of shape (sites, regions)
         What a site adds, and by what it multiplies deviations, in these sd.
+    errors : ndarray of shape (sites,), optional
+        Of sites that were added later, the error of offsets in sd of people: 1 / √ of their controls; otherwise 0.
 
     Examples
     --------
@@ -64,6 +68,7 @@ class SiteHarmonizer:
     sd: np.ndarray
     offsets: np.ndarray
     scales: np.ndarray
+    errors: np.ndarray | None = None
 
     @classmethod
     def fit(
@@ -93,6 +98,30 @@ class SiteHarmonizer:
         offsets, scales = (np.stack(numbers) for numbers in zip(*shrunk, strict=True))
         return cls(name, tuple(sites.tolist()), kept, controls.mean(axis=0), sd, offsets, np.sqrt(scales))
 
+    def with_new_sites(self, controls: np.ndarray, covariates: pd.DataFrame) -> SiteHarmonizer:
+        """Learn further sites from their controls; mean, sd, effects of covariates and known sites stay as they are."""
+        sites, site, sizes = np.unique(_labels(covariates, self.name), return_inverse=True, return_counts=True)
+        _check_new_sites(self.name, sites.tolist(), sizes, self.sites)
+        effect = 0.0 if self.kept is None else self.kept.effect(covariates)
+        away = (controls - self.mean - effect) / self.sd
+        means = group_means(away, site)
+        variances = group_means((away - means[site]) ** 2, site) * (sizes / (sizes - 1))[:, None]
+        shrunk = [shrink(*estimates) for estimates in zip(means, variances, sizes.tolist(), strict=True)]
+        offsets, scales = (np.stack(numbers) for numbers in zip(*shrunk, strict=True))
+        return replace(
+            self,
+            sites=(*self.sites, *sites.tolist()),
+            offsets=np.vstack([self.offsets, offsets]),
+            scales=np.vstack([self.scales, np.sqrt(scales)]),
+            errors=np.append(np.zeros(len(self.sites)) if self.errors is None else self.errors, 1 / np.sqrt(sizes)),
+        )
+
+    def errors_of(self, covariates: pd.DataFrame) -> np.ndarray:
+        """Return the error of each person's site, in sd of people; 0 for the sites of the training."""
+        if self.errors is None:
+            return np.zeros(len(covariates))
+        return np.append(self.errors, 0.0)[self._places(_labels(covariates, self.name))]
+
     def transform(self, features: np.ndarray, covariates: pd.DataFrame) -> np.ndarray:
         """Remove the sites' effects."""
         typical, offsets, scales = self._of_people(covariates)
@@ -111,18 +140,23 @@ class SiteHarmonizer:
     def _of_people(self, covariates: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return what is typical of people with these covariates, and their sites' offsets and scales."""
         labels = _labels(covariates, self.name)
-        site = pd.Index([*self.sites, UNCORRECTED], dtype=object).get_indexer(pd.Index(labels))
+        site = self._places(labels)
         if (site < 0).any():
             strangers = pd.Series(labels[site < 0]).value_counts()
             told = listed(f"{label!r} ({counted(int(n), 'person', 'people')})" for label, n in strangers.items())
             raise InputError(
                 f"The controls of the model come from {listed(self.sites, 20)}, but {self.name!r} has {told}.\n"
-                "The effect of an unknown site cannot be removed. Correct its name, remove these people, or leave "
-                f"them as they are with {setting('new_sites', 'uncorrected')}."
+                "The effect of an unknown site cannot be removed. Correct its name, learn the site from controls who "
+                "were measured there (rindices adapt), remove these people, or leave them as they are with "
+                f"{setting('new_sites', 'uncorrected')}."
             )
         effect = 0.0 if self.kept is None else self.kept.effect(covariates)
         neutral = np.zeros((1, len(self.mean)))
         return self.mean + effect, np.vstack([self.offsets, neutral])[site], np.vstack([self.scales, 1 + neutral])[site]
+
+    def _places(self, labels: np.ndarray) -> np.ndarray:
+        """Return the number of each person's site: the last where it is left uncorrected, −1 where it is unknown."""
+        return pd.Index([*self.sites, UNCORRECTED], dtype=object).get_indexer(pd.Index(labels))
 
 
 def shrink(offsets: np.ndarray, variances: np.ndarray, n_people: int) -> tuple[np.ndarray, np.ndarray]:
@@ -158,6 +192,29 @@ def _labels(covariates: pd.DataFrame, name: str) -> np.ndarray:
     if pd.api.types.is_numeric_dtype(values):
         return np.array([f"{value:.15g}" for value in values], dtype=object)
     return values.astype(str).to_numpy(dtype=object)
+
+
+def _check_new_sites(name: str, sites: list[str], sizes: np.ndarray, known: Sequence[str]) -> None:
+    """Refuse sites that are known already or too small, and warn of small ones."""
+    if again := [site for site in sites if site in known]:
+        raise InputError(
+            f"The model knows {listed(again)} already: it is a site of its training.\n"
+            f"Give controls of new sites only, named in {name!r} as people there are going to be."
+        )
+    told = [f"{site} ({n})" for site, n in zip(sites, sizes.tolist(), strict=True)]
+    if (sizes < MIN_SITE_CONTROLS).any():
+        raise InputError(
+            f"A site needs at least {MIN_SITE_CONTROLS} controls to be learned, better {FEW_SITE_CONTROLS} or more; "
+            f"found: {listed(told)}.\nAdd controls, join sites that share a scanner, or leave people as they "
+            f"are with {setting('new_sites', 'uncorrected')}."
+        )
+    if (sizes < FEW_SITE_CONTROLS).any():
+        warnings.warn(
+            f"Controls of new sites: {listed(told)}. With fewer than {FEW_SITE_CONTROLS}, severities of people there "
+            "may be off by a few tenths, all in the same direction.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _check_sites(name: str, sites: list[str], sizes: np.ndarray) -> None:

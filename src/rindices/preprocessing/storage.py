@@ -95,6 +95,10 @@ def restore(described: Mapping[str, JsonValue], read: Read, n_regions: int) -> P
     harmonizer = None
     if known.site is not None:
         shape = (len(known.site[1]), n_regions)
+        try:
+            errors = read("site.errors", shape[:1])
+        except KeyError:  # no site was added to it
+            errors = None
         harmonizer = SiteHarmonizer(
             *known.site,
             residualizer("site.kept"),
@@ -102,6 +106,7 @@ def restore(described: Mapping[str, JsonValue], read: Read, n_regions: int) -> P
             positive("site.sd", regions),
             read("site.offsets", shape),
             positive("site.scales", shape),
+            errors,
         )
     scaler = ControlScaler(read("scaler.mean", regions), positive("scaler.sd", regions))
     return Preprocessing(residualizer("residualizer"), scaler, known.head_size, harmonizer)

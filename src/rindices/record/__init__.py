@@ -3,8 +3,8 @@
 Writing a run
     `check_free` refuses a folder that holds something else; `held` holds it for this process and says whether an
     earlier run of the same `RunSettings` goes on; `write_tables` writes `Results`, analyses, selection and truth;
-    `write_summary` comes last, with a `Summary` whose status is `DONE`; `discard` removes the journal, or a run that
-    never began.
+    `write_summary` comes last, with a `Summary` whose status is `DONE`; `keep_trained` keeps the models of the journal
+    and removes the rest; `discard` removes a run that never began. `more_of` says what a run is asked for more of.
 
     Fields of a `Summary` that were not given are not written. It cannot be changed; a changed copy is
     ``summary.updated(...)``. What is not a number (NaN) becomes null.
@@ -48,6 +48,7 @@ from rindices.record.folder import (
     REPORT,
     RESULTS,
     SELECTION,
+    TRAINED,
     TRUTH,
     VARIABLES,
     VOXELWISE,
@@ -56,7 +57,9 @@ from rindices.record.folder import (
     discard,
     held,
     is_complete,
+    keep_trained,
     locked,
+    more_of,
     run_around,
     status_of,
 )
@@ -81,6 +84,7 @@ __all__ = [
     "SELECTION",
     "SETTINGS",
     "SUMMARY",
+    "TRAINED",
     "TRUTH",
     "UNFINISHED",
     "VARIABLES",
@@ -98,7 +102,9 @@ __all__ = [
     "discard",
     "held",
     "is_complete",
+    "keep_trained",
     "locked",
+    "more_of",
     "read_run",
     "read_settings",
     "read_summary",

@@ -41,7 +41,10 @@ _TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "
     ("missing", "missing_argument", "missing_keyword_only_argument"), "is missing"
 )
 _LISTS = ("covariates", "clinical", "join", "smooth", "interactions")  # however they were given
-_TABLE_IF_GIVEN = ("exclude", "missing")
+_TABLE_IF_GIVEN = ("exclude", "missing", "complete_only")
+# Of these a run may be asked for more later: no trained model depends on them.
+MORE = ("n_patterns", "n_repetitions", "exhaustive", "n_null")
+_OF_A_MODEL = (*MORE, "orthogonality")  # what a chunk of models says by itself, and what no model depends on
 _ALWAYS_SAID = ("n_patterns", "n_repetitions", "random_state")  # in every run.toml, whatever the defaults are
 
 
@@ -98,9 +101,15 @@ class RunSettings(Document):
         """Return the file."""
         return toml_text(self.sections())
 
+    def compared(self, ignore: tuple[str, ...] = ()) -> dict[tuple[str, str], Plain]:
+        """Return all that makes a run another one, by section and name; the same table may be found elsewhere."""
+        every = {(section, name): value for section, of in self.sections().items() for name, value in of.items()}
+        ignored = {"command", "plan", *ignore}
+        return {key: value for key, value in every.items() if key[0] not in ignored and key != ("table", "path")}
+
     def fingerprint(self) -> str:
-        """Return the checksum of all that trained models depend on."""
-        what = {name: values for name, values in self.sections().items() if name not in ("command", "plan")}
+        """Return the checksum of all that a trained model depends on; its own setting is beside it."""
+        what = {" ".join(key): value for key, value in self.compared().items() if value and key[1] not in _OF_A_MODEL}
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
 

@@ -22,6 +22,7 @@ from rindices.errors import InputError, counted, listed, setting
 from rindices.files import check_writable
 from rindices.record.documents import (
     DONE,
+    MORE,
     SETTINGS,
     SUMMARY,
     UNFINISHED,
@@ -37,12 +38,15 @@ MODEL, PICTURE, REPORT = "model.safetensors", "r_indices.png", "report.html"
 R_INDICES, PATTERNS, SELECTION = "r_indices.csv", "patterns.csv", "selection.csv"
 Z_SCORES, VARIABLES, PEOPLE, TRUTH = "z_scores.csv", "variables.csv", "people.csv", "truth.csv"
 JOURNAL, ANALYSIS, BIDS, FIGURES, BRAIN, VOXELWISE = "journal", "analysis", "bids", "figures", "brain", "voxelwise"
+TRAINED = "trained"  # every model of a finished run, so that more can be added to them
+_CHUNKS = "*.safetensors"  # in both
 RESULTS = (MODEL, R_INDICES, PICTURE, PATTERNS, SELECTION, Z_SCORES, VARIABLES, PEOPLE)  # of every finished run
 # All that a run leaves in its folder; whatever else is there belongs to the user.
-_OURS = frozenset({*RESULTS, REPORT, TRUTH, ANALYSIS, BIDS, FIGURES, BRAIN, VOXELWISE, SUMMARY, SETTINGS, JOURNAL})
+_OURS = frozenset(
+    {*RESULTS, REPORT, TRUTH, ANALYSIS, BIDS, FIGURES, BRAIN, VOXELWISE, SUMMARY, SETTINGS, JOURNAL, TRAINED}
+)
 # What makes results comparable to the bit only while a run goes on; a finished run is the same run without it.
 _PLACE = ("versions", "device")
-_TABLE_PATH = ("table", "path")  # the same table may be found elsewhere; its checksum is compared
 
 
 def check_free(out: Path) -> None:
@@ -84,17 +88,20 @@ def status_of(out: Path) -> str | None:
 def is_complete(out: Path, settings: RunSettings) -> bool:
     """Whether the folder holds this very run, finished; another run is refused with the differences.
 
-    A finished run whose results are no longer all there is refused with their names.
+    A run of which there is to be more is not complete. A finished run whose results are no longer all there is refused
+    with their names.
     """
     status = status_of(out)
     if status is None:
         return False
-    _refuse_others(out, settings, ignore=_PLACE if status == DONE else ())
+    more = more_of(out, settings)
     if status != DONE:
         return False
     if (out / JOURNAL).exists():  # it was killed just before it would have removed its journal
         with contextlib.suppress(InputError, OSError), locked(out):
-            discard(out, only_journal=True)
+            keep_trained(out)
+    if more:
+        return False
     lost = [name for name in RESULTS if not (out / name).is_file()]
     if lost:
         raise InputError(
@@ -105,29 +112,40 @@ def is_complete(out: Path, settings: RunSettings) -> bool:
     return True
 
 
-def _refuse_others(out: Path, settings: RunSettings, ignore: tuple[str, ...]) -> None:
+def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
+    """Return what a run is asked for more of, from what to what; none where it is the very same.
+
+    More patterns, repetitions or refits can be asked of a finished run whose models are there, and of one that has not
+    begun to train. Any other run is refused with the differences.
+    """
+    status = status_of(out)
     replace_it = f"replace it with {setting('overwrite', True)}"
     if not (out / SETTINGS).is_file():
         raise InputError(f"The folder {out} holds a run without its run.toml.\nTo go on, {replace_it}.")
-    before, now = (_compared(one, ignore) for one in (read_settings(out / SETTINGS), settings))
-    differences = [
-        f"  {key[1]}: {_shown(before.get(key))} then, {_shown(now.get(key))} now"
-        for key in sorted({*before, *now})
-        if before.get(key) != now.get(key) and (before.get(key) or now.get(key))
-    ]
-    if differences:
+    before, now = (one.compared() for one in (read_settings(out / SETTINGS), settings))
+    others = {key for key in {*before, *now} if before.get(key) != now.get(key) and (before.get(key) or now.get(key))}
+    grown = {key for key in others if key[1] in MORE and _is_more(before.get(key), now.get(key))}
+    if status == DONE and not grown:
+        others = {key for key in others if key[0] not in _PLACE}
+    begun, kept = (any((out / folder).glob(_CHUNKS)) for folder in (JOURNAL, TRAINED))
+    said = {key[1]: f"{_shown(before.get(key))} then, {_shown(now.get(key))} now" for key in sorted(others)}
+    if others == grown and (begun or kept if status == DONE else not begun):
+        return said
+    if said:
+        gone = "\nIts models are not there, so that no more can be added." if others == grown and status == DONE else ""
+        told = "".join(f"\n  {name}: {change}" for name, change in said.items())
         raise InputError(
-            f"The folder {out} holds another run:\n" + "\n".join(differences) + "\nRepeat its own command to go on "
+            f"The folder {out} holds another run:{told}{gone}\nRepeat its own command to go on "
             f"with it, choose another folder with {setting('out')}, or {replace_it}."
         )
+    return {}
 
 
-def _compared(settings: RunSettings, ignore: tuple[str, ...]) -> dict[tuple[str, str], Plain]:
-    """Return all that makes a run another one, by section and name."""
-    sections = settings.sections().items()
-    every = {(section, name): value for section, values in sections for name, value in values.items()}
-    ignored = {"command", "plan", *ignore}
-    return {key: value for key, value in every.items() if key[0] not in ignored and key != _TABLE_PATH}
+def _is_more(before: Plain, now: Plain) -> bool:
+    """Whether all that was asked for is asked for again, and more."""
+    if isinstance(before, list) and isinstance(now, list):
+        return {*before} < {*now}
+    return isinstance(before, int) and isinstance(now, int) and before < now
 
 
 def _shown(value: object) -> str:
@@ -137,24 +155,23 @@ def _shown(value: object) -> str:
 
 @contextmanager
 def held(out: Path, settings: RunSettings, *, overwrite: bool = False) -> Iterator[bool]:
-    """Hold a run folder for this process; gives whether an earlier run of the same settings goes on.
+    """Hold a run folder for this process; gives whether an earlier run of the same settings, or of less, goes on.
 
     With `overwrite`, whatever run is there is removed first.
     """
     with locked(out):
         goes_on = status_of(out) is not None and not overwrite
-        if goes_on:
-            _refuse_others(out, settings, ignore=())
+        more = more_of(out, settings) if goes_on else {}
         (out / SUMMARY).unlink(missing_ok=True)  # first: it must not say "done" of what is only half there
         for path in [*out.glob("*")]:
-            keep = path.name == JOURNAL or (goes_on and path.name == SETTINGS)
+            keep = path.name == JOURNAL or (goes_on and path.name in (SETTINGS, TRAINED))
             if not keep and (path.name in _OURS or _half_written(path)):
                 remove = shutil.rmtree if path.is_dir() and not path.is_symlink() else Path.unlink
                 remove(path)
         for path in [*(out / JOURNAL).glob("*")]:
             if path.name != "lock" and (overwrite or _half_written(path)):
                 path.unlink(missing_ok=True)
-        if not goes_on:
+        if more or not goes_on:
             write_text(out / SETTINGS, settings.text())
         write_summary(out, Summary(status=UNFINISHED))
         yield goes_on
@@ -182,11 +199,18 @@ def locked(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def discard(out: Path, *, only_journal: bool = False) -> None:
-    """Remove a run that never began, or what a finished run no longer needs."""
+def keep_trained(out: Path) -> None:
+    """Keep the models of a finished run, and remove its journal."""
+    (out / TRAINED).mkdir(exist_ok=True)
+    for path in (out / JOURNAL).glob(_CHUNKS):
+        path.replace(out / TRAINED / path.name)
     shutil.rmtree(out / JOURNAL, ignore_errors=True)
-    if not only_journal:
-        for name in (SETTINGS, SUMMARY):
-            (out / name).unlink(missing_ok=True)
-        if not any(out.iterdir()):
-            out.rmdir()
+
+
+def discard(out: Path) -> None:
+    """Remove a run that never began."""
+    shutil.rmtree(out / JOURNAL, ignore_errors=True)
+    for name in (SETTINGS, SUMMARY):
+        (out / name).unlink(missing_ok=True)
+    if not any(out.iterdir()):
+        out.rmdir()

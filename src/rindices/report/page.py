@@ -15,7 +15,6 @@ import jinja2
 from markupsafe import Markup
 
 from rindices.files import atomic_file
-from rindices.plots.style import PALETTE
 from rindices.record import DONE, REPORT, SETTINGS, Run, Summary, read_run, read_summary
 from rindices.report import elements
 from rindices.report.brain_section import voxelwise_section
@@ -34,6 +33,7 @@ from rindices.report.participation import (
 from rindices.report.privacy import Curtain
 from rindices.report.regions import dose_section, maps_section, subgroups_section
 from rindices.report.relations import associations_section, change_section
+from rindices.report.sheets import page_style
 
 _FILES = resources.files("rindices.report")
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -254,19 +254,12 @@ def _render(body: str, **contents: object) -> str:
         .get_template("page.html.j2")
         .render(
             body=f"{body}.html.j2",
-            style=Markup(_colours() + _text("style.css")),  # our own files, not the user's text
+            style=page_style(),
             script=Markup(f"<script>{code}</script>") if has_script else "",
             policy=f"{_POLICY}; script-src 'sha256-{digest}'" if has_script else _POLICY,
             **contents,
         )
     )
-
-
-def _colours() -> str:
-    """Return the palette of the figures as variables of the page: on light paper, on dark, and printed."""
-    light, dark = ("".join(f"--{name}: {two[place]}; " for name, two in PALETTE.items()) for place in (0, 1))
-    scheme = "@media screen and (prefers-color-scheme: dark)"
-    return f":root {{ {light}}}\n{scheme} {{ :root {{ {dark}}} }}\n"
 
 
 @cache

@@ -1,7 +1,8 @@
-"""A model that is there already, applied to a table of new people."""
+"""A model that is there already, applied to a table of new people, or adapted to new sites."""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -15,17 +16,17 @@ import pandas as pd
 
 from rindices import record
 from rindices.cohort import People, read_people
-from rindices.errors import Value, in_python, worded
+from rindices.errors import InputError, Value, in_python, listed, setting, worded
 from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
-from rindices.model.file import read_header
+from rindices.model.file import fills_gaps, read_header
 from rindices.run.plan import versions
 from rindices.settings import ApplySettings, Correction, OutputSettings, check_level
 
 if TYPE_CHECKING:
     from rindices.estimator import SurrealGAN
 
-__all__ = ["Applied", "apply_table"]
+__all__ = ["Adapted", "Applied", "adapt_model", "apply_table"]
 
 
 class Applied(NamedTuple):
@@ -35,8 +36,9 @@ class Applied(NamedTuple):
     ----------
     summary
         Who was scored, and by what model. Its warnings name nobody.
-    n_rows, n_flagged
-        Rows of people, and of them those outside what the model was trained on.
+    n_rows, n_flagged, n_strangers
+        Rows of people, of them those outside what the model was trained on, and of these those who are unlike anybody
+        that it can produce.
     left_out
         Table of people who were left out, if anybody was.
     """
@@ -44,6 +46,7 @@ class Applied(NamedTuple):
     summary: record.Summary
     n_rows: int
     n_flagged: int
+    n_strangers: int
     left_out: Path | None
 
 
@@ -81,6 +84,7 @@ def apply_table(
     """
     check_level(output.level)
     contract, sums, whole = read_header(model).contract, None, report is not None
+    settings = replace(settings, complete_only=settings.complete_only or not fills_gaps(model))
     if contract.features == MUSE72_NAMES:  # of single regions, where the table has those
         sums = partial(with_muse72, exclude=settings.exclude)
         settings = replace(settings, exclude=())
@@ -94,11 +98,13 @@ def apply_table(
 
     def scored(people: People) -> pd.DataFrame:
         counts.update(people.group[people.first_visit])
-        counts.update(rows=len(people.group), flagged=int((people.flags != "").sum()))
         notes.update(dict.fromkeys(worded(note, wording) for note in people.notes))
         left_out.extend([people.left_out] if len(people.left_out) else [])
         results.extend([results_of(fitted, people, output.level)] if whole else [])
-        return results[0].r_indices if whole else scores_of(fitted, people, output.level)
+        scores = results[0].r_indices if whole else scores_of(fitted, people, output.level)
+        strangers = int((scores["strangeness"] > 1).sum()) if "strangeness" in scores else 0
+        counts.update(rows=len(scores), flagged=int((people.flags != "").sum()), strangers=strangers)
+        return scores
 
     write_csv_parts(map(scored, chain([first], batches)), out)
     beside = out.with_name(f"{out.stem}_left_out.csv") if left_out else None
@@ -119,7 +125,63 @@ def apply_table(
     )
     if report is not None:
         _write_report(fitted, results[0], report, output, summary)
-    return Applied(summary, counts["rows"], counts["flagged"], beside)
+    return Applied(summary, counts["rows"], counts["flagged"], counts["strangers"], beside)
+
+
+class Adapted(NamedTuple):
+    """What sites a model has learned: controls of each, how many people were not used, and warnings."""
+
+    controls: dict[str, int]
+    n_unused: int
+    warnings: tuple[str, ...]
+
+
+def adapt_model(
+    model: Path,
+    path: Path,
+    out: Path,
+    settings: ApplySettings,
+    *,
+    wording: Callable[[str, Value], str] = in_python,
+) -> Adapted:
+    """Let a model learn sites from the controls of a table, and write it to a new file.
+
+    Parameters
+    ----------
+    model
+        A model file.
+    path
+        A table of people of new sites, controls by the labels of the training table. Others are not used, and neither
+        are controls who lack a region.
+    out
+        The model file to write.
+    settings
+        How the table is read.
+    wording
+        How warnings mention settings.
+    """
+    contract = read_header(model).contract
+    if contract.site_column is None:
+        raise InputError(
+            f"{model} was trained without {setting('site')}: it has no place for another one.\n"
+            f"Fit it again with {setting('site')}, or apply it as it is."
+        )
+    settings = replace(settings, new_sites="uncorrected", complete_only=True, drop_missing=True)
+    (people,) = read_people(path, contract, settings, whole=True)
+    local = (people.group == "control").to_numpy() & people.first_visit
+    if not local.any():
+        raise InputError(
+            f"{path} has no controls (column {contract.diagnosis_column!r}, {listed(contract.control_labels)} in "
+            "training).\nA site is learned from controls who were measured there: give some, labelled so."
+        )
+    from rindices.estimator import load_model
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        load_model(model).adapt(people.features[local], people.covariates[local]).save(out)
+    told = (*(worded(note, wording) for note in people.notes), *(str(one.message) for one in caught))
+    sizes = people.covariates[local][contract.site_column].value_counts()
+    return Adapted({str(site): int(number) for site, number in sizes.items()}, int((~local).sum()), told)
 
 
 def _summary(model: SurrealGAN, counts: Counter[str]) -> record.Summary:

@@ -63,6 +63,12 @@ _COLUMNS = {
         "Maximum": 100,
         "Derivative": True,
     },
+    r"strangeness": {
+        "Description": "How far this participant lies from anybody that the model can produce; above 1: a stranger",
+        "Units": "arbitrary",
+        "Minimum": 0,
+        "Derivative": True,
+    },
     r".*": {"Description": "As in r_indices.csv"},
 }
 

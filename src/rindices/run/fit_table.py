@@ -13,13 +13,13 @@ from typing import Literal, NamedTuple
 import pandas as pd
 
 from rindices import plots, record
-from rindices.analysis import balance_warnings, differences_that_count, group_balance
+from rindices.analysis import balance_warnings, group_balance
 from rindices.cohort import Cohort, correction_of
 from rindices.core import devices
 from rindices.errors import InputError, Value, in_python, without_data, worded
 from rindices.files import atomic_file
 from rindices.judging.agreement import match_patterns
-from rindices.judging.verdict import Verdict, to_json
+from rindices.judging.verdict import Verdict, differences_that_count, to_json
 from rindices.report import write_report
 from rindices.run.bids_output import write_bids
 from rindices.run.plan import PlannedRun, planned, versions
@@ -83,6 +83,7 @@ def fit_table(
     features: Names = TableSettings.features,
     exclude: Names = TableSettings.exclude,
     unit: str | None = TableSettings.unit,
+    complete_only: bool = TableSettings.complete_only,
     n_patterns: int | Sequence[int] = SearchSettings.n_patterns,
     orthogonality: float | Sequence[float] | None = SearchSettings.orthogonality,
     n_repetitions: int = SearchSettings.n_repetitions,
@@ -103,7 +104,8 @@ def fit_table(
 ) -> FittedRun:
     """Read a table, train, and write a run folder with its report: what ``rindices fit`` does.
 
-    A run that was interrupted goes on when the same is asked for again; one that is finished is returned as it is.
+    A run that was interrupted goes on when the same is asked for again; one that is finished is returned as it is. Of
+    a finished run more patterns, repetitions or refits can be asked for: what is trained is not trained again.
 
     Parameters
     ----------
@@ -113,7 +115,7 @@ def fit_table(
         Folder for the results: new, or that of the same run.
     id, diagnosis, control, patients, covariates, smooth, interactions, proportion, site, small_sites, visit, clinical
         Which columns are what; see `rindices.settings.TableSettings`.
-    join, dictionary, missing, drop_missing, drop_outliers, features, exclude, unit
+    join, dictionary, missing, drop_missing, drop_outliers, features, exclude, unit, complete_only
         What is read, and who is left out; see the same.
     n_patterns, orthogonality, n_repetitions, exhaustive, n_null, preset, max_steps, latent, random_state
         What is trained, as in `rindices.SurrealGANSearch`.
@@ -148,6 +150,7 @@ def fit_table(
     table = TableSettings(
         *(id, diagnosis, control, patients, covariates, smooth, interactions, proportion, site, small_sites, visit),
         *(clinical, join, dictionary, missing, drop_missing, drop_outliers, features, exclude, unit),
+        complete_only,
     )
     counts = (n_patterns,) if isinstance(n_patterns, int) else tuple(n_patterns)
     weights = (orthogonality,) if isinstance(orthogonality, int | float) else orthogonality
@@ -206,8 +209,7 @@ def carry_out(
     settings, correction = plan.settings(command), correction_of(plan.table)
     search = SurrealGANSearch(**asdict(plan.search), correction=correction, models_per_chunk=models_per_chunk)
     with record.held(out, settings, overwrite=overwrite) as goes_on:
-        # What the folder says: the same run may have been told otherwise, its table moved.
-        journal = Journal(out / record.JOURNAL, record.read_settings(out / record.SETTINGS).fingerprint())
+        journal = Journal(out / record.JOURNAL, settings.fingerprint(), out / record.TRAINED)
         try:
             told = _fit(search, plan, journal, progress)
             known = summarise(plan, search, told, wording)
@@ -228,7 +230,7 @@ def carry_out(
         except Exception as error:
             _write_failure(plan, error, wording)
             raise
-    record.discard(out, only_journal=True)
+    record.keep_trained(out)
     return summary
 
 

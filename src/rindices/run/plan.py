@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import rindices
 from rindices import record
-from rindices.cohort import Cohort, read_cohort, wanted_names
+from rindices.cohort import Cohort, Looked, look_at, wanted_names
 from rindices.cohort.column_roles import is_region_name, named_parts, paths_of
 from rindices.errors import InputError, listed, setting
 from rindices.files import check_folder
@@ -22,7 +22,7 @@ from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
 from rindices.settings import OutputSettings, SearchSettings, TableSettings, adjusted, check_level, get_preset
 from rindices.tables import Table
 
-__all__ = ["PlannedRun", "planned", "planned_again", "versions"]
+__all__ = ["PlannedRun", "look", "planned", "planned_again", "versions"]
 
 _VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
 _MOST_PATTERNS = 20
@@ -71,6 +71,10 @@ class PlannedRun(NamedTuple):
         """Whether the folder holds this very run, finished; another run is refused."""
         return record.is_complete(self.out, self.settings())
 
+    def more(self) -> dict[str, str]:
+        """Return what the run in the folder is asked for more of, from what to what."""
+        return record.more_of(self.out, self.settings()) if record.status_of(self.out) else {}
+
 
 def versions() -> dict[str, str]:
     """Return the versions that results depend on."""
@@ -101,8 +105,7 @@ def planned(
     check_level(output.level)
     record.check_free(out)
     _check_places(out, output.figures, (str(path), table.dictionary, *map(str, paths_of(table.join))))
-    table = _with_scores(table)
-    cohort = _read(path, table)
+    cohort = look(path, table).cohort()
     most, n_regions = max(search.n_patterns), cohort.features.shape[1]
     if most > n_regions:
         raise InputError(
@@ -183,9 +186,10 @@ def _with_scores(table: TableSettings) -> TableSettings:
     return replace(table, clinical=scores, join=(*map(str, paths_of(table.join)), str(table.clinical)))
 
 
-def _read(path: str | Path, table: TableSettings) -> Cohort:
-    """Read the cohort; volumes of single MUSE regions are summed where that is asked for."""
+def look(path: str | Path, table: TableSettings) -> Looked:
+    """Read a table as a run does: with its clinical scores, and volumes of single MUSE regions summed where asked."""
+    table = _with_scores(table)
     if table.features != MUSE72:
-        return read_cohort(path, table)
+        return look_at(path, table)
     sums = replace(table, features=MUSE72_NAMES, exclude=(), unit=table.unit or UNIT)
-    return read_cohort(path, sums, prepare=partial(with_muse72, exclude=table.exclude))
+    return look_at(path, sums, prepare=partial(with_muse72, exclude=table.exclude, complete=True))

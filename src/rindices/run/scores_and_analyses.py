@@ -17,8 +17,9 @@ from sklearn.metrics import roc_auc_score
 
 from rindices import analysis
 from rindices.cohort import Cohort, People
+from rindices.cohort.exclusions import missing_regions
 from rindices.core import inference
-from rindices.errors import OutsideTraining
+from rindices.errors import OutsideTraining, listed
 from rindices.estimator import Scaled, SurrealGAN
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.record import Results, Separation, Summary
@@ -41,6 +42,7 @@ _SEVERITIES = (0.25, 0.5, 0.75)  # besides 1, which the patterns themselves show
 _MOST_CARDS = 3000  # a report with a card for more people would be too large to open
 _REFERENCE = [5, 50, 95]  # centiles of held-out controls that a report draws
 _FOLDS = 5
+_STRANGEST = 3  # regions that are named where a person is a stranger
 
 
 def results_of(model: SurrealGAN, people: Cohort | People, level: float = OutputSettings.level) -> Results:
@@ -90,7 +92,8 @@ def scores_of(
         years = np.nan if people.years is None else people.years.to_numpy()
         who |= {"visit": people.visit.to_numpy(), "years": years, "first_visit": people.first_visit}
     who |= {"diagnosis": people.diagnosis.to_numpy(), "group": people.group.to_numpy()}
-    r_indices, spread = model.transform_with_spread(scaled or _scaled(model, people))
+    scaled = scaled or _scaled(model, people)
+    r_indices, spread, more_sd = model.scores(scaled)
     scale, parts = model.scale_, {"r{}": r_indices, "r{}_sd": spread}
     if scale is not None and scale.reference is not None and isinstance(people, Cohort):
         honest = np.full(r_indices.shape, np.nan)
@@ -99,13 +102,31 @@ def scores_of(
     if scale is not None:
         parts["severity{}"] = scale.severities(r_indices)
         if scale.quantiles is not None:
-            parts["severity{}_low"], parts["severity{}_high"] = severity_intervals(scale, r_indices, level)
+            parts["severity{}_low"], parts["severity{}_high"] = severity_intervals(scale, r_indices, level, more_sd)
         if scale.reference is not None:
             parts["centile{}"] = scale.centiles(r_indices)
     columns = {name.format(k + 1): of[:, k] for name, of in parts.items() for k in range(of.shape[1])}
+    if isinstance(people, Cohort):  # whose controls are no strangers to the model
+        flags = people.people["flags"][people.people["used"].astype(bool)].tolist()
+    else:
+        columns |= {} if model.familiar_ is None else {"strangeness": model.strangeness(scaled)}
+        flags = _flags(model, scaled, people.flags, columns.get("strangeness", np.zeros(len(r_indices))))
     scores = pd.DataFrame(columns, index=range(len(r_indices)))
-    flags = people.flags if isinstance(people, People) else people.people["flags"][people.people["used"].astype(bool)]
-    return pd.concat([pd.DataFrame(who), scores], axis=1).assign(flags=flags.to_numpy())
+    return pd.concat([pd.DataFrame(who), scores], axis=1).assign(flags=flags)
+
+
+def _flags(model: SurrealGAN, people: Scaled, found: pd.Series, strangeness: np.ndarray) -> list[str]:
+    """Say who lacks regions, and who is unlike anybody that the model can produce, besides what was found before."""
+    regions, parts = np.array(model.contract_.features, dtype=object), [[text] if text else [] for text in found]
+    if people.gaps is not None:
+        for row in np.flatnonzero(people.gaps.any(axis=1)).tolist():
+            parts[row].append(missing_regions(regions[people.gaps[row]].tolist()))
+    if model.familiar_ is not None:
+        for row in np.flatnonzero(strangeness > 1).tolist():
+            most = listed(regions[model.familiar_.strangest(people.values[row], _STRANGEST)])
+            far = f"strangeness {strangeness[row]:.2f}, most in {most}"
+            parts[row].append(f"unlike anybody that the model can produce ({far})")
+    return ["; ".join(part) for part in parts]
 
 
 def keep_training(model: SurrealGAN, results: Results, analyses: Mapping[str, pd.DataFrame]) -> None:
@@ -156,7 +177,9 @@ def separation(cohort: Cohort, correction: Correction | None) -> Separation | No
     folds, its interval that of Hanley and McNeil.
     """
     learned = cohort.training
-    patient, features = (cohort.group[learned] == "patient").to_numpy(), cohort.features[learned].to_numpy(float)
+    # Where regions are missing, the middle of everybody says nothing of the group.
+    filled = cohort.features[learned].fillna(cohort.features[learned].median())
+    patient, features = (cohort.group[learned] == "patient").to_numpy(), filled.to_numpy(float)
     n_patients, n_controls = int(patient.sum()), int((~patient).sum())
     if min(n_controls, n_patients) < _FOLDS:
         return None

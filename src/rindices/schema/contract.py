@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import Self
 
 import numpy as np
@@ -12,7 +13,11 @@ from pydantic.dataclasses import dataclass
 
 # For all that is read from a file: kinds are as annotated, truth values are no numbers, nothing is unknown or infinite.
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-RANGE_MARGIN = 0.1  # share of a region's range in training by which a new person may exceed it before being flagged
+RANGE_MARGIN = 0.1  # of models that keep smallest and largest values: share of that range that may be exceeded
+# A model keeps quantiles of regions, rounded: a smallest value would be that of one person. At least five people lie
+# beyond each. A new person is flagged beyond what a normal distribution through them has at four sd; in halves of two
+# real cohorts that flags fewer than the ranges of before did (experiments/region_ranges.py).
+QUANTILE, _FEWEST_BEYOND, _DIGITS, _FLAGGED_SD = 0.01, 5, 3, 4.0
 STATISTICS = ("feature_minimum", "feature_median", "feature_maximum")
 
 
@@ -77,7 +82,11 @@ class Contract:
     features
         Names of the regions, in the model's order.
     feature_minimum, feature_median, feature_maximum
-        Of each region over the training people; None where they are not known, as in imported models.
+        Of each region over the training people: two quantiles and the median, rounded; None where they are not known,
+        as in imported models.
+    quantile
+        Share of the training people below the first and above the last of these; None in models of the first versions,
+        in which they are the smallest and the largest value.
     covariates
         What is expected of each covariate.
     ignored_columns
@@ -112,6 +121,7 @@ class Contract:
     unit: str | None = None
     site_column: str | None = None
     visit_column: str | None = None
+    quantile: float | None = None
 
     @classmethod
     def of_people(
@@ -129,13 +139,16 @@ class Contract:
         visit_column: str | None = None,
     ) -> Contract:
         """Describe the regions and covariates of training people."""
-        values = features.to_numpy()
+        quantile = min(max(QUANTILE, _FEWEST_BEYOND / len(features)), 0.25)
+        low, median, high = _rounded(
+            np.nanquantile(features.to_numpy(), [quantile, 0.5, 1 - quantile], axis=0)
+        ).tolist()
         table = pd.DataFrame() if covariates is None else covariates
         return cls(
             features=tuple(map(str, features.columns)),
-            feature_minimum=tuple(values.min(axis=0).tolist()),
-            feature_median=tuple(np.median(values, axis=0).tolist()),
-            feature_maximum=tuple(values.max(axis=0).tolist()),
+            feature_minimum=tuple(low),
+            feature_median=tuple(median),
+            feature_maximum=tuple(high),
             covariates=tuple(CovariateSpec.from_values(str(name), table[name].to_numpy()) for name in table),
             ignored_columns=ignored_columns,
             id_column=id_column,
@@ -145,21 +158,33 @@ class Contract:
             unit=unit,
             site_column=site_column,
             visit_column=visit_column,
+            quantile=quantile,
         )
 
     @property
     def ranges(self) -> NDArray[np.float64]:
-        """Minimum, median and maximum (rows) of each region in training; NaN where not known."""
+        """Lower end, median and upper end (rows) of each region in training; NaN where not known."""
         return np.array([getattr(self, name) for name in STATISTICS], dtype=float)
 
     def outside(self, regions: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Mark what lies outside the training range by more than a tenth of it; where that is not known, nothing."""
-        minimum, _, maximum = self.ranges
-        margin = RANGE_MARGIN * (maximum - minimum)
-        return (regions < minimum - margin) | (regions > maximum + margin)
+        """Mark what lies far outside the training range, see `limits`; where that is not known, nothing."""
+        low, high = self.limits
+        return (regions < low) | (regions > high)
+
+    @property
+    def limits(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Values of each region beyond which new people are flagged."""
+        low, median, high = self.ranges
+        if self.quantile is None:
+            margin = RANGE_MARGIN * (high - low)
+            return low - margin, high + margin
+        stretch = _FLAGGED_SD / NormalDist().inv_cdf(1 - self.quantile)
+        return median - stretch * (median - low), median + stretch * (high - median)
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
+        if self.quantile is not None and not 0 < self.quantile < 0.5:
+            raise ValueError("the quantile should lie between 0 and 0.5")
         statistics = [getattr(self, name) for name in STATISTICS]
         if not self.features or any(len(values) != len(self.features) for values in statistics):
             raise ValueError("there should be regions, each with minimum, median and maximum")
@@ -175,3 +200,9 @@ class Contract:
         if len(set(roles)) != len(roles):
             raise ValueError("a column has more than one role")
         return self
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Round to a few digits that count."""
+    size = np.floor(np.log10(np.abs(values, where=values != 0, out=np.ones_like(values))))
+    return np.round(values / 10**size, _DIGITS - 1) * 10**size

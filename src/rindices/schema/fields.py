@@ -9,7 +9,7 @@ A field finds gaps and impossible values; who is refused or left out for them is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +37,8 @@ from rindices.schema.impossible_values import impossible_covariate, impossible_r
 from rindices.schema.units import unit_problems
 
 MIN_REGIONS = 4
+MOST_MISSING = 0.2  # share of a person's regions, or of a table's columns of regions, that may be missing
+_FEW_VALUES = 0.25  # share of different values; a column of fewer holds a score, whose gaps are not to be filled in
 MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
 # Numbers in these columns are names of places or machines: a slope over them would mean nothing.
 _ALWAYS_CATEGORIES = frozenset({"site", "scanner"})
@@ -132,7 +134,7 @@ class NumberField:
                 block[:, position] = numbers_of(batch[name], decimal_comma=self._comma)
                 if not is_numeric_dtype(batch[name]) and np.isnan(block[:, position]).any():
                     text[:, position] = np.isnan(block[:, position]) & text_of(batch[name]).notna().to_numpy()
-        missing = np.isnan(block) & ~text
+        missing = self._unusable_gaps(block, np.isnan(block) & ~text)
         impossible = self._judge(block, block if self._reference is None else self._reference)
 
         def written(row: int, position: int) -> str:
@@ -142,6 +144,10 @@ class NumberField:
         self.missing.add(missing, self.columns, roster, written)
         self.impossible.add(impossible, self.columns, roster, lambda row, column: shown(float(block[row, column])))
         return Seen(block, missing, impossible)
+
+    def _unusable_gaps(self, block: NDArray[np.float64], gaps: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return the gaps because of which a person cannot be used: all of them."""
+        return gaps
 
     def problems(self) -> list[Problem]:
         """Say what is wrong."""
@@ -153,7 +159,11 @@ class NumberField:
 
 
 class RegionField(NumberField):
-    """The regions. With a reference (minimum, median and maximum in training, as rows) units are checked, too."""
+    """The regions. With a reference (minimum, median and maximum in training, as rows) units are checked, too.
+
+    With `fills`, people may lack a fifth of them; in a training table, which has no reference, columns may have gaps in
+    a fifth of the people, unless they are `scores`, or look like scores.
+    """
 
     def __init__(
         self,
@@ -162,19 +172,33 @@ class RegionField(NumberField):
         *,
         unit: str | None = None,
         decimal_comma: bool = False,
+        fills: bool = False,
+        scores: Collection[str] = (),
     ) -> None:
         super().__init__(columns, "region", impossible_regions, reference, decimal_comma=decimal_comma)
+        self._fills, self._scores = fills, scores
         self._unit, self._kept, self._units = unit, list[NDArray[np.float64]](), list[Problem]()
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the regions of some rows."""
         seen = super().observe(batch, roster)
         if self._reference is not None and sum(map(np.size, self._kept)) < _ENOUGH_FOR_MEDIANS:
-            self._kept.append(seen.values[~np.isnan(seen.values).any(axis=1)])
-            people = np.concatenate(self._kept)
-            medians = np.median(people, axis=0) if len(people) else np.full(len(self.columns), np.nan)
+            self._kept.append(seen.values)
+            people, medians = np.concatenate(self._kept), np.full(len(self.columns), np.nan)
+            known = ~np.isnan(people).all(axis=0)
+            medians[known] = np.nanmedian(people[:, known], axis=0)
             self._units = unit_problems(medians, len(people), self.columns, self._reference, self._unit)
         return seen
+
+    def _unusable_gaps(self, block: NDArray[np.float64], gaps: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        if not self._fills or not gaps.any():
+            return gaps
+        unusable = np.broadcast_to((gaps.mean(axis=1) > MOST_MISSING)[:, None], gaps.shape).copy()
+        for place in np.flatnonzero(gaps.any(axis=0)).tolist() if self._reference is None else ():
+            known = block[~gaps[:, place], place]
+            score = self.columns[place] in self._scores or len(np.unique(known)) < _FEW_VALUES * len(known)
+            unusable[:, place] |= score or len(known) < (1 - MOST_MISSING) * len(gaps)
+        return gaps & unusable
 
     def problems(self) -> list[Problem]:
         """Say what is wrong with cells, and with units, which the first people of a long table tell."""
@@ -285,8 +309,9 @@ class CovariateField:
                 f"The first unknown value is {value!r} in {place} ({number} in all)."
             )
             uncorrected = f"score these people uncorrected with {setting('new_sites', 'uncorrected')}"
-            others = uncorrected if self._is_site else "remove these people"
-            found.append(Problem(text, ("code it as in the training table", others)))
+            adapt = "learn a new site from controls who were measured there: rindices adapt"
+            others = (adapt, uncorrected) if self._is_site else ("remove these people",)
+            found.append(Problem(text, ("code it as in the training table", *others)))
         return found
 
 

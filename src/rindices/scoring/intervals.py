@@ -27,20 +27,31 @@ _EDGE = 0.02  # normal scores nearer to 0 or 1 would grow without bound
 _Z = np.array([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.15, 1.3, 1.5, 1.75, 2, 2.5])  # f is asked at these
 
 
-def severity_intervals(scale: SeverityScale, r_indices: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+def severity_intervals(
+    scale: SeverityScale, r_indices: np.ndarray, level: float, more_sd: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and the greatest severity with which such an R-index is no surprise; NaN where unknown.
 
     All severities whose central `level` of R-indices holds the person's (Neyman's construction): right for people
     of each severity, whatever share of the patients has it. From 0 on, and never without the severity itself.
+    With `more_sd` ``(people, patterns)``, R-indices scatter by so much more than those of people made.
     """
     if scale.quantiles is None:
         nothing = np.full(r_indices.shape, np.nan)
         return nothing, nothing
+    more_sd = np.zeros(r_indices.shape) if more_sd is None else more_sd
     own, sides = np.maximum(scale.severities(r_indices), 0), []
     for tail in ((1 + level) / 2, (1 - level) / 2):
-        edges = [np.array([np.interp(ndtri(tail), ndtri(LEVELS), row) for row in of]) for of in scale.quantiles]
-        columns = [np.interp(r, increasing(edge), DOSES) for r, edge in zip(r_indices.T, edges, strict=True)]
-        sides.append(np.column_stack(columns))
+        side = np.empty(r_indices.shape)
+        for pattern, rows in enumerate(scale.quantiles):
+            edge = np.array([np.interp(ndtri(tail), ndtri(LEVELS), row) for row in rows])
+            side[:, pattern] = np.interp(r_indices[:, pattern], increasing(edge), DOSES)
+            middle = rows[:, len(LEVELS) // 2]
+            for person in np.flatnonzero(more_sd[:, pattern]).tolist():
+                wider = np.hypot(edge - middle, ndtri(tail) * more_sd[person, pattern])
+                wide = increasing(middle + np.sign(tail - 0.5) * wider)
+                side[person, pattern] = np.interp(r_indices[person, pattern], wide, DOSES)
+        sides.append(side)
     return np.minimum(sides[0], own), np.maximum(sides[1], own)
 
 
@@ -82,7 +93,7 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
         for one in range(n_models):
             own[maker == one] = np.interp(wanted[maker == one], increasing(curves[one, pattern]), _Z)
         z = _with_others(own, pattern, correlation, rng)
-        made = _made(models, healthy.brains[brain], z, maker, composition)
+        made = make_people(models, healthy.brains[brain], z, maker, composition)
         scores = inference.r_indices(models, made)[:, :, pattern, None]
         known = np.arange(n_models)[:, None] != maker
         unseen = known & healthy.held_out[:, brain]
@@ -108,7 +119,9 @@ def _with_others(own: np.ndarray, pattern: int, correlation: np.ndarray, rng: np
     return z
 
 
-def _made(models: Parameters, brains: np.ndarray, z: np.ndarray, maker: np.ndarray, composition: str) -> np.ndarray:
+def make_people(
+    models: Parameters, brains: np.ndarray, z: np.ndarray, maker: np.ndarray, composition: str
+) -> np.ndarray:
     """Return each brain as its maker changes it, relative to no disease."""
     made = np.empty_like(brains)
     for one in np.unique(maker):

@@ -121,6 +121,10 @@ class Progress(NamedTuple):
 class Memory(dict[Chunk, Trajectory]):
     """Keeps finished chunks in memory; has what a `Journal` has."""
 
+    def earlier(self) -> list[Chunk]:
+        """No run was before this one."""
+        return []
+
     def keeper(self, chunk: Chunk) -> None:
         """Nothing of a chunk on its way outlives the process."""
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 from rindices.core.networks import Parameters
 from rindices.errors import InputError
 from rindices.files import atomic_file, checksum, read_arrays, write_arrays
-from rindices.training.chunks import Chunk, Trajectory, Unfinished
+from rindices.training.chunks import Chunk, Member, Point, Trajectory, Unfinished
 
 _PAUSE = 0.5  # seconds before a write that failed is tried again
 
@@ -33,18 +33,35 @@ class Journal:
         Where they are.
     fingerprint
         Tells this run from others; files of others are not read.
+    trained
+        Folder of chunks that a finished run left, of which this one is more.
     """
 
-    def __init__(self, folder: Path, fingerprint: str) -> None:
+    def __init__(self, folder: Path, fingerprint: str, trained: Path | None = None) -> None:
         self.folder = Path(folder).absolute()  # workers may be elsewhere
         self.fingerprint = fingerprint
         self.damaged: list[str] = []  # names of files that could not be read and were trained again
         self._read: dict[Chunk, Trajectory] = {}
+        files = [] if trained is None else sorted(trained.absolute().glob("*.safetensors"))
+        self._earlier: dict[Chunk, Path] = {}
+        for path in files:
+            chunk = _chunk_of(path, fingerprint)
+            if chunk is None:
+                self.damaged.append(path.name)
+                path.unlink()
+            else:
+                self._earlier[chunk] = path
+
+    def earlier(self) -> list[Chunk]:
+        """Return the chunks that a finished run left; they are the same whatever happens to this one."""
+        return list(self._earlier)
 
     def __contains__(self, chunk: Chunk) -> bool:
         if chunk in self._read:
             return True
         path = self._path(chunk)
+        if chunk in self._earlier and not path.exists():
+            path = self._earlier[chunk]
         arrays = _read(path, _owner(self.fingerprint, chunk))
         if arrays is not None:
             self._read[chunk] = _trajectory(arrays, _WeightsOnDisk(path, arrays["with_weights"].tolist()))
@@ -169,7 +186,18 @@ def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _owner(fingerprint: str, chunk: Chunk) -> dict[str, str]:
-    return {"run": fingerprint, "chunk": repr(chunk)}
+    return {"run": fingerprint, "chunk": json.dumps(chunk.members)}
+
+
+def _chunk_of(path: Path, fingerprint: str) -> Chunk | None:
+    """Return the chunk that a file of this run holds, or None."""
+    with contextlib.suppress(OSError, SafetensorError, KeyError, ValueError, TypeError):
+        with safe_open(path, framework="numpy") as file:
+            texts = file.metadata()
+        if texts["run"] == fingerprint:
+            members = json.loads(texts["chunk"])
+            return Chunk(tuple(Member(Point(*point), repetition, cohort) for point, repetition, cohort in members))
+    return None
 
 
 def _signed(owner: dict[str, str]) -> str:

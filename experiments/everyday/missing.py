@@ -1,0 +1,112 @@
+"""What missing regions cost: concordance, error, coverage and width of severities, against complete people.
+
+    python experiments/everyday/missing.py FOLDER      # weights of trained.py; writes results/missing_regions.csv
+    python experiments/everyday/missing.py --show      # prints its means
+
+At scoring: regions of fresh patients are taken out at random, or whole lobes of everybody. In training: cells of the
+training table are missing, and fresh patients are complete. `drop_missing` would leave nobody in either case.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+sys.path.append(str(Path(__file__).parent))
+from trained import Made, models, with_gaps
+
+sys.path.append(str(Path(__file__).parents[1] / "numbers"))
+from figures import unit
+
+from rindices import SurrealGAN
+from rindices.judging.agreement import concordance, match_patterns
+from rindices.scoring.intervals import severity_intervals
+
+RESULTS = Path(__file__).parents[2] / "results" / "missing_regions.csv"
+# Names of regions without their side. The first and the third hold many that the patterns change.
+MEDIAL = ("Hip", "Amy", "Ent", "ParHipGy", "TemPo")
+LOBES = {
+    "medial temporal lobe": MEDIAL,
+    "orbitofrontal cortex": ("AntOrbGy", "LatOrbGy", "MedOrbGy", "PosOrbGy", "RecGy", "FroPo", "InfFroOrbGy"),
+    "temporal lobe": (*MEDIAL, "InfTemGy", "MidTemGy", "SupTemGy", "FusGy", "TemTraGy", "Pla", "Tem"),
+    "occipital lobe": ("Cal+Cbr", "Cun", "InfOccGy", "LinGy", "MidOccGy", "OccPo", "OccFusGy", "SupOccGy"),
+}
+
+
+def taken_out(regions: pd.DataFrame, seed: int) -> dict[str, np.ndarray]:
+    """Return the same people with gaps of several kinds."""
+    values, found = regions.to_numpy(), {}
+    found["complete"] = values
+    for share in (0.05, 0.1, 0.2):
+        found[f"{share:.0%} of cells"] = with_gaps(values, share, seed)
+    for lobe, parts in LOBES.items():
+        there = np.array([name[1:] in parts for name in regions])
+        found[f"{lobe} ({there.sum()} regions)"] = np.where(there, np.nan, values)
+    return found
+
+
+def measure(of: Made, model: SurrealGAN) -> list[dict[str, object]]:
+    """Compare severities of fresh patients with the truth, complete and with gaps."""
+    given = of.given
+    names, patient = list(given.regions.columns), given.fresh_patient
+    people, covariates = given.fresh[patient], given.fresh_covariates[patient].reset_index(drop=True)
+    order, _ = match_patterns(given.truth, model.r_indices_[given.patient])
+    target, rows = given.fresh_truth * unit(model, given, order), []
+    kinds = taken_out(people, of.case.recipe.seed) if of.case.purpose == "plain" else {"complete": people.to_numpy()}
+    for kind, regions in kinds.items():
+        table = pd.DataFrame(regions, columns=names)
+        scores = model.scores(table, covariates)
+        severities = model.scale_.severities(scores.r_indices)[:, order]
+        low, high = (
+            side[:, order] for side in severity_intervals(model.scale_, scores.r_indices, 0.95, scores.more_sd)
+        )
+        plain = [side[:, order] for side in severity_intervals(model.scale_, scores.r_indices, 0.95)]
+        row = {"cohort": of.case.name, "gaps": of.case.gaps, "kind": of.case.recipe.kind}
+        row |= {"n_controls": int((~given.patient).sum()), "missing": kind, "share": np.isnan(regions).mean()}
+        row["concordance"] = np.mean([concordance(target[:, k], severities[:, k]) for k in range(len(order))])
+        row |= {"rmse": np.sqrt(((severities - target) ** 2).mean()), "bias": (severities - target).mean()}
+        row |= {"cover": ((low <= target) & (target <= high)).mean(), "width": (high - low).mean()}
+        row["cover_not_widened"] = ((plain[0] <= target) & (target <= plain[1])).mean()
+        row["strangers"] = (model.strangeness(table, covariates) > 1).mean()
+        rows.append(row)
+    return rows
+
+
+def show(table: pd.DataFrame) -> None:
+    """Print means over cohorts, and what is lost in concordance."""
+    pd.set_option("display.width", 220)
+    complete = table[(table["gaps"] == 0) & (table["missing"] == "complete")].set_index("cohort")["concordance"]
+    base = table["cohort"].str.replace(r"^gaps \d+%", "plain", regex=True).map(complete)
+    table = table.assign(lost=base - table["concordance"])
+    found = table.groupby(["n_controls", "gaps", "missing"], sort=False)
+    columns = ["share", "concordance", "lost", "rmse", "bias", "cover", "cover_not_widened", "width", "strangers"]
+    print(
+        found[columns]
+        .mean()
+        .assign(most_lost=found["lost"].max(), least_cover=found["cover"].min())
+        .round(4)
+        .to_string()
+    )
+
+
+def main() -> None:
+    """Measure all cohorts that were trained."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("weights", type=Path, nargs="?")
+    parser.add_argument("--show", action="store_true")
+    options = parser.parse_args()
+    if not options.show:
+        warnings.simplefilter("ignore")
+        found = models(options.weights, purposes=("plain", "gaps"))
+        rows = [row for of, model in found for row in measure(of, model)]
+        pd.DataFrame(rows).to_csv(RESULTS, index=False, float_format="%.5g")
+    show(pd.read_csv(RESULTS))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,294 @@
+"""Models that the other scripts of this folder score people with: trained once, on a GPU, and kept.
+
+    python experiments/everyday/trained.py --out FOLDER                     # a few minutes on a GPU
+    python experiments/everyday/trained.py --out FOLDER --table abide.csv   # and real people of many sites
+
+What is kept are weights; `models` fits from them with the package as it is, as if it had trained itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+
+sys.path.append(str(Path(__file__).parents[1] / "numbers"))
+from people import Given, Recipe, make
+from together import Job, Looks, Pretrained, train_jobs
+
+from rindices import SurrealGAN, simulate_cohort
+from rindices.core import devices, networks
+from rindices.core.networks import Parameters
+from rindices.judging.selection import Study
+from rindices.preprocessing.missing import fill_training
+from rindices.settings import Correction, fast
+
+FIRST_SEED = 60_000
+REPETITIONS = 10
+TRAINING_SITES, OTHER_SITES, SITE_PEOPLE = 6, 12, 150
+SHIFT_SD, SCALES = 0.5, (0.8, 1.25)  # of sites, in sd of healthy people
+LEFT_OUT = ("KKI", "MAX_MUN", "NYU", "PITT", "UCLA_1", "UM_1", "USM", "YALE")  # with 27 controls or more
+ABIDE_OTHERS = ("participant_id", "site", "diagnosis", "age", "sex", "icv", "fiq", "ados_total", "srs_total")
+
+
+class Case(NamedTuple):
+    """One cohort of one purpose."""
+
+    purpose: str  # plain, gaps, sites or abide
+    recipe: Recipe
+    gaps: float = 0.0  # share of cells
+    site: str = ""  # left out
+
+    @property
+    def name(self) -> str:
+        """For files and tables."""
+        of = f"{self.recipe.n_controls}+{self.recipe.n_patients}"
+        rest = f" {100 * self.gaps:.0f}%" if self.gaps else f" {self.site}" if self.site else ""
+        return f"{self.purpose}{rest} {self.recipe.kind} {of} {self.recipe.seed - FIRST_SEED}"
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What a fit is given, besides the truth and people who are set aside in `given`."""
+
+    case: Case
+    given: Given
+    regions: np.ndarray  # of the people to learn from
+    covariates: pd.DataFrame | None
+    correction: Correction | None = None
+    aside: pd.DataFrame | None = None  # controls of other sites, with covariates
+
+
+def cases(real: bool) -> list[Case]:
+    """Return all cohorts."""
+    large = [
+        Recipe(kind, FIRST_SEED + seed, n_fresh=300, covariates=2)
+        for kind in ("basic", "mild", "scarce")
+        for seed in (0, 1)
+    ]
+    small = [
+        Recipe(kind, FIRST_SEED + seed, 150, 300, n_fresh=300, covariates=2)
+        for kind in ("basic", "mild")
+        for seed in (0, 1)
+    ]
+    rows = [Case("plain", recipe) for recipe in large + small]
+    rows += [Case("gaps", recipe, share) for share in (0.1, 0.2) for recipe in (large[0], large[2], small[0], small[2])]
+    rows += [
+        Case("sites", Recipe(kind, FIRST_SEED + 10, 492, 900, n_fresh=300, covariates=2)) for kind in ("basic", "mild")
+    ]
+    if real:
+        rows += [Case("abide", Recipe("basic", FIRST_SEED + 20, 0, 0, real=True), site=site) for site in LEFT_OUT]
+    return rows
+
+
+def made(case: Case, table: pd.DataFrame | None) -> Made:
+    """Simulate one cohort."""
+    if case.purpose == "abide":
+        assert table is not None
+        return _of_sites(case, table)
+    given = make(case.recipe)
+    regions, covariates = given.regions.to_numpy(), given.covariates
+    if case.purpose == "gaps":
+        regions = with_gaps(regions, case.gaps, case.recipe.seed)
+    if case.purpose == "sites":
+        return _with_sites(case, given)
+    return Made(case, given, regions, covariates)
+
+
+def with_gaps(regions: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """Take out cells at random, of nobody more than a fifth."""
+    order = np.random.default_rng([seed, 5]).random(regions.shape)
+    few = order.argsort(axis=1).argsort(axis=1) < int(0.2 * regions.shape[1])
+    return np.where((order < share) & few, np.nan, regions)
+
+
+def _with_sites(case: Case, given: Given) -> Made:
+    """Give people sites with offsets and scales; more people of other sites are set aside."""
+    (mean, offsets, scales), rng = _site_effects(case, given), np.random.default_rng([case.recipe.seed, 7])
+
+    def moved(regions: np.ndarray, site: np.ndarray) -> np.ndarray:
+        return mean + offsets[site] + scales[site] * (regions - mean)
+
+    site = rng.integers(TRAINING_SITES, size=len(given.regions))
+    covariates = given.covariates.assign(site=[f"site{k:02d}" for k in site])
+    number = OTHER_SITES * SITE_PEOPLE
+    more = simulate_cohort("null", n_controls=number, n_patients=20, seed=case.recipe.seed + 500).table
+    more = more[more["diagnosis"] == "CN"].reset_index(drop=True)
+    where = TRAINING_SITES + np.repeat(np.arange(OTHER_SITES), SITE_PEOPLE)
+    names = list(given.regions.columns)
+    aside = more[["age", "sex"]].assign(site=[f"site{k:02d}" for k in where])
+    aside = pd.concat([aside, pd.DataFrame(moved(more[names].to_numpy(), where), columns=names)], axis=1)
+    correction = Correction(site="site")
+    return Made(case, given, moved(given.regions.to_numpy(), site), covariates, correction, aside)
+
+
+def _of_sites(case: Case, table: pd.DataFrame) -> Made:
+    """Plant patterns in half of the healthy people of all sites but one, whose people are set aside."""
+    healthy = table[(table["diagnosis"] == "CN") & (table["icv"] > 0)].reset_index(drop=True)
+    regions = [name for name in healthy if name not in ABIDE_OTHERS]
+    away = (healthy["site"] == case.site).to_numpy()
+    others = healthy[~away].drop(columns=["diagnosis", "fiq", "ados_total", "srs_total"])
+    sizes = {"n_controls": int(0.6 * len(others)), "n_patients": len(others) - int(0.6 * len(others))}
+    cohort = simulate_cohort("basic", controls=others, regions=regions, seed=case.recipe.seed, **sizes)
+    people, patient = cohort.table, (cohort.table["diagnosis"] == "PT").to_numpy()
+    counts = people.loc[~patient, "site"].value_counts()
+    kept = people["site"].isin(counts[counts >= 5].index).to_numpy()
+    people, patient = people[kept].reset_index(drop=True), patient[kept]
+    truth = cohort.truth.drop(columns="participant_id").to_numpy()[kept[(cohort.table["diagnosis"] == "PT").to_numpy()]]
+    covariates = people[["age", "sex", "icv", "site"]]
+    given = Given(
+        case.recipe,
+        people[regions],
+        patient,
+        covariates,
+        truth,
+        people[regions][:0],
+        None,
+        patient[:0],
+        truth[:0],
+        np.empty((3, 0)),
+    )
+    aside = healthy[away].reset_index(drop=True)[["age", "sex", "icv", "site", *regions]]
+    return Made(case, given, people[regions].to_numpy(float), covariates, Correction(site="site"), aside)
+
+
+def clean_of(of: Made) -> Callable[[pd.DataFrame], tuple[np.ndarray, pd.DataFrame]] | None:
+    """Return what gives people of simulated sites as they would be at the first site, which the model knows."""
+    if of.case.purpose != "sites":
+        return None
+    mean, offsets, scales = _site_effects(of.case, of.given)
+    names = list(of.given.regions.columns)
+
+    def clean(people: pd.DataFrame) -> tuple[np.ndarray, pd.DataFrame]:
+        site = people["site"].str[4:].astype(int).to_numpy()
+        healthy = mean + (people[names].to_numpy() - mean - offsets[site]) / scales[site]
+        there = mean + offsets[0] + scales[0] * (healthy - mean)
+        return there, people.drop(columns=names).reset_index(drop=True).assign(site="site00")
+
+    return clean
+
+
+def _site_effects(case: Case, given: Given) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the regions' means in controls, and offsets and scales of all simulated sites."""
+    healthy = given.regions[~given.patient].to_numpy()
+    rng, shape = np.random.default_rng([case.recipe.seed, 6]), (TRAINING_SITES + OTHER_SITES, healthy.shape[1])
+    return healthy.mean(axis=0), healthy.std(axis=0) * rng.normal(0, SHIFT_SD, shape), rng.uniform(*SCALES, shape)
+
+
+def estimator(of: Made) -> SurrealGAN:
+    """Return what is fitted."""
+    return SurrealGAN(3, n_repetitions=REPETITIONS, correction=of.correction, random_state=of.case.recipe.seed)
+
+
+def study_of(of: Made) -> Study:
+    """Return a cohort ready for training."""
+    seed = of.case.recipe.seed
+    regions = fill_training(of.regions, of.given.patient, of.covariates, of.correction, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        study = (
+            estimator(of)
+            ._training_set(pd.DataFrame(regions, columns=of.given.regions.columns), of.given.patient, of.covariates)
+            .study
+        )
+    study.people()  # the whitening is worked out here
+    return study
+
+
+def models(
+    folder: Path, table: pd.DataFrame | None = None, purposes: tuple[str, ...] = ("plain",)
+) -> Iterator[tuple[Made, SurrealGAN]]:
+    """Fit from the weights in a folder, one cohort after the other."""
+    for case in cases(table is not None):
+        if case.purpose in purposes:
+            of = made(case, table)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                regions = pd.DataFrame(of.regions, columns=of.given.regions.columns)
+                model = estimator(of).fit(
+                    regions,
+                    of.given.patient,
+                    of.covariates,
+                    store=Pretrained({3: _stored(folder, case, regions.shape[1])}),
+                )
+            yield of, model
+
+
+def _flat(name: str, looks: Looks) -> dict[str, np.ndarray]:
+    """Return what is kept of a cohort, by name; half precision is finer than what was trained in."""
+    found = {f"{name}/r_indices": looks.r_indices.astype(np.float16), f"{name}/correlations": looks.correlations}
+    for network in ("transformation", "decomposer", "reconstructor"):
+        layers = getattr(looks.weights[looks.steps[-1]], network)
+        found |= {
+            f"{name}/{network}/{layer}/{kind}": np.asarray(array, np.float16)
+            for layer, kinds in layers.items()
+            for kind, array in kinds.items()
+        }
+    return found
+
+
+def _stored(folder: Path, case: Case, n_regions: int) -> Looks:
+    step = fast().schedule.max_steps
+    for path in sorted(folder.glob("weights*.npz")):
+        with np.load(path) as arrays:
+            if f"{case.name}/r_indices" not in arrays:
+                continue
+            shapes = networks.shapes(networks.sizes(n_regions, 3))._asdict()
+            weights = {
+                network: {
+                    layer: {
+                        kind: _array(arrays, f"{case.name}/{network}/{layer}/{kind}", shape)
+                        for kind, shape in kinds.items()
+                    }
+                    for layer, kinds in layers.items()
+                }
+                for network, layers in shapes.items()
+            }
+            r_indices, correlations = (
+                arrays[f"{case.name}/{name}"].astype(float) for name in ("r_indices", "correlations")
+            )
+            return Looks([step], r_indices, correlations, {step: Parameters(**weights)})
+    raise FileNotFoundError(f"no weights of {case.name} in {folder}")
+
+
+def _array(arrays: np.lib.npyio.NpzFile, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Return weights; those of the discriminator are not kept, because no score needs them."""
+    return arrays[name].astype(np.float32) if name in arrays else np.zeros((REPETITIONS, *shape), np.float32)
+
+
+def main() -> None:
+    """Train everything, and keep the weights."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--table", type=Path, help="real people of many sites: site, diagnosis, age, sex, icv, regions")
+    parser.add_argument("--small", action="store_true", help="few steps, to try the script")
+    options = parser.parse_args()
+    devices.prepare()
+    table = None if options.table is None else pd.read_csv(options.table)
+    steps = 3 if options.small else fast().schedule.max_steps
+    preset = replace(fast(), schedule=replace(fast().schedule, min_steps=steps, max_steps=steps))
+    wanted = cases(table is not None)[:: 6 if options.small else 1]
+    with Parallel(n_jobs=-1) as cores:
+        studies = cores(delayed(lambda case: study_of(made(case, table)))(case) for case in wanted)
+    place = {id(study): case for study, case in zip(studies, wanted, strict=True)}
+    kept: dict[str, np.ndarray] = {}
+    for job, looks in train_jobs([Job(study, 3, REPETITIONS) for study in studies], preset, [steps]):
+        kept |= _flat(place[id(job.study)].name, looks)
+    options.out.mkdir(parents=True, exist_ok=True)
+    names = sorted({name.split("/")[0] for name in kept})
+    for number, start in enumerate(range(0, len(names), 5)):  # files stay small
+        some = {name: of for name, of in kept.items() if name.split("/")[0] in names[start : start + 5]}
+        np.savez(options.out / f"weights{number}.npz", **some)
+    print(f"{len(names)} cohorts trained")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""`rindices check`: a table looked at in seconds, before anything is trained."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rindices.cli.console import console, on_command_line, regions_in_words, set_output, show_places, warn
+from rindices.cli.exits import USER_ERROR, guarded
+from rindices.cli.fit import fit
+from rindices.cli.options import PAGE, app, argument, check_output, option
+from rindices.errors import Value, counted, listed
+from rindices.settings import TableSettings
+
+if TYPE_CHECKING:
+    from rindices.run.check_table import CheckedTable
+
+_MOST_OUTLIERS, _MOST_NAMES = 10, 12
+_NAMES = [one.name for one in fields(TableSettings)]
+
+
+def _with_options_of(command: Callable[..., None], names: Sequence[str]) -> Callable[..., Callable[..., None]]:
+    """Give a command these options of another one; they are in its context."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        theirs = inspect.signature(command, eval_str=True).parameters
+        own = inspect.signature(function, eval_str=True)
+        kept = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        function.__signature__ = own.replace(parameters=[*kept, *(theirs[name] for name in names)])  # type: ignore[attr-defined]
+        function.__annotations__ |= {name: theirs[name].annotation for name in names}
+        return function
+
+    return decorate
+
+
+@app.command()
+@_with_options_of(fit, _NAMES)
+@guarded
+def check(
+    context: typer.Context,
+    table: Annotated[Path, argument("Table of people, as for fit.")],
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    report: Annotated[Path | None, option("Also write a page here (.html), replaced if it exists.")] = None,
+    **_: object,
+) -> None:
+    """Look at a table before anything is trained.
+
+    Says what each column is taken for and why, which regions may be none, who would be left out, who is far from all
+    others, how the groups compare, and what fit would refuse or warn of. The options are those of fit. Ends with 2
+    where fit would refuse the table.
+    """
+    from rindices.run.check_table import check_table
+
+    set_output(quiet=json)
+    check_output(report, "report", PAGE, Path(str(table).partition("#")[0]))
+    settings = TableSettings(**{name: context.params[name] for name in _NAMES})
+    found = check_table(table, settings, wording=_without_files)
+    if json:
+        typer.echo(found.model_dump_json(indent=2))
+    _show_columns(found)
+    _show_people(found)
+    if report is not None:
+        from rindices.report.sheets import write_sheet
+
+        show_places({"Page": write_sheet("check", report, title=f"Check of {found.source}", found=found)})
+    for problem in found.problems:
+        console.print(f"Problem: {problem.text}", style="red")
+    if found.usable:
+        console.print("fit can train on this table.", style="green")
+        return
+    console.print(f"fit would refuse this table.{_ways(found)}", style="red")
+    raise typer.Exit(USER_ERROR)
+
+
+def _without_files(name: str, value: Value) -> str:
+    """Write a setting as an option, a list only where it is short: this command leaves no files behind."""
+    long = isinstance(value, list) and len(value) > _MOST_NAMES
+    return on_command_line(name, None if long else value)
+
+
+def _ways(found: CheckedTable) -> str:
+    """Say what would help."""
+    return f" What helps: {'; '.join(found.remedies)}." if found.remedies else ""
+
+
+def _show_columns(found: CheckedTable) -> None:
+    """Say what each column is taken for: regions by their kinds, others by name."""
+    console.print(f"{found.source}: {counted(found.n_rows, 'row')}, {counted(len(found.columns), 'column')}.")
+    roles: dict[tuple[str, str], list[str]] = {}
+    for column in found.columns:
+        if column.role != "a region":
+            roles.setdefault((column.role, column.why), []).append(column.name)
+    for (role, why), names in roles.items():
+        console.print(f"{listed(names)}: {role} ({why}).")
+    console.print(regions_in_words(found.kinds))
+    suspects: dict[str, list[str]] = {}
+    for column in found.columns:
+        if column.suspicion:
+            suspects.setdefault(f"{column.suspicion} (told by {column.suspected_by})", []).append(column.name)
+    for what, names in suspects.items():
+        console.print(f"Taken for regions, but may be: {what}: {listed(names)}.", style="yellow")
+    for what in ("missing", "impossible"):
+        gaps = {column.name: getattr(column, what) for column in found.columns if getattr(column, what)}
+        if gaps:
+            where = listed(f"{name} ({number})" for name, number in gaps.items())
+            console.print(f"{what.capitalize()} values in {counted(len(gaps), 'column')}: {where}.", style="yellow")
+
+
+def _show_people(found: CheckedTable) -> None:
+    """Say who remains, who is far from all others, and how the groups compare."""
+    if not found.n_controls:
+        return
+    groups = {"control": found.n_controls, "patient": found.n_patients, "other": found.n_other}
+    left = listed(f"{reason} ({number})" for reason, number in found.left_out.items())
+    people = ", ".join(counted(number, name) for name, number in groups.items() if number)
+    as_if = f" (with {' '.join(found.as_if)})" if found.as_if else ""
+    console.print(f"People that remain{as_if}: {people}. Left out: {left or 'nobody'}.")
+    sites = [row for row in found.flow if row.site != "all" and row.group in ("control", "patient")]
+    for site in dict.fromkeys(row.site for row in sites):
+        here = {row.group: row.used for row in sites if row.site == site}
+        console.print(f"  {site}: {', '.join(counted(number, group) for group, number in here.items())}")
+    for row in found.balance:
+        measure = "difference" if row.kind == "number" else "Cramér's V"
+        size = "" if row.difference is None else f" ({measure} {row.difference:.2f})"
+        told = f"{row.variable}: controls {row.controls}; patients {row.patients}{size}"
+        console.print(told, style="yellow" if row.imbalanced else None)
+    for one in found.outliers[:_MOST_OUTLIERS]:
+        console.print(f"Row {one.row} is far from all others: {one.text}.", style="yellow")
+    if len(found.outliers) > _MOST_OUTLIERS:
+        console.print(f"{len(found.outliers) - _MOST_OUTLIERS} more rows are far from all others: see --report.")
+    warn(found.warnings)

@@ -1,0 +1,124 @@
+"""Missing regions: what is likely in their place, given a person's other regions.
+
+People are taken to be normally distributed. Regions are drawn, not set to what is expected: people who are filled in
+vary as others do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.linalg import cholesky, solve_triangular
+from sklearn.covariance import ledoit_wolf
+
+from rindices.preprocessing.pipeline import Preprocessing
+from rindices.settings import Correction
+
+_ROUNDS = 6  # of estimating and filling in; with a fifth missing, later ones change draws by less than 0.01 sd
+_PASSES = 2  # of correcting and filling in
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """A normal distribution of people's regions, which tells a person's missing regions from the others.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (regions,)
+        Of each region.
+    precision : ndarray of shape (regions, regions)
+        Inverse of the covariance.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> size = rng.normal(size=(500, 1))
+    >>> known = Population.of(size + 0.1 * rng.normal(size=(500, 3)))
+    >>> draws = known.fill(np.array([[2.0, 2.0, np.nan]]), 200)
+    >>> bool(abs(draws[:, 0, 2].mean() - 2) < 0.2)
+    True
+    """
+
+    mean: np.ndarray
+    precision: np.ndarray
+
+    @classmethod
+    def of(cls, people: np.ndarray) -> Population:
+        """Estimate from people without gaps; the covariance is shrunk after Ledoit and Wolf."""
+        mean = people.mean(axis=0)
+        return cls(mean, np.linalg.inv(ledoit_wolf(people - mean, assume_centered=True)[0]))
+
+    def fill(self, people: np.ndarray, n_draws: int, seed: int | None = None) -> np.ndarray:
+        """Return people with their gaps (NaN) drawn, several times → ``(draws, people, regions)``.
+
+        Draws come in pairs on both sides of what is expected. Without a `seed`, a person's draws do not depend on who
+        else is in the table.
+        """
+        filled = np.repeat(people[None], n_draws, axis=0)
+        for row, gaps, expected, factor in self._conditionals(people):
+            rng = np.random.default_rng(0 if seed is None else [seed, row])
+            one_side = solve_triangular(factor, rng.standard_normal((len(expected), (n_draws + 1) // 2)))
+            filled[:, row, gaps] = (expected[:, None] + np.hstack([one_side, -one_side])[:, :n_draws]).T
+        return filled
+
+    def distances(self, people: np.ndarray) -> np.ndarray:
+        """Return everybody's squared distance from the mean after decorrelation, divided by the number of regions."""
+        away = people - self.mean
+        return np.einsum("pi,ij,pj->p", away, self.precision, away) / len(self.mean)
+
+    def _conditionals(self, people: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+        """Give who has gaps, where, what is expected there, and the upper factor of the precision around it."""
+        for row in np.flatnonzero(np.isnan(people).any(axis=1)).tolist():
+            gaps = np.isnan(people[row])
+            away = people[row, ~gaps] - self.mean[~gaps]
+            factor = cholesky(self.precision[np.ix_(gaps, gaps)])
+            pull = solve_triangular(factor, self.precision[np.ix_(gaps, ~gaps)] @ away, trans=1)
+            yield row, gaps, self.mean[gaps] - solve_triangular(factor, pull), factor
+
+    @classmethod
+    def with_gaps(cls, people: np.ndarray) -> Population:
+        """Estimate from people with gaps, by expectation and maximisation (Dempster, Laird and Rubin, 1977)."""
+        gaps = np.isnan(people)
+        mean, variance = np.nanmean(people, axis=0), np.nanvar(people, axis=0)
+        known = cls(mean, np.diag(1 / np.maximum(variance, np.finfo(float).tiny)))
+        for _ in range(_ROUNDS if gaps.any() else 1):
+            expected, uncertain = people.copy(), np.zeros(known.precision.shape)
+            for row, own, likely, factor in known._conditionals(people):
+                expected[row, own] = likely
+                inverse = solve_triangular(factor, np.eye(len(likely)))
+                uncertain[np.ix_(own, own)] += inverse @ inverse.T
+            mean = expected.mean(axis=0)
+            shrunk, strength = ledoit_wolf(expected - mean, assume_centered=True)
+            known = cls(mean, np.linalg.inv(shrunk + (1 - strength) * uncertain / len(people)))
+        return known
+
+
+def fill_training(
+    regions: np.ndarray,
+    patient: np.ndarray,
+    covariates: pd.DataFrame | None,
+    correction: Correction | None,
+    seed: int,
+) -> np.ndarray:
+    """Return the regions of training people with their gaps drawn, given their group, covariates and other regions.
+
+    Controls and patients are two populations here; drawn from one, patients would be drawn towards health. Covariates
+    are corrected for before, and put in again afterwards.
+    """
+    gaps = np.isnan(regions)
+    if not gaps.any():
+        return regions
+    own = None if covariates is None else covariates[~patient]
+    filled = np.where(
+        gaps, np.where(patient[:, None], *(np.nanmean(regions[of], axis=0) for of in (patient, ~patient))), regions
+    )
+    for _ in range(_PASSES):
+        fitted = Preprocessing.fit(filled[~patient], own, correction)
+        scaled = np.where(gaps, np.nan, fitted.transform(filled, covariates))
+        for group in (patient, ~patient):
+            scaled[group] = Population.with_gaps(scaled[group]).fill(scaled[group], 1, seed)[0]
+        filled = np.where(gaps, fitted.inverse_transform(scaled, covariates), regions)
+    return filled

@@ -1,0 +1,73 @@
+"""Small pages beside the report: one template each, with the report's macros and style, and no script."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from rindices.files import atomic_file
+from rindices.plots.style import PALETTE
+from rindices.report import elements
+
+_FILES = resources.files("rindices.report")
+
+
+def write_sheet(template: str, out: Path, *, title: str, **contents: object) -> Path:
+    """Write a page from ``templates/sheet_NAME.html.j2``, whole or not at all, and return its path.
+
+    Parameters
+    ----------
+    template
+        Its name.
+    out
+        The file to write.
+    title
+        Of the page.
+    contents
+        What the template shows; everything is escaped.
+    """
+    html = render(f"sheet_{template}.html.j2", title=title, style=page_style(), **contents)
+    with atomic_file(out) as beside:
+        beside.write_bytes(html.encode("utf-8", errors="replace"))
+    return out
+
+
+def render(template: str, **contents: object) -> str:
+    """Return a template with its contents, all of them escaped where it is a page."""
+    return _environment().get_template(template).render(**contents)
+
+
+def page_style() -> Markup:
+    """Return the style of a page, with the palette of the figures on light paper and on dark."""
+    light, dark = ("".join(f"--{name}: {two[place]}; " for name, two in PALETTE.items()) for place in (0, 1))
+    colours = f":root {{ {light}}}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n"
+    return Markup(colours + _text("style.css"))  # our own files, not the user's text
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: _text(f"templates/{name}")),
+        autoescape=lambda name: name is not None and name.endswith(".html.j2"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"thousands": "{:,}".format, "listed": elements.listed, "number": elements.number}
+    environment.filters["line"] = _line
+    made = (elements.Table, elements.words, elements.counts, elements.measures, elements.counted)
+    environment.globals |= {one.__name__: one for one in made}
+    return environment
+
+
+def _line(text: str) -> str:
+    """Return a user's text for a cell of Markdown: one line, without markup."""
+    return "".join(f"\\{sign}" if sign in r"\`*_[]<>|#" else sign for sign in " ".join(text.split()))
+
+
+def _text(path: str) -> str:
+    return (_FILES / path).read_text(encoding="utf-8")

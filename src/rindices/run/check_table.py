@@ -1,0 +1,245 @@
+"""A table looked at before anything is trained: what each column is taken for, who remains, and what `fit` would say.
+
+It is read and checked by what `rindices.run.plan` uses for a run; nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from rindices.analysis import balance_warnings, flow_table, group_balance
+from rindices.cohort import Cohort, Looked
+from rindices.errors import InputError, Problem, Value, in_python, worded
+from rindices.report.privacy import Curtain
+from rindices.run.plan import look
+from rindices.schema.kinds import Kind, grouped, kinds_of
+from rindices.settings import TableSettings
+
+__all__ = ["CheckedTable", "check_table"]
+
+# Where a table is refused, people are told as if these were given.
+_SETTLED: tuple[dict[str, Value], ...] = (
+    {},
+    {"drop_missing": True},
+    {"small_sites": "drop"},
+    {"drop_missing": True, "small_sites": "drop"},
+)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class CheckedColumn(_Part):
+    """What a column is taken for, and why; what it may be instead; and what is in it."""
+
+    name: str
+    role: str
+    why: str
+    measure: str = ""
+    suspicion: str = ""
+    suspected_by: str = ""
+    missing: int = 0
+    impossible: int = 0
+    minimum: float | None = None
+    median: float | None = None
+    maximum: float | None = None
+
+
+class FoundProblem(_Part):
+    """Something for which the table is refused, and the columns it concerns."""
+
+    text: str
+    columns: tuple[str, ...] = ()
+
+
+class FoundOutlier(_Part):
+    """Somebody far from everybody else: the row of the table, what is unusual, and the regions and values."""
+
+    row: int
+    text: str
+    cells: dict[str, float] = {}
+
+
+class Balance(_Part):
+    """How controls and patients compare in a variable, in words; the difference is in sd, or Cramér's V."""
+
+    variable: str
+    kind: str
+    controls: str
+    patients: str
+    difference: float | None
+    imbalanced: bool
+
+
+class Flow(_Part):
+    """How many rows of a site and a group were read and would be used."""
+
+    site: str
+    group: str
+    read: int
+    used: int
+
+
+class CheckedTable(_Part):
+    """What `rindices check` found. People are named by their rows, never by their ids.
+
+    Attributes
+    ----------
+    source, n_rows
+        The table.
+    usable
+        Whether `fit` would train on it as it is.
+    problems, remedies
+        Why not, and what would help.
+    as_if
+        Settings that leave people out, which would make it usable: people are told as if they were given.
+    columns, kinds
+        Every column; and the regions by what they measure, suspects by what they may be instead.
+    n_controls, n_patients, n_other
+        Who would be trained on, and who would only be scored.
+    left_out
+        Rows that would be left out, by reason.
+    flow, balance, outliers
+        People by site and group, how the groups compare, and who is far from everybody else.
+    warnings
+        What `fit` would warn of before it trains.
+    """
+
+    source: str
+    usable: bool = False
+    n_rows: int = 0
+    problems: tuple[FoundProblem, ...] = ()
+    remedies: tuple[str, ...] = ()
+    as_if: tuple[str, ...] = ()
+    columns: tuple[CheckedColumn, ...] = ()
+    kinds: dict[str, tuple[str, ...]] = {}
+    n_controls: int = 0
+    n_patients: int = 0
+    n_other: int = 0
+    left_out: dict[str, int] = {}
+    flow: tuple[Flow, ...] = ()
+    balance: tuple[Balance, ...] = ()
+    outliers: tuple[FoundOutlier, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def check_table(
+    path: str | Path, settings: TableSettings, *, wording: Callable[[str, Value], str] = in_python
+) -> CheckedTable:
+    """Look at a table as `fit` would, without training.
+
+    Parameters
+    ----------
+    path
+        A table, or the folder of a BIDS dataset.
+    settings
+        Which columns are what, and who is used.
+    wording
+        How settings are mentioned.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or it cannot be read as a table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rindices import simulate_cohort
+    >>> path = Path(tempfile.mkdtemp(), "people.csv")
+    >>> simulate_cohort("basic", n_controls=60, n_patients=60, seed=0).save(path)
+    >>> found = check_table(path, TableSettings(covariates="age,sex"))
+    >>> found.usable, found.n_controls, found.columns[2].role
+    (True, 60, 'a covariate')
+    """
+    looked = look(path, settings)
+    kinds = kinds_of(looked.roles.regions, looked.found.regions.values)
+    known = CheckedTable(
+        source=looked.source,
+        n_rows=len(looked.found.labels),
+        columns=_columns(looked, kinds, wording),
+        kinds={name: tuple(names) for name, names in grouped(looked.roles.regions, kinds).items()},
+    )
+    curtain = Curtain({*looked.found.roster.ids}, active=True)
+    refused, told = None, dict[str, object](usable=True)
+    for settled in _SETTLED:
+        try:
+            cohort = looked.cohort(**settled)
+        except InputError as error:
+            if refused is None:
+                refused, told = error, _refused(error, lambda text: curtain(worded(text, wording)))
+        else:
+            as_if = tuple(wording(name, value) for name, value in settled.items())
+            return known.model_copy(update=told | {"as_if": as_if} | _described(cohort, wording))
+    return known.model_copy(update=told)
+
+
+def _columns(looked: Looked, kinds: list[Kind], wording: Callable[[str, Value], str]) -> tuple[CheckedColumn, ...]:
+    """Describe every column, in the order of the table."""
+    regions, found = dict(zip(looked.roles.regions, kinds, strict=True)), looked.found
+    block = found.regions
+    seen = {
+        name: (block.values[:, at], block.missing[:, at], block.impossible[:, at]) for at, name in enumerate(regions)
+    }
+    seen |= {
+        name: (one.values[:, 0], one.missing[:, 0], one.impossible[:, 0]) for name, one in found.covariates.items()
+    }
+    others = found.background.join(found.scores) if len(found.scores.columns) else found.background
+    none = np.zeros(len(found.labels), bool)
+    seen |= {str(name): (of.to_numpy(), of.isna().to_numpy(), none) for name, of in others.items() if name not in seen}
+    columns = []
+    for name, (role, why) in looked.roles.why.items():
+        values, missing, impossible = seen.get(name, (np.array([]), none, none))
+        numbers = (
+            values[~missing & ~impossible].astype(float) if values.dtype.kind == "f" and len(values) else values[:0]
+        )
+        span = [float(of(numbers)) for of in (np.min, np.median, np.max)] if len(numbers) else [None] * 3
+        kind = regions.get(name)
+        columns.append(
+            CheckedColumn(
+                name=name,
+                role=role,
+                why=worded(why, wording),
+                measure="" if kind is None else kind.measure,
+                suspicion="" if kind is None else kind.suspicion,
+                suspected_by="" if kind is None else kind.why,
+                missing=int(missing.sum()),
+                impossible=int(impossible.sum()),
+                **dict(zip(("minimum", "median", "maximum"), span, strict=True)),
+            )
+        )
+    return tuple(columns)
+
+
+def _refused(error: InputError, shown: Callable[[str], str]) -> dict[str, object]:
+    """Say what a table is refused for; a refusal without problems as data is one problem."""
+    problems = error.problems or [Problem(error.message)]
+    return {
+        "usable": False,
+        "problems": tuple(FoundProblem(text=shown(one.text), columns=one.columns) for one in problems),
+        "remedies": tuple(map(shown, error.remedies)),
+    }
+
+
+def _described(cohort: Cohort, wording: Callable[[str, Value], str]) -> dict[str, object]:
+    """Say who would be trained on."""
+    training = cohort.training
+    balance = group_balance(cohort.background[training], (cohort.group[training] == "patient").to_numpy())
+    rows = balance[[*Balance.model_fields]].astype(object).where(balance[[*Balance.model_fields]].notna(), None)
+    reasons = cohort.people["reason"][~cohort.people["used"].astype(bool)].value_counts()
+    flow = flow_table(cohort.people)[[*Flow.model_fields]]
+    return {
+        "n_controls": cohort.n_controls,
+        "n_patients": cohort.n_patients,
+        "n_other": cohort.n_other,
+        "left_out": {str(reason): int(number) for reason, number in reasons.items()},
+        "flow": tuple(Flow.model_validate(row) for row in flow.to_dict("records")),
+        "balance": tuple(Balance.model_validate(row) for row in rows.to_dict("records")),
+        "outliers": tuple(FoundOutlier(row=one.row, text=one.text, cells=dict(one.cells)) for one in cohort.outliers),
+        "warnings": tuple(worded(told, wording) for told in (*cohort.messages, *balance_warnings(balance))),
+    }

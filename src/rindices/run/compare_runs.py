@@ -1,0 +1,279 @@
+"""Two runs compared: patterns matched, people in both, maps, settings, and who moved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import linear_sum_assignment
+
+from rindices import plots
+from rindices.errors import InputError, listed, setting
+from rindices.files import check_folder, write_csv
+from rindices.judging.agreement import concordance, match_patterns
+from rindices.record import Run, read_run
+from rindices.report.elements import Gallery
+from rindices.report.sheets import write_sheet
+from rindices.schema.fields import MIN_REGIONS
+
+__all__ = ["ComparedRuns", "Pair", "check_comparison_folder", "compare_runs", "write_comparison"]
+
+FEWEST = 20  # patients in both, for an order to tell anything; with fewer, patterns are matched by their maps
+_FILES = ("patterns.csv", "regions.csv", "people.csv", "compare.html")
+
+
+class Pair(NamedTuple):
+    """A pattern of the first run and the one of the second that belongs to it.
+
+    Attributes
+    ----------
+    first, second
+        Their numbers.
+    concordance
+        Share of the pairs of patients in both whom the two scores put in the same order; 0.5 is chance.
+    map_correlation
+        Of the changes of the regions in both.
+    difference, sd
+        Second less first score of everybody in both: mean, and standard deviation.
+    moved
+        People in both whose intervals do not overlap; None where a run has no intervals.
+    """
+
+    first: int
+    second: int
+    concordance: float
+    map_correlation: float
+    difference: float
+    sd: float
+    moved: int | None
+
+
+class ComparedRuns(NamedTuple):
+    """What two runs have in common.
+
+    Attributes
+    ----------
+    first, second
+        The runs.
+    pairs, unmatched
+        Patterns that belong together, the most concordant first; and the others of either run.
+    matched_by
+        "people" or "maps".
+    people
+        A row for each person in both: participant_id, visit, group, scores of the pairs, differences; those who moved
+        most first.
+    regions
+        A row for each pair and region in both.
+    n_patients
+        Patients in both, of whom concordances are.
+    settings
+        What differs between the runs: name, in the first, in the second.
+    """
+
+    first: Run
+    second: Run
+    pairs: tuple[Pair, ...]
+    unmatched: tuple[tuple[int, ...], tuple[int, ...]]
+    matched_by: str
+    people: pd.DataFrame
+    regions: pd.DataFrame
+    n_patients: int
+    settings: tuple[tuple[str, str, str], ...]
+
+
+def compare_runs(first: Path, second: Path) -> ComparedRuns:
+    """Compare two finished runs.
+
+    Patterns are matched by the order in which they put the patients who are in both runs; where there are fewer than
+    20, by their maps.
+
+    Raises
+    ------
+    InputError
+        If a run is not finished or damaged, or the two have neither people nor regions in common.
+    """
+    if first.resolve() == second.resolve():
+        raise InputError(f"{first} and {second} are the same run.\nGive the folders of two runs.")
+    runs = read_run(first), read_run(second)
+    scores, maps = _common_scores(*runs), _common_maps(*runs)
+    patients = (scores["group"] == "patient").to_numpy()
+    by_people = patients.sum() >= FEWEST
+    if not by_people and len(maps[0]) < MIN_REGIONS:
+        raise InputError(
+            f"The runs in {first} and {second} have {int(patients.sum())} patients and {len(maps[0])} regions in "
+            f"common.\nAt least {FEWEST} patients with the same ids, or {MIN_REGIONS} regions of the same names, are "
+            "needed to match their patterns."
+        )
+    blocks = [scores[patients][[f"{side}{name}" for name in run.results.score_names]] for side, run in _sides(runs)]
+    tables = blocks if by_people else list(maps)
+    order = _matched(*(table.to_numpy(float) for table in tables), by_people=by_people)
+    pairs = [_pair(runs, scores, maps, *numbers, patients) for numbers in order]
+    pairs.sort(key=lambda pair: -np.nan_to_num(pair.concordance if by_people else pair.map_correlation))
+    rest = [
+        tuple(n for n in range(1, run.summary.n_patterns + 1) if n not in [pair[side] for pair in pairs])
+        for side, run in enumerate(runs)
+    ]
+    return ComparedRuns(
+        *runs,
+        tuple(pairs),
+        (rest[0], rest[1]),
+        "people" if by_people else "maps",
+        _people(scores, runs, pairs),
+        _regions(maps, pairs),
+        int(patients.sum()),
+        _settings(*runs),
+    )
+
+
+def _sides(runs: tuple[Run, Run]) -> zip[tuple[str, Run]]:
+    return zip(("first_", "second_"), runs, strict=True)
+
+
+def _common_scores(first: Run, second: Run) -> pd.DataFrame:
+    """Return the scores of who is in both runs, at the same visit where both have visits."""
+    tables = [
+        run.results.r_indices if "visit" in run.results.r_indices else run.results.first_visits
+        for run in (first, second)
+    ]
+    keys = ["participant_id", *(["visit"] if all("visit" in table for table in tables) else [])]
+    if len(keys) == 1:
+        tables = [run.results.first_visits for run in (first, second)]
+    named = [
+        table.set_index(keys).drop(columns=["group"], errors="ignore").add_prefix(side)
+        for table, side in zip(tables, ("first_", "second_"), strict=True)
+    ]
+    groups = tables[0].set_index(keys)["group"]
+    return named[0].join(named[1], how="inner").join(groups).reset_index()
+
+
+def _common_maps(first: Run, second: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the changes of the regions in both runs, a column a pattern."""
+    maps = [
+        run.results.patterns.pivot(index="region", columns="pattern", values="change_sd") for run in (first, second)
+    ]
+    both = maps[0].index.intersection(maps[1].index, sort=False)
+    return maps[0].loc[both], maps[1].loc[both]
+
+
+def _matched(first: np.ndarray, second: np.ndarray, *, by_people: bool) -> list[tuple[int, int]]:
+    """Return numbers of patterns that belong together: by the order of people, or by the correlation of maps."""
+    if by_people:
+        if first.shape[1] <= second.shape[1]:
+            return [(place + 1, int(other) + 1) for place, other in enumerate(match_patterns(first, second)[0])]
+        return [(int(other) + 1, place + 1) for place, other in enumerate(match_patterns(second, first)[0])]
+    table = np.nan_to_num(np.corrcoef(first.T, second.T)[: first.shape[1], first.shape[1] :])
+    return [
+        (int(row) + 1, int(column) + 1)
+        for row, column in zip(*linear_sum_assignment(table, maximize=True), strict=True)
+    ]
+
+
+def _pair(
+    runs: tuple[Run, Run],
+    scores: pd.DataFrame,
+    maps: tuple[pd.DataFrame, pd.DataFrame],
+    first: int,
+    second: int,
+    patients: np.ndarray,
+) -> Pair:
+    """Describe two patterns that belong together."""
+    names = [
+        f"{side}{run.results.score_names[n - 1]}" for (side, run), n in zip(_sides(runs), (first, second), strict=True)
+    ]
+    a, b = (scores[name].to_numpy(float) for name in names)
+    known = len(maps[0]) >= MIN_REGIONS
+    limits = [f"{name}_{end}" for name in names for end in ("low", "high")]
+    moved = None
+    if all(name in scores for name in limits):
+        low_a, high_a, low_b, high_b = (scores[name] for name in limits)
+        moved = int(((low_a > high_b) | (low_b > high_a)).sum())
+    return Pair(
+        first,
+        second,
+        concordance(a[patients], b[patients]) if patients.sum() > 1 else np.nan,
+        float(np.corrcoef(maps[0][first], maps[1][second])[0, 1]) if known else np.nan,
+        float(np.mean(b - a)) if len(a) else np.nan,
+        float(np.std(b - a, ddof=1)) if len(a) > 1 else np.nan,
+        moved,
+    )
+
+
+def _people(scores: pd.DataFrame, runs: tuple[Run, Run], pairs: list[Pair]) -> pd.DataFrame:
+    """Return everybody in both with the scores of the pairs, those who moved most first."""
+    who = scores[[name for name in ("participant_id", "visit", "group") if name in scores]].copy()
+    for number, pair in enumerate(pairs, start=1):
+        for (side, run), place in zip(_sides(runs), pair[:2], strict=True):
+            who[f"{side}{number}"] = scores[f"{side}{run.results.score_names[place - 1]}"]
+        who[f"difference_{number}"] = who[f"second_{number}"] - who[f"first_{number}"]
+    largest = who.filter(like="difference_").abs().max(axis=1)
+    return who.loc[largest.sort_values(ascending=False, kind="stable").index].reset_index(drop=True)
+
+
+def _regions(maps: tuple[pd.DataFrame, pd.DataFrame], pairs: list[Pair]) -> pd.DataFrame:
+    """Return the changes of each region in both, pair by pair."""
+    parts = [
+        pd.DataFrame({"first": maps[0][pair.first], "second": maps[1][pair.second]}).assign(pair=number)
+        for number, pair in enumerate(pairs, start=1)
+    ]
+    return pd.concat(parts).rename_axis("region").reset_index()[["pair", "region", "first", "second"]]
+
+
+def _settings(first: Run, second: Run) -> tuple[tuple[str, str, str], ...]:
+    """Return the settings in which two runs differ."""
+    if first.settings is None or second.settings is None:
+        return ()
+    before, now = first.settings.compared(), second.settings.compared()
+    keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+    return tuple((key[1], _short(before.get(key)), _short(now.get(key))) for key in keys)
+
+
+def _short(value: object) -> str:
+    text = (
+        "not given"
+        if value in (None, [], "")
+        else ", ".join(map(str, value))
+        if isinstance(value, list)
+        else str(value)
+    )
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def check_comparison_folder(out: Path | None, *runs: Path) -> None:
+    """Refuse, before any work is done, a folder that holds something else, a run above all."""
+    check_folder(out, "out")
+    if out is None:
+        return
+    strangers = sorted(path.name for path in out.glob("*") if path.name not in _FILES)
+    within = [str(run) for run in runs if run.resolve() in (out.resolve(), *out.resolve().parents)]
+    if strangers or within:
+        what = f"lies in the run {within[0]}" if within else f"already holds other files: {listed(strangers)}"
+        raise InputError(f"The folder {out} {what}.\nChoose another folder with {setting('out')}.")
+
+
+def write_comparison(compared: ComparedRuns, out: Path, *, show_ids: bool = False) -> Path:
+    """Write tables and a page of two runs into a folder; return the page. Without `show_ids` the page has no ids."""
+    tables = pd.DataFrame(compared.pairs), compared.regions, compared.people
+    for name, table in zip(_FILES[:3], tables, strict=True):
+        write_csv(table, out / name, index=False)
+    names = (str(compared.first.folder), str(compared.second.folder))
+    shown, gallery = [], Gallery()
+    for number, pair in enumerate(compared.pairs, start=1):
+        titles = f"{names[0]}, pattern {pair.first}", f"{names[1]}, pattern {pair.second}"
+        here, people = compared.regions[compared.regions["pair"] == number], compared.people
+        alt = f"Changes of regions by pattern {pair.first} of the first and {pair.second} of the second run."
+        figures = [gallery.draw(f"maps_{number}", plots.two_maps(here, titles), alt)] if len(here) else []
+        if len(people):
+            figure = plots.two_scores(people[f"first_{number}"], people[f"second_{number}"], titles)
+            figures.append(gallery.draw(f"scores_{number}", figure, "Scores of everybody in both runs."))
+        shown.append((pair, figures))
+    return write_sheet(
+        "compare",
+        out / _FILES[3],
+        title="Two runs compared",
+        compared=compared,
+        names=names,
+        shown=shown,
+        show_ids=show_ids,
+    )

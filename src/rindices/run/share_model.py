@@ -1,0 +1,198 @@
+"""A model to pass on: one zip with the model, its card, and made-up people whose scores the receiver can verify.
+
+Nobody's data are in it. The people are random numbers within what the model file says of regions and covariates anyway,
+and no archive is unpacked as it says: files have fixed names and limited sizes, and nothing else is read.
+"""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+import zlib
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from pydantic import ValidationError
+
+from rindices import record
+from rindices.errors import InputError, listed
+from rindices.files import atomic_file, private_folder, write_csv
+from rindices.model.file import read_header
+from rindices.record.documents import Document, in_words
+from rindices.report.sheets import render
+from rindices.run.apply_table import apply_table
+from rindices.schema.contract import Contract
+from rindices.settings import ApplySettings, OutputSettings, ShareSettings
+
+__all__ = ["Verified", "example_people", "share_model", "verify_model"]
+
+CARD, EXAMPLES, SCORES, MANIFEST = "CARD.md", "examples.csv", "examples_scores.csv", "manifest.json"
+FILES = (record.MODEL, CARD, EXAMPLES, SCORES)
+TOLERANCE = 1e-3  # of scores: what another processor changes is a thousand times smaller, what another model is larger
+_COMPARED = r"^(r|severity)\d+$|^severity\d+_(low|high)$"
+_N_EXAMPLES, _SEED = 20, 0
+_COMMON = 0.7  # share of the spread that regions of a made-up person have in common: brains differ in size
+_LARGEST = {record.MODEL: 2**30}  # bytes, unpacked
+_LARGEST_OTHER, _LARGEST_RATIO = 2**24, 200
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_GIVE = "Give a file that rindices share wrote."
+_CENTILES = (0.05, 0.5, 0.95)  # of ages; not extremes, which are those of single people
+
+
+class Manifest(Document):
+    """What is in the archive: its format, who wrote it, the level of the intervals, and the checksum of each file."""
+
+    format: int
+    rindices: str
+    level: float
+    sha256: dict[str, str]
+
+
+class Verified(NamedTuple):
+    """An archive whose examples were scored again: how many, the largest difference, and who wrote it."""
+
+    n_examples: int
+    difference: float
+    package_version: str
+
+
+def share_model(folder: Path, out: Path, settings: ShareSettings) -> Path:
+    """Write the model of a finished run with its card and examples as one zip, whole or not at all.
+
+    Parameters
+    ----------
+    folder
+        A run folder.
+    out
+        The archive to write.
+    settings
+        What the card says that the run does not know.
+
+    Raises
+    ------
+    InputError
+        If the run is not finished, or damaged.
+    """
+    run = record.read_run(folder)
+    model = folder / record.MODEL
+    contract, level = read_header(model).contract, run.summary.level
+    with private_folder() as beside:
+        shutil.copyfile(model, beside / record.MODEL)
+        write_csv(example_people(contract), beside / EXAMPLES, index=False)
+        _score(beside, beside / SCORES, level)
+        told = {"ages": _ages(run), "intervals": "severity1_low" in run.results.r_indices}
+        card = render("card.md.j2", summary=run.summary, said=asdict(settings), contract=contract, **told)
+        (beside / CARD).write_text(card, encoding="utf-8")
+        sums = {name: record.sha256_of(beside / name) for name in FILES}
+        manifest = Manifest(format=1, rindices=run.summary.versions.get("rindices", ""), level=level, sha256=sums)
+        (beside / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        with atomic_file(out) as half, zipfile.ZipFile(half, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name in (*FILES, MANIFEST):
+                # The same model gives the same archive: no times in it.
+                archive.writestr(zipfile.ZipInfo(name), (beside / name).read_bytes(), zipfile.ZIP_DEFLATED)
+    return out
+
+
+def example_people(contract: Contract) -> pd.DataFrame:
+    """Make up people whom a model can score, from nothing but what its file says, and random numbers.
+
+    Regions are normal around the training median, with a spread that the two quantiles give and a part that all regions
+    of a person share; numbers among covariates are uniform within their range, categories and codes follow in turn.
+
+    Examples
+    --------
+    >>> made = example_people(Contract(("a", "b"), (1.0, 2.0), (2.0, 3.0), (3.0, 4.0)))
+    >>> made.shape, made["a"].between(0.5, 3.5).all()
+    ((20, 3), np.True_)
+    """
+    rng = np.random.default_rng(_SEED)
+    low, median, high = np.nan_to_num(contract.ranges, nan=0.0)
+    drawn = rng.normal(size=(_N_EXAMPLES, len(median)))
+    together = np.sqrt(_COMMON) * rng.normal(size=(_N_EXAMPLES, 1)) + np.sqrt(1 - _COMMON) * drawn
+    # Two quantiles are two or more sd from the median each, so that nobody is beyond what the model has seen.
+    regions = median + np.clip(together / 2, -1, 1) * np.where(together > 0, high - median, median - low)
+    table: dict[str, object] = {contract.id_column: [f"example-{number:02d}" for number in range(1, _N_EXAMPLES + 1)]}
+    for spec in contract.covariates:
+        if known := spec.categories or spec.codes:
+            table[spec.name] = np.resize(np.array(known, dtype=object), _N_EXAMPLES)
+        else:
+            table[spec.name] = rng.uniform(spec.minimum or 0.0, spec.maximum or 0.0, _N_EXAMPLES)
+    if contract.visit_column is not None:
+        table[contract.visit_column] = "1"
+    return pd.DataFrame(table).join(pd.DataFrame(regions, columns=list(contract.features)))
+
+
+def _score(folder: Path, out: Path, level: float) -> pd.DataFrame:
+    """Score the examples in a folder by the model beside them; return the table."""
+    settings = OutputSettings(level=level)
+    apply_table(folder / record.MODEL, folder / EXAMPLES, out, ApplySettings(), output=settings)
+    return pd.read_csv(out)
+
+
+def _ages(run: record.Run) -> list[float]:
+    """Return three centiles of the age of those who were trained on; none where it is not known."""
+    names = [str(name) for name in run.results.variables if str(name).casefold() == "age"]
+    if not names or run.summary.variables[names[0]] != "number":
+        return []
+    trained = run.results.first_visit & (run.results.r_indices["group"] != "other").to_numpy()
+    return run.results.variables[names[0]][trained].quantile(list(_CENTILES)).tolist()
+
+
+def verify_model(path: Path, out: Path | None = None) -> Verified:
+    """Check an archive, score its examples again, and compare; then write its model to `out`, where that is given.
+
+    Raises
+    ------
+    InputError
+        If it is no such archive, was changed, or gives other scores here.
+    """
+    with private_folder() as folder:
+        manifest = _unpack(path, folder)
+        found = _score(folder, folder / "again.csv", manifest.level).filter(regex=_COMPARED)
+        try:
+            apart = (pd.read_csv(folder / SCORES)[[*found]].astype(float) - found).abs().to_numpy()
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"In {path}, {SCORES} has no scores of this model.\n{_GIVE}") from error
+        difference = float(apart.max()) if apart.shape == found.shape else np.nan
+        if not difference <= TOLERANCE:
+            raise InputError(
+                f"The model in {path} does not give the scores that were sent along: they differ by {difference:.3g}.\n"
+                f"It was written by rindices {manifest.rindices}: use that version, or ask who sent it."
+            )
+        if out is not None:
+            with atomic_file(out) as beside:
+                shutil.copyfile(folder / record.MODEL, beside)
+    return Verified(len(found), difference, manifest.rindices)
+
+
+def _unpack(path: Path, folder: Path) -> Manifest:
+    """Read the files that an archive must have, under their fixed names; refuse whatever else it may be."""
+    wanted = (*FILES, MANIFEST)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+            if sorted(entry.filename for entry in entries) != sorted(wanted):
+                names = listed(sorted({entry.filename for entry in entries}), 4)
+                raise InputError(f"{path} should hold {listed(wanted)}, and nothing else; found {names}.\n{_GIVE}")
+            for entry in entries:
+                most = _LARGEST.get(entry.filename, _LARGEST_OTHER)
+                most = min(most, max(_LARGEST_RATIO * entry.compress_size, 4096))
+                if entry.file_size > most or entry.flag_bits & 1 or entry.compress_type not in _METHODS:
+                    raise InputError(f"In {path}, {entry.filename} is not packed as rindices does it.\n{_GIVE}")
+                with archive.open(entry) as packed, (folder / entry.filename).open("wb") as file:
+                    shutil.copyfileobj(packed, file)
+        manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes(), strict=True)
+    except FileNotFoundError as error:
+        raise InputError(f"There is no file {path}.\n{_GIVE}") from error
+    except ValidationError as error:
+        raise InputError(f"In {path}, {MANIFEST} cannot be used: {in_words(error)}.\n{_GIVE}") from error
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise InputError(f"{path} cannot be read as a zip file ({type(error).__name__}).\n{_GIVE}") from error
+    changed = [name for name in FILES if manifest.sha256.get(name) != record.sha256_of(folder / name)]
+    if changed or manifest.format != 1:
+        what = f"was changed after it was written ({listed(changed)})" if changed else "is of a later version"
+        raise InputError(f"{path} {what}.\n{_GIVE}")
+    return manifest

@@ -1,0 +1,130 @@
+"""What a column of numbers measures, as far as its name and its values tell, and whether it is a region at all.
+
+Nothing is decided here: a suspect is said to be one, and whoever has the table says whether it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Measure = Literal["volume", "thickness", "area", "measure"]
+Suspicion = Literal[
+    "", "total", "head size", "quality measure", "age or time", "fact about the person", "score", "code"
+]
+# Usual clinical columns, which are numbers but no brain regions.
+CLINICAL = re.compile(
+    r"(mmse|mmst|moca|demtect|cdr|adas|updrs|ados|srs|panss|hamd|madrs|bdi|bmi|weight|height|apoe|[fvp]?iq)([_ .-].*)?"
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")  # of eTIV, lhCortexVol, age_at_scan
+_MEASURES: dict[str, Measure] = {
+    **dict.fromkeys(("vol", "vols", "volume", "volumes", "gmv", "wmv"), "volume"),
+    **dict.fromkeys(("thick", "thickness", "thk", "ct"), "thickness"),
+    **dict.fromkeys(("area", "surfarea", "sa"), "area"),
+}
+_SIDES = frozenset({"l", "r", "lh", "rh", "left", "right", "hemisphere", "both"})
+# A name of nothing but these is a sum over more than a region: TotalGrayVol, BrainSegVolNotVent, lh_MeanThickness.
+_WHOLE = re.compile(
+    "total|whole|sum|global|brain|seg|not|vent|without|gr[ae]y|white|matter|[gw]m|csf|tissue|parenchyma|cortex|cortical|"
+    "sub|cort|subcortical|cerebral|cerebrum|supra|tentorial|supratentorial|surf|surface|mean|average|mask|vox|mm|"
+    "tbv|tgv|tgm|twm"
+)
+_NAMED: dict[Suspicion, re.Pattern[str]] = {
+    "head size": re.compile("icv|tiv|etiv|intracranial"),
+    "quality measure": re.compile("qc|qa|snr|cnr|cjv|efc|fber|euler|holes?|defects?|motion|fd|iqr|inu|rating|quality"),
+    "age or time": re.compile("ages?|years?|months?|days|date|dob|yob|birth|onset|duration"),
+    "fact about the person": re.compile("sex|gender|education|educ|edu|handedness|race|ethnicity"),
+    "score": re.compile("scores?|scale|subscale|questionnaire"),
+}
+_FEW_VALUES = 20  # different ones, each of at least five people on average: measures differ more
+_PEOPLE_A_VALUE = 5
+_FEWEST_REGIONS = 10  # below, one region may well be half of all
+
+
+class Kind(NamedTuple):
+    """What a column measures, whether it may be no region, and why.
+
+    Examples
+    --------
+    >>> kind_of("lh_G_cuneus_volume"), kind_of("EstimatedTotalIntraCranialVol").suspicion, kind_of("age_at_scan").why
+    (Kind(measure='volume', suspicion='', why=''), 'head size', 'its name')
+    """
+
+    measure: Measure
+    suspicion: Suspicion = ""
+    why: str = ""
+
+
+def kind_of(name: str) -> Kind:
+    """Tell a column by its name."""
+    words = [word.casefold() for word in _WORD.findall(name)]
+    found = [*words, *(first + second for first, second in pairwise(words))]
+    measure: Measure = next((_MEASURES[word] for word in reversed(words) if word in _MEASURES), "measure")
+    if "accumbens" in words and measure == "area":  # which is called an area by its discoverers
+        measure = "measure"
+    if CLINICAL.fullmatch(name.casefold()):
+        return Kind(measure, "score", "its name")
+    for suspicion, telling in _NAMED.items():
+        if any(map(telling.fullmatch, found)):
+            return Kind(measure, suspicion, "its name")
+    no_sides = [word for word in words if word not in _SIDES]
+    whole = bool(no_sides) and all(word in _MEASURES or _WHOLE.fullmatch(word) for word in no_sides)
+    return Kind(measure, "total" if whole else "", "its name" if whole else "")
+
+
+def kinds_of(names: Sequence[str], values: NDArray[np.float64]) -> list[Kind]:
+    """Tell columns by their names, and those whose names tell nothing by their values (people × columns).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> regions = rng.normal(5, 1, (200, 12))
+    >>> names = [*(f"roi{number}" for number in range(12)), "everything", "grade"]
+    >>> block = np.column_stack([regions, regions.sum(axis=1), rng.integers(4, size=200)])
+    >>> [(name, kind.suspicion) for name, kind in zip(names, kinds_of(names, block)) if kind.suspicion]
+    [('everything', 'total'), ('grade', 'code')]
+    """
+    kinds = [kind_of(name) for name in names]
+    known = np.isfinite(values)
+    medians = np.array(
+        [np.median(column[of]) if of.any() else 0.0 for column, of in zip(values.T, known.T, strict=True)]
+    )
+    plain = np.array([not kind.suspicion for kind in kinds], bool)
+    everything = np.abs(medians[plain]).sum()
+    for place in np.flatnonzero(plain).tolist():
+        of_people = values[known[:, place], place]
+        n_values = len(np.unique(of_people))
+        if n_values <= min(_FEW_VALUES, len(of_people) // _PEOPLE_A_VALUE):
+            kinds[place] = kinds[place]._replace(suspicion="code", why=f"only {n_values} different values")
+        elif plain.sum() >= _FEWEST_REGIONS and 2 * medians[place] > everything - medians[place]:
+            why = "more than half of all other regions together"
+            kinds[place] = kinds[place]._replace(suspicion="total", why=why)
+    return kinds
+
+
+_PLURALS: dict[str, str] = {
+    "volume": "volumes",
+    "thickness": "thicknesses",
+    "area": "areas",
+    "measure": "other measures",
+    "total": "totals",
+    "head size": "head sizes",
+    "quality measure": "quality measures",
+    "age or time": "ages or times",
+    "fact about the person": "facts about the person",
+    "score": "scores",
+    "code": "codes",
+}
+
+
+def grouped(names: Sequence[str], kinds: Sequence[Kind]) -> dict[str, list[str]]:
+    """Return the columns by what they measure, suspects by what they may be instead; the plural is the key."""
+    groups: dict[str, list[str]] = {}
+    for name, kind in sorted(zip(names, kinds, strict=True), key=lambda pair: bool(pair[1].suspicion)):
+        groups.setdefault(_PLURALS[kind.suspicion or kind.measure], []).append(name)
+    return groups

@@ -1,0 +1,59 @@
+"""Missing regions: against the textbook's conditional normal, and in people whose truth is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rindices.preprocessing.missing import Population, fill_training
+
+N_REGIONS = 6
+
+
+@pytest.fixture(scope="module")
+def covariance():
+    factor = np.random.default_rng(0).normal(size=(N_REGIONS, N_REGIONS))
+    return factor @ factor.T + np.eye(N_REGIONS)
+
+
+def test_draws_have_the_mean_and_covariance_of_the_conditional_normal(covariance):
+    mean = np.arange(N_REGIONS, dtype=float)
+    person = np.array([[1.0, np.nan, 3.0, 2.0, np.nan, 6.0]])
+    gaps = np.isnan(person[0])
+    draws = Population(mean, np.linalg.inv(covariance)).fill(person, 40_000)[:, 0]
+    np.testing.assert_array_equal(draws[:, ~gaps], np.broadcast_to(person[0, ~gaps], (len(draws), 4)))
+    weights = covariance[np.ix_(gaps, ~gaps)] @ np.linalg.inv(covariance[np.ix_(~gaps, ~gaps)])
+    expected = mean[gaps] + weights @ (person[0, ~gaps] - mean[~gaps])
+    around = covariance[np.ix_(gaps, gaps)] - weights @ covariance[np.ix_(~gaps, gaps)]
+    np.testing.assert_allclose(draws[:, gaps].mean(axis=0), expected)  # draws come in pairs
+    np.testing.assert_allclose(np.cov(draws[:, gaps].T), around, rtol=0.05, atol=0.05)
+
+
+def test_people_do_not_depend_on_others_in_the_table(covariance):
+    population = Population(np.zeros(N_REGIONS), np.linalg.inv(covariance))
+    people = np.random.default_rng(1).normal(size=(5, N_REGIONS))
+    people[[0, 3, 4], [1, 2, 5]] = np.nan
+    np.testing.assert_array_equal(population.fill(people, 4)[:, 3:], population.fill(people[3:], 4))
+
+
+def test_a_population_is_found_in_spite_of_gaps(covariance):
+    rng = np.random.default_rng(2)
+    people = rng.multivariate_normal(np.arange(N_REGIONS), covariance, 4000)
+    people[rng.random(people.shape) < 0.15] = np.nan
+    found = Population.with_gaps(people)
+    np.testing.assert_allclose(found.mean, np.arange(N_REGIONS), atol=0.2)
+    np.testing.assert_allclose(np.linalg.inv(found.precision), covariance, rtol=0.1, atol=0.3)
+
+
+def test_training_people_are_filled_in_by_group_and_covariates():
+    rng = np.random.default_rng(3)
+    patient, age = np.arange(400) % 2 == 1, rng.uniform(50, 80, 400)
+    truth = 10 - 0.1 * (age - 65)[:, None] - 3 * patient[:, None] + 0.5 * rng.standard_normal((400, 8))
+    gaps = rng.random(truth.shape) < 0.1
+    filled = fill_training(np.where(gaps, np.nan, truth), patient, pd.DataFrame({"age": age}), None, seed=0)
+    np.testing.assert_array_equal(filled[~gaps], truth[~gaps])
+    errors = np.where(gaps, filled - truth, np.nan)
+    for group in (patient, ~patient):
+        assert abs(np.nanmean(errors[group])) < 0.15
+        assert 0.5 < np.nanstd(errors[group]) < 0.9  # a draw of sd 0.5 against another
+    old = age > 70
+    assert abs(np.nanmean(errors[old])) < 0.2
