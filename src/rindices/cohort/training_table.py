@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from rindices.cohort.column_roles import CLINICAL, Roles, assign_roles, paths_of, wanted_names
+from rindices.cohort.column_roles import Roles, assign_roles, paths_of, wanted_names
 from rindices.cohort.exclusions import leave_out, refuse_unusable
 from rindices.cohort.groups import assign_groups
 from rindices.cohort.overlap import check_overlap
@@ -17,6 +17,7 @@ from rindices.cohort.people import Cohort
 from rindices.errors import InputError, Problem, listed, setting
 from rindices.schema.cells import typed
 from rindices.schema.fields import BackgroundField, CovariateField, FieldSet, IdField, Observed, RegionField, ScoreField
+from rindices.schema.kinds import CLINICAL
 from rindices.settings import TableSettings
 from rindices.tables import (
     Column,

@@ -205,8 +205,8 @@ def _check_new_sites(name: str, sites: list[str], sizes: np.ndarray, known: Sequ
     if (sizes < MIN_SITE_CONTROLS).any():
         raise InputError(
             f"A site needs at least {MIN_SITE_CONTROLS} controls to be learned, better {FEW_SITE_CONTROLS} or more; "
-            f"found: {listed(told)}.\nAdd controls, join sites that share a scanner, or leave people as they "
-            f"are with {setting('new_sites', 'uncorrected')}."
+            f"found: {listed(told)}.\nAdd controls, join sites that share a scanner, or leave people as they are: "
+            f"rindices apply with {setting('new_sites', 'uncorrected')}."
         )
     if (sizes < FEW_SITE_CONTROLS).any():
         warnings.warn(
