@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ENOUGH = 0.5  # of the regions must have an outline, or the picture would mislead
 _MANY_PATTERNS = 3  # with more, only severity 1 is drawn: the page must stay small
 _MOST_CLUSTERS = 10  # of a comparison
-_HALF_PAGE = 500  # pixels
+_HALF_PAGE = 430  # pixels: the regions stand beside
 _UNIT = "Change (sd of controls)"
 
 

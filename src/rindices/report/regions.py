@@ -23,7 +23,7 @@ from rindices.report.elements import (
 )
 
 _TOP_REGIONS = 12
-_HALF_WIDTH = 5.2  # inches: the brain stands beside
+_HALF_WIDTH = 6.2  # inches: the brain stands beside
 
 
 def maps_section(run: Run, gallery: Gallery, names: Mapping[str, str]) -> dict[str, object]:
