@@ -31,6 +31,7 @@ FILES = {
     "variables.csv",
     "people.csv",
     "analysis",
+    "trained",
     "report.html",
 }
 

@@ -98,13 +98,15 @@ def main() -> None:
     """Measure all cohorts that were trained."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("weights", type=Path, nargs="?")
+    parser.add_argument("--training", action="store_true", help="only cohorts with gaps in training, anew")
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
     if not options.show:
         warnings.simplefilter("ignore")
-        found = models(options.weights, purposes=("plain", "gaps"))
+        before = pd.read_csv(RESULTS).query("gaps == 0") if options.training else pd.DataFrame()
+        found = models(options.weights, purposes=("gaps",) if options.training else ("plain", "gaps"))
         rows = [row for of, model in found for row in measure(of, model)]
-        pd.DataFrame(rows).to_csv(RESULTS, index=False, float_format="%.5g")
+        pd.concat([before, pd.DataFrame(rows)]).to_csv(RESULTS, index=False, float_format="%.5g")
     show(pd.read_csv(RESULTS))
 
 

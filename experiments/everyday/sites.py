@@ -5,9 +5,10 @@
     python experiments/everyday/sites.py --show                      # prints the means of results/new_sites.csv
 
 Errors are those of local controls that were not used. `bias` is how far the mean severity of these is off, root mean
-square over sites and patterns. At simulated sites it is off from the severities that the same people would have
-without a site; in real people, from the mean of the controls of the training, as held-out people. `prior`: offsets are
-shrunk towards what sites of the training are like, and not towards what the regions of the new site are like.
+square over sites and patterns, less what it is off by chance in so few people. At simulated sites it is off from the
+severities that the same people would have without a site; in real people, from the mean of the controls of the
+training, as held-out people. `prior`: offsets are shrunk towards what sites of the training are like, and not towards
+what the regions of the new site are like.
 """
 
 from __future__ import annotations
@@ -89,15 +90,20 @@ def measure(of: Made, model: SurrealGAN) -> Iterator[dict[str, object]]:
                     zero = [(severity_intervals(model.scale_, found, 0.95, sd)[0] <= 0).mean() for sd in (more, None)]
                     for pattern, off in enumerate((severity - target).mean(axis=0)):
                         spread = 0.0 if truth is None else np.sqrt(((severity - target)[:, pattern] ** 2).mean())
-                        about = {"way": way, "pattern": pattern + 1, "bias": off, "rmse": spread}
+                        chance = (severity - target)[:, pattern].std(ddof=1) / np.sqrt(len(rest))
+                        about = {"way": way, "pattern": pattern + 1, "bias": off, "chance": chance, "rmse": spread}
                         yield row | about | {"zero_inside": zero[0], "zero_inside_not_widened": zero[1]}
 
 
 def show(table: pd.DataFrame) -> None:
     """Print root mean squares over sites, and how much of the bias is left."""
     keys = ["purpose", "kind", "way", "n_used"]
-    found = table.assign(square=table["bias"] ** 2).groupby(keys, sort=False)
-    columns = {"bias": np.sqrt(found["square"].mean()), "rmse": found["rmse"].mean(), "sites": found["site"].nunique()}
+    found = table.assign(square=table["bias"] ** 2 - table["chance"] ** 2).groupby(keys, sort=False)
+    columns = {
+        "bias": np.sqrt(found["square"].mean().clip(lower=0)),
+        "rmse": found["rmse"].mean(),
+        "sites": found["site"].nunique(),
+    }
     means = pd.DataFrame(columns).join(found[["zero_inside", "zero_inside_not_widened"]].mean())
     without = means.xs("uncorrected", level="way")["bias"].droplevel("n_used")
     left = means["bias"] / [without.loc[key[:2]] for key in means.index]

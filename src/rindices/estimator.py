@@ -261,7 +261,7 @@ class SurrealGAN(RIndexEstimator):
         index = X.index if isinstance(X, pd.DataFrame) else None
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, ensure_all_finite="allow-nan")
         patient, seed = is_patient(y), seed_from(self.random_state)
-        check_gaps(X)
+        check_gaps(X, training=True)
         table = covariate_table(covariates, len(X), index)
         regions = [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])]
         check_roles(regions, [*([] if table is None else table), Contract.id_column, Contract.diagnosis_column])

@@ -251,12 +251,13 @@ def test_note_below_the_table_is_told_as_one(stage):
 
 def test_names_of_columns_can_be_typed_as_they_are_told(stage):
     gap = both(lambda p: p.rename(columns={"region3": "Left Hippocampus"}), cell("Left Hippocampus", 3, ""))
-    stage(fit("blanks", gap, "Left Hippocampus (1 person)", "with --exclude 'Left Hippocampus'."))
+    stage(fit("blanks", gap, "Left Hippocampus (1 person)", "with --exclude 'Left Hippocampus'.", "--complete-only"))
 
 
 def test_column_whose_name_has_a_comma_is_to_be_renamed(stage):
     gap = both(lambda p: p.rename(columns={"region3": "Hip, left"}), cell("Hip, left", 3, ""))
-    stage(fit("comma", gap, "Hip, left (1 person)", "--exclude (first rename 'Hip, left': a comma parts two names"))
+    remedy = "--exclude (first rename 'Hip, left': a comma parts two names"
+    stage(fit("comma", gap, "Hip, left (1 person)", remedy, "--complete-only"))
 
 
 @cases(

@@ -159,7 +159,7 @@ def accepted(name, change, found, flag, options=""):
 
 @cases(
     accepted("too old", cell("age", 4, 101), "1 of them lies outside", "flags"),
-    accepted("tiny region", cell("region3", 4, 900), "1 of them lies outside", "flags"),
+    accepted("large region", cell("region3", 4, 9000), "1 of them lies outside", "flags"),
     accepted("unknown site", cell("site", 4, "Graz"), "1 of them lies outside", "flags", "--new-sites uncorrected"),
 )
 def test_people_outside_the_range_are_flagged(stage, case):

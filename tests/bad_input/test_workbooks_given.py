@@ -66,9 +66,9 @@ def archive(people):
     return content.getvalue()
 
 
-def excel(name, content, found, remedy, file="people.xlsx", **rest):
+def excel(name, content, found, remedy, file="people.xlsx", options="", **rest):
     """Return a case of a workbook."""
-    return Case(name, f"fit {file} --out run", found, remedy, {file: content}, **rest)
+    return Case(name, f"fit {file} --out run {options}", found, remedy, {file: content}, **rest)
 
 
 @cases(
@@ -89,7 +89,13 @@ def excel(name, content, found, remedy, file="people.xlsx", **rest):
     excel("text in spite of its name", lambda people: as_text(people), ("people.xlsx", "text"), ".csv"),
     excel("old", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), ("people.xls",), "CSV UTF-8", file="people.xls"),
     excel("protected", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), ("people.xlsx", "password"), "save"),
-    excel("gap", book(put("J6", None)), ("Missing", "'region3', row 6 (participant p04)"), "--drop-missing"),
+    excel(
+        "gap",
+        book(put("J6", None)),
+        ("Missing", "'region3', row 6 (participant p04)"),
+        "--drop-missing",
+        options="--complete-only",
+    ),
     excel("repeated column", book(put("K1", "region3")), ("'region3'", "more than once"), "Rename"),
 )
 def test_workbooks(stage, case):

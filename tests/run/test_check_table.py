@@ -94,6 +94,15 @@ def test_a_table_that_fit_refuses_is_told_with_what_helps_and_who_would_remain(p
     assert bad.loc[3, "participant_id"] not in said
 
 
+def test_gaps_that_fit_fills_are_told(people, tmp_path):
+    gaps = people.drop(columns="mmse")
+    gaps.loc[[3, 4], "lHip"] = np.nan
+    found = CheckedTable.model_validate_json(checked(gaps, tmp_path, *ROLES, "--json"))
+    assert {column.name: column.missing for column in found.columns if column.missing} == {"lHip": 2}
+    assert (found.usable, found.n_controls + found.n_patients) == (True, 120)
+    assert any("2 rows lack regions" in warning for warning in found.warnings)
+
+
 def test_the_page_has_the_same_and_neither_ids_nor_scripts(people, tmp_path):
     evil = people.rename(columns={"lHip": "<script>alert(1)</script>"})
     checked(evil, tmp_path, *ROLES, "--report", str(tmp_path / "check.html"))

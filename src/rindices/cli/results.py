@@ -105,12 +105,6 @@ def apply(
             "see the column flags.",
             style="yellow",
         )
-    if done.n_strangers:
-        console.print(
-            f"{counted(done.n_strangers, 'of them is', 'of them are')} unlike anybody that the model can produce; of "
-            "healthy people, one or two in a hundred are. Are regions, units and segmentation those of the training?",
-            style="yellow",
-        )
     warn(summary.warnings)
     if summary.state is not None:
         show_verdict(summary, "What the model's training found: ")

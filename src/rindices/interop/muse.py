@@ -21,6 +21,7 @@ import pandas as pd
 from rindices.cohort import expand_names, wanted_names
 from rindices.errors import InputError, counted, listed, setting, shown
 from rindices.schema.cells import spreadsheet_rows, typed
+from rindices.schema.fields import MOST_MISSING
 from rindices.settings import Names
 
 MUSE72 = "muse72"  # the word that stands for the recipe on the command line
@@ -28,7 +29,6 @@ UNIT = "mm3"
 # The 72 regions together are the brain without ventricles: 0.7 to 1.8 litres in adults, with room for small heads.
 _LEAST_BRAIN, _LARGEST_BRAIN = 4e5, 3e6
 _ML = 1000.0
-_MOST_MISSING = 0.2  # of the inputs, at apply
 _NO_COLUMN = "No column looks like a MUSE region."
 # MUSE_Volume_47, H_MUSE_Volume_47 (harmonised), DL_MUSE_Volume_47 (DLMUSE), MUSE_47, 47; not residuals and the like.
 _NUMBERED = re.compile(r"(?:(?:h_|dl_|raw_)*(?:dl)?muse_(?:volume_|vol_)?)?(\d{1,3})")
@@ -97,7 +97,7 @@ def muse72(table: pd.DataFrame, *, complete: bool = True) -> pd.DataFrame:
     column_of = _find(table)
     inputs = {name: group for name, group in _RECIPE.items() if {*group} <= column_of.keys()}
     n_missing, wanted = len(_RECIPE) - len(inputs), sorted(number for group in _RECIPE.values() for number in group)
-    if n_missing > (0 if complete else _MOST_MISSING * len(_RECIPE)):
+    if n_missing > (0 if complete else MOST_MISSING * len(_RECIPE)):
         missing = [f"{number} ({_full_name(number)})" for number in wanted if number not in column_of]
         seen = f"Found for example {listed(column_of.values(), limit=2)}." if column_of else _NO_COLUMN
         most = "" if complete else f" More than a fifth of the {len(_RECIPE)} inputs is missing ({n_missing})."

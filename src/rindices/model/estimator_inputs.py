@@ -89,20 +89,25 @@ def check_residuals(before: np.ndarray, after: np.ndarray, names: list[str]) -> 
         )
 
 
-def check_gaps(X: np.ndarray, *, can_fill: bool = True) -> None:
-    """Refuse people who lack too many regions, and everybody who lacks one where a model cannot fill them in."""
-    share = np.isnan(X).mean(axis=1)
-    if not can_fill and share.any():
+def check_gaps(X: np.ndarray, *, can_fill: bool = True, training: bool = False) -> None:
+    """Refuse people who lack too many regions, and everybody who lacks one where a model cannot fill them in.
+
+    In `training`, regions that too many people lack are refused, too.
+    """
+    gaps = np.isnan(X)
+    if not can_fill and gaps.any():
         raise InputError(
-            f"X has missing regions (NaN), the first in row {int(np.flatnonzero(share)[0])}, which this model cannot "
+            f"X has missing regions (NaN), the first in row {int(np.argwhere(gaps)[0, 0])}, which this model cannot "
             "fill in: it was made by an early version, imported, or has few controls. Fit it again, or drop the row."
         )
-    if (share > MOST_MISSING).any():
-        row = int(np.flatnonzero(share > MOST_MISSING)[0])
-        raise InputError(
-            f"X lacks {share[row]:.0%} of the regions (NaN) in row {row}; up to {MOST_MISSING:.0%} can be filled in. "
-            "Drop the row, or leave out regions that many people lack."
-        )
+    for axis, what, remedy in ((1, "row", "Drop the row"), (0, "column", "Leave the column out")):
+        share = gaps.mean(axis=axis)
+        if (share > MOST_MISSING).any() and (training or axis == 1):
+            place = int(np.flatnonzero(share > MOST_MISSING)[0])
+            raise InputError(
+                f"X lacks {share[place]:.0%} of the regions (NaN) in {what} {place}; up to {MOST_MISSING:.0%} can be "
+                f"filled in. {remedy}."
+            )
 
 
 def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> None:

@@ -19,6 +19,8 @@ from rindices.settings import Correction
 
 _ROUNDS = 6  # of estimating and filling in; with a fifth missing, later ones change draws by less than 0.01 sd
 _PASSES = 2  # of correcting and filling in
+_FOLDS = 3  # of people who are filled in by a population of the others
+_HIDDEN = 0.1  # share of their known regions that is hidden, to learn how good draws are
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +53,17 @@ class Population:
         mean = people.mean(axis=0)
         return cls(mean, np.linalg.inv(ledoit_wolf(people - mean, assume_centered=True)[0]))
 
-    def fill(self, people: np.ndarray, n_draws: int, seed: int | None = None) -> np.ndarray:
+    def fill(self, people: np.ndarray, n_draws: int, seed: int | None = None, spread: float = 1.0) -> np.ndarray:
         """Return people with their gaps (NaN) drawn, several times → ``(draws, people, regions)``.
 
-        Draws come in pairs on both sides of what is expected. Without a `seed`, a person's draws do not depend on who
-        else is in the table.
+        Draws come in pairs on both sides of what is expected, `spread` times as far from it as the population says.
+        Without a `seed`, a person's draws do not depend on who else is in the table.
         """
         filled = np.repeat(people[None], n_draws, axis=0)
         for row, gaps, expected, factor in self._conditionals(people):
             rng = np.random.default_rng(0 if seed is None else [seed, row])
-            one_side = solve_triangular(factor, rng.standard_normal((len(expected), (n_draws + 1) // 2)))
+            noise = spread * rng.standard_normal((len(expected), (n_draws + 1) // 2))
+            one_side = solve_triangular(factor, noise)
             filled[:, row, gaps] = (expected[:, None] + np.hstack([one_side, -one_side])[:, :n_draws]).T
         return filled
 
@@ -68,6 +71,16 @@ class Population:
         """Return everybody's squared distance from the mean after decorrelation, divided by the number of regions."""
         away = people - self.mean
         return np.einsum("pi,ij,pj->p", away, self.precision, away) / len(self.mean)
+
+    def surprise(self, people: np.ndarray, hidden: np.ndarray) -> float:
+        """Return how far `hidden` regions lie from what is expected without them, relative to what is said of that."""
+        squares = [1.0]
+        for row, gaps, expected, factor in self._conditionals(np.where(hidden, np.nan, people)):
+            inverse = solve_triangular(factor, np.eye(len(expected)))
+            told = hidden[row, gaps]
+            errors = (people[row, gaps] - expected)[told] ** 2
+            squares += (errors / (inverse**2).sum(axis=1)[told]).tolist()
+        return float(np.sqrt(np.mean(squares)))
 
     def _conditionals(self, people: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
         """Give who has gaps, where, what is expected there, and the upper factor of the precision around it."""
@@ -96,6 +109,24 @@ class Population:
         return known
 
 
+def _filled(people: np.ndarray, seed: int) -> np.ndarray:
+    """Return people of one group with their gaps drawn as others of the group let expect.
+
+    A population that was estimated from few people fits them too well: whoever it fills in would vary too little. So
+    everybody is filled in by a population of others, and draws are as far from what it expects as regions are that are
+    known and were hidden from it.
+    """
+    rng, filled = np.random.default_rng([seed, len(people)]), people.copy()
+    fold = rng.permutation(len(people)) % _FOLDS
+    for one in range(_FOLDS):
+        rows, others = fold == one, people[fold != one]
+        known = Population.with_gaps(people if np.isnan(others).all(axis=0).any() else others)
+        hidden = rng.random(people[rows].shape) < _HIDDEN
+        spread = known.surprise(people[rows], hidden & ~np.isnan(people[rows]))
+        filled[rows] = known.fill(people[rows], 1, seed, max(spread, 1.0))[0]
+    return filled
+
+
 def fill_training(
     regions: np.ndarray,
     patient: np.ndarray,
@@ -119,6 +150,6 @@ def fill_training(
         fitted = Preprocessing.fit(filled[~patient], own, correction)
         scaled = np.where(gaps, np.nan, fitted.transform(filled, covariates))
         for group in (patient, ~patient):
-            scaled[group] = Population.with_gaps(scaled[group]).fill(scaled[group], 1, seed)[0]
+            scaled[group] = _filled(scaled[group], seed)
         filled = np.where(gaps, fitted.inverse_transform(scaled, covariates), regions)
     return filled

@@ -16,7 +16,7 @@ import pandas as pd
 
 from rindices import record
 from rindices.cohort import People, read_people
-from rindices.errors import InputError, Value, in_python, listed, setting, worded
+from rindices.errors import InputError, Value, counted, in_python, listed, setting, worded
 from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.model.file import fills_gaps, read_header
@@ -36,9 +36,8 @@ class Applied(NamedTuple):
     ----------
     summary
         Who was scored, and by what model. Its warnings name nobody.
-    n_rows, n_flagged, n_strangers
-        Rows of people, of them those outside what the model was trained on, and of these those who are unlike anybody
-        that it can produce.
+    n_rows, n_flagged
+        Rows of people, and of them those outside what the model was trained on.
     left_out
         Table of people who were left out, if anybody was.
     """
@@ -46,7 +45,6 @@ class Applied(NamedTuple):
     summary: record.Summary
     n_rows: int
     n_flagged: int
-    n_strangers: int
     left_out: Path | None
 
 
@@ -113,7 +111,7 @@ def apply_table(
     summary = _summary(fitted, counts).updated(
         model={"file": model.name, "sha256": record.sha256_of(model)},
         source=path.name,
-        warnings=(*notes, *unknown_of(fitted)),
+        warnings=(*notes, *_of_strangers(counts), *unknown_of(fitted)),
         level=output.level,
         reference=reference_of(fitted),
         training=training_of(fitted),
@@ -125,7 +123,7 @@ def apply_table(
     )
     if report is not None:
         _write_report(fitted, results[0], report, output, summary)
-    return Applied(summary, counts["rows"], counts["flagged"], counts["strangers"], beside)
+    return Applied(summary, counts["rows"], counts["flagged"], beside)
 
 
 class Adapted(NamedTuple):
@@ -182,6 +180,17 @@ def adapt_model(
     told = (*(worded(note, wording) for note in people.notes), *(str(one.message) for one in caught))
     sizes = people.covariates[local][contract.site_column].value_counts()
     return Adapted({str(site): int(number) for site, number in sizes.items()}, int((~local).sum()), told)
+
+
+def _of_strangers(counts: Counter[str]) -> list[str]:
+    """Say how many people are strangers, and what may be wrong."""
+    if not counts["strangers"]:
+        return []
+    return [
+        f"{counts['strangers']} of {counted(counts['rows'], 'person is', 'people are')} unlike anybody that the model "
+        "can produce; of healthy people, one or two in a hundred are. See the column strangeness. If it is many: are "
+        "regions, units and segmentation those of the training?"
+    ]
 
 
 def _summary(model: SurrealGAN, counts: Counter[str]) -> record.Summary:

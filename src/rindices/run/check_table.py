@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from rindices.analysis import balance_warnings, flow_table, group_balance
@@ -195,9 +196,8 @@ def _columns(looked: Looked, kinds: list[Kind], wording: Callable[[str, Value], 
     columns = []
     for name, (role, why) in looked.roles.why.items():
         values, missing, impossible = seen.get(name, (np.array([]), none, none))
-        numbers = (
-            values[~missing & ~impossible].astype(float) if values.dtype.kind == "f" and len(values) else values[:0]
-        )
+        missing = missing | pd.isna(values) if len(values) else missing  # gaps that fit would fill are gaps, too
+        numbers = values[~missing & ~impossible] if values.dtype.kind == "f" and len(values) else values[:0]
         span = [float(of(numbers)) for of in (np.min, np.median, np.max)] if len(numbers) else [None] * 3
         kind = regions.get(name)
         columns.append(
