@@ -16,6 +16,7 @@ from rindices.errors import setting
 from rindices.judging.verdict import Verdict
 from rindices.run.fit_table import summarise
 from rindices.simulate import simulate_cohort
+from tests.report.page import pictures, rows_of
 
 TINY = ["--repetitions", "2", "--steps", "10", "--patterns", "2"]
 FILES = {
@@ -198,6 +199,24 @@ def test_apply_gives_the_same_people_the_same_scores_whatever_the_order(fitted, 
     np.testing.assert_allclose(new[~controls][numbers], old[~controls][numbers], rtol=1e-4, atol=1e-4)
     assert not np.allclose(new[controls]["r1"], old[controls]["r1"], rtol=1e-4)  # there, by who did not learn from them
     assert "Scored 80 people" in result.output
+
+
+def test_what_a_report_says_of_a_model_does_not_depend_on_who_is_scored(fitted, tmp_path):
+    _, out, table = fitted
+    found, drawn = [], []
+    for name, people in {"two": table[:2], "some": table[5:50]}.items():
+        people.to_csv(tmp_path / f"{name}.csv", index=False)
+        files = [out / "model.safetensors", tmp_path / f"{name}.csv", "--out", tmp_path / f"{name}_scores.csv"]
+        result = run("apply", *files, "--report", tmp_path / f"{name}.html")
+        assert result.exit_code == 0, result.output
+        text = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
+        found.append([rows_of(text, f"All regions of pattern {place}, strongest first") for place in (1, 2)])
+        drawn.append(pictures(text)["overview"])
+    fit = (out / "report.html").read_text(encoding="utf-8")
+    expected = [rows_of(fit, f"All regions of pattern {place}, strongest first") for place in (1, 2)]
+    assert found == [expected, expected]
+    assert all("Training patients: median" in picture for picture in drawn)
+    assert "Controls: median" not in drawn[0]  # two people get no density
 
 
 def test_report_can_be_written_again(fitted, tmp_path):

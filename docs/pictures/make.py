@@ -28,7 +28,9 @@ def pictures(run: Path, wanted: dict[str, str]) -> None:
         for figure, picture in wanted.items():
             image = Image.open(made[figure]).convert("RGB")
             small = image.resize((WIDTH, round(image.height * WIDTH / image.width)), Image.Resampling.LANCZOS)
-            small.quantize(COLOURS).save(HERE / f"{picture}.png", optimize=True)
+            # With few colours the scale of a brain would have steps.
+            kept = small if picture == "brain" else small.quantize(COLOURS)
+            kept.save(HERE / f"{picture}.png", optimize=True)
 
 
 def main() -> None:

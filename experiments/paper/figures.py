@@ -13,11 +13,11 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from reading import NAMES
 
-from rindices.plots.style import GREY, MARKERS, SERIES_COLOURS, STYLE
+from rindices.plots.style import GREY, MARKERS, PATTERN_COLOURS, STYLE
 
 mpl.rcParams.update(STYLE)
 SIZE = (9.0, 3.4)
-LOOKS = [{"color": colour, "marker": marker} for colour, marker in zip((*SERIES_COLOURS, GREY), MARKERS, strict=True)]
+LOOKS = [{"color": colour, "marker": marker} for colour, marker in zip((*PATTERN_COLOURS, GREY), MARKERS, strict=True)]
 GROWTH = {
     "n_models": "models",
     "n_regions": "regions",

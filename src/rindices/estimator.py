@@ -181,6 +181,9 @@ class SurrealGAN(RIndexEstimator):
         and with fewer than 20 controls.
     spread_ : ndarray of shape (n_samples, n_patterns)
         Standard deviation over repetitions: how much trainings differ. It is no confidence interval of a severity.
+    maps_ : dict of ndarray
+        What each pattern did to each region ``(patterns, regions)`` of the people of the training, by columns of
+        ``patterns.csv``; empty unless a run folder was written.
     agreement_ : Agreement
         Mean agreement of all sound repetitions, over the patients.
     history_ : DataFrame
@@ -305,6 +308,7 @@ class SurrealGAN(RIndexEstimator):
         self.scale_: SeverityScale | None
         self.scale_, honest = fit_scale(scored, healthy, composition, self.correlation_, study.settings.seed)
         self.familiar_ = fit_familiar(self.models_, full, composition, self.correlation_, study.settings.seed)
+        self.maps_: dict[str, np.ndarray] = {}
         self.held_out_r_indices_ = np.full(self.r_indices_.shape, np.nan)
         self.held_out_r_indices_[~study.patient] = honest
         if self.left_out_:
@@ -507,7 +511,7 @@ class SurrealGAN(RIndexEstimator):
             package_version=rindices.__version__,
             preprocessing=describe(self.preprocessing_),
         )
-        return write_model(path, header, self.models_, self.preprocessing_, self.scale_, self.familiar_)
+        return write_model(path, header, self.models_, self.preprocessing_, self.scale_, self.familiar_, self.maps_)
 
     @property
     def _n_features_out(self) -> int:
@@ -600,7 +604,7 @@ def load_model(path: str | Path) -> SurrealGAN:
     ModelFileError
         If the file is truncated, altered, foreign, of a newer format or not finite.
     """
-    header, models, preprocessing, scale, familiar = read_model(path)
+    header, models, preprocessing, scale, familiar, known_maps = read_model(path)
     with complete(path):
         model = SurrealGAN(**vars(header.parameters))
         model.preset_ = model._preset()
@@ -612,5 +616,5 @@ def load_model(path: str | Path) -> SurrealGAN:
     model.contract_, model.n_features_in_ = header.contract, len(header.contract.features)
     if header.named:
         model.feature_names_in_ = np.array(header.contract.features, dtype=object)
-    model.models_, model.preprocessing_, model.familiar_ = models, preprocessing, familiar
+    model.models_, model.preprocessing_, model.familiar_, model.maps_ = models, preprocessing, familiar, known_maps
     return model

@@ -4,6 +4,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from rindices import make_cohort
 from rindices.cohort.exclusions import find_outliers
 from rindices.simulate import KINDS, simulate_cohort
 
@@ -26,7 +27,7 @@ def test_the_distance_is_the_root_mean_square_of_robust_deviations():
     controls = block[:100]
     centre = np.median(controls, axis=0)
     spread = np.median(np.abs(controls - centre), axis=0) / 0.6744897501960817
-    found = find_outliers(block, list("abcdef"), group)[0]
+    found = find_outliers(block, list("abcdef"), group)[0]["distance"]
     np.testing.assert_allclose(found, np.sqrt((((block - centre) / spread) ** 2).mean(axis=1)), rtol=1e-4)
 
 
@@ -61,6 +62,28 @@ def test_gross_errors_are_found(factor, whole):
     marked = np.isin(np.arange(len(block)), list(found[1]))
     assert marked[who].mean() >= 0.85
     assert np.delete(marked, who).mean() < 0.005
+
+
+def test_an_outlier_is_one_by_the_measure_that_stands_out():
+    block, regions, group = simulated("null")
+    block[3] *= 0.55
+    block[8, 5] = np.median(block[:, 5]) + 14 * np.std(block[:, 5])
+    measures, found = find_outliers(block, regions, group)
+    assert "size" in found[3].far_in
+    assert "farthest" not in found[3].far_in
+    assert measures["size"][3] == pytest.approx(-45, abs=12)
+    assert "farthest" in found[8].far_in
+    assert "size" not in found[8].far_in
+    assert measures["farthest"].idxmax() == 8
+
+
+def test_a_region_that_disease_changes_much_is_no_score():
+    table = simulate_cohort("basic", seed=0).table  # that of the demonstration
+    assert not [text for text in make_cohort(table).warnings if "Are they regions?" in text]
+    leak = (table["diagnosis"] == "PT") + np.random.default_rng(0).normal(5, 0.2, len(table))
+    told = [text for text in make_cohort(table.assign(x1=leak)).warnings if "Are they regions?" in text]
+    assert len(told) == 1
+    assert "themselves: x1. Are" in told[0]
 
 
 def test_few_others_are_compared_with_controls_only():

@@ -1,86 +1,14 @@
-import json
-from importlib.resources import files
-
 import numpy as np
-import pandas as pd
 import pytest
 
 nibabel = pytest.importorskip("nibabel", reason="nilearn is not installed")
 pytest.importorskip("nilearn", reason="nilearn is not installed")
 
-from matplotlib.collections import PathCollection  # noqa: E402
-from matplotlib.colors import to_rgba  # noqa: E402
-
-from rindices.interop.muse import MUSE72_NAMES, muse_regions  # noqa: E402
-from rindices.plots.brain import COLOURS, colour_limit, glass, pattern_glass, place_regions, stat_mosaic  # noqa: E402
-
-ASEG = (
-    "{}-Thalamus-Proper",
-    "{}-Thalamus",
-    "{}-Caudate",
-    "{}-Putamen",
-    "{}-Pallidum",
-    "{}-Hippocampus",
-    "{}-Amygdala",
-    "{}-Accumbens-area",
-    "{}-VentralDC",
-    "{}-Cerebellum-Cortex",
-    "{}-Cerebellum-White-Matter",
-    "{}-Cerebral-White-Matter",
-    "{}-Lateral-Ventricle",
-    "{}-Inf-Lat-Vent",
-)
-ASEG_MIDDLE = (
-    "Brain-Stem",
-    "3rd-Ventricle",
-    "4th-Ventricle",
-    "CC_Anterior",
-    "CC_Mid_Anterior",
-    "CC_Central",
-    "CC_Mid_Posterior",
-    "CC_Posterior",
-)
-
-
-def embedded():
-    text = files("rindices.simulate").joinpath("reference_population.json").read_text(encoding="utf-8")
-    return json.loads(text)["regions"]
-
-
-def muse(form):
-    rows = [row for row in muse_regions().reset_index().to_dict("records") if row["short"] or "{short}" not in form]
-    sides = {"left": "Left ", "right": "Right ", "none": ""}
-    return [form.format(side=sides[row["hemisphere"]], **row) for row in rows]
-
-
-def centre(name):
-    [point] = place_regions([name]).centres[["x", "y", "z"]].to_numpy()
-    return tuple(point)
+from rindices.plots.brain import colour_limit, glass, stat_mosaic  # noqa: E402
 
 
 def texts(figure):
     return [text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text"))]
-
-
-def marks(axes):
-    """Return place, colour and area of each mark."""
-    clouds = [cloud for cloud in axes.collections if isinstance(cloud, PathCollection)]
-    return [
-        (*point, tuple(colour), cloud.get_sizes()[0])
-        for cloud in clouds
-        for point, colour in zip(cloud.get_offsets(), cloud.to_rgba(cloud.get_array()), strict=True)
-    ]
-
-
-def panels(figure):
-    """Return the panels with marks, row by row."""
-    return [axes for axes in figure.axes if marks(axes)]
-
-
-def patterns(names, n_patterns=2):
-    rng = np.random.default_rng(0)
-    rows = [{"region": name, "pattern": pattern} for pattern in range(1, n_patterns + 1) for name in names]
-    return pd.DataFrame(rows).assign(change_sd=rng.normal(size=len(rows)))
 
 
 def grid(shape=(46, 55, 46), size=4.0):
@@ -98,97 +26,6 @@ def image(function, shape=(46, 55, 46), size=4.0):
 
 def blob(places, where, height):
     return height * np.exp(-((places - np.asarray(where)) ** 2).sum(axis=-1) / 200)
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        embedded(),
-        MUSE72_NAMES,
-        muse("MUSE_Volume_{number}"),
-        muse("H_MUSE_Volume_{number}"),
-        muse("{side}{name}"),
-        muse("{side}{short}"),
-        muse("{side}{short} {name}"),
-        [name.format(side) for side in ("Left", "Right") for name in ASEG],
-        ASEG_MIDDLE,
-    ],
-    ids=["embedded", "muse72", "numbers", "harmonised", "names", "short", "both", "aseg", "aseg middle"],
-)
-def test_known_regions_are_placed(names):
-    placed = place_regions(names)
-    assert placed.missing == []
-    assert set(placed.centres["region"]) == set(names)
-
-
-def test_a_region_has_one_place_under_all_its_names():
-    same = (
-        "rHip",
-        "MUSE_Volume_47",
-        "DL_MUSE_Volume_47",
-        "Right Hippocampus",
-        "right hippocampus",
-        "Right-Hippocampus",
-    )
-    assert {centre(name) for name in same} == {(27.0, -21.0, -15.0)}
-    assert centre("lh_G_cuneus_volume") == centre("ctx-lh-cuneus") == centre("lCun") == centre("Left Cun cuneus")
-    both = place_regions(["MUSE_47+48 hippocampus"]).centres
-    assert sorted(both["x"]) == [-27.0, 27.0]
-    assert centre("MUSE_95 corpus callosum")[0] == centre("Brain-Stem")[0] == 0.0
-
-
-def test_what_is_not_known_is_told_and_nothing_is_guessed():
-    odd = ["lh_S_central_volume", "PO", "ACC", "lACC", "MUSE_Volume_601", "MUSE_47+999", "", "Left", "47", "PT_volume"]
-    placed = place_regions(["lHip", *odd, "lHip"])
-    assert placed.missing == odd
-    assert placed.centres["region"].tolist() == ["lHip"]
-
-
-def test_centres_lie_in_the_brain_and_grey_ones_at_grey_matter():
-    from nilearn.datasets import load_mni152_brain_mask, load_mni152_gm_template
-    from scipy.ndimage import maximum_filter
-
-    mask, grey = load_mni152_brain_mask(resolution=2), load_mni152_gm_template(resolution=2)
-    near = maximum_filter(grey.get_fdata(dtype=np.float32), size=5)
-    known = place_regions(muse("MUSE_Volume_{number}")).centres
-    tissue = muse_regions()["tissue"].to_numpy()
-    voxels = np.round(nibabel.affines.apply_affine(np.linalg.inv(mask.affine), known[["x", "y", "z"]])).astype(int)
-    assert mask.get_fdata()[tuple(voxels.T)].all()
-    assert (near[tuple(voxels.T)][tissue == "grey"] > 0.5).all()
-
-
-def test_marks_have_places_colours_and_sizes_of_their_changes():
-    table = pd.DataFrame(
-        {"region": ["lHip", "rHip", "Left-Amygdala", "nowhere"], "change_sd": [-2.0, 1.0, 0.0, 9.0], "pattern": 1}
-    )
-    table = pd.concat([table, table.assign(pattern=2, change_sd=[-0.5, 4.0, 0.0, 9.0])])
-    figure = pattern_glass(table, 1)
-    drawn = panels(figure)
-    assert len(drawn) == 12
-    for column, severity in enumerate((0.25, 0.5, 0.75, 1.0)):
-        left, right, above = (drawn[row * 4 + column] for row in range(3))
-        # The strongest change of any pattern that is drawn, 4, is where the colours end.
-        hip = {side: to_rgba(COLOURS(0.5 + value * severity / 8)) for side, value in (("l", -2.0), ("r", 1.0))}
-        assert {(x, y): colour for x, y, colour, _ in marks(left)}[-21, -15] == pytest.approx(hip["l"], abs=0.02)
-        assert [(x, y) for x, y, *_ in marks(right)] == [(-21, -15)]
-        assert marks(right)[0][2] == pytest.approx(hip["r"], abs=0.02)
-        assert {(x, y) for x, y, *_ in marks(above)} == {(-27, -21), (27, -21), (-23, -4)}
-        areas = {x: area for x, _, _, area in marks(above)}
-        assert areas[-27] >= areas[27] >= areas[-23]
-        assert severity < 1 or areas[-27] > areas[27] > areas[-23]
-    # Anterior is left in the view of the left side, and right in that of the right side.
-    assert drawn[0].get_xlim()[0] > drawn[0].get_xlim()[1]
-    assert drawn[4].get_xlim()[0] < drawn[4].get_xlim()[1]
-
-
-def test_severities_of_the_table_are_not_scaled():
-    table = patterns(["lHip", "lAmy"], 1)
-    told = pd.concat([table.assign(severity=step, change_sd=-(step**2)) for step in (0.0, 0.5, 1.0)])
-    figure = pattern_glass(told, 1)
-    assert not any("scaled" in text for text in texts(figure))
-    assert [text for text in texts(figure) if text.startswith("severity")] == ["severity 0.5", "severity 1"]
-    half = marks(panels(figure)[0])[0][2]
-    assert half == pytest.approx(to_rgba(COLOURS(0.5 - 0.25 / 2)), abs=0.02)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,16 @@
 """What every figure keeps to, whatever it shows."""
 
+import itertools
 import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from rindices import plots
+from rindices.plots.style import PALETTE
 from tests.plots import tables
 from tests.plots.tables import LONG, ODD_NAMES, people, texts_on_page
 
@@ -18,7 +21,6 @@ FIGURES = {
     "null": lambda: plots.null_statistics([0.51, 0.52, 0.55], 0.93),
     "distributions": lambda: plots.r_index_distributions(people(n_other=4)),
     "regions": lambda: plots.pattern_dots(tables.changes()),
-    "pairs": lambda: plots.r_index_pairs(people()),
     "recovery": lambda: plots.recovery(KNOWN.set_axis(["s2", "s1", "s3"], axis=1), KNOWN, [0.9, 0.8, 0.7]),
     "forest": lambda: plots.forest(tables.associations()),
     "doses": lambda: plots.dose_response(tables.doses()),
@@ -29,7 +31,6 @@ FIGURES = {
 UNLABELLED = {"distributions": 2, "regions": 1, "subgroups": 1}  # panels that share the label of their row or column
 MANY = {
     "distributions": lambda: plots.r_index_distributions(crowd()),
-    "pairs": lambda: plots.r_index_pairs(crowd()),
     "change": lambda: plots.change_lines(*tables.rates(5, 16_000)),
     "distances": lambda: plots.outlier_distances(tables.distances(50_000)),
 }
@@ -83,8 +84,6 @@ def far_apart(figure):
         lambda: plots.pattern_dots(tables.changes(8, name=LONG + " {}"), only=3),
         lambda: plots.pattern_dots(tables.changes(2, name=LONG + " {}")),
         lambda: plots.r_index_distributions(people(8, n_controls=1400, n_patients=1400, n_other=1000)),
-        lambda: plots.r_index_pairs(people(8)),
-        lambda: plots.r_index_pairs(people(2)),
         lambda: plots.agreement_over_training(tables.selection()),
         lambda: plots.agreement_over_settings(tables.settings((1, 2, 3), (0.8,))),
         lambda: plots.agreement_over_settings(tables.settings(range(1, 11), (0.05, 0.1, 0.2, 0.4, 0.8, 1.6))),
@@ -93,7 +92,7 @@ def far_apart(figure):
         lambda: plots.outlier_distances(tables.distances(factor=1000)),
     ],
     ids=[
-        *("one pattern", "long names", "eight patterns", "pairs of eight", "one pair", "agreement"),
+        *("one pattern", "long names", "eight patterns", "agreement"),
         *("one weight", "six weights", "one number", "null", "distances"),
     ],
 )
@@ -149,7 +148,7 @@ def test_patterns_differ_in_colour_and_marker_and_are_listed_in_rows():
 
 
 def test_png_is_written_whole_and_repeats(tmp_path):
-    figure = plots.r_index_pairs(people(2))
+    figure = plots.r_index_distributions(people(2))
     path = plots.figure_png(figure, tmp_path / "pairs.png")
     first = path.read_bytes()
     assert first.startswith(b"\x89PNG")
@@ -165,3 +164,43 @@ def test_no_pyplot_and_no_changed_settings():
         "assert not {'jax', 'sklearn', 'rindices.report'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def linear(colour):
+    part = np.array([int(colour[start : start + 2], 16) for start in (1, 3, 5)]) / 255
+    return np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+
+
+def seen(colour, matrix):
+    """Return a colour in CIELAB, as it is seen with a kind of colour blindness."""
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    xyz = to_xyz @ np.clip(matrix @ linear(colour), 0, 1) / [0.9505, 1, 1.089]
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+# Machado, Oliveira and Fernandes, 2009: no green cones, no red cones; and all of them.
+SIGHTS = [
+    [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    np.eye(3),
+]
+
+
+@pytest.mark.parametrize("page", [0, 1], ids=["light", "dark"])
+def test_no_two_meanings_share_a_colour(page):
+    colours = {name: two[page] for name, two in PALETTE.items()}
+    assert len(set(colours.values())) == len(colours)
+    kinds = (("control", "patient", "other"), ("lower", "higher"), ("pattern1", "pattern2", "pattern3", "pattern4"))
+    for sight, kind in itertools.product(SIGHTS, kinds):
+        for one, other in itertools.combinations(kind, 2):
+            assert np.linalg.norm(seen(colours[one], sight) - seen(colours[other], sight)) > 10, (one, other)
+
+
+def test_marks_say_what_they_are_and_ids_do_not_clash():
+    svg = plots.figure_svg(FIGURES["forest"](), "one-")
+    assert "<title>" in svg
+    ids = re.findall(r' id="([^"]*)"', svg)
+    assert ids
+    assert all(one.startswith("one-") for one in ids)
+    assert {*re.findall(r'href="#([^"]*)"', svg), *re.findall(r"url\(#([^)]*)\)", svg)} == {*ids}

@@ -51,14 +51,14 @@ def test_twins_share_a_row():
     [axes] = plots.pattern_dots(sided()).axes
     assert row_names(axes) == ["Hip", "Left-Put", "Amy", "Stem"]
     drawn = {(x, round(y, 3), marker) for x, y, marker, _ in marks(axes) if np.isfinite(x)}
-    left, right = ("o", -ASIDE), ("D", ASIDE)
+    left, right = ("<", -ASIDE), (">", ASIDE)
     assert drawn == {
         (-0.5, 0 + left[1], left[0]),
         (-2.0, 0 + right[1], right[0]),
-        (-1.5, 1, "s"),
+        (-1.5, 1, "o"),
         (-1.0, 2 + left[1], left[0]),
         (0.25, 2 + right[1], right[0]),
-        (0.1, 3, "s"),
+        (0.1, 3, "o"),
     }
     assert beside(axes) == ["left / right", "−5.0 / −20.0 %", "−15.0 %", "−10.0 / +2.5 %", "+1.0 %"]
     between = [line for line in axes.lines if line.get_linestyle() == "-" and line.get_color() != "black"]

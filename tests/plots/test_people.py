@@ -31,8 +31,16 @@ def test_flagged_people_are_crosses():
     assert found == pytest.approx(sorted(table.loc[flagged, "distance"]))
     everybody = sorted(float(x) for cloud in axes.collections for x in cloud.get_offsets()[:, 0])
     assert everybody == pytest.approx(sorted(table["distance"]))
-    counts = table.assign(far=flagged).groupby("group")["far"].agg(["sum", "size"])
-    expected = [f"{counts['sum'][key]} of {counts['size'][key]} flagged" for key in ("control", "patient", "other")]
-    assert [name.split("\n")[1] for name in row_names(axes)] == expected
+    assert row_names(axes) == ["Controls", "Patients", "Others"]
+    assert f"{flagged.sum()} of {len(table)} are outliers" in axes.get_xlabel()
     assert axes.get_xscale() == "linear"
     assert plots.outlier_distances(distances(factor=100)).axes[0].get_xscale() == "log"
+
+
+def test_outliers_are_marked_where_they_are_ones():
+    table = distances(factor=2.0).assign(size=0.0, farthest=2.0, flags="", far_in="")
+    table.loc[[3, 7], "far_in"] = ["size", "distance farthest"]
+    figure = plots.outlier_distances(table)
+    marked = [int(axes.get_xlabel().split("\n")[1].split(" ")[0]) for axes in figure.axes]
+    assert marked == [1, 1, 1]
+    assert [axes.get_xlabel().split(" ")[0] for axes in figure.axes] == ["Distance", "Size", "Farthest"]

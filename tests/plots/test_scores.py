@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from rindices import plots
@@ -14,11 +15,32 @@ def test_distributions_count_people_with_a_value():
     assert labels[1] == ["Controls\nn = 9", "Patients\nn = 20", "Others\nn = 3"]
 
 
-def test_pairs():
-    assert len(plots.r_index_pairs(people(3)).axes) == 3
-    many = plots.r_index_pairs(people(6))
-    assert len(many.axes) == 6
-    assert many.get_supxlabel() == "The first 4 of 6 patterns"
+def overview(people_shown, training=None):
+    changes = pd.DataFrame({"region": ["lHip", "rHip", "lAmy", "Bst"] * 2, "pattern": np.repeat([1, 2], 4)})
+    changes["change_sd"] = [-2.0, -1.5, 1.0, 0.1, 0.1, 0.2, 3.0, -0.4]
+    names = {"lHip": "left hippocampus", "rHip": "right hippocampus", "lAmy": "left amygdala"}
+    return plots.pattern_overview(changes, people_shown, names, training, brains=False)
+
+
+def test_overview_names_the_strongest_regions_of_each_pattern():
+    figure = overview(people(2, n_controls=30, n_patients=40, n_other=0))
+    words = [text.get_text() for text in figure.texts]
+    first, second = words.index("Pattern 1"), words.index("Pattern 2")
+    assert words[first + 1 : second][1::3] == ["hippocampus", "left amygdala", "Bst"]
+    assert words[first + 1 : second][2::3] == ["L −2.00, R −1.50 · Hip", "+1.00 · lAmy", "+0.10"]
+    assert words[second + 1 :][1::3] == ["left amygdala", "Bst", "hippocampus"]
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["Controls", "Patients"]
+
+
+def test_few_people_get_no_density():
+    few, many = people(2, n_controls=2, n_patients=0, n_other=0), people(2, n_controls=30, n_patients=40, n_other=0)
+    alone, among = overview(few), overview(few, many)
+    assert [len(axes.collections) for axes in alone.axes] == [1, 1]  # marks only
+    for axes, column in zip(among.axes, ("r1", "r2"), strict=True):
+        labels = [tick.get_text() for tick in axes.get_yticklabels()]
+        assert labels == ["Training controls", "Training patients", "Controls"]
+        marks = axes.collections[-1].get_offsets()[:, 0]
+        assert sorted(marks) == pytest.approx(sorted(few[column]))
 
 
 def test_recovery_titles_and_shapes():

@@ -8,13 +8,6 @@ from tests.report.made_run import make_run
 _PATIENCE = 600_000  # milliseconds; the machine may be busy with something else
 
 
-@pytest.fixture(autouse=True)
-def without_brains(request, monkeypatch):
-    """Leave pictures of the brain, which take time, to the tests that are about them."""
-    if "brain" not in request.module.__name__:
-        monkeypatch.setattr("rindices.report.brain_section.find_spec", lambda _: None)
-
-
 @pytest.fixture
 def run(tmp_path):
     make_run(tmp_path / "run")
@@ -24,7 +17,7 @@ def run(tmp_path):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Leave out the slow part, the drawing, where a test is about words and tables."""
-    monkeypatch.setattr(plots, "figure_svg", lambda figure: "<svg/>")
+    monkeypatch.setattr(plots, "figure_svg", lambda figure, name="": "<svg></svg>")
     for name in plots.__all__:
         if not name.startswith("figure_"):
             monkeypatch.setattr(plots, name, lambda *_, **__: None)

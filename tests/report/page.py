@@ -1,6 +1,5 @@
 """What is in a page, for the tests."""
 
-import base64
 import re
 from html.parser import HTMLParser
 
@@ -8,19 +7,18 @@ from rindices.report import write_report
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 SCRIPT = "<script>alert('region')</script>"
+LAYERS = ["Result", "Checks", "Details"]
 SECTIONS = [
-    "In short",
-    "Who took part",
-    "Agreement over training",
-    "Severities of controls and patients",
-    "How to read a severity",
-    "Pairs of severities",
     "Regions of each pattern",
-    "Single people",
+    "People",
+    "Who took part",
+    "How to read a severity",
+    "Severities of every person",
+    "Agreement over training",
     "Methods, for a paper",
     "Limits",
     "Repetitions used and left out",
-    "How to cite",
+    "Glossary",
     "Settings and versions",
 ]
 
@@ -29,10 +27,12 @@ class Page(HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.tags, self.text, self.headings, self.scripts, self.open = [], [], [], [], None
+        self.drawing = 0
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
+        self.drawing += tag == "svg"
         if re.fullmatch(r"h\d", tag):
             self.headings.append((int(tag[1]), ""))
             self.open = tag
@@ -41,10 +41,13 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag):
         self.open = None if tag == self.open else self.open
+        self.drawing -= tag == "svg"
 
     def handle_data(self, data):
         if self.open in ("script", "style"):
             self.scripts.append(data)
+            return
+        if self.drawing:
             return
         self.text.append(data)
         if self.open:
@@ -59,9 +62,10 @@ class Page(HTMLParser):
         return " ".join("".join(self.text).split())
 
 
-def pictures(page):
-    sources = [image["src"] for image in page.every("img")]
-    return [base64.b64decode(source.removeprefix("data:image/svg+xml;base64,")).decode() for source in sources]
+def pictures(text):
+    """Return the drawings of a page by their names."""
+    form = r'<figure data-name="([^"]*)">\s*<div class="scroller">(<svg.*?</svg>)</div>'
+    return dict(re.findall(form, text, re.DOTALL))
 
 
 def report_of(folder, **options):

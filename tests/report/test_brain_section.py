@@ -43,10 +43,15 @@ def test_pictures_are_seen_without_a_network(folder, tmp_path, visit):
     path = write_report(folder, tmp_path / "report.html", figures=tmp_path / "figures")
     assert path.stat().st_size < 5e6
     page = visit(path)
-    pictures = page.locator("section#brain img")
-    assert pictures.count() >= 3
-    assert min(pictures.evaluate_all("all => all.map(one => one.naturalWidth)")) > 300
-    text = page.locator("section#brain").inner_text()
+    for pattern in (1, 2, 3):
+        drawing = page.locator(f'figure[data-name="brain_pattern_{pattern}"] svg.brain')
+        assert drawing.bounding_box()["width"] > 400
+        assert "hippocampus" in " ".join(drawing.locator("title").all_text_contents())
+    pictures = page.locator("section#voxelwise figure svg")
+    assert pictures.count() == 2
+    assert min(pictures.evaluate_all("all => all.map(one => one.getBoundingClientRect().width)")) > 300
+    page.locator("section#voxelwise summary").click()
+    text = page.locator("section#voxelwise").inner_text()
     assert "46,656" in text
     assert "<b>fewer</b>" in text
     assert any("voxelwise_1_high" in figure.name for figure in (tmp_path / "figures").iterdir())

@@ -3,6 +3,7 @@
 import csv
 import io
 import random
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -45,6 +46,10 @@ def folder(tmp_path_factory):
     return folder
 
 
+def unfold(page):
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+
+
 def column(page, file, place):
     cells = page.locator(f'table[data-file="{file}"] tbody tr > :nth-child({place})')
     return cells.evaluate_all("cells => cells.map(cell => cell.dataset.value ?? cell.textContent)")
@@ -55,13 +60,14 @@ def test_tables_sort_by_number_and_by_keyboard(folder, visit):
     file = "all-regions-of-pattern-1-strongest-first"
     table = pd.read_csv(folder / "patterns.csv", keep_default_na=False).query("pattern == 1")
     expected = sorted(table["change_sd"])
-    header = page.locator(f'table[data-file="{file}"] thead th').nth(1)
+    unfold(page)
+    header = page.locator(f'table[data-file="{file}"] thead th').nth(2)
     header.locator("button").click()
-    assert [float(value) for value in column(page, file, 2)] == pytest.approx(expected)
+    assert [float(value) for value in column(page, file, 3)] == pytest.approx(expected)
     assert header.get_attribute("aria-sort") == "ascending"
     header.locator("button").focus()
     page.keyboard.press("Enter")
-    assert [float(value) for value in column(page, file, 2)] == pytest.approx(expected[::-1])
+    assert [float(value) for value in column(page, file, 3)] == pytest.approx(expected[::-1])
     assert header.get_attribute("aria-sort") == "descending"
     page.locator(f'table[data-file="{file}"] thead th button').first.click()
     assert header.get_attribute("aria-sort") is None
@@ -72,6 +78,7 @@ def test_tables_sort_by_number_and_by_keyboard(folder, visit):
 
 def test_long_tables_are_cut_until_asked(folder, visit):
     page = visit(folder / "plain.html")
+    unfold(page)
     rows = page.locator('table[data-file="all-regions-of-pattern-2-strongest-first"] tbody tr')
     button = page.get_by_role("button", name="Show all 24 rows").nth(1)
     assert rows.locator("visible=true").count() == 15
@@ -95,11 +102,12 @@ def downloaded(page, file):
 
 def test_download_has_all_rows_and_digits_and_no_formulas(folder, visit):
     page = visit(folder / "plain.html")
+    unfold(page)
     head, *rows = downloaded(page, "all-regions-of-pattern-1-strongest-first")
     table = pd.read_csv(folder / "patterns.csv", keep_default_na=False).query("pattern == 1").set_index("region")
-    assert head == ["Region", "Change (sd)", "Spread (sd)", "Change (%)"]
+    assert head == ["Region", "Full name", "Change (sd)", "Spread (sd)", "Change (%)"]
     assert len(rows) == 24
-    for region, change, *_ in rows:
+    for region, _, change, *_ in rows:
         assert float(change) == pytest.approx(table.loc[region.removeprefix("'"), "change_sd"], rel=1e-14)
     assert {row[0] for row in rows} >= {"'=cmd|' /C calc'!A0", "'-- {{ 7*7 }}", "<script>alert(1)</script>"}
     head, *rows = downloaded(page, "associations-in-patients")
@@ -110,49 +118,90 @@ def test_download_has_all_rows_and_digits_and_no_formulas(folder, visit):
     assert {row[0] for row in downloaded(page, "the-same-by-site")[1:]} == {"'@site", "'+1 site", HOSTILE[0]}
 
 
-def test_card_opens_by_search_by_click_by_key_and_by_link(folder, visit):
+def test_figure_table_and_card_belong_together(folder, visit):
     page = visit(folder / "ids.html")
-    dialog = page.locator("dialog#card")
+    card, chosen = page.locator("#card"), page.locator("#everybody tr.chosen")
     page.fill("#who", "sub-0040")
     page.keyboard.press("Enter")
-    assert dialog.locator("h3").inner_text() == "sub-0040"
-    assert dialog.locator("h4").all_inner_texts() == ["Visit bl", "Visit m12"]
+    assert card.locator("h4").inner_text() == chosen.locator("button").inner_text() == "sub-0040"
+    assert page.locator("#found").inner_text() == "1 person"
+    assert page.locator("#scatter [role=button]").count() == 1
+    assert card.locator("h5").all_inner_texts() == ["Visit bl, 0.0 years", "Visit m12, 1.0 years"]
+    assert page.locator("#scatter path.open").count() == 1  # the way from visit to visit
     assert page.evaluate("location.hash") == "#person=sub-0040"
     people = pd.read_csv(folder / "r_indices.csv").set_index(["participant_id", "visit"])
     ends = people.loc[("sub-0040", "bl"), ["severity1", "severity1_low", "severity1_high"]]
     told = "Severity 1: {:.2f} (90 % interval {:.2f} to {:.2f}), not higher than any of the held-out controls"
-    assert told.format(*ends) in dialog.inner_text().replace("−", "-")
-    page.keyboard.press("Escape")
-    assert not dialog.is_visible()
+    assert told.format(*ends) in card.inner_text().replace("−", "-")
+    page.fill("#who", "")
     page.select_option("#across", "1")
-    assert page.locator("#scatter svg").get_attribute("aria-label").startswith("Severity 2 against Severity 2")
+    assert page.locator("#scatter svg").get_attribute("aria-label").startswith("Severity 2 across, Severity 2 up")
     page.locator('#scatter [aria-label^="sub-0050,"]').dispatch_event("click")
-    assert dialog.locator("h3").inner_text() == "sub-0050"
-    dialog.get_by_role("button", name="Close").click()
-    page.locator('#scatter [tabindex="0"]').focus()
+    assert card.locator("h4").inner_text() == chosen.locator("button").inner_text() == "sub-0050"
+    page.locator("#everybody button", has_text="sub-0045").click()
+    assert card.locator("h4").inner_text() == "sub-0045"
+    focused = page.locator('#scatter [tabindex="0"]')
+    assert focused.get_attribute("aria-label").startswith("sub-0045,")
+    focused.focus()
     page.keyboard.press("End")
     name = page.evaluate("document.activeElement.getAttribute('aria-label')").split(", ")[0]
     page.keyboard.press("Enter")
-    assert dialog.locator("h3").inner_text() == name
+    assert card.locator("h4").inner_text() == name
     linked = visit(folder / "ids.html", "#person=sub-0041")
-    assert linked.locator("dialog#card h3").inner_text() == "sub-0041"
+    assert linked.locator("#card h4").inner_text() == "sub-0041"
+
+
+def test_people_are_filtered_coloured_and_sorted(folder, visit):
+    page = visit(folder / "plain.html")
+    assert page.locator("#card h4").inner_text().startswith("Patient ")
+    marks = page.locator("#scatter [role=button]")
+    assert marks.count() == 82
+    page.select_option("#shown", label="controls")
+    assert marks.count() == 30
+    page.select_option("#colour", label="site")
+    assert page.locator("#legend span").all_inner_texts() == sorted(["@site", "+1 site", HOSTILE[0]])
+    page.select_option("#shown", label="everybody")
+    last = marks.nth(81).get_attribute("aria-label")
+    assert ", control:" in last  # above the patients, who would hide them
+    page.check("#paths")
+    assert page.locator("#scatter path.path").count() >= 1
+    page.locator("#everybody thead button", has_text="Severity 1").click()
+    shown = page.locator("#everybody tbody tr td:nth-last-child(2)").all_inner_texts()
+    values = [float(text.replace("−", "-").split(" ")[0]) for text in shown]
+    assert values[0] == max(values)
+
+
+def test_figures_are_saved_as_svg_and_png(folder, visit, tmp_path):
+    page = visit(folder / "plain.html", color_scheme="dark")
+    figure = page.locator('figure[data-name="overview"]')
+    for kind, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
+        with page.expect_download() as waiting:
+            figure.get_by_role("button", name=f"as {kind}").click()
+        assert waiting.value.suggested_filename == f"overview.{kind.lower()}"
+        data = waiting.value.path().read_bytes()
+        assert data.startswith(start)
+        assert b"var(" not in data  # no program but a browser knows the page's colours
+    assert "Controls: median" in page.content()
+    assert page.locator('figure[data-name="overview"] title').count() > 2
 
 
 def test_hostile_names_are_text_and_strangers_are_told(folder, visit):
     page = visit(folder / "ids.html")
     page.fill("#who", "nobody")
-    page.keyboard.press("Enter")
-    assert page.locator("#found").inner_text() == "There is no card of “nobody”."
+    assert page.locator("#found").inner_text() == "Nobody is found by “nobody”."
     page.fill("#who", PERSON)
     page.keyboard.press("Enter")
-    assert page.locator("dialog#card h3").inner_text() == PERSON
-    assert HOSTILE[0] in page.locator("dialog#card").inner_text()
-    assert page.locator("dialog b, main b, img[src=x]").count() == 0
+    assert page.locator("#card h4").inner_text() == PERSON
+    assert HOSTILE[0] in page.locator("#card").inner_text()
+    assert page.locator("main b, img[src=x]").count() == 0
+    stranger = visit(folder / "ids.html", "#person=nobody")
+    assert stranger.locator("#found").inner_text() == "There is no card of “nobody”."
 
 
 def test_methods_can_be_copied(folder, visit):
     page = visit(folder / "plain.html", permissions=["clipboard-read", "clipboard-write"])
-    page.get_by_role("button", name="Copy").click()
+    unfold(page)
+    page.get_by_role("button", name="Copy", exact=True).click()
     page.get_by_role("button", name="Copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()").startswith("The table had ")
 
@@ -178,20 +227,37 @@ CONTRAST = """() => {
 }"""
 
 
+LETTERS = """() => [...document.querySelectorAll("svg text")].filter((node) => node.getClientRects().length)
+  .map((node) => parseFloat(getComputedStyle(node).fontSize) * node.getScreenCTM().a)
+  .filter((size) => size > 0).reduce((least, size) => Math.min(least, size), 99)"""
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read(folder, visit, scheme):
     page = visit(folder / "plain.html", color_scheme=scheme)
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (paper == "rgb(255, 255, 255)") is (scheme == "light")
     assert page.evaluate(CONTRAST) >= 4.5
-    assert page.evaluate("getComputedStyle(document.querySelector('.plate')).backgroundColor") == "rgb(255, 255, 255)"
+    ink = "getComputedStyle(document.querySelector('figure svg text')).fill"
+    assert page.evaluate(ink) == page.evaluate("getComputedStyle(document.body).color")
 
 
 def test_narrow_page_does_not_scroll_sideways(folder, visit):
     page = visit(folder / "ids.html")
+    unfold(page)
     for width in (360, 800, 1300):
         page.set_viewport_size({"width": width, "height": 700})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(LETTERS) >= 10.9
+
+
+def test_page_is_short_and_is_printed_on_few_pages(folder, visit):
+    page = visit(folder / "plain.html")
+    assert page.evaluate("document.documentElement.scrollHeight") < 8000
+    data = page.pdf(prefer_css_page_size=True)
+    assert 1 < len(re.findall(rb"/Type\s*/Page\b", data)) <= 10
+    page.evaluate("location.hash = '#glossary'")  # a link opens what is folded
+    page.wait_for_function("document.getElementById('glossary').open")
 
 
 def test_report_works_inside_a_notebook(folder, visit, tmp_path):
@@ -199,8 +265,8 @@ def test_report_works_inside_a_notebook(folder, visit, tmp_path):
     report = Report((folder / "plain.html").read_text(encoding="utf-8"))
     outer.write_text(f"<!DOCTYPE html><meta charset=utf-8>{report._repr_html_()}", encoding="utf-8")
     frame = visit(outer).frame_locator("iframe")
-    assert frame.locator("#example h3").inner_text() == "Example: a patient"
-    assert frame.get_by_role("button", name="Download CSV").count() > 5
+    assert frame.locator("#card h4").inner_text().startswith("Patient ")
+    assert frame.locator("button", has_text="Download CSV").count() > 5
 
 
 def test_downloads_are_guarded_as_tables_are(browser):

@@ -22,12 +22,16 @@ from tests.report.page import SECTIONS, Page, pictures, report_of, rows_of
 
 KINDS = {"age": "number", "sex": "category"}
 TITLES = {
-    "associations": "Associations with clinical variables",
+    "associations": "Clinical variables",
     "subgroup_sizes": "Subgroups of patients",
     "dose_response": "Regions by severity",
     "group_check": "Is there anything to find?",
     "change_summary": "Change per year",
 }
+
+
+def read(tmp_path, stem):
+    return (tmp_path / "figures" / f"{stem}.svg").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -43,7 +47,7 @@ def table_of(folder, name):
 
 
 def titles(page):
-    return [text for level, text in page.headings if level == 2]
+    return [text for level, text in page.headings if level == 3]
 
 
 def page_text(folder, **options):
@@ -51,7 +55,7 @@ def page_text(folder, **options):
 
 
 def section_of(text, name):
-    return re.search(rf'<section id="{name}">(.*?)</section>', text, flags=re.DOTALL)[1]
+    return re.search(rf'<(section|details) id="{name}"[^>]*>(.*?)</\1>', text, flags=re.DOTALL)[2]
 
 
 def test_every_section_is_in_the_contents_and_needs_its_table(analysed, undrawn):
@@ -59,8 +63,7 @@ def test_every_section_is_in_the_contents_and_needs_its_table(analysed, undrawn)
     page = report_of(analysed, show_ids=True)
     anchors = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(anchors) == len(set(anchors))
-    links = [link["href"] for link in page.every("a") if not link["href"].startswith("#person")]
-    assert [f"#{section['id']}" for section in page.every("section") if "id" in section] == links[: len(titles(page))]
+    assert {link["href"].removeprefix("#") for link in page.every("a")} <= {*anchors}
     assert set(TITLES.values()) <= set(titles(page))
     for place, name in enumerate(TITLES):
         path = analysed / "analysis" / f"{name}.csv"
@@ -100,9 +103,10 @@ def test_summary_names_regions_and_clear_associations(analysed, undrawn):
     patterns.loc[patterns["region"] == "lAmy", "change_sd"] = 0.9
     patterns.to_csv(analysed / "patterns.csv", index=False)
     words = report_of(analysed).words
-    assert "2 patterns. Repeated trainings agree at 0.95 (0.5 is chance, 1 is perfect)." in words
-    regions = "lower in left and right Hip (−1.20 to −1.20 sd of controls at severity 1); higher in lAmy (0.90 sd"
-    assert f"Pattern 1: {regions}" in words
+    regions = (
+        "lower in left and right hippocampus (−1.20 to −1.20 sd of controls at severity 1); higher in left amygdala"
+    )
+    assert f"Pattern 1: {regions} (0.90 sd" in words
     assert "Related to mmse (r = −0.41, q < 0.001) in patients." in words
     assert words.count("Not clearly related to any clinical variable") == 1
 
@@ -149,11 +153,13 @@ def test_long_table_is_cut_and_says_where_the_rest_is(tmp_path, undrawn):
 
 def test_figures_are_saved_under_names(tmp_path):
     make_run(tmp_path / "run", n_patterns=2, n_regions=6)
-    page = report_of(tmp_path / "run", figures=tmp_path / "figures")
+    text = page_text(tmp_path / "run", figures=tmp_path / "figures")
     names = sorted(path.name for path in (tmp_path / "figures").iterdir())
-    stems = ["01_agreement_over_training", "02_r_indices", "03_pairs", "04_pattern_1", "05_pattern_2"]
+    stems = ["01_overview", "02_pattern_1", "03_pattern_2", "04_r_indices", "05_agreement_over_training"]
     assert names == [f"{stem}.{kind}" for stem in stems for kind in ("png", "svg")]
-    assert [(tmp_path / "figures" / f"{stem}.svg").read_text() for stem in stems] == pictures(page)
+    for stem in stems:  # the same, but for colours that follow the page
+        lines = [re.findall(r' d="([^"]*)"', one) for one in (pictures(text)[stem[3:]], read(tmp_path, stem))]
+        assert lines[0] == lines[1]
     assert (tmp_path / "figures" / names[0]).read_bytes().startswith(b"\x89PNG")
 
 
@@ -165,15 +171,15 @@ def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
     save_summary(analysed, summary | {"n_other": 12, "covariates": ["age"], "variables": KINDS})
     page = report_of(analysed)
     expected = [
-        "112 people were scored by a model that was trained before",
-        "The model: model.safetensors, SHA-256 abc.",
+        "112 people were scored in 20 regions by a model that was trained before (model.safetensors)",
         "Two are odd.",
         "Effects of age were estimated in the controls that the model was trained with by linear regression",
     ]
     assert [words for words in expected if words not in page.words] == []
-    for word in ("Agreement over training", "reproducible", "not judged", "Repetitions used", "How many patterns"):
+    for word in ("Agreement over training", "The patterns are", "not judged", "Repetitions used", "How many patterns"):
         assert word not in page.words, word
-    assert "Associations with clinical variables" in titles(page)
+    assert titles(page)[:3] == ["People", "These people among those of the training", "Clinical variables"]
+    assert [text for level, text in page.headings if level == 2] == ["Result", "The model", "Checks", "Details"]
 
 
 @pytest.mark.slow
@@ -244,7 +250,7 @@ def test_verdict_in_words(run, undrawn, null, expected):
     assert "Is there anything to find?" in titles(page)
     assert expected in page.words
     assert "No covariates were in the table, so this could not be checked." in page.words
-    drawn = [image["alt"] for image in page.every("img") if "cohorts without disease" in image["alt"]]
+    drawn = [image["aria-label"] for image in page.every("svg") if "cohorts without disease" in image["aria-label"]]
     assert len(drawn) == (null["method"] == "refits" and bool(null["values"]))
 
 

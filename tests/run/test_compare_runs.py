@@ -91,7 +91,7 @@ def test_tables_and_a_page_without_ids(runs, tmp_path):
     page = Page(text)
     assert "sub-" not in page.words
     assert not page.every("script")
-    assert len(page.every("img")) == 6
+    assert len(page.every("svg")) == 6
     assert invoke(*runs, "--out", tmp_path / "compared", "--show-ids")[0] == 0
     assert "sub-0050" in (tmp_path / "compared" / "compare.html").read_text(encoding="utf-8")
 

@@ -33,6 +33,7 @@ _MANY_GAPS = 0.1  # share of the people; who was scanned has nearly all regions
 _FAR_PERSON = 4.5  # robust sd of the logarithm of the distance
 _FAR_SIZE = 4.0  # robust sd of overall size: 40 % less in all regions is 4 to 6 of them
 _FAR_CELL = 10.0  # robust sd of one region: no person's brain lies there
+MEASURES = ("distance", "size", "farthest")  # by which somebody may be an outlier
 _SMALLEST_SPREAD = 0.05  # with many unrelated regions distances hardly differ; that makes nobody an outlier
 # A size of 0 counts as a tenth: small furrows that a person has not are no error.
 _LARGEST_RATIO = 10.0
@@ -88,7 +89,8 @@ class Record:
 
     def __init__(self, n_rows: int) -> None:
         self.reason = np.full(n_rows, "", dtype=object)
-        self.distance = np.full(n_rows, np.nan)
+        self.measures = pd.DataFrame(np.nan, range(n_rows), list(MEASURES))
+        self.far_in = [""] * n_rows
         self._flags: dict[int, list[str]] = {}
 
     @property
@@ -145,7 +147,7 @@ class Record:
     def table(self, people: dict[str, pd.Series | pd.Index | None]) -> pd.DataFrame:
         """Return the record, with the columns of `people` that are there before what it knows itself."""
         flags = ["; ".join(self._flags.get(position, ())) for position in range(len(self.reason))]
-        own = {"used": self.used, "reason": self.reason, "distance": self.distance, "flags": flags}
+        own = {"used": self.used, "reason": self.reason, **self.measures, "far_in": self.far_in, "flags": flags}
         return pd.DataFrame({name: part.tolist() for name, part in people.items() if part is not None} | own)
 
 
@@ -219,10 +221,11 @@ def _leave_out_outliers(
     """Give everybody used a distance, note the outliers, and leave them out if asked; return them, and warnings."""
     positions = np.flatnonzero(record.used)
     block = with_middles(found.regions.values[positions])
-    distance, notes = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
-    record.distance[positions] = distance
+    measures, notes = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
+    record.measures.loc[positions] = measures.to_numpy()
     for position, one in notes.items():
         record.note(int(positions[position]), one.text)
+        record.far_in[positions[position]] = " ".join(one.far_in)
     who = positions[list(notes)]
     outliers = tuple(one._replace(row=int(found.roster.rows[at])) for at, one in zip(who, notes.values(), strict=True))
     if drop:
@@ -283,7 +286,7 @@ def with_middles(block: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def find_outliers(
     block: NDArray[np.float64], regions: Sequence[str], group: NDArray[np.object_]
-) -> tuple[NDArray[np.float64], dict[int, Outlier]]:
+) -> tuple[pd.DataFrame, dict[int, Outlier]]:
     """Find people who are far from the controls, and far from their own group as well.
 
     Patients differ from controls by their disease, and the more severe the more: they are outliers only if they are
@@ -300,8 +303,10 @@ def find_outliers(
 
     Returns
     -------
-    distance
-        Root mean square over regions of the deviation from the controls' median, in robust sd of controls.
+    measures
+        Of everybody: ``distance`` (root mean square over regions of the deviation from the controls' median, in robust
+        sd of controls), ``size`` (of all regions together, in % above or below the usual) and ``farthest`` (the largest
+        deviation of a region, in robust sd of everybody).
     outliers
         By position, which is the row here.
 
@@ -321,7 +326,9 @@ def find_outliers(
     # Half of a size is as far away as twice the size: otherwise a size much too small would look like little.
     deviation[:, sizes] /= np.minimum(ratio, 1.0)
     distance = np.sqrt(np.mean(deviation**2, axis=1))
+    measures = pd.DataFrame({"distance": distance}, columns=list(MEASURES))
     notes, cells = defaultdict[int, list[str]](list), defaultdict[int, dict[str, float]](dict)
+    far_in = defaultdict[int, list[str]](list)
     logarithm = np.log(np.maximum(distance, 1e-9))
     _, limit = _usual_range(logarithm, group, _FAR_PERSON, _SMALLEST_SPREAD)
     for position in np.flatnonzero(logarithm > limit).tolist():
@@ -331,21 +338,28 @@ def find_outliers(
             f"distance {distance[position]:.2f}, usual is below {np.exp(limit[position]):.2f}, "
             f"most in {regions[most]} = {shown(value)}"
         )
+        far_in[position].append("distance")
     if sizes.mean() > 0.5:  # all regions together too small or too large
         size = np.log(ratio).mean(axis=1)
         low, high = _usual_range(size, group, _FAR_SIZE, 0.0)
+        measures["size"] = 100 * np.expm1(size)
         for position in np.flatnonzero((size < low) | (size > high)).tolist():
-            percent = 100 * np.expm1(size[position])
+            percent = measures["size"][position]
             larger = "larger" if percent > 0 else "smaller"
             notes[position].append(f"regions {abs(percent):.0f} % {larger} than usual throughout")
+            far_in[position].append("size")
     centre, spread = _centre_and_spread(block)
     far = np.abs(block - centre) > _FAR_CELL * spread
+    measures["farthest"] = np.max(np.abs(block - centre) / spread, axis=1)
     for position in np.flatnonzero(far.any(axis=1)).tolist():
         beyond = {regions[place]: float(block[position, place]) for place in np.flatnonzero(far[position]).tolist()}
         cells[position] |= beyond
         said = listed((f"{region} = {shown(value)}" for region, value in beyond.items()), 3)
         notes[position].append(f"{said} beyond {_FAR_CELL:.0f} robust sd")
-    return distance, {at: Outlier(at, "; ".join(notes[at]), tuple(cells[at].items())) for at in sorted(notes)}
+        far_in[position].append("farthest")
+    return measures, {
+        at: Outlier(at, "; ".join(notes[at]), tuple(cells[at].items()), tuple(far_in[at])) for at in sorted(notes)
+    }
 
 
 def _usual_range(

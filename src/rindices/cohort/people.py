@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,11 +15,12 @@ from rindices.settings import TableSettings
 
 
 class Outlier(NamedTuple):
-    """Somebody far from everybody else: the row of the table, what is unusual, and the cells that make it so."""
+    """Somebody far from everybody else: the row of the table, what is unusual, the cells, and the measures."""
 
     row: int
     text: str
     cells: tuple[tuple[str, float], ...]
+    far_in: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,7 +51,8 @@ class Cohort:
         where they cannot be known.
     people
         What became of every row that was read, also those left out, in the order of the table: participant_id, visit,
-        diagnosis, group, site, used, reason, distance from the controls, flags.
+        diagnosis, group, site, used, reason; distance from the controls, size, farthest region, and in which of these a
+        person is an outlier (far_in); flags.
     ignored_columns
         Columns of the table without a role.
     messages
@@ -60,6 +63,8 @@ class Cohort:
         Site of each person as text, if a site column was named.
     unit
         Unit of the regions, where a data dictionary tells.
+    region_names
+        What a data dictionary calls regions, where it does.
     background
         Covariates, and columns such as age, sex and site that are not covariates: what the groups should not differ in.
     doi
@@ -97,6 +102,7 @@ class Cohort:
     sha256: str = ""
     site: pd.Series | None = None
     unit: str | None = None
+    region_names: Mapping[str, str] = field(default_factory=dict)
     background: pd.DataFrame = field(default_factory=pd.DataFrame)
     doi: str | None = None
     settings: TableSettings = field(default_factory=TableSettings)

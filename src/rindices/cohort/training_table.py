@@ -205,6 +205,7 @@ def _cohort(looked: Looked) -> Cohort:
         sha256=looked.sha256,
         site=None if settings.site is None else background[settings.site],
         unit=settings.unit or unit_of(dictionary, roles.regions),
+        region_names={name: dictionary[name].description for name in roles.regions if name in dictionary},
         background=background,
         doi=looked.doi,
         settings=replace(settings, covariates=roles.covariates, clinical=roles.clinical),

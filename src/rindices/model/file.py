@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from pydantic import ValidationError
@@ -38,6 +38,7 @@ def write_model(
     preprocessing: Preprocessing,
     scale: SeverityScale | None,
     familiar: Familiar | None,
+    maps: Mapping[str, np.ndarray],
 ) -> Path:
     """Write a model beside `path`, then rename, so that no half-written file is ever seen there."""
     from rindices.preprocessing.storage import arrays_of
@@ -48,17 +49,27 @@ def write_model(
     if familiar is not None:
         known |= {f"familiar.{name}": of for name, of in vars(familiar.population).items()}
         known["familiar.usual"] = familiar.usual
+    known |= {f"maps.{name}": np.asarray(of, np.float64) for name, of in maps.items()}
     write_arrays(path, texts, text, _flatten(models) | arrays_of(preprocessing) | known)
     return path
 
 
-def read_model(
-    path: str | Path,
-) -> tuple[Header, Parameters, Preprocessing, SeverityScale | None, Familiar | None]:
+class Contents(NamedTuple):
+    """What a model file holds; `maps` are what patterns did to regions of the people of its training."""
+
+    header: Header
+    models: Parameters
+    preprocessing: Preprocessing
+    scale: SeverityScale | None
+    familiar: Familiar | None
+    maps: dict[str, np.ndarray]
+
+
+def read_model(path: str | Path) -> Contents:
     """Read and check a model file."""
     header, arrays = _read(Path(path))
     with complete(path):
-        return header, *_unflatten(arrays, header)
+        return _unflatten(arrays, header)
 
 
 def read_header(path: str | Path) -> Header:
@@ -124,9 +135,7 @@ def _flatten(models: Parameters) -> dict[str, np.ndarray]:
     }
 
 
-def _unflatten(
-    arrays: dict[str, np.ndarray], header: Header
-) -> tuple[Parameters, Preprocessing, SeverityScale | None, Familiar | None]:
+def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
     """Return what is made of arrays, which have to have the shapes that the header speaks of."""
     # Here and not above, so that what a model says about itself can be read without loading JAX.
     from rindices.core import networks
@@ -155,7 +164,15 @@ def _unflatten(
         population = Population(read("familiar.mean", regions), read("familiar.precision", regions * 2))
         np.linalg.cholesky(population.precision)  # refuses what is no precision
         familiar = Familiar(population, read("familiar.usual", (2,)))
-    return networks.Parameters(**models), preprocessing, SeverityScale(**scale) if scale else None, familiar
+    maps = {name: read(name, (sizes.patterns, sizes.regions)) for name in arrays if name.startswith("maps.")}
+    return Contents(
+        header,
+        networks.Parameters(**models),
+        preprocessing,
+        SeverityScale(**scale) if scale else None,
+        familiar,
+        {name.removeprefix("maps."): array for name, array in maps.items()},
+    )
 
 
 def _checked(arrays: dict[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:

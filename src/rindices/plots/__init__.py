@@ -1,17 +1,17 @@
 """Figures of a run: tables in, a matplotlib ``Figure`` out; no pyplot, no state that outlives a call."""
 
 from rindices.plots.comparison import two_maps, two_scores
+from rindices.plots.pattern_overview import pattern_overview
 from rindices.plots.patterns_and_associations import forest, pattern_dots, subgroup_dots
+from rindices.plots.rendering import figure_png, figure_svg, strip_above
 from rindices.plots.repetitions import agreement_over_settings, agreement_over_training, null_statistics
 from rindices.plots.scores import (
     change_lines,
     dose_response,
     outlier_distances,
     r_index_distributions,
-    r_index_pairs,
     recovery,
 )
-from rindices.plots.style import figure_png, figure_svg
 
 __all__ = [
     "agreement_over_settings",
@@ -24,9 +24,10 @@ __all__ = [
     "null_statistics",
     "outlier_distances",
     "pattern_dots",
+    "pattern_overview",
     "r_index_distributions",
-    "r_index_pairs",
     "recovery",
+    "strip_above",
     "subgroup_dots",
     "two_maps",
     "two_scores",

@@ -1,4 +1,4 @@
-"""Pictures of the brain: patterns as marks on a glass brain, and images on glass brains and slices.
+"""Images on glass brains and slices; patterns as filled outlines are in `brain_drawing`.
 
 Needs nilearn. Nothing is fetched: the brain behind the slices is nilearn's own.
 """
@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize, to_rgb
@@ -19,12 +18,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
-from rindices.plots.region_names import Placed, place_regions
 from rindices.plots.style import GREY, STYLE, WIDTH, plain_text
 
-__all__ = ["COLOURS", "SEVERITIES", "Placed", "colour_limit", "glass", "pattern_glass", "place_regions", "stat_mosaic"]
+__all__ = ["COLOURS", "colour_limit", "glass", "stat_mosaic"]
 
-SEVERITIES = (0.25, 0.5, 0.75, 1.0)
 COLOURS = matplotlib.colormaps["RdBu_r"]  # told apart with every common kind of colour blindness
 MILLIMETRES = 2  # a picture shows no finer voxels, and its file grows with them
 AXIAL = (-50, -42, -34, -26, -18, -10, -2, 6, 14, 22, 30, 40, 50, 62)
@@ -34,7 +31,6 @@ _ROW_HEIGHTS = (1.4, 1.4, 1.08)  # of the width of a slice
 _VIEWS = {"l": "left side", "r": "right side", "y": "from behind", "z": "from above"}
 _HIGH = {"l": 0.79, "r": 0.79, "y": 1.0, "z": 1.2}  # of its width
 _AXES = {"l": (1, 2, 0), "r": (1, 2, 0), "y": (0, 2, 1), "z": (0, 1, 2)}  # across, up, away from the eye
-_SMALLEST, _LARGEST, _SIZES = 3.0, 80.0, 10  # area of a mark in points², and how many sizes there are
 _SMALL = 8  # points, of small text
 _TITLE, _HEAD, _BAR, _LINE = 0.26, 0.22, 0.52, 0.155  # inches
 _EDGE, _WIDEST = 0.22, 2.1  # inches: room for the names of rows, and a column
@@ -138,46 +134,6 @@ def stat_mosaic(
     return figure
 
 
-@matplotlib.rc_context(STYLE)
-def pattern_glass(patterns: pd.DataFrame, only: int, severities: Sequence[float] = SEVERITIES) -> Figure:
-    """Draw what one pattern does to regions, with growing severity, as marks on a glass brain.
-
-    Positions are schematic. The scale of colours is common to all patterns of the table, and symmetric about zero.
-
-    Parameters
-    ----------
-    patterns
-        Columns ``region``, ``pattern`` and ``change_sd``. With a column ``severity`` its severities are drawn; without
-        one the changes are those of severity 1, and smaller severities are scaled from them, which the figure says.
-    only
-        The pattern to draw.
-    severities
-        Which severities to draw where the table tells only severity 1.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = pd.DataFrame({"region": ["lHip", "rHip"], "pattern": 1, "change_sd": [-1.0, -0.8]})
-    >>> pattern_glass(table, 1).texts[1].get_text()
-    'severity 0.25'
-    """
-    centres, missing = place_regions(patterns["region"])
-    shown = patterns.astype({"region": str}).dropna(subset="change_sd")
-    shown = shown[shown["region"].isin(centres["region"])]
-    limit = colour_limit(shown["change_sd"])
-    rows = shown[shown["pattern"] == only]
-    if "severity" not in patterns:
-        rows = pd.concat([rows.assign(severity=step, change_sd=step * rows["change_sd"]) for step in severities])
-    steps = [(f"severity {step:g}", own) for step, own in rows[rows["severity"] > 0].groupby("severity")]
-    foot = _positions(centres, len(missing), "severity" in patterns)
-    common = "; the same scale for all patterns" if patterns["pattern"].nunique() > 1 else ""
-    scale = f"Change (sd of controls){common}", limit
-    figure, panels = _glass_sheet([head for head, _ in steps], f"Pattern {only}", foot, scale)
-    for column, view, axes in panels:
-        _draw_marks(axes, view, centres.merge(steps[column][1], on="region"), limit)
-    return figure
-
-
 def colour_limit(values: Any) -> float:
     """Return where a symmetric scale of colours ends: at the largest value, rounded up."""
     sizes = np.abs(np.asarray(values, dtype=float))
@@ -210,18 +166,6 @@ def _foot(largest: float, threshold: float, note: str) -> list[str]:
         why = f"no value reaches {threshold:.3g} in either direction" if threshold else "all values are zero"
         line = f"Nothing to show: {why}."
     return [text for text in (line, note) if text]
-
-
-def _positions(centres: pd.DataFrame, n_missing: int, told: bool) -> list[str]:
-    n_placed = centres["region"].nunique()
-    shown = f"{n_placed:,} of {n_placed + n_missing:,} regions" if n_missing else f"all {n_placed:,} regions"
-    both = centres["region"].duplicated().any()
-    lines = {
-        f"Schematic positions: approximate centres, {shown}. Larger marks: larger changes.": True,
-        "A region of both sides together has a mark on each.": both,
-        "Severities below 1 are scaled linearly from severity 1.": not told,
-    }
-    return [line for line, holds in lines.items() if holds]
 
 
 def _sheet(
@@ -318,7 +262,7 @@ def _panel(figure: Figure, place: Rect, view: str) -> Axes:
     outline = _outline(view)
     axes = figure.add_axes(place, xlim=outline.across, ylim=outline.up, aspect="equal", label=f"glass {view}")
     axes.axis("off")
-    # Above images, below marks.
+    # Above images.
     axes.add_patch(PathPatch(outline.lines, edgecolor="#8c8c8c", facecolor="none", linewidth=0.6, zorder=2))
     axes.autoscale(False)
     if view in "yz":
@@ -366,18 +310,3 @@ def _project(axes: Axes, view: str, image: Any, limit: float) -> None:
         interpolation="none",
         zorder=1,
     )
-
-
-def _draw_marks(axes: Axes, view: str, marks: pd.DataFrame, limit: float) -> None:
-    """Draw the changes of regions at their centres."""
-    if view in "lr":
-        marks = marks[(marks["x"] >= 0) if view == "r" else (marks["x"] <= 0)]  # the middle is seen from both sides
-    marks = marks.sort_values("change_sd", key=abs, kind="stable")  # the strongest lies on top
-    level = np.minimum(np.ceil(marks["change_sd"].abs() / limit * _SIZES - 0.5), _SIZES)
-    across, up = ("xyz"[axis] for axis in _AXES[view][:2])
-    # Marks of one size share their shape in a file; each with its own would make it three times as large.
-    for size, own in marks.groupby(level):
-        area = _SMALLEST + (_LARGEST - _SMALLEST) * float(str(size)) / _SIZES
-        colours: Any = {"c": own["change_sd"], "cmap": COLOURS, "vmin": -limit, "vmax": limit}
-        look: Any = {"edgecolors": GREY, "linewidths": 0.4, "clip_on": False, "zorder": 3}
-        axes.scatter(own[across], own[up], s=area, **colours, **look)

@@ -6,9 +6,9 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 
-from rindices.plots.style import STYLE, safe_label
+from rindices.plots.style import GREY, INK, STYLE, safe_label
 
-_FIRST, _SECOND = "#1f4e79", "#d97b00"
+_FIRST, _SECOND = INK, GREY
 _ROW, _PANEL = 0.22, 3.0  # inches
 
 
@@ -35,7 +35,7 @@ def two_maps(changes: pd.DataFrame, names: tuple[str, str], top: int = 15) -> Fi
     shown = changes.loc[largest.sort_values(ascending=False).index[:top]].reset_index(drop=True)
     figure = Figure(figsize=(6.0, 1.0 + _ROW * len(shown)), layout="constrained")
     axes = figure.subplots()
-    axes.hlines(shown.index, shown["first"], shown["second"], color="#9aa3ab", linewidth=1)
+    axes.hlines(shown.index, shown["first"], shown["second"], color=GREY, linewidth=1)
     for name, column, colour, marker in (
         (names[0], "first", _FIRST, "o"),
         (names[1], "second", _SECOND, "^"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib
@@ -11,14 +11,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rindices.plots.region_names import pair_sides
+from rindices.plots.region_names import pair_sides, region_label
+from rindices.plots.rendering import hover
 from rindices.plots.style import (
-    BLUE,
-    GREEN,
     GREY,
-    SKY,
+    INK,
+    SHADES,
     STYLE,
-    VERMILLION,
     WIDTH,
     farthest,
     look_of,
@@ -31,11 +30,11 @@ LEAST_REACH = 0.2  # a panel of tiny correlations must not look like one of stro
 SIGNIFICANT = 0.05
 ASIDE = 0.17  # of a row: twins of equal change must not hide each other
 _DOTS_HEIGHT, _LEVELS_HEIGHT, _PANEL_EXTRAS = 0.24, 0.26, 0.5  # inches: of rows; what a panel takes beside them
-_FONT = 8  # points
+_FONT = 8.5  # points
 _BESIDE_ONE, _BESIDE_TWO = 48, 92  # points
 _LEGEND_COLUMNS = 5
-_LEVELS = {"low": (-0.25, SKY, "o"), "middle": (0.0, BLUE, "s"), "high": (0.25, "black", "^")}
-_SIDES = {"left": (-ASIDE, BLUE, "o"), "right": (ASIDE, VERMILLION, "D"), "": (0.0, GREEN, "s")}
+_LEVELS = {"low": (-0.25, SHADES[2], "o"), "middle": (0.0, SHADES[1], "s"), "high": (0.25, INK, "^")}
+_SIDES = {"left": (-ASIDE, "<"), "right": (ASIDE, ">"), "": (0.0, "o")}
 
 
 @matplotlib.rc_context(STYLE)
@@ -91,12 +90,15 @@ def _draw_associations(axes: Axes, part: pd.DataFrame, patterns: list[int]) -> N
         own = part[part["pattern"] == pattern]
         places = own["name"].map(names.index).astype(float) + (rank - (len(patterns) - 1) / 2) * step
         significant = own["q"] < SIGNIFICANT
-        _draw_estimates(axes, places, own["coefficient"], own["low"], own["high"], significant, *look_of(pattern))
+        rows = zip(own["name"], own["coefficient"], own["q"], strict=True)
+        told = [f"Pattern {pattern}, {name}: {value:.2f}, q = {q:.3f}" for name, value, q in rows]
+        limits = own["low"], own["high"]
+        _draw_estimates(axes, places, own["coefficient"], *limits, significant, *look_of(pattern), told)
     counts = part.assign(n=part["n"].fillna(0).astype(int)).groupby("name", sort=False)["n"].agg(["min", "max"])
     _write_beside(axes, [f"{'≤ ' if low < high else ''}{high:,}" for low, high in counts.to_numpy()], 40, "n")
     known = part.groupby("name", sort=False)["coefficient"].count()
     for place in np.flatnonzero(known == 0).tolist():
-        around: Any = {"va": "center", "color": GREY, "fontsize": _FONT - 1}
+        around: Any = {"va": "center", "color": GREY, "fontsize": _FONT}
         axes.text(0.01, place, "no value", transform=axes.get_yaxis_transform(), **around)
 
 
@@ -110,7 +112,13 @@ def _scale(axes: Axes, part: pd.DataFrame, people: str) -> None:
 
 
 @matplotlib.rc_context(STYLE)
-def pattern_dots(patterns: pd.DataFrame, only: int | None = None, top: int = 20) -> Figure:
+def pattern_dots(
+    patterns: pd.DataFrame,
+    only: int | None = None,
+    top: int = 20,
+    names: Mapping[str, str] | None = None,
+    width: float = WIDTH,
+) -> Figure:
     """Draw the regions that change most at severity 1, both hemispheres on one row, patterns on a common scale.
 
     Parameters
@@ -122,6 +130,10 @@ def pattern_dots(patterns: pd.DataFrame, only: int | None = None, top: int = 20)
         Draw this pattern alone, still on the scale that is common to all.
     top
         How many rows of each pattern.
+    names
+        Full names of regions, where they are known.
+    width
+        Of the figure, in inches.
 
     Examples
     --------
@@ -133,21 +145,19 @@ def pattern_dots(patterns: pd.DataFrame, only: int | None = None, top: int = 20)
     """
     if "decomposed_sd" not in patterns:
         patterns = patterns.assign(decomposed_sd=np.nan)
-    strongest = {int(str(number)): _strongest(rows, top) for number, rows in patterns.groupby("pattern")}
+    strongest = {int(str(number)): _strongest(rows, top, names or {}) for number, rows in patterns.groupby("pattern")}
     limits = _limits(pd.concat(strongest.values()))
     drawn = strongest if only is None else {only: strongest[only]}
     shown = pd.concat(drawn.values())
-    figure, panels = _row_panels([rows["row"].nunique() for rows in drawn.values()], _DOTS_HEIGHT)
+    figure, panels = _row_panels([rows["row"].nunique() for rows in drawn.values()], _DOTS_HEIGHT, width=width)
     for axes, (number, rows) in zip(panels, drawn.items(), strict=True):
-        _draw_pattern(axes, rows)
+        _draw_pattern(axes, rows, look_of(number)[0])
         axes.set_title(f"Pattern {number}", loc="left", fontweight="bold")
         axes.set_xlim(*limits)
     spread = "\nlines: spread over repetitions" if shown["spread_sd"].notna().any() else ""
     panels[-1].set_xlabel(f"Change at severity 1 (sd of controls){spread}")
     marks: list[tuple[Any, str, str]] = [
-        (colour, marker, side or "without a twin")
-        for side, (_, colour, marker) in _SIDES.items()
-        if (shown["side"] == side).any()
+        (INK, marker, side or "without a twin") for side, (_, marker) in _SIDES.items() if (shown["side"] == side).any()
     ]
     if shown["decomposed_sd"].notna().any():
         marks.append(((GREY, 0.5), "o", "faint: as seen in real patients"))
@@ -156,7 +166,7 @@ def pattern_dots(patterns: pd.DataFrame, only: int | None = None, top: int = 20)
     return figure
 
 
-def _strongest(rows: pd.DataFrame, top: int) -> pd.DataFrame:
+def _strongest(rows: pd.DataFrame, top: int, known: Mapping[str, str]) -> pd.DataFrame:
     """Return one pattern's strongest regions with their side, name and row; twins share a row."""
     regions = rows["region"].astype(str)
     pairs = pair_sides(regions)
@@ -164,6 +174,8 @@ def _strongest(rows: pd.DataFrame, top: int) -> pd.DataFrame:
     # A region without a twin has a row of its own, even where two have the same name.
     keys = [name if side else place for place, (side, name) in enumerate(zip(sides, names, strict=True))]
     strength = rows["change_sd"].abs().groupby(keys).transform("max")
+    labels = {name: region_label(name, pairs, known) for name in set(names)}
+    names = tuple(f"{full} ({short})" if short else full for full, short in (labels[name] for name in names))
     rows = rows.assign(side=sides, name=names, key=pd.Series(keys, rows.index, object), strength=strength)
     rows = rows.sort_values("strength", ascending=False, kind="stable")
     rows["row"] = pd.factorize(rows["key"])[0]
@@ -178,17 +190,19 @@ def _limits(shown: pd.DataFrame) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _draw_pattern(axes: Axes, rows: pd.DataFrame) -> None:
+def _draw_pattern(axes: Axes, rows: pd.DataFrame, colour: str) -> None:
     by_row = [pair.sort_values("side") for _, pair in rows.groupby("row")]
     _name_rows(axes, [pair["name"].iloc[0] for pair in by_row])
     for place, pair in enumerate(by_row):
         if len(pair) == 2:
             axes.plot(pair["change_sd"], [place - ASIDE, place + ASIDE], color=GREY, linewidth=1, zorder=2)
-    for side, (aside, colour, marker) in _SIDES.items():
+    for side, (aside, marker) in _SIDES.items():
         here = rows[rows["side"] == side]
         change, spread, places = here["change_sd"], here["spread_sd"], here["row"] + aside
         axes.plot(here["decomposed_sd"], places, marker, color=colour, alpha=0.35, markersize=5, markeredgewidth=0)
-        _draw_estimates(axes, places, change, change - spread, change + spread, change.notna(), colour, marker)
+        told = [f"{side} {name}: {value:+.2f} sd" for name, value in zip(here["name"], change, strict=True)]
+        ends = change - spread, change + spread
+        _draw_estimates(axes, places, change, *ends, change.notna(), colour, marker, told)
     sided = (rows["side"] != "").any()
     offset, head = (_BESIDE_TWO, "left / right") if sided else (_BESIDE_ONE, "")
     _write_beside(axes, [_percent(pair["change_percent"]) for pair in by_row], offset, head)
@@ -233,7 +247,7 @@ def subgroup_dots(subgroups: pd.DataFrame, sizes: pd.DataFrame, top: int = 12) -
             places, significant = own["region"].map(regions.index).astype(float) + aside, own["q"] < SIGNIFICANT
             _draw_estimates(axes, places, own["effect"], own["low"], own["high"], significant, *look)
         axes.set_title(f"Pattern {number}", loc="left", fontweight="bold")
-        axes.set_title(_sizes(sizes[sizes["pattern"] == number]), loc="right", fontsize=8)
+        axes.set_title(_sizes(sizes[sizes["pattern"] == number]), loc="right", fontsize=8.5)
         axes.tick_params(labelbottom=True)
     panels[-1].set_xlabel(f"Cohen's d against controls\n(lines: 95 % interval; filled: q < {SIGNIFICANT:g})")
     marks = [(colour, marker, f"patients, {level} severity") for level, (_, colour, marker) in _LEVELS.items()]
@@ -247,12 +261,14 @@ def _sizes(sizes: pd.DataFrame) -> str:
     return ", ".join(words)
 
 
-def _row_panels(counts: Sequence[int], row_height: float, *, sharex: bool = False) -> tuple[Figure, list[Axes]]:
+def _row_panels(
+    counts: Sequence[int], row_height: float, *, sharex: bool = False, width: float = WIDTH
+) -> tuple[Figure, list[Axes]]:
     """Return a figure with a panel per count of rows, one below another, every row equally high (inches)."""
     # A panel of one row still has a title and an axis to show.
     heights = [max(count, 2) * row_height for count in counts]
     total = sum(heights) + _PANEL_EXTRAS * len(counts) + 0.5
-    figure = Figure(figsize=(WIDTH, total), layout="constrained")
+    figure = Figure(figsize=(width, total), layout="constrained")
     panels = figure.subplots(len(counts), 1, squeeze=False, height_ratios=heights, sharex=sharex)
     return figure, list(panels.ravel())
 
@@ -286,10 +302,17 @@ def _draw_estimates(
     filled: pd.Series,
     colour: str,
     marker: str,
+    told: Sequence[str] = (),
 ) -> None:
-    """Draw marks on rows, hollow where they are not filled, with their intervals where both limits are known."""
+    """Draw marks on rows, hollow where they are not filled, with their intervals where both limits are known.
+
+    `told` says something of each to whoever points at it.
+    """
     known = low.notna() & high.notna()
     axes.hlines(rows[known], low[known], high[known], colors=colour, linewidth=1.1, zorder=2)
+    words = np.array(told or [""] * len(values), dtype=object)
     for chosen, face in ((filled, colour), (~filled, "white")):
         look: Any = {"markerfacecolor": face, "markeredgewidth": 1.1, "markersize": 4.5, "linestyle": "none"}
-        axes.plot(values[chosen], rows[chosen], marker=marker, color=colour, zorder=3, **look)
+        if chosen.any():
+            [marks] = axes.plot(values[chosen], rows[chosen], marker=marker, color=colour, zorder=3, **look)
+            hover(marks, words[chosen.to_numpy() & values.notna().to_numpy()])

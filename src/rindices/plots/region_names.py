@@ -1,17 +1,20 @@
-"""What names of regions say: the side, the twin on the other side, and about where in the brain they lie."""
+"""What names of regions say: the side, the twin on the other side, and which region of a known atlas they mean."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 
-__all__ = ["Placed", "pair_sides", "place_regions", "split_side"]
+__all__ = ["Region", "known_regions", "pair_sides", "region_label", "split_measure", "split_side"]
+
+ATLASES = ("dk", "muse", "destrieux")  # of the cortex, the first that fits best; FreeSurfer's aseg goes with each
 
 _WORDS = "left|right|lh|rh"
 _BETWEEN = r"[-_. ]+"
@@ -28,8 +31,12 @@ _FORMS = tuple(
     )
 )
 _MUSE = re.compile(r"(?:(?:h|dl|raw)_)*(?:dl)?muse_(?:volume_|vol_)?(\d+(?:\+\d+)*)(?:[ _].*)?", re.IGNORECASE)
-_MEASURE = re.compile(r"[-_. ](?:volume|vol|thickness)$", re.IGNORECASE)
-_Points = tuple[tuple[float, float, float], ...]
+_MEASURES = "gray ?vol(?:ume)?|volume|vol|thickness|thickavg|thick|surface ?area|surfavg|area"
+_MEASURE = re.compile(
+    rf"(?i:^(?P<before>{_MEASURES}){_BETWEEN}(?=.)|(?<=.){_BETWEEN}(?P<after>{_MEASURES})$)|(?<=[a-z])(?P<end>Vol)$"
+)
+_Key = str | int | tuple[str, str]
+_CORTEX = re.compile(rf"^ctx{_BETWEEN}", re.IGNORECASE)
 
 
 def split_side(name: str) -> tuple[str, str]:
@@ -72,79 +79,135 @@ def pair_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     }
 
 
-class Placed(NamedTuple):
-    """Where regions lie, and the names that nothing is known of."""
+class Region(NamedTuple):
+    """A region of a known atlas.
 
-    centres: pd.DataFrame
-    missing: list[str]
+    Attributes
+    ----------
+    name
+        As the table calls it.
+    title
+        In words: ``left hippocampus``.
+    atlas
+        ``dk`` (Desikan and Killiany), ``destrieux`` or ``muse``; ``aseg`` for what is no cortex.
+    sides
+        ``left``, ``right`` or both.
+    outlines
+        What it may be drawn with: what FreeSurfer or MUSE calls it, without its side.
+    """
+
+    name: str
+    title: str
+    atlas: str
+    sides: tuple[str, ...]
+    outlines: tuple[str, ...]
 
 
-def place_regions(names: Iterable[str]) -> Placed:
-    """Return the approximate centres of regions in MNI space.
+def known_regions(names: Iterable[str]) -> dict[str, Region]:
+    """Return the regions whose names are known, by name.
 
-    Known are the regions of the embedded population (``lHip``), those of MUSE (``MUSE_Volume_47``,
-    ``MUSE_47+48 hippocampus``, ``Right Hippocampus``), and FreeSurfer's names of the same structures
-    (``Left-Hippocampus``, ``lh_G_cuneus_volume``). A region of both sides has a centre on each.
-
-    Returns
-    -------
-    Placed
-        ``centres`` has the columns region, x, y and z (millimetres; left is negative), ``missing`` the other names.
+    Known are FreeSurfer's names (``lh_bankssts_thickness``, ``ctx-lh-bankssts``, ``lh_G_cuneus_volume``,
+    ``Left-Hippocampus``), those of MUSE (``MUSE_Volume_47``, ``MUSE_47+48 hippocampus``, ``Right Hippocampus``) and of
+    the simulated cohorts (``rHip``). Of the atlases of the cortex the one counts that knows most of the names.
 
     Examples
     --------
-    >>> placed = place_regions(["lHip", "Right-Amygdala", "lh_S_central_volume"])
-    >>> placed.centres.to_numpy().tolist()
-    [['lHip', -27.0, -21.0, -15.0], ['Right-Amygdala', 23.0, -4.0, -19.0]]
-    >>> placed.missing
-    ['lh_S_central_volume']
+    >>> known_regions(["lh_bankssts_thickness", "Left-Hippocampus", "age"])["Left-Hippocampus"].title
+    'left hippocampus'
+    >>> known_regions(["MUSE_47+48 hippocampus"])["MUSE_47+48 hippocampus"].sides
+    ('left', 'right')
     """
-    found = {name: _points(name) for name in dict.fromkeys(map(str, names))}
-    rows = [(name, *map(float, point)) for name, points in found.items() for point in points]
-    centres = pd.DataFrame(rows, columns=["region", "x", "y", "z"])
-    return Placed(centres, [name for name, points in found.items() if not points])
+    every = list(dict.fromkeys(map(str, names)))
+    found = [{name: region for name in every if (region := _region(name, atlas))} for atlas in ATLASES]
+    return max(found, key=len)
+
+
+def region_label(short: str, pairs: Mapping[str, tuple[str, str]], names: Mapping[str, str]) -> tuple[str, str]:
+    """Return the full name of a region, or of both sides together, and the table's name to stand beside it.
+
+    Where no full name is known, the table's name comes alone.
+
+    Examples
+    --------
+    >>> region_label("Hip", pair_sides(["lHip", "rHip"]), {"lHip": "left hippocampus", "rHip": "right hippocampus"})
+    ('hippocampus', 'Hip')
+    """
+    sided = next((region for region, (_, base) in pairs.items() if base == short), None)
+    full = names.get(short if sided is None else sided, "")
+    if sided is not None:
+        full = full.removeprefix(f"{pairs[sided][0]} ")
+    return (full, split_measure(short)[0]) if full and full not in (short, sided) else (short, "")
+
+
+def split_measure(name: str) -> tuple[str, str]:
+    """Return a name without its measure, and the measure in small letters.
+
+    Examples
+    --------
+    >>> split_measure("lh_bankssts_thickness")
+    ('lh_bankssts', 'thickness')
+    >>> split_measure("Left-Hippocampus")
+    ('Left-Hippocampus', '')
+    """
+    found = _MEASURE.search(name)
+    measure = found["before"] or found["after"] or found["end"] if found else ""
+    return _MEASURE.sub("", name, count=1), measure.casefold()
 
 
 def _plain(name: str) -> str:
-    return "".join(re.findall(r"[a-z0-9]+", name.casefold()))
+    return "".join(re.findall(r"[a-z0-9]+", name.casefold().replace("&", "and")))
 
 
-def _points(name: str) -> _Points:
-    """Return the centres of a region, none where the name is unknown."""
-    known = _known()
+def _region(name: str, atlas: str) -> Region | None:
+    """Return what a name means in an atlas; None where it is unknown, or a sum of different regions."""
+    found = _meanings(name, _known(atlas))
+    rows, sides = {one[0] for one in found if one}, {one[1] for one in found if one}
+    if len(rows) != 1 or None in found:
+        return None
+    [row], side = rows, sides.pop() if len(sides) == 1 else ""
+    both = "" if row.midline or side else ", both sides"
+    words = f"{side} {row.title}{both}".strip()
+    return Region(name, words, row.atlas, (side,) if side else ("left", "right"), row.outlines)
+
+
+def _meanings(name: str, known: Mapping[_Key, tuple[_Row, str]]) -> list[tuple[_Row, str] | None]:
     # Codes are told apart by their letters' case: lAcc is the accumbens, but ACC often the anterior cingulate.
     if name in known:
-        return known[name]
+        return [known[name]]
     if numbered := _MUSE.fullmatch(name.strip()):
-        parts = [known.get(int(number), ()) for number in numbered[1].split("+")]
-        return sum(parts, ()) if all(parts) else ()
-    for written in (name, _MEASURE.sub("", name)):
+        return [known.get(int(number)) for number in numbered[1].split("+")]
+    for written in (name, split_measure(name)[0]):
         side, base = split_side(written.strip())
-        if points := known.get((side, _plain(base.removeprefix("ctx-")))):
-            return points
-    return ()
+        if meaning := known.get((side, _plain(_CORTEX.sub("", base)))):
+            return [meaning]
+    return []
+
+
+class _Row(NamedTuple):
+    title: str
+    atlas: str
+    outlines: tuple[str, ...]
+    midline: bool
 
 
 @cache
-def _known() -> dict[str | int | tuple[str, str], _Points]:
-    """Return the centres of regions by code (lHip), by number of MUSE, and by side and name."""
-    path = Path(__file__).with_name("region_centres.csv")
-    table = pd.read_csv(path, keep_default_na=False, dtype={"muse_left": str, "muse_right": str})
-    known: dict[str | int | tuple[str, str], _Points] = {}
-    for row in table.to_dict("records"):
-        left, right = ((sign * row["x"], row["y"], row["z"]) for sign in (-1, 1))
+def _known(atlas: str) -> dict[_Key, tuple[_Row, str]]:
+    """Return regions of an atlas and their sides by code (lHip), by number of MUSE, and by side and name."""
+    path = Path(__file__).with_name("region_names.csv")
+    table = pd.read_csv(path, keep_default_na=False, dtype=str)
+    known: dict[_Key, tuple[_Row, str]] = {}
+    for row in table[table["atlas"].isin([atlas, "aseg"])].to_dict("records"):
         middle = row["midline"] == "yes"
-        points: dict[str, _Points] = {"left": (left,), "right": (right,), "": (left, right)}
-        if middle:
-            points[""] = ((0.0, row["y"], row["z"]),)
+        entry = _Row(row["name"], row["atlas"], tuple(filter(None, row["region"].split(";"))), middle)
         for side in ("left", "right"):
             if row["code"]:
-                known[side[0] + row["code"]] = points[side]
+                known[side[0] + row["code"]] = entry, side
             if row[f"muse_{side}"]:
-                known[int(row[f"muse_{side}"])] = points["" if middle else side]
-        others = [word for word in row["synonyms"].split(";") if word]
-        names = [row["region"], *others, *(f"{word} {row['region']}" for word in others)]
-        for side, places in points.items():
+                known[int(row[f"muse_{side}"])] = entry, "" if middle else side
+        names = [word for word in (row["name"], row["region"], *row["synonyms"].split(";")) if word]
+        names += map(" ".join, permutations(names, 2))
+        for side in ("left", "right", ""):
             # Abbreviations without a side may stand for anything.
-            known |= {(side, _plain(word)): places for word in (names if side or middle else names[:1])}
+            words = names if side or middle or row["atlas"] != "muse" else names[:1]
+            known |= {(side, _plain(word)): (entry, side) for word in words}
     return known

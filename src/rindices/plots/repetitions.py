@@ -14,7 +14,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from rindices.errors import counted
-from rindices.plots.style import BLUE, GREEN, GREY, STYLE, VERMILLION, look_of
+from rindices.plots.rendering import hover
+from rindices.plots.style import GREY, INK, MARKERS, SHADES, STYLE, WIDTH
 
 CHANCE_CONCORDANCE, CHANCE_CORRELATION = 0.5, 0.0
 WIDEST_DODGE = 0.72  # of the distance between two numbers of patterns
@@ -24,10 +25,10 @@ MOST_BELOW = 0.25
 DOT_COLUMNS = 60
 _LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (2, 1)))
 _PANELS = (
-    ("pattern_agreement", CHANCE_CONCORDANCE, "Pattern agreement\n(dotted: chance)"),
+    ("pattern_agreement", CHANCE_CONCORDANCE, "Pattern agreement"),
     ("misfit", None, "Misfit"),
-    ("dimension_correlation", CHANCE_CORRELATION, "Dimension\ncorrelation"),
-    ("difference_correlation", CHANCE_CORRELATION, "Difference\ncorrelation"),
+    ("dimension_correlation", CHANCE_CORRELATION, "Dimension correlation"),
+    ("difference_correlation", CHANCE_CORRELATION, "Difference correlation"),
 )
 _RING: Any = {"marker": "o", "color": "black", "markerfacecolor": "none", "linestyle": "none"}
 
@@ -54,26 +55,29 @@ def agreement_over_training(selection: pd.DataFrame) -> Figure:
     chosen = selection[selection["chosen"].astype(bool)].iloc[0]
     same = (selection["n_patterns"] == chosen["n_patterns"]) & (selection["orthogonality"] == chosen["orthogonality"])
     rows = selection[same].sort_values("step")
-    figure = Figure(figsize=(6.8, 4.8), layout="constrained")
-    upper, lower = figure.subplots(2, 1, sharex=True)
+    figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
+    upper, lower = figure.subplots(1, 2)
     curves = (
-        (upper, "pattern_agreement", "pattern agreement", BLUE, "o-"),
-        (lower, "dimension_correlation", "dimension correlation", VERMILLION, "s--"),
-        (lower, "difference_correlation", "difference correlation", GREEN, "^:"),
+        (upper, "pattern_agreement", "pattern agreement", INK, "o-"),
+        (lower, "dimension_correlation", "dimension correlation", SHADES[1], "s--"),
+        (lower, "difference_correlation", "difference correlation", SHADES[2], "^:"),
     )
     for axes, column, label, colour, line in curves:
         if rows[column].notna().any():
-            axes.plot(rows["step"], rows[column], line, color=colour, label=label, markersize=4)
+            [curve] = axes.plot(rows["step"], rows[column], line, color=colour, label=label, markersize=4)
+            told = zip(rows["step"], rows[column], strict=True)
+            hover(curve, ["", *(f"Step {step:,}: {label} {value:.3f}" for step, value in told)])
             axes.plot(chosen["step"], chosen[column], line[0], color=colour, markersize=9, markeredgecolor="black")
     correlations = rows[["dimension_correlation", "difference_correlation"]]
     _mark_chance(upper, CHANCE_CONCORDANCE, rows["pattern_agreement"].min(), "Concordance\n(0.5 = chance, 1 = same)")
     _mark_chance(lower, CHANCE_CORRELATION, correlations.min().min(), "Correlation\n(0 = chance, 1 = same)")
     for axes, label in ((upper, f"chosen: step {int(chosen['step']):,}"), (lower, "_")):
         axes.axvline(chosen["step"], color="black", linewidth=1, linestyle="-.", zorder=0, label=label)
-    lower.set_xlabel("Training steps")
-    lower.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-    lower.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    figure.legend(loc="outside upper center", ncols=2)
+    for axes in (upper, lower):
+        axes.set_xlabel("Training steps")
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    figure.legend(loc="outside upper center", ncols=4)
     return figure
 
 
@@ -109,8 +113,8 @@ def agreement_over_settings(selection: pd.DataFrame) -> Figure:
     best = _placed(selection[selection["best"].astype(bool)])
     chosen = best[best["chosen"].astype(bool)].iloc[0]
     shown = [panel for panel in _PANELS if panel[0] != "misfit" or ("misfit" in best and best["misfit"].notna().any())]
-    figure = Figure(figsize=(6.8, 1.6 + 1.6 * len(shown)), layout="constrained")
-    panels = figure.subplots(len(shown), 1, sharex=True, height_ratios=(1.5, *[1] * (len(shown) - 1)))
+    figure = Figure(figsize=(WIDTH, 3.0), layout="constrained")
+    panels = figure.subplots(1, len(shown))
     numbers = sorted(map(int, best["n_patterns"].unique()))
     for axes, (column, chance, label) in zip(panels, shown, strict=True):
         for rank, rows in best.groupby("rank"):
@@ -129,7 +133,8 @@ def agreement_over_settings(selection: pd.DataFrame) -> Figure:
         panels[0].hlines(best["threshold"], *ends, color="black", linewidth=1, linestyle="--", zorder=1)
     above = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": "center"}
     panels[0].annotate("chosen", (chosen["place"], 1.0), (0, 2), **above)
-    panels[-1].set(xlabel="Number of patterns", xticks=numbers, xlim=(numbers[0] - 0.5, numbers[-1] + 0.5))
+    for axes in panels:
+        axes.set(xlabel="Number of patterns", xticks=numbers, xlim=(numbers[0] - 0.5, numbers[-1] + 0.5))
     figure.legend(handles=_legend(best, chosen), loc="outside upper center", ncols=2)
     return figure
 
@@ -146,9 +151,13 @@ def _placed(best: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def _look(rank: Any) -> tuple[str, str]:
+    return SHADES[(rank - 1) % len(SHADES)], MARKERS[(rank - 1) % len(MARKERS)]
+
+
 def _draw_series(axes: Axes, rows: pd.DataFrame, column: str, rank: Any) -> None:
     """Draw the settings of one orthogonality."""
-    (colour, marker), line = look_of(rank), _LINES[(rank - 1) % len(_LINES)]
+    (colour, marker), line = _look(rank), _LINES[(rank - 1) % len(_LINES)]
     found = rows[rows[column].notna()]
     axes.plot(found["place"], found[column], color=colour, linestyle=line, linewidth=1, alpha=0.6)
     known = rows.dropna(subset=[column, f"{column}_low", f"{column}_high"])
@@ -159,13 +168,15 @@ def _draw_series(axes: Axes, rows: pd.DataFrame, column: str, rank: Any) -> None
     for row in found.to_dict("records"):
         look: Any = {"color": colour, "markersize": SMALL_MARKER if row["fewer"] else MARKER, "markeredgewidth": 1.1}
         face = "white" if row["fewer"] else colour
-        axes.plot(row["place"], row[column], marker, zorder=3, markerfacecolor=face, **look)
+        [mark] = axes.plot(row["place"], row[column], marker, zorder=3, markerfacecolor=face, **look)
+        setting = f"{counted(int(row['n_patterns']), 'pattern')}, orthogonality {row['orthogonality']:g}"
+        hover(mark, [f"{setting}: {row[column]:.3f} ({counted(int(row['n_models']), 'model')})"])
 
 
 def _legend(best: pd.DataFrame, chosen: pd.Series) -> list[Line2D]:
     handles = []
     for rank, weight in enumerate(sorted(best["orthogonality"].unique()), start=1):
-        (colour, marker), line = look_of(rank), _LINES[(rank - 1) % len(_LINES)]
+        (colour, marker), line = _look(rank), _LINES[(rank - 1) % len(_LINES)]
         label, size = f"orthogonality {weight:g}", MARKER - 1
         handles.append(Line2D([], [], color=colour, marker=marker, linestyle=line, label=label, markersize=size))
     patterns = counted(int(chosen["n_patterns"]), "pattern")
@@ -200,11 +211,11 @@ def null_statistics(values: Sequence[float], statistic: float) -> Figure:
     # Dots of nearly the same value lie on top of each other.
     columns = pd.Series(np.floor(dots / (high - low) * DOT_COLUMNS))
     heights = columns.groupby(columns).cumcount() + 1
-    figure = Figure(figsize=(6.8, 1.9), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 1.8), layout="constrained")
     axes = figure.subplots()
     cohorts = "1 cohort" if len(dots) == 1 else f"{len(dots):,} cohorts"
-    axes.plot(dots, heights, "o", color=BLUE, markersize=4.5, label=f"{cohorts} without disease")
-    axes.axvline(statistic, color=VERMILLION, linewidth=2, linestyle="--", label=f"these data: {statistic:.3f}")
+    axes.plot(dots, heights, "o", color=GREY, markersize=4.5, label=f"{cohorts} without disease")
+    axes.axvline(statistic, color=INK, linewidth=2, linestyle="--", label=f"these data: {statistic:.3f}")
     axes.axvline(CHANCE_CONCORDANCE, color=GREY, linewidth=1, linestyle=(0, (1, 2)), zorder=0)
     axes.set(xlim=(low, high), ylim=(0, max(heights.max() + 1, 6)), yticks=[])
     axes.set_xlabel("Pattern agreement (0.5 = chance, 1 = same)")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any
 
 import matplotlib
@@ -18,8 +17,9 @@ from rindices.plots.style import (
     CROWD,
     GREY,
     GROUPS,
+    MARKERS,
+    PATIENT,
     STYLE,
-    VERMILLION,
     WIDTH,
     Group,
     draw_points,
@@ -32,11 +32,15 @@ from rindices.plots.style import (
     short_name,
 )
 
-MOST_PAIRED, MOST_PAIRED_PATTERNS = 1000, 4  # people of a group, and patterns
 MOST_LINES, LINE_ASIDE = 6, 0.006  # bars of one bin must not hide each other
 LABEL_DISTANCE = 0.085  # of a panel's height: labels of lines that end together still stand apart
 INNER_SHARE = 0.98  # of the people who set the scale: a rate from two close visits can be anything
 WIDE_RANGE = 8.0
+_MEASURES = {
+    "distance": "Distance from the controls (robust)",
+    "size": "Size of all regions (% above or below the usual)",
+    "farthest": "Farthest region (robust sd)",
+}
 
 
 @matplotlib.rc_context(STYLE)
@@ -58,7 +62,7 @@ def r_index_distributions(r_indices: pd.DataFrame, bands: Sequence[tuple[float, 
     'Pattern 1'
     """
     columns, present = score_columns(r_indices), _present(r_indices)
-    figure, panels = make_panels(len(columns), 2.4, 2.7, sharey=True)
+    figure, panels = make_panels(len(columns), 3.0, 2.7, sharey=True)
     for place, (axes, column) in enumerate(zip(panels, columns, strict=True)):
         labels = []
         if bands is not None:
@@ -70,7 +74,7 @@ def r_index_distributions(r_indices: pd.DataFrame, bands: Sequence[tuple[float, 
                 _draw_group(axes, position, values, group)
         for reference in (0, 1):
             axes.axhline(reference, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
-        axes.set_xticks(range(len(present)), labels, fontsize=8)
+        axes.set_xticks(range(len(present)), labels, fontsize=8.5)
         axes.set(xlim=(-0.5, len(present) - 0.4), title=f"Pattern {place + 1}")
         if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
             axes.set_ylabel(f"{measure_of(column).capitalize()} (low = like controls)")
@@ -97,44 +101,6 @@ def _draw_group(axes: Axes, position: int, values: np.ndarray, group: Group) -> 
 
 
 @matplotlib.rc_context(STYLE)
-def r_index_pairs(r_indices: pd.DataFrame) -> Figure:
-    """Draw each pair of severities against each other, patients before faint controls; the first four patterns.
-
-    Of more than 1,000 people in a group a random sample is drawn, the same at every call.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = pd.DataFrame({"group": ["control", "patient"], "r1": [0.0, 0.4], "r2": [0.1, 0.8]})
-    >>> r_index_pairs(table).axes[0].get_xlabel()
-    'R1'
-    """
-    every = score_columns(r_indices)
-    columns = every[:MOST_PAIRED_PATTERNS]
-    pairs = list(combinations(columns, 2))
-    figure, panels = make_panels(len(pairs), 2.4, 2.5)
-    everybody = [r_indices[r_indices["group"] == group] for group in ("control", "patient")]
-    # More people hide each other, and six images of them are a heavy file.
-    controls, patients = (people.sample(min(len(people), MOST_PAIRED), random_state=0) for people in everybody)
-    values = pd.concat(everybody)[columns].to_numpy(dtype=float)
-    limits = (min(0.0, float(np.nanmin(values))) - 0.05, max(1.0, float(np.nanmax(values))) + 0.05)
-    for axes, (across, up) in zip(panels, pairs, strict=True):
-        crosses: Any = {"area": 12, "colour": GREY, "marker": "+", "alpha": 0.4, "linewidths": 0.7}
-        draw_points(axes, controls[across], controls[up], label="controls", **crosses)
-        draw_points(axes, patients[across], patients[up], area=9, colour=VERMILLION, alpha=0.5, label="patients")
-        axes.set(xlim=limits, ylim=limits, xlabel=short_name(across), ylabel=short_name(up), aspect="equal")
-    legend = figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
-    for handle in legend.legend_handles:
-        handle.set(alpha=1.0, sizes=[20])  # type: ignore[union-attr]
-    notes = [f"the first {len(columns)} of {len(every)} patterns"] if len(every) > len(columns) else []
-    if max(map(len, everybody)) > MOST_PAIRED:
-        notes.append(f"at random {MOST_PAIRED:,} people of a larger group")
-    if notes:
-        figure.supxlabel("; ".join(notes).capitalize(), fontsize=9)
-    return figure
-
-
-@matplotlib.rc_context(STYLE)
 def recovery(truth: pd.DataFrame, r_indices: pd.DataFrame, concordance: Sequence[float]) -> Figure:
     """Draw known severity against what was found, one panel per pattern.
 
@@ -154,10 +120,10 @@ def recovery(truth: pd.DataFrame, r_indices: pd.DataFrame, concordance: Sequence
     >>> recovery(known, pd.DataFrame({"r1": [0.2, 0.8]}), [1.0]).axes[0].get_xlabel()
     'Known severity s2'
     """
-    figure, panels = make_panels(truth.shape[1], 2.4, 2.8)
+    figure, panels = make_panels(truth.shape[1], 3.0, 2.7)
     parts = zip(panels, truth.items(), r_indices.items(), concordance, strict=True)
     for number, (axes, (name, known), (found, scores), value) in enumerate(parts, start=1):
-        draw_points(axes, known, scores, area=6, colour=VERMILLION, alpha=0.5)
+        draw_points(axes, known, scores, area=6, colour=PATIENT, alpha=0.5)
         axes.axline((0, 0), slope=1, color="black", linewidth=1, linestyle="--")
         axes.set_title(f"Pattern {number}\nconcordance {value:.3f}")
         axes.set(xlabel=f"Known severity {safe_label(name)}", ylabel=short_name(str(found)))
@@ -183,14 +149,14 @@ def dose_response(table: pd.DataFrame) -> Figure:
     'Pattern 1 (20 people per point)'
     """
     n_patterns = table["pattern"].nunique()
-    figure = Figure(figsize=(WIDTH, 2.3 * n_patterns + 0.2), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 2.2 * n_patterns + 0.2), layout="constrained")
     panels = figure.subplots(n_patterns, 1, squeeze=False, sharey=True, sharex=True).ravel()
     names = []
     for axes, (number, rows) in zip(panels, table.groupby("pattern"), strict=True):
         axes.axhline(0, color=GREY, linewidth=1, linestyle="--", zorder=1)
         names.append(farthest(rows["mean"], rows["region"], MOST_LINES))
         for rank, region in enumerate(names[-1]):
-            _draw_line(axes, rows[rows["region"] == region].sort_values("severity"), rank)
+            _draw_line(axes, rows[rows["region"] == region].sort_values("severity"), rank, look_of(int(str(number)))[0])
         counts = rows.loc[rows["region"].isin(names[-1]), "n"].astype(int)
         least = f"{counts.min():,} to " if counts.min() < counts.max() else ""
         axes.set_title(f"Pattern {number} ({least}{counts.max():,} people per point)", loc="left", fontweight="bold")
@@ -202,9 +168,9 @@ def dose_response(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def _draw_line(axes: Axes, line: pd.DataFrame, rank: int) -> None:
+def _draw_line(axes: Axes, line: pd.DataFrame, rank: int, colour: str) -> None:
     """Draw the means of a region with their intervals, a little aside of the others."""
-    colour, marker = look_of(rank + 1)
+    marker = MARKERS[rank % len(MARKERS)]
     across = line["severity"] + (rank - (MOST_LINES - 1) / 2) * LINE_ASIDE
     axes.plot(across, line["mean"], color=colour, marker=marker, markersize=4, linewidth=1.3, zorder=3)
     known = line["mean_low"].notna() & line["mean_high"].notna()
@@ -219,7 +185,7 @@ def _name_lines(axes: Axes, names: list[Any]) -> None:
     low, high = axes.get_ylim()
     heights = _apart((ends[:, 1] - low) / (high - low), LABEL_DISTANCE)
     leader: Any = {"arrowstyle": "-", "linewidth": 1.0, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}
-    where: Any = {"textcoords": "axes fraction", "va": "center", "fontsize": 8, "annotation_clip": False}
+    where: Any = {"textcoords": "axes fraction", "va": "center", "fontsize": 8.5, "annotation_clip": False}
     for line, name, end, height in zip(lines, names, ends, heights, strict=True):
         look = leader | {"color": line.get_color()}
         axes.annotate(safe_label(name), end, (1.05, height), arrowprops=look, **where)
@@ -293,47 +259,57 @@ def _set_limits(axes: Axes, rates: pd.DataFrame, summary: pd.DataFrame) -> None:
     beyond = int(((rates < low) | (rates > high)).any(axis=1).sum())
     if beyond:
         people = "1 person lies" if beyond == 1 else f"{beyond:,} people lie"
-        axes.set_xlabel(f"{people} beyond the scale", fontsize=8, color=GREY)
+        axes.set_xlabel(f"{people} beyond the scale", fontsize=8.5, color=GREY)
 
 
 @matplotlib.rc_context(STYLE)
 def outlier_distances(people: pd.DataFrame) -> Figure:
-    r"""Draw how far each person lies from the controls, group by group, with the outliers marked.
+    r"""Draw how far each person lies from others, a panel for each measure, with outliers marked where they are ones.
 
     Parameters
     ----------
     people
-        Columns ``group``, ``distance`` (robust, unknown for people who were left out before), ``reason`` and
-        ``flags``. Who has a distance and a flag, or was left out as an outlier, is marked.
+        Columns ``group`` and ``distance`` (robust, unknown for people who were left out before), and where they are
+        known ``size``, ``farthest`` and ``far_in``, the measures by which a person is an outlier. Without the last, who
+        has a ``reason`` or ``flags`` is marked.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> people = pd.DataFrame({"group": ["control"] * 3, "distance": [1.0, 2.0, 9.0], "reason": ["", "", "outlier"]})
-    >>> [tick.get_text() for tick in outlier_distances(people.assign(flags="")).axes[0].get_yticklabels()]
-    ['Controls\n1 of 3 flagged']
+    >>> people = pd.DataFrame({"group": ["control"] * 3, "distance": [1.0, 2.0, 9.0], "far_in": ["", "", "distance"]})
+    >>> [tick.get_text() for tick in outlier_distances(people).axes[0].get_yticklabels()]
+    ['Controls']
     """
     known = people[people["distance"].notna()]
-    # A column of empty cells may come back from a file as numbers.
-    reason, flags = (known[column].astype(object).fillna("") for column in ("reason", "flags"))
-    flagged, present = (reason == "outlier") | (flags != ""), _present(known)
-    figure = Figure(figsize=(WIDTH, 0.9 + 0.7 * len(present)), layout="constrained")
-    axes, labels = figure.subplots(), []
-    for row, group in enumerate(present):
-        own = (known["group"] == group.key).to_numpy()
-        far, distance = flagged[own].to_numpy(), known["distance"][own].to_numpy(dtype=float)
-        places = row + np.random.default_rng(0).uniform(-0.3, 0.3, len(distance))
-        near = distance[~far], places[~far]
-        draw_points(axes, *near, area=7, alpha=0.4, marker=group.marker, colour=group.colour)
-        draw_points(axes, distance[far], places[far], area=26, marker="x", colour="black", linewidths=1.2)
-        labels.append(f"{group.label}\n{far.sum():,} of {len(distance):,} flagged")
-    axes.set_yticks(range(len(present)), labels, fontsize=8)
-    axes.tick_params(axis="y", length=0)
-    axes.set(ylim=(len(present) - 0.5, -0.5), xlabel="Robust distance from the controls (crosses: flagged)")
-    if known["distance"].min() > 0 and known["distance"].max() >= WIDE_RANGE * known["distance"].median():
-        # A few lie so far that the rest would be one heap.
+    measures = {name: words for name, words in _MEASURES.items() if name in known and known[name].notna().any()}
+    if "far_in" in known:
+        far_in = known["far_in"].astype(object).fillna("")
+    else:  # a column of empty cells may come back from a file as numbers
+        reason, flags = (known[column].astype(object).fillna("") for column in ("reason", "flags"))
+        far_in = pd.Series(np.where((reason == "outlier") | (flags != ""), "distance", ""), known.index)
+    present = _present(known)
+    figure = Figure(figsize=(WIDTH, 0.8 + 0.6 * len(present)), layout="constrained")
+    panels = figure.subplots(1, len(measures), squeeze=False, sharey=True).ravel()
+    for axes, (measure, words) in zip(panels, measures.items(), strict=True):
+        marked = np.array([measure in str(one).split() for one in far_in])
+        for row, group in enumerate(present):
+            own = (known["group"] == group.key).to_numpy()
+            far, values = marked[own], known[measure][own].to_numpy(dtype=float)
+            places = row + np.random.default_rng(0).uniform(-0.3, 0.3, len(values))
+            draw_points(axes, values[~far], places[~far], area=7, alpha=0.4, marker=group.marker, colour=group.colour)
+            draw_points(axes, values[far], places[far], area=30, marker="x", colour="black", linewidths=1.4)
+        axes.set(xlabel=f"{words}\n{marked.sum():,} of {len(known):,} are outliers in it (crosses)")
+        axes.tick_params(axis="y", length=0)
+        _widen(axes, known[measure])
+    panels[0].set_yticks(range(len(present)), [group.label for group in present])
+    panels[0].set_ylim(len(present) - 0.5, -0.5)
+    return figure
+
+
+def _widen(axes: Axes, values: pd.Series) -> None:
+    """Make the scale logarithmic where a few lie so far that the rest would be one heap."""
+    if values.min() > 0 and values.max() >= WIDE_RANGE * values.median():
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
-    return figure

@@ -1,31 +1,40 @@
-"""How every figure looks: colours, markers and labels, panels, and files."""
+"""How every figure looks: colours, markers and labels, and panels."""
 
 from __future__ import annotations
 
-import io
 import unicodedata
-import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-BLUE, ORANGE, GREEN, VERMILLION, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#767676"  # Okabe and Ito
-PURPLE, SKY = "#CC79A7", "#56B4E9"  # theirs, too
-SERIES_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
+# What each colour stands for, on a light and on a dark page; groups, patterns and signs never share one, and those of
+# one kind differ with every common kind of colour blindness. Sides have shapes, not colours.
+PALETTE = {
+    "ink": ("#000000", "#e8e8e8"),
+    "paper": ("#ffffff", "#16191c"),
+    "grey": ("#767676", "#9aa3ab"),
+    "control": ("#66717c", "#a9b5c0"),
+    "patient": ("#d97b00", "#ffa63d"),
+    "other": ("#00a878", "#3fd6a8"),
+    "pattern1": ("#54278f", "#b591f0"),
+    "pattern2": ("#17a2b8", "#4dd0e1"),
+    "pattern3": ("#7a7300", "#d6cd4a"),
+    "pattern4": ("#b03a83", "#f08cc4"),
+    "pattern5": ("#4a3728", "#cfae94"),
+    "pattern6": ("#9d8ad6", "#d9cffb"),
+    "lower": ("#2166ac", "#6cb4f5"),
+    "higher": ("#b2182b", "#ff7b83"),
+}
+INK, PAPER, GREY, CONTROL, PATIENT, OTHER, *PATTERN_COLOURS, LOWER, HIGHER = (light for light, _ in PALETTE.values())
+SHADES = (INK, "#5f6a73", "#9aa3ab")  # of what is neither group, pattern nor sign
 MARKERS = ("o", "s", "^", "D", "v", "<", ">")
-WIDTH = 6.8  # inches: a figure over the whole width of the page
+WIDTH = 9.6  # inches: a figure over the whole width of the page
 LONGEST_LABEL = 42
-MANY_POINTS = 2000  # above this a figure's points are drawn as images, or the file grows with the cohort
 CROWD = 2000  # above this a group's points are drawn smaller and fainter
-FINE_DPI, COARSE_DPI, FINE_IMAGES = 200, 80, 3
 COLUMNS = 3
 
 # Text stays text, so that a reader can search it and a browser can bring a font for any script.
@@ -55,9 +64,9 @@ class Group(NamedTuple):
 
 
 GROUPS = (
-    Group("control", "Controls", BLUE, "o"),
-    Group("patient", "Patients", VERMILLION, "^"),
-    Group("other", "Others", GREEN, "s"),
+    Group("control", "Controls", CONTROL, "o"),
+    Group("patient", "Patients", PATIENT, "^"),
+    Group("other", "Others", OTHER, "s"),
 )
 
 
@@ -66,11 +75,11 @@ def plain_text(text: object) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in str(text)).replace("$", r"\$")
 
 
-def safe_label(text: object) -> str:
+def safe_label(text: object, longest: int = LONGEST_LABEL) -> str:
     """Make any text safe to draw: no formulas, no control characters, not too long (the middle goes)."""
     shown = str(text)
-    if len(shown) > LONGEST_LABEL:
-        half = LONGEST_LABEL // 2
+    if len(shown) > longest:
+        half = longest // 2
         shown = f"{shown[:half]}…{shown[1 - half :]}"
     # East Asian letters are wider than the box that is measured when the font lacks them; browsers drop these spaces.
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in shown)
@@ -95,7 +104,7 @@ def short_name(name: str) -> str:
 
 def look_of(pattern: int) -> tuple[str, str]:
     """Return colour and marker of a pattern, the same in every figure; 42 patterns differ in the pair of both."""
-    return SERIES_COLOURS[(pattern - 1) % len(SERIES_COLOURS)], MARKERS[(pattern - 1) % len(MARKERS)]
+    return PATTERN_COLOURS[(pattern - 1) % len(PATTERN_COLOURS)], MARKERS[(pattern - 1) % len(MARKERS)]
 
 
 def mark_legend(figure: Figure, marks: Sequence[tuple[Any, str, str]], columns: int) -> None:
@@ -141,49 +150,3 @@ def draw_points(
     share = min(1.0, (CROWD / max(len(up), 1)) ** 0.5)
     size, opacity = max(area * share, 1.0), max(alpha * share, min(alpha, 0.12))
     axes.scatter(across, up, s=size, alpha=opacity, color=colour, marker=marker, linewidths=linewidths, label=label)
-
-
-@matplotlib.rc_context(STYLE)
-def _rendered(figure: Figure, kind: str, dpi: int, unnamed: str) -> bytes:
-    buffer = io.BytesIO()
-    with warnings.catch_warnings():
-        # A letter that the measuring font lacks is drawn by the reader's browser.
-        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")
-        warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
-        figure.savefig(buffer, format=kind, dpi=dpi, metadata={unnamed: None})
-    return buffer.getvalue()
-
-
-def figure_svg(fig: Figure) -> str:
-    """Return a figure as SVG text: the same figure always gives the same text, many points become images.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> figure_svg(Figure()).rstrip().endswith("</svg>")
-    True
-    """
-    clouds = [cloud for axes in fig.axes for cloud in axes.collections if isinstance(cloud, PathCollection)]
-    many = sum(np.shape(cloud.get_offsets())[0] for cloud in clouds) > MANY_POINTS
-    for cloud in clouds:
-        cloud.set_rasterized(many)
-    # With many images each is coarser, so that the file stays small.
-    dpi = FINE_DPI * min(1.0, (FINE_IMAGES / max(len(clouds), 1)) ** 0.5)
-    return _rendered(fig, "svg", max(round(dpi), COARSE_DPI), "Date").decode("utf-8")
-
-
-def figure_png(fig: Figure, path: Path) -> Path:
-    """Write a figure as a PNG file of 300 dots per inch and return its path.
-
-    Whoever needs it whole or not at all gives a path beside.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from matplotlib.figure import Figure
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     figure_png(Figure(), Path(folder) / "empty.png").name
-    'empty.png'
-    """
-    path.write_bytes(_rendered(fig, "png", 300, "Software"))
-    return path

@@ -283,6 +283,9 @@ class Summary(Document):
     peak_device_memory: int | None = None
     unit: str | None = None
     resumed: bool = False
+    finished: str | None = None  # the date
+    region_names: dict[str, str] = {}  # full names that a data dictionary gives
+    training: dict[str, tuple[tuple[float, ...], ...]] = {}  # centiles of the people of an applied model, by group
     variables: dict[str, Literal["number", "category"]] = {}
     subgroup_limits: tuple[float, float] = OutputSettings.limits
     level: float = OutputSettings.level

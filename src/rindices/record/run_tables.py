@@ -44,7 +44,7 @@ _ID, _VISIT = "participant_id", "visit"
 _WHO = (_ID, _VISIT)
 # Columns of text, wherever they stand in our own tables; all others are numbers, or true and false.
 _TEXT = frozenset({*_WHO, "diagnosis", "group", "flags", "reason", "site", "region", "people", "variable", "level"}) | {
-    *("kind", "statistic", "note", "remark", "rule", "t_map", "q_map")
+    *("kind", "statistic", "note", "remark", "rule", "t_map", "q_map", "far_in")
 }
 # What each analysis has at least; a file that is not there, or has no rows, is an analysis that could not be made.
 _ANALYSES: dict[str, tuple[str, ...]] = {

@@ -5,40 +5,60 @@ Beside what is seen, a cell of a table has the value with all digits, for sortin
 
 from __future__ import annotations
 
-import base64
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
+from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from rindices import plots
 from rindices.files import atomic_file
+from rindices.plots.style import PALETTE
 
 MOST_ROWS = 600
+_NAMES = {light: name for name, (light, _) in PALETTE.items()}
+_COLOUR = re.compile(rf"((?:fill|stroke): )({'|'.join(_NAMES)})(?![0-9a-f])")
 GROUPS = {"all": "Everybody", "control": "Controls", "patient": "Patients", "other": "Others"}
 
 
 class Picture(NamedTuple):
-    """An image inside the page, and the same in words."""
+    """A drawing that lies in the page itself, and its name."""
 
-    source: str
-    alt: str
+    name: str
+    svg: Markup
 
 
 class Gallery:
-    """All figures of a report in their order, so that they can be saved as files too."""
+    """All figures of a report in their order, so that they can be saved as files too.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    strip
+        A warning that stands above every figure of a result; none where results can be taken as they are.
+    """
+
+    def __init__(self, strip: str = "") -> None:
+        self.strip = strip
         self.figures: list[tuple[str, Figure, str]] = []
 
-    def draw(self, name: str, figure: Figure, alt: str) -> Picture:
-        """Keep a figure under a name, and return it as an image that lies in the page itself."""
-        text = plots.figure_svg(figure)
+    def draw(self, name: str, figure: Figure, alt: str, *, result: bool = True) -> Picture:
+        """Keep a figure under a name, and return it as a drawing; `alt` says the same in words."""
+        if result and self.strip:
+            plots.strip_above(figure, self.strip)
+        text = plots.figure_svg(figure, f"{name}-")
         self.figures.append((name, figure, text))
-        code = base64.b64encode(text.encode("utf-8")).decode("ascii")
-        return Picture(f"data:image/svg+xml;base64,{code}", alt)
+        return Picture(name, _for_page(text, alt))
+
+    def keep(self, name: str, figure: Figure, svg: str, alt: str) -> Picture:
+        """Keep a figure that knows its own SVG, which is smaller than that made of it."""
+        if self.strip:
+            plots.strip_above(figure, self.strip)
+            svg = _with_strip(svg, self.strip)
+        self.figures.append((name, figure, svg))
+        return Picture(name, _for_page(svg, alt))
 
     def save(self, folder: Path) -> list[Path]:
         """Write each figure as SVG and PNG, ``01_r_indices.svg`` and so on, and return the paths."""
@@ -51,6 +71,30 @@ class Gallery:
                 plots.figure_png(figure, beside)
             paths += [path, path.with_suffix(".png")]
         return paths
+
+
+def _with_strip(svg: str, strip: str) -> str:
+    """Return an SVG with a warning above."""
+    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    if size is None:
+        return svg
+    width, height = map(float, size.groups())
+    opening, rest = svg.replace(size[0], f'viewBox="0 -34 {width} {height + 34}"', 1).split(">", 1)
+    box = f'<rect y="-33" width="{width}" height="24" fill="#fdecea" stroke="#b3261e"/>'
+    text = f'<text x="{width / 2}" y="-16" text-anchor="middle" style="fill: #7a150f">{escape(strip)}</text>'
+    return f"{opening}>{box}{text}{rest}"
+
+
+def _for_page(text: str, alt: str) -> Markup:
+    """Return an SVG whose colours follow the page, and whose letters never get too small to read."""
+    opening, rest = text.split(">", 1)
+    width = re.search(r' width="([\d.]+)(pt)?"', opening)
+    pixels = float(width[1]) / (0.75 if width[2] else 1) if width else 0.0
+    # Its own size would not be that of the page.
+    opening = re.sub(r' (?:width|height|role|aria-label)="[^"]*"', "", opening)
+    size = f"min-width: {pixels:.0f}px; max-width: {1.3 * pixels:.0f}px"
+    body = _COLOUR.sub(lambda found: f"{found[1]}var(--{_NAMES[found[2]]}, {found[2]})", rest)
+    return Markup(f'{opening} role="img" aria-label="{escape(alt)}" style="{size}">{body}')
 
 
 def number(value: float | None, digits: int = 2, sign: str = "", unit: str = "") -> str:

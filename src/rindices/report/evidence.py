@@ -51,7 +51,7 @@ def _without_disease(run: Run, gallery: Gallery) -> Picture | None:
         f"Agreement in {null.n} cohorts without disease as dots, the highest at {number(max(null.values), 3)}, and "
         f"these data as a line at {number(null.statistic, 3)}."
     )
-    return gallery.draw("without_disease", plots.null_statistics(list(null.values), null.statistic), alt)
+    return gallery.draw("without_disease", plots.null_statistics(list(null.values), null.statistic), alt, result=False)
 
 
 def _balance_table(rows: pd.DataFrame) -> Table:
@@ -106,8 +106,9 @@ def search_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
         f"pattern agreement {number(chosen['pattern_agreement'], 3)}. The table has the values."
     )
     runners_up = pd.DataFrame([*run.summary.search.runners_up])
+    figure = plots.agreement_over_settings(run.selection)
     return {
-        "picture": gallery.draw("agreement_over_settings", plots.agreement_over_settings(run.selection), alt),
+        "picture": gallery.draw("agreement_over_settings", figure, alt, result=False),
         "fewer_models": bool((best["n_models"] < best["n_models"].max()).any()),
         "table": _settings_table(shown),
         "n_left_out": len(ordered) - len(shown),
@@ -183,7 +184,7 @@ def agreement_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
         "intervals": intervals,
         "searched": run.selection["best"].sum() > 1,
         "n_models": int(chosen["n_models"]),
-        "picture": gallery.draw("agreement_over_training", figure, alt) if known else None,
+        "picture": gallery.draw("agreement_over_training", figure, alt, result=False) if known else None,
     }
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
 import jinja2
 from markupsafe import Markup
@@ -16,38 +17,31 @@ from markupsafe import Markup
 from rindices.files import atomic_file
 from rindices.record import DONE, REPORT, SETTINGS, Run, Summary, read_run, read_summary
 from rindices.report import elements
-from rindices.report.brain_section import brain_section
-from rindices.report.cards import cards_section
+from rindices.report.brain_section import voxelwise_section
+from rindices.report.citations import cited_in
 from rindices.report.elements import Gallery
 from rindices.report.evidence import agreement_section, repetitions_section, search_section, verdict_section
+from rindices.report.explorer import explorer_section
+from rindices.report.overview import overview_section, region_names
 from rindices.report.participation import (
     correlation_section,
     distributions_section,
-    pairs_section,
     people_section,
     reading_section,
     recovery_section,
 )
 from rindices.report.privacy import Curtain
-from rindices.report.regions import dose_section, in_short, maps_section, subgroups_section
+from rindices.report.regions import dose_section, maps_section, subgroups_section
 from rindices.report.relations import associations_section, change_section
+from rindices.report.sheets import page_style
 
 _FILES = resources.files("rindices.report")
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-_CITED = {
-    "Yang et al., 2022": "Yang Z, Wen J, Davatzikos C. Surreal-GAN: Semi-Supervised Representation Learning via GAN "
-    "for uncovering heterogeneous disease-related imaging patterns. International Conference on Learning "
-    "Representations (ICLR), 2022.",
-    "Johnson et al., 2007": "Johnson WE, Li C, Rabinovic A. Adjusting batch effects in microarray expression data "
-    "using empirical Bayes methods. Biostatistics 8:118–127, 2007.",
-    "Fortin et al., 2018": "Fortin JP, Cullen N, Sheline YI, et al. Harmonization of cortical thickness measurements "
-    "across scanners and sites. NeuroImage 167:104–120, 2018.",
-    "Pomponio et al., 2020": "Pomponio R, Erus G, Habes M, et al. Harmonization of large MRI datasets for the analysis "
-    "of brain imaging patterns throughout the lifespan. NeuroImage 208:116450, 2020.",
-    "Freedman & Lane, 1983": "Freedman D, Lane D. A nonstochastic interpretation of reported significance levels. "
-    "Journal of Business & Economic Statistics 1:292–298, 1983.",
-    "Benjamini & Hochberg, 1995": "Benjamini Y, Hochberg Y. Controlling the false discovery rate: a practical and "
-    "powerful approach to multiple testing. Journal of the Royal Statistical Society B 57:289–300, 1995.",
+# Of results that nobody should interpret, and of those that may have another reason than disease.
+_STRIPS = {
+    "not reproducible": "NOT REPRODUCIBLE: do not interpret",
+    "not testable": "NOT TESTED: do not interpret before it is known whether this is reproducible",
+    "confounded": "CONFOUNDED: the groups also differ in {}, so this may not be disease",
 }
 
 
@@ -135,22 +129,29 @@ def make_report(folder: Path | str, *, summary: Summary | None = None, show_ids:
     run = read_run(folder, summary)
     curtain = Curtain({*run.results.people["participant_id"]}, active=not show_ids)
     run = replace(run, summary=curtain.summary(summary))
-    gallery, methods = Gallery(), _methods(run)
-    sections = _sections(run, gallery, curtain, show_ids=show_ids)
+    strip, methods = _strip(run.summary), _methods(run)
+    gallery = Gallery(strip)
     page = _render(
         "results",
         run=run,
         summary=run.summary,
         run_toml=curtain(text),
-        sections=sections,
-        in_short=[] if run.summary.state in ("not reproducible", "not testable") else in_short(run),
+        layers=_layers(run, gallery, curtain, show_ids=show_ids),
+        strip=strip,
+        gated=run.summary.state in ("not reproducible", "not testable"),
         measure=run.results.measure,
         measures=run.results.measures,
         n_people=len(run.results.first_visits),
         methods=methods,
-        references={cited: text for cited, text in _CITED.items() if cited in methods},
+        works=cited_in(methods),
     )
     return Report(page, DONE, gallery)
+
+
+def _strip(summary: Summary) -> str:
+    """Return the warning above every figure of a result; none where it can be taken as it is."""
+    differing = [str(row["variable"]) for row in summary.balance or () if row["imbalanced"]]
+    return _STRIPS.get(summary.state or "", "").format(elements.listed(differing[:3]) or "something else")
 
 
 def write_report(
@@ -178,47 +179,63 @@ def write_report(
     return report.save(Path(folder) / REPORT if out is None else out)
 
 
-def _sections(
-    run: Run, gallery: Gallery, curtain: Curtain, *, show_ids: bool
-) -> list[tuple[str, str, dict[str, object] | None]]:
-    """Return the sections in their order: name of the template, which is also the anchor, title, and contents.
+class Section(NamedTuple):
+    """A section: the name of its template, which is also its anchor, its title, and what the template shows."""
 
-    Those without contents are left out.
+    name: str
+    title: str
+    contents: dict[str, object] | None
+
+
+class Layer(NamedTuple):
+    """One of the three layers of a report."""
+
+    name: str
+    title: str
+    sections: list[Section]
+
+
+def _layers(run: Run, gallery: Gallery, curtain: Curtain, *, show_ids: bool) -> list[Layer]:
+    """Return the layers of the page in their order; sections without contents are left out.
+
+    Of people whom a model was applied to, they come first and the model after them.
     """
     applied, measure, measures = run.summary.applied, run.results.measure, run.results.measures
-    grouped = not applied or set(run.results.r_indices["group"]) != {"other"}
-    sections: list[tuple[str, str, dict[str, object] | None]] = [
-        ("people", "Who took part", people_section(run, gallery, show_ids=show_ids)),
-        (
-            "verdict",
-            "Could it be something else?" if applied else "Is there anything to find?",
-            verdict_section(run, gallery),
-        ),
-        ("recovery", "Recovery of the known truth", recovery_section(run, gallery)),
-        ("search", "How many patterns?", search_section(run, gallery)),
-        ("agreement", "Agreement over training", agreement_section(run, gallery)),
-        (
-            "distributions",
-            f"{measures.capitalize()}{' of controls and patients' if grouped else ''}",
-            distributions_section(run, gallery),
-        ),
-        ("reading", f"How to read {'an' if measure == 'R-index' else 'a'} {measure}", reading_section(run)),
-        ("pairs", f"Pairs of {measures}", pairs_section(run, gallery)),
-        ("correlation", "Correlation of the patterns", correlation_section(run)),
-        ("maps", "Regions of each pattern", maps_section(run, gallery)),
-        ("brain", "Patterns on the brain", brain_section(run, gallery)),
-        ("dose", "Regions by severity", dose_section(run, gallery)),
-        ("associations", "Associations with clinical variables", associations_section(run, gallery)),
-        ("subgroups", "Subgroups of patients", subgroups_section(run, gallery)),
-        ("change", "Change per year", change_section(run, gallery)),
-        ("cards", "Single people", cards_section(run, curtain, show_ids=show_ids)),
-        ("methods", "Methods, for a paper", {}),
-        ("limits", "Limits", {}),
-        ("repetitions", "Repetitions used and left out", repetitions_section(run)),
-        ("citing", "How to cite", {}),
-        ("settings", "Settings and versions", {}),
+    names = region_names(run)
+    people = Section("explorer", "People", explorer_section(run, curtain, names, show_ids=show_ids))
+    title = "These people among those of the training" if applied else ""
+    overview = Section("overview", title, overview_section(run, gallery, names))
+    maps = Section("maps", "Regions of each pattern", maps_section(run, gallery, names))
+    relations = [
+        Section("associations", "Clinical variables", associations_section(run, gallery)),
+        Section("change", "Change per year", change_section(run, gallery)),
+        Section("voxelwise", "Voxel by voxel", voxelwise_section(run, gallery)),
     ]
-    return [section for section in sections if section[-1] is not None]
+    question = "Could it be something else?" if applied else "Is there anything to find?"
+    checks = [
+        Section("verdict", question, verdict_section(run, gallery)),
+        Section("recovery", "Recovery of the known truth", recovery_section(run, gallery)),
+        Section("search", "How many patterns?", search_section(run, gallery)),
+        Section("people", "Who took part", people_section(run, gallery, show_ids=show_ids)),
+    ]
+    details = [
+        Section("reading", f"How to read {'an' if measure == 'R-index' else 'a'} {measure}", reading_section(run)),
+        Section("distributions", f"{measures.capitalize()} of every person", distributions_section(run, gallery)),
+        Section("dose", "Regions by severity", dose_section(run, gallery)),
+        Section("subgroups", "Subgroups of patients", subgroups_section(run, gallery)),
+        Section("agreement", "Agreement over training", agreement_section(run, gallery)),
+        Section("correlation", "Correlation of the patterns", correlation_section(run)),
+        Section("methods", "Methods, for a paper", {}),
+        Section("limits", "Limits", {}),
+        Section("repetitions", "Repetitions used and left out", repetitions_section(run)),
+        Section("glossary", "Glossary", {}),
+        Section("settings", "Settings and versions", {}),
+    ]
+    first = [people, overview, *relations] if applied else [overview, maps, people, *relations]
+    layers = [Layer("result", "Result", first), Layer("checks", "Checks", checks), Layer("details", "Details", details)]
+    if applied:
+        layers.insert(1, Layer("model", "The model", [maps]))
+    return [layer._replace(sections=[one for one in layer.sections if one.contents is not None]) for layer in layers]
 
 
 def _methods(run: Run) -> str:
@@ -237,7 +254,7 @@ def _render(body: str, **contents: object) -> str:
         .get_template("page.html.j2")
         .render(
             body=f"{body}.html.j2",
-            style=Markup(_text("style.css")),  # our own files, not the user's text
+            style=page_style(),
             script=Markup(f"<script>{code}</script>") if has_script else "",
             policy=f"{_POLICY}; script-src 'sha256-{digest}'" if has_script else _POLICY,
             **contents,

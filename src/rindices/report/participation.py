@@ -22,7 +22,7 @@ def people_section(run: Run, gallery: Gallery, *, show_ids: bool) -> dict[str, o
         "flow": [] if flow is None else _flow(flow, "Visits" if run.summary.visits else "People"),
         "n_used": int(people["used"].sum()),
         "n_flagged": len(flagged),
-        "picture": gallery.draw("outlier_distances", plots.outlier_distances(people), alt) if known else None,
+        "picture": gallery.draw("outliers", plots.outlier_distances(people), alt, result=False) if known else None,
         "flagged": _flagged(flagged) if show_ids and len(flagged) else None,
     }
 
@@ -61,7 +61,7 @@ def recovery_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
     figure = plots.recovery(run.truth[known], run.results.scores[known], per_pattern)
     values = ", ".join(f"pattern {place}: {value:.3f}" for place, value in enumerate(per_pattern, start=1))
     alt = f"Known severity against {run.results.measure} in patients. Concordance, {values}."
-    return {"picture": gallery.draw("recovery", figure, alt)}
+    return {"picture": gallery.draw("recovery", figure, alt, result=False)}
 
 
 def distributions_section(run: Run, gallery: Gallery) -> dict[str, object]:
@@ -90,20 +90,13 @@ def reading_section(run: Run) -> dict[str, object]:
     people = run.results.r_indices
     known = {f"R{place}": people[f"r{place}_sd"].dropna() for place in range(1, run.summary.n_patterns + 1)}
     spreads = [f"{number(values.median(), 3)} ({name})" for name, values in known.items() if len(values)]
+    medians = people.loc[(people["group"] == "control") & run.results.first_visit, run.results.score_names].median()
     return {
         "spreads": ", ".join(spreads),
         "intervals": "severity1_low" in people,
         "centiles": "centile1" in people,
+        "controls": [number(value) for value in medians.dropna()],
     }
-
-
-def pairs_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
-    """Return pairs of severities as a picture, nothing with one pattern or where nobody's group is known."""
-    first = run.results.first_visits
-    if run.summary.n_patterns < 2 or not first["group"].isin(["control", "patient"]).any():
-        return None
-    alt = f"Each pair of {run.results.measures} against each other: patients as dots, controls as faint crosses."
-    return {"picture": gallery.draw("pairs", plots.r_index_pairs(first), alt)}
 
 
 def correlation_section(run: Run) -> dict[str, object] | None:

@@ -1,18 +1,19 @@
-"""The sections on what patterns do to regions: in short, by pattern, by severity, and in subgroups of patients."""
+"""The sections on what patterns do to regions: by pattern, by severity, and in subgroups of patients."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import pandas as pd
 
 from rindices import plots
-from rindices.plots.region_names import pair_sides
 from rindices.record import Run
+from rindices.report.brain_section import brains_of
 from rindices.report.elements import (
     Gallery,
     Picture,
     Table,
     counts,
-    interval,
     limits,
     listed,
     measures,
@@ -20,62 +21,36 @@ from rindices.report.elements import (
     probabilities,
     words,
 )
-from rindices.report.relations import related
 
-_TOP_REGIONS = 20
-_MOST_REGIONS = 6  # in short
-_SHARE_OF_STRONGEST = 0.5
+_TOP_REGIONS = 12
+_HALF_WIDTH = 6.2  # inches: the brain stands beside
 
 
-def in_short(run: Run) -> list[tuple[list[tuple[str, str, str]], str | None]]:
-    """Return what there is to say about each pattern in a sentence or two.
-
-    These are the regions that change most ("lower" or "higher", their names, and by how much), and the variables that
-    go with the pattern; None where none were looked at.
-    """
-    table, patterns = run.analyses.get("associations"), range(1, run.summary.n_patterns + 1)
-    return [(_changes(run.results.patterns, pattern), related(table, pattern)) for pattern in patterns]
-
-
-def _strongest(patterns: pd.DataFrame, pattern: int) -> pd.DataFrame:
-    """Return the regions of one pattern, the largest change first."""
-    return patterns[patterns["pattern"] == pattern].sort_values("change_sd", key=abs, ascending=False, kind="stable")
-
-
-def _changes(patterns: pd.DataFrame, pattern: int) -> list[tuple[str, str, str]]:
-    rows = _strongest(patterns, pattern).head(_MOST_REGIONS)
-    rows = rows[rows["change_sd"].abs() >= _SHARE_OF_STRONGEST * rows["change_sd"].abs().max()]
-    pairs = pair_sides(patterns["region"].unique())
-    found = []
-    for direction, change in (("lower", rows[rows["change_sd"] < 0]), ("higher", rows[rows["change_sd"] > 0])):
-        sides: dict[str, list[str]] = {}
-        for region in change["region"]:
-            side, name = pairs.get(region, ("", region))
-            sides.setdefault(name, []).append(side)
-        names = listed(f"{' and '.join(sorted(one))} {name}".strip() for name, one in sides.items())
-        low, high = change["change_sd"].min(), change["change_sd"].max()
-        size = number(low) if len(change) == 1 else interval(low, high)
-        found += [(direction, names, size)] if len(change) else []
-    return found
-
-
-def maps_section(run: Run, gallery: Gallery) -> dict[str, object]:
-    """Return the regions of each pattern."""
+def maps_section(run: Run, gallery: Gallery, names: Mapping[str, str]) -> dict[str, object]:
+    """Return the regions of each pattern, on the brain and in their order."""
     table = run.results.patterns
     decomposed = "decomposed_sd" in table and bool(table["decomposed_sd"].notna().any())
-    patterns = [_pattern(table, place, gallery, decomposed) for place in range(1, run.summary.n_patterns + 1)]
-    return {"patterns": patterns, "decomposed": decomposed}
+    brains = brains_of(run, gallery)
+    patterns = [
+        (brains.drawn.get(place, []), *_pattern(table, place, gallery, names, decomposed))
+        for place in range(1, run.summary.n_patterns + 1)
+    ]
+    return {"patterns": patterns, "decomposed": decomposed, "brains": brains}
 
 
-def _pattern(patterns: pd.DataFrame, place: int, gallery: Gallery, decomposed: bool) -> tuple[Picture, Table]:
-    rows = _strongest(patterns, place)
+def _pattern(
+    patterns: pd.DataFrame, place: int, gallery: Gallery, names: Mapping[str, str], decomposed: bool
+) -> tuple[Picture, Table]:
+    rows = patterns[patterns["pattern"] == place]
+    rows = rows.sort_values("change_sd", key=abs, ascending=False, kind="stable")
     first = rows.iloc[0]
     alt = (
-        f"The regions that change most in pattern {place}, left and right as two dots; the strongest is "
-        f"{first['region']} with {number(first['change_sd'], 2, '+')} sd of controls. The table has all values."
+        f"The regions that change most in pattern {place}, left and right as two marks; the strongest is "
+        f"{names[first['region']]} with {number(first['change_sd'], 2, '+')} sd of controls. The table has all values."
     )
     columns = [
         words("Region", rows["region"]),
+        words("Full name", rows["region"].map(names)),
         measures("Change (sd)", rows["change_sd"], 2, "+"),
         measures("Spread (sd)", rows["spread_sd"]),
         measures("Change (%)", rows["change_percent"], 1, "+"),
@@ -83,7 +58,8 @@ def _pattern(patterns: pd.DataFrame, place: int, gallery: Gallery, decomposed: b
     if decomposed:
         columns.append(measures("In patients (sd)", rows["decomposed_sd"], 2, "+"))
         columns.append(measures("Spread of that (sd)", rows["decomposed_spread_sd"]))
-    picture = gallery.draw(f"pattern_{place}", plots.pattern_dots(patterns, only=place, top=_TOP_REGIONS), alt)
+    figure = plots.pattern_dots(patterns, place, _TOP_REGIONS, names, _HALF_WIDTH)
+    picture = gallery.draw(f"pattern_{place}", figure, alt)
     return picture, Table(f"All regions of pattern {place}, strongest first", columns, source="patterns.csv")
 
 

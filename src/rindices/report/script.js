@@ -74,8 +74,8 @@
     return [names, ...rows].map((row) => row.map(csvCell).join(",") + "\r\n").join("");
   }
 
-  function download(text, name) {
-    const url = URL.createObjectURL(new Blob(["\ufeff" + text], { type: "text/csv;charset=utf-8" }));
+  function download(parts, type, name) {
+    const url = URL.createObjectURL(new Blob(parts, { type }));
     make("a", { href: url, download: name }).click();
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   }
@@ -102,13 +102,14 @@
       collapse(table);
     }
     const save = make("button", { type: "button" }, "Download CSV");
-    save.addEventListener("click", () => download(csvOf(table), `${table.dataset.file || "table"}.csv`));
+    save.addEventListener("click", () => download(["\ufeff" + csvOf(table)], "text/csv;charset=utf-8", `${table.dataset.file || "table"}.csv`));
     tools.append(save);
     table.parentNode.after(tools);
   }
 
   // ---- Copy ----
   async function copyText(node, button) {
+    const words = button.textContent;
     let done = true;
     try {
       await navigator.clipboard.writeText(node.innerText);
@@ -117,7 +118,64 @@
       done = document.execCommand("copy");
     }
     button.textContent = done ? "Copied" : "Selected: copy with Ctrl+C";
-    setTimeout(() => { button.textContent = "Copy"; }, 2500);
+    setTimeout(() => { button.textContent = words; }, 2500);
+  }
+
+  // ---- Figures: download, scroll ----
+  function standAlone(svg) {
+    const copy = svg.cloneNode(true);
+    const { width, height } = svg.viewBox.baseVal;
+    copy.removeAttribute("style");
+    fill(copy, { xmlns: SVG, width, height }, []);
+    // Programs that draw know no variables of a page: a file has the colours of light paper.
+    return new XMLSerializer().serializeToString(copy).replace(/var\(--[\w-]+, (#[0-9a-f]{6})\)/g, "$1");
+  }
+
+  function savePng(text, [width, height], name) {
+    const image = new Image();
+    image.onload = () => {
+      const canvas = make("canvas", { width: Math.round(3 * width), height: Math.round(3 * height) });
+      const pen = canvas.getContext("2d");
+      pen.fillStyle = "#ffffff";
+      pen.fillRect(0, 0, canvas.width, canvas.height);
+      pen.drawImage(image, 0, 0, canvas.width, canvas.height);
+      canvas.toBlob((blob) => download([blob], "image/png", name));
+    };
+    image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(text);
+  }
+
+  function prepareFigure(figure) {
+    const svg = figure.querySelector("svg"), name = figure.dataset.name;
+    const { width, height } = svg.viewBox.baseVal;
+    const tools = make("span", { class: "tools" });
+    for (const kind of ["SVG", "PNG"]) {
+      const button = make("button", { type: "button", "aria-label": `Save this figure as ${kind}` }, kind);
+      button.addEventListener("click", () => {
+        const text = standAlone(svg);
+        if (kind === "SVG") download([text], "image/svg+xml", `${name}.svg`);
+        else savePng(text, [width, height], `${name}.png`);
+      });
+      tools.append(button, " ");
+    }
+    figure.querySelector("figcaption").append(" ", tools);
+  }
+
+  // What is wider than its place can be scrolled by keyboard, and says so.
+  function prepareScrollers() {
+    for (const box of document.querySelectorAll(".scroller")) {
+      const wide = box.scrollWidth > box.clientWidth + 1;
+      box.classList.toggle("wide", wide);
+      if (wide) fill(box, { tabindex: "0", role: "group", "aria-label": "Scrolls sideways" }, []);
+      else if (!box.classList.contains("list")) for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name);
+    }
+  }
+
+  // A link into something that is folded opens it.
+  function unfold() {
+    let node = location.hash.length > 1 && byId(decodeURIComponent(location.hash.slice(1)));
+    if (!node) return;
+    for (let outer = node; outer; outer = outer.parentElement) if (outer.tagName === "DETAILS") outer.open = true;
+    node.scrollIntoView();
   }
 
   // ---- A person's card ----
@@ -129,173 +187,323 @@
     return share <= 0 ? `not higher than any of the ${who}` : `higher than ${Math.min(share, 99.9).toFixed(share < 99 ? 0 : 1)} % of ${who}`;
   }
 
-  function bar(value, limits, controls) {
-    const low = Math.min(0, value ?? 0), high = Math.max(1, value ?? 1, limits[1] ?? 1);
-    const x = (at) => 8 + (384 * (Math.max(low, Math.min(high, at)) - low)) / (high - low);
-    const svg = draw("svg", { viewBox: "0 0 400 34", class: "bar", "aria-hidden": "true" });
-    if (controls) {
-      svg.append(draw("rect", { class: "band", x: x(controls[0]), width: Math.max(1, x(controls[2]) - x(controls[0])), y: 0, height: 20 }));
+  function bar(value, limits, band, [low, high], place) {
+    const x = (at) => 8 + (204 * (Math.max(low, Math.min(high, at)) - low)) / (high - low);
+    const svg = draw("svg", { viewBox: "0 0 220 38", class: "bar", style: `--own: var(--pattern${(place % 6) + 1})`, "aria-hidden": "true" });
+    if (band) {
+      svg.append(draw("rect", { class: "band", x: x(band[0]), width: Math.max(1, x(band[2]) - x(band[0])), y: 0, height: 20 }));
     }
     if (value !== null) {
       svg.append(draw("rect", { class: "r", x: Math.min(x(0), x(value)), width: Math.max(0.5, Math.abs(x(value) - x(0))), y: 5, height: 10 }));
-      if (limits.length) svg.append(draw("path", { class: "interval", d: `M${x(limits[0])} 10H${x(limits[1])}M${x(limits[0])} 7V13M${x(limits[1])} 7V13` }));
+      if (limits) svg.append(draw("path", { class: "interval", d: `M${x(limits[0])} 10H${x(limits[1])}M${x(limits[0])} 6v8M${x(limits[1])} 6v8` }));
     }
-    if (controls) svg.append(draw("path", { class: "median", d: `M${x(controls[1])} 0V20` }));
-    svg.append(draw("path", { class: "axis", d: `M${x(low)} 20H${x(high)}M${x(0)} 17V23M${x(0.5)} 19V22M${x(1)} 17V23` }));
-    for (const at of [0, 0.5, 1]) svg.append(draw("text", { x: x(at), y: 32 }, String(at)));
+    if (band) svg.append(draw("path", { class: "median", d: `M${x(band[1])} 0v20` }));
+    for (const tick of [0, 0.5, 1, 1.5, 2].filter((at) => at >= low && at <= high)) {
+      svg.append(draw("path", { class: "axis", d: `M${x(tick)} 20v3` }), draw("text", { x: x(tick), y: 35 }, String(tick)));
+    }
     return svg;
   }
 
-  function driversTable(list, regions) {
-    const heads = ["Region", "Pattern's part", "z"];
-    const head = make("tr", {}, ...heads.map((text, place) => make("th", { scope: "col", class: place ? "number" : "" }, text)));
-    const rows = [];
-    for (let at = 0; at < list.length; at += 3) {  // region, change and z, one after the other
-      const [place, change, z] = list.slice(at, at + 3);
-      rows.push(make("tr", {}, make("th", { scope: "row" }, regions[place]),
-        make("td", { class: "number" }, signed(change)), make("td", { class: "number" }, signed(z))));
+  function whyTable(drivers, place, data) {
+    const head = make("tr", {}, ...["Why: region", "z", "Pattern's part"].map((word, column) => make("th", { scope: "col", class: column ? "number" : "" }, word)));
+    const body = make("tbody");
+    for (let at = 0; at < drivers.length; at += 3) {
+      const [short, full] = data.regions[drivers[at]];
+      const region = make("th", { scope: "row" }, full, ...(full === short ? [] : [make("small", {}, ` ${short}`)]));
+      body.append(make("tr", {}, region, make("td", { class: "number" }, signed(drivers[at + 2])), make("td", { class: "number" }, signed(drivers[at + 1]))));
     }
-    return make("table", { class: "plain" }, make("thead", {}, head), make("tbody", {}, ...rows));
+    return make("table", { "aria-label": `Regions behind ${data.names[place]}` }, make("thead", {}, head), body);
   }
 
   function patternBlock(visit, place, data) {
-    const value = visit.r[place], limits = [visit.low?.[place], visit.high?.[place]].filter((end) => typeof end === "number");
-    const interval = limits.length ? ` (${data.level} interval ${limits.map((end) => fixed(end, 2)).join(" to ")})` : "";
-    const above = value === null ? "" : aboveWords(visit.above?.[place], data.reference);
-    const block = make("div", { class: "pattern" },
-      make("p", {}, make("strong", {}, `${data.name}${place + 1}: `), fixed(value, 2), interval, above ? `, ${above}` : ""),
-      bar(value, limits, data.controls[place]));
+    const limits = visit.low ? [visit.low[place], visit.high[place]] : null;
+    const known = limits && limits[0] !== null;
+    const told = known ? ` (${data.level} interval ${fixed(limits[0], 2)} to ${fixed(limits[1], 2)})` : "";
+    const above = aboveWords(visit.above?.[place], data.reference);
+    const line = make("p", {}, make("strong", {}, `${data.names[place]}: ${fixed(visit.r[place], 2)}`), told + (above ? `, ${above}` : ""));
+    const block = make("div", { class: "pattern" });
+    block.append(make("div", {}, line, bar(visit.r[place], known ? limits : null, data.bands[place], data.scale, place)));
     const drivers = visit.drivers?.[place];
-    if (drivers?.length) block.append(driversTable(drivers, data.regions));
+    if (drivers?.length) block.append(whyTable(drivers, place, data));
     return block;
   }
 
   function cardOf(person, data) {
-    const title = person.id === undefined ? `Example: a ${person.group}` : person.id;
-    const card = make("article", { class: "card" }, make("h3", { tabindex: "-1" }, title));
-    const facts = [GROUPS[person.group] ?? person.group];
-    if (person.diagnosis) facts.push(`diagnosis: ${person.diagnosis}`);
-    if (person.visits.length > 1) facts.push(`${person.visits.length} visits`);
-    card.append(make("p", { class: "aside" }, facts.join(" · ")));
-    for (const visit of person.visits) {
-      if (visit.visit !== undefined) card.append(make("h4", {}, `Visit ${visit.visit}`));
+    const facts = [GROUPS[person.group], person.diagnosis, data.sites[person.site]].filter(Boolean);
+    const card = make("article", { class: "card" }, make("h4", {}, person.name), make("p", { class: "aside" }, facts.join(" \u00b7 ")));
+    person.visits.forEach((visit, place) => {
+      const years = visit.years === undefined ? "" : `, ${fixed(visit.years, 1)} years`;
+      if (person.visits.length > 1) card.append(make("h5", {}, `Visit ${visit.visit ?? place + 1}${years}`));
+      const scores = data.scores.map((score, at) => [score.name, scoreOf(visit, at, data)]).filter(([, value]) => value !== null);
+      if (scores.length) card.append(make("p", { class: "aside" }, scores.slice(0, 6).map((pair) => pair.join(" ")).join(" \u00b7 ")));
       if (visit.flags) card.append(make("p", { class: "note warnings" }, `Unusual: ${visit.flags}`));
-      const blocks = visit.r.map((_, place) => patternBlock(visit, place, data));
-      card.append(make("div", { class: "patterns" }, ...blocks));
-    }
+      card.append(make("div", { class: "patterns" }, ...visit.r.map((_, at) => patternBlock(visit, at, data))));
+    });
     return card;
   }
 
-  // ---- Everybody: search, figure, links ----
+  function scoreOf(visit, at, data) {
+    const value = visit.scores?.[at] ?? null;
+    return value === null || data.scores[at].levels === null ? value : data.scores[at].levels[value];
+  }
+
+  // ---- Everybody: figure, table and card belong together ----
+  const MOST_LISTED = 100;
+  const ORDER = ["patient", "other", "control"];  // controls last: they would be hidden
+
   function explorer(data) {
-    const people = new Map(data.people.map((person) => [person.id, person]));
-    const dialog = byId("card"), found = byId("found"), who = byId("who");
-
-    function open(id) {
-      const person = people.get(id);
-      found.textContent = person ? "" : `There is no card of “${id}”.`;
-      if (!person) return;
-      const close = make("button", { type: "button", class: "close" }, "Close");
-      close.addEventListener("click", () => dialog.close());
-      dialog.replaceChildren(close, cardOf(person, data));
-      if (!dialog.open) dialog.showModal();
-      dialog.scrollTop = 0;
-      remember(`#person=${encodeURIComponent(id)}`);
+    const counts = {};
+    for (const person of data.people) {
+      counts[person.group] = (counts[person.group] ?? 0) + 1;
+      person.name = person.id ?? `${GROUPS[person.group]} ${counts[person.group]}`;
     }
-    function remember(hash) {
-      try { history.replaceState(null, "", hash); } catch { /* a page in a frame has no address of its own */ }
-    }
-    function follow() {
-      if (!location.hash.startsWith("#person=")) return;
-      try { open(decodeURIComponent(location.hash.slice(8))); } catch { found.textContent = "This link is damaged."; }
-    }
-    dialog.addEventListener("close", () => remember("#cards"));
-    dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
-    byId("everybody").append(...data.people.map((person) => make("option", { value: person.id })));
-    byId("find").addEventListener("submit", (event) => { event.preventDefault(); open(who.value.trim()); });
-    byId("explorer").hidden = false;
-    if (byId("scatter")) prepareScatter(data, open);
-    addEventListener("hashchange", follow);
-    follow();
-  }
-
-  function prepareScatter(data, open) {
-    const selects = [byId("across"), byId("up")];
-    selects.forEach((select, axis) => {
-      for (let place = 0; place < data.patterns; place += 1) {
-        select.append(make("option", { value: place, ...(place === axis ? { selected: "" } : {}) }, `${data.name}${place + 1}`));
-      }
-      select.addEventListener("change", () => drawScatter(data, open, selects.map((one) => Number(one.value))));
+    const every = data.people.flatMap((person) => person.visits.flatMap((visit) => visit.r)).filter((value) => value !== null);
+    data.scale = [Math.min(0, percentile(every, 0.002)), Math.max(1, percentile(every, 0.998))];
+    const state = { data, open: data.people[data.example], sort: [-1, false], axes: axesOf(data), colours: coloursOf(data) };
+    const choose = (id, options, chosen = 0) => {
+      byId(id).append(...options.map((option, place) => make("option", { value: place, ...(place === chosen ? { selected: "" } : {}) }, option)));
+      byId(id).addEventListener("change", () => refresh(state));
+    };
+    state.filters = filtersOf(data, counts);
+    choose("shown", state.filters.map((filter) => filter.name));
+    choose("colour", state.colours.map((one) => one.name));
+    choose("across", state.axes.map((axis) => axis.name));
+    choose("up", state.axes.map((axis) => axis.name), data.names.length > 1 ? 1 : state.axes.length - 1);
+    byId("paths")?.addEventListener("change", () => refresh(state));
+    byId("who").addEventListener("input", () => refresh(state));
+    byId("linked").querySelector("form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (state.people.length) select(state, state.people[0]);
     });
-    drawScatter(data, open, [0, 1]);
+    byId("linked").hidden = false;
+    refresh(state);
+    addEventListener("hashchange", () => follow(state));
+    if (!follow(state)) showCard(state);
   }
 
-  function mark(group, x, y) {
-    if (group === "control") return draw("path", { d: `M${x - 3.5} ${y - 3.5}l7 7m0 -7l-7 7` });
+  function percentile(values, share) {
+    const sorted = [...values].sort((a, b) => a - b);
+    return sorted[Math.round(share * (sorted.length - 1))];
+  }
+
+  function filtersOf(data, counts) {
+    const groups = Object.keys(GROUPS).filter((group) => counts[group]);
+    return [
+      { name: "everybody", keep: () => true },
+      ...(groups.length > 1 ? groups.map((group) => ({ name: `${GROUPS[group].toLowerCase()}s`, keep: (person) => person.group === group })) : []),
+      ...(data.people.some((person) => person.visits[0].flags) ? [{ name: "unusual people", keep: (person) => person.visits.some((visit) => visit.flags) }] : []),
+      ...data.sites.map((site, place) => ({ name: `site ${site}`, keep: (person) => person.site === place })),
+    ];
+  }
+
+  function axesOf(data) {
+    const numbers = data.scores.map((score, at) => ({ name: score.name, of: (visit) => visit.scores?.[at] ?? null, levels: score.levels })).filter((one) => one.levels === null);
+    const severities = data.names.map((name, at) => ({ name, of: (visit) => visit.r[at], score: true }));
+    const groups = { name: "Group", of: (_, person, place) => ORDER.indexOf(person.group) + 0.6 * ((place * 0.618) % 1) - 0.3, ticks: ["Patients", "Others", "Controls"] };
+    return [...severities, ...numbers, groups];
+  }
+
+  // Red, green and blue from dark to light; told apart with every common kind of colour blindness.
+  const SEQUENCE = [[0, 34, 78], [124, 123, 120], [254, 232, 56]];
+
+  function between(share) {
+    const at = Math.min(share, 0.9999) * (SEQUENCE.length - 1), low = Math.floor(at);
+    return `rgb(${SEQUENCE[low].map((value, k) => Math.round(value + (at - low) * (SEQUENCE[low + 1][k] - value))).join(" ")})`;
+  }
+
+  function coloursOf(data) {
+    const hue = (place) => `hsl(${Math.round(place * 137.5) % 360} 60% 45%)`;
+    const levels = (name, words, of) => ({ name, of: (person) => (of(person) === null ? null : hue(of(person))), legend: words.map((word, place) => [hue(place), word]) });
+    const numbers = (name, of) => {
+      const known = data.people.map(of).filter((value) => value !== null);
+      const [low, high] = known.length ? [percentile(known, 0.02), percentile(known, 0.98)] : [0, 1];
+      const colour = (value) => between(Math.max(0, Math.min(1, (value - low) / (high - low || 1))));
+      return { name, of: (person) => (of(person) === null ? null : colour(of(person))), legend: [low, (low + high) / 2, high].map((value) => [colour(value), fixed(value, 2)]) };
+    };
+    return [
+      { name: "group", of: (person) => `var(--${person.group})`, legend: Object.entries(GROUPS).filter(([group]) => data.people.some((person) => person.group === group)).map(([group, word]) => [`var(--${group})`, `${word}s`, group]) },
+      ...(data.sites.length > 1 ? [levels("site", data.sites, (person) => person.site)] : []),
+      ...data.scores.map((score, at) => (score.levels === null ? numbers(score.name, (person) => person.visits[0].scores?.[at] ?? null) : levels(score.name, score.levels, (person) => person.visits[0].scores?.[at] ?? null))),
+      ...data.names.map((name, at) => numbers(name, (person) => person.visits[0].r[at])),
+    ];
+  }
+
+  function refresh(state) {
+    const wanted = byId("who").value.trim().toLowerCase(), filter = state.filters[byId("shown").value];
+    state.people = state.data.people.filter((person) => filter.keep(person) && (!wanted || `${person.name} ${person.diagnosis ?? ""}`.toLowerCase().includes(wanted)));
+    const count = state.people.length;
+    byId("found").textContent = count ? `${count.toLocaleString("en")} ${count === 1 ? "person" : "people"}` : `Nobody is found by \u201c${byId("who").value.trim()}\u201d.`;
+    drawScatter(state);
+    listPeople(state);
+  }
+
+  function select(state, person) {
+    state.open = person;
+    if (state.data.ids) {
+      try { history.replaceState(null, "", `#person=${encodeURIComponent(person.id)}`); } catch { /* a page in a frame has no address of its own */ }
+    }
+    showCard(state);
+    mark(state);
+    listPeople(state);
+  }
+
+  function showCard(state) {
+    byId("card").replaceChildren(cardOf(state.open, state.data));
+  }
+
+  function follow(state) {
+    if (!location.hash.startsWith("#person=")) return false;
+    let id = "";
+    try { id = decodeURIComponent(location.hash.slice(8)); } catch { /* not one of ours */ }
+    const person = state.data.people.find((one) => one.id === id);
+    if (!person) {
+      byId("found").textContent = `There is no card of \u201c${id}\u201d.`;
+      return false;
+    }
+    select(state, person);
+    byId("linked").scrollIntoView();
+    return true;
+  }
+
+  function listPeople(state) {
+    const { data, open } = state, [column, down] = state.sort;
+    const heads = ["Person", "Group", ...(data.sites.length ? ["Site"] : []), ...data.names];
+    const at = heads.length - data.names.length;
+    const key = (person, place) => (place >= at ? person.visits[0].r[place - at] : [person.name, GROUPS[person.group], data.sites[person.site] ?? ""][place]);
+    const rows = [...state.people];
+    if (column >= 0) rows.sort((a, b) => (down ? -1 : 1) * (column >= at ? key(a, column) - key(b, column) : compareCells(key(a, column), key(b, column), false)));
+    const shown = rows.slice(0, MOST_LISTED);
+    if (rows.includes(open) && !shown.includes(open)) shown.splice(0, 1, open);  // whoever is open is seen
+    const head = make("tr", {}, ...heads.map((word, place) => {
+      const button = make("button", { type: "button", class: "sort" }, word);
+      button.addEventListener("click", () => { state.sort = [place, state.sort[0] === place ? !state.sort[1] : place >= at]; listPeople(state); });
+      const order = place === column ? { "aria-sort": down ? "descending" : "ascending" } : {};
+      return make("th", { scope: "col", class: place >= at ? "number" : "", ...order }, button);
+    }));
+    const body = make("tbody", {}, ...shown.map((person) => {
+      const button = make("button", { type: "button", class: "link" }, person.name);
+      button.addEventListener("click", () => select(state, person));
+      const visit = person.visits[0];
+      const cells = visit.r.map((value, place) => {
+        const limits = visit.low && visit.low[place] !== null ? ` (${fixed(visit.low[place], 2)} to ${fixed(visit.high[place], 2)})` : "";
+        return make("td", { class: "number" }, fixed(value, 2), make("small", {}, limits));
+      });
+      const row = make("tr", person === open ? { class: "chosen" } : {}, make("th", { scope: "row" }, button), make("td", {}, GROUPS[person.group]), ...(data.sites.length ? [make("td", {}, data.sites[person.site] ?? "")] : []), ...cells);
+      row.addEventListener("click", () => person === state.open || select(state, person));
+      return row;
+    }));
+    const more = rows.length > shown.length ? `, the first ${shown.length} of ${rows.length.toLocaleString("en")}: search, sort or choose` : "";
+    const focused = byId("everybody").contains(document.activeElement) ? document.activeElement.textContent : null;
+    byId("everybody").replaceChildren(make("caption", {}, `People${more}`), make("thead", {}, head), body);
+    const chosen = body.querySelector(".chosen"), box = byId("everybody").parentElement;
+    if (chosen) box.scrollTop = Math.max(0, chosen.offsetTop - box.clientHeight / 2);
+    if (focused !== null) [...byId("everybody").querySelectorAll("button")].find((button) => button.textContent === focused)?.focus({ preventScroll: true });
+  }
+
+  function shapeOf(group, x, y) {
+    if (group === "control") return draw("path", { d: `M${x - 3} ${y - 3}l6 6m0 -6l-6 6` });
     if (group === "other") return draw("rect", { x: x - 3, y: y - 3, width: 6, height: 6 });
-    return draw("circle", { cx: x, cy: y, r: 4 });
+    return draw("circle", { cx: x, cy: y, r: 3.5 });
   }
 
-  function drawScatter(data, open, [across, up]) {
-    const points = data.people
-      .map((person) => ({ person, x: person.visits[0].r[across], y: person.visits[0].r[up] }))
-      .filter((point) => point.x !== null && point.y !== null)
-      .sort((a, b) => a.x - b.x);
-    const every = points.flatMap((point) => [point.x, point.y]);
-    const low = every.reduce((a, b) => Math.min(a, b), 0) - 0.05, high = every.reduce((a, b) => Math.max(a, b), 1) + 0.05;
-    const at = (value) => (520 * (value - low)) / (high - low);
-    const [first, second] = [across, up].map((place) => `${data.name}${place + 1}`);
-    const svg = draw("svg", { viewBox: "0 0 600 580", class: "scatter", role: "group", "aria-label": `${first} against ${second}; arrow keys move from person to person` });
-    for (let tick = Math.ceil(low * 2) / 2; tick <= high; tick += 0.5) {
-      svg.append(draw("path", { class: "grid", d: `M60 ${530 - at(tick)}H580M${60 + at(tick)} 10V530` }));
-      svg.append(draw("text", { x: 52, y: 534 - at(tick), "text-anchor": "end" }, minus(String(tick))));
-      svg.append(draw("text", { x: 60 + at(tick), y: 548, "text-anchor": "middle" }, minus(String(tick))));
-    }
-    svg.append(draw("text", { x: 320, y: 572, "text-anchor": "middle" }, first));
-    svg.append(draw("text", { x: 16, y: 270, "text-anchor": "middle", transform: "rotate(-90 16 270)" }, second));
-    const shapes = points.map((point) => {
-      const shape = mark(point.person.group, 60 + at(point.x), 530 - at(point.y));
-      const words = `${point.person.id}, ${point.person.group}, ${first} ${fixed(point.x, 2)}, ${second} ${fixed(point.y, 2)}`;
-      fill(shape, { class: point.person.group, tabindex: "-1", role: "button", "aria-label": words }, [draw("title", {}, words)]);
-      shape.addEventListener("click", () => open(point.person.id));
-      return shape;
+  function ticksOf(low, high) {
+    const rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 2.5, 5, 10].map((one) => one * power).find((one) => one >= rough);
+    const ticks = [];
+    for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) ticks.push(Number(tick.toPrecision(6)));
+    return ticks;
+  }
+
+  function drawScatter(state) {
+    const { data } = state, [across, up] = ["across", "up"].map((id) => state.axes[byId(id).value]);
+    const colour = state.colours[byId("colour").value];
+    const placed = data.people.map((person, place) => [person, across.of(person.visits[0], person, place), up.of(person.visits[0], person, place)]);
+    const limits = [1, 2].map((k) => {
+      const values = placed.map((one) => one[k]).filter((value) => value !== null), axis = k === 1 ? across : up;
+      const ends = [values.reduce((a, b) => Math.min(a, b), axis.score ? 0 : Infinity), values.reduce((a, b) => Math.max(a, b), axis.score ? 1 : -Infinity)];
+      const margin = 0.04 * (ends[1] - ends[0]) || 1;
+      return [ends[0] - margin, ends[1] + margin];
     });
-    // Controls first, so that patients are not hidden; one stop for the tab key, then the arrow keys.
-    const order = (group) => ["control", "other", "patient"].indexOf(group);
-    const layers = points.map((_, place) => place).sort((a, b) => order(points[a].person.group) - order(points[b].person.group));
-    svg.append(...layers.map((place) => shapes[place]));
-    if (shapes.length) shapes[0].setAttribute("tabindex", "0");
-    svg.addEventListener("keydown", (event) => moveIn(event, shapes, points, open));
+    const x = (value) => 60 + (520 * (value - limits[0][0])) / (limits[0][1] - limits[0][0]);
+    const y = (value) => 450 - (440 * (value - limits[1][0])) / (limits[1][1] - limits[1][0]);
+    const svg = draw("svg", { viewBox: "0 0 600 500", class: "scatter", role: "group", "aria-label": `${across.name} across, ${up.name} up; arrow keys move from person to person` });
+    for (const [axis, at, [low, high], isUp] of [[across, x, limits[0], false], [up, y, limits[1], true]]) {
+      for (const tick of axis.ticks ? [0, 1, 2] : ticksOf(low, high)) {
+        if (tick < low || tick > high) continue;
+        const words = axis.ticks ? axis.ticks[tick] : minus(String(tick));
+        svg.append(draw("path", { class: "grid", d: isUp ? `M60 ${at(tick)}H580` : `M${at(tick)} 10V450` }));
+        svg.append(draw("text", isUp ? { x: 54, y: at(tick) + 4, "text-anchor": "end" } : { x: at(tick), y: 468, "text-anchor": "middle" }, words));
+      }
+    }
+    svg.append(draw("text", { x: 320, y: 492, "text-anchor": "middle" }, across.name));
+    svg.append(draw("text", { x: 14, y: 230, "text-anchor": "middle", transform: "rotate(-90 14 230)" }, up.name));
+    const shown = new Set(state.people);
+    const points = placed.filter(([person, a, b]) => shown.has(person) && a !== null && b !== null && colour.of(person) !== null).sort((a, b) => a[1] - b[1]);
+    const pathOf = (person, place) => person.visits.map((visit) => [across.of(visit, person, place), up.of(visit, person, place)]).filter(([a, b]) => a !== null && b !== null).map(([a, b]) => `${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("L");
+    if (byId("paths")?.checked) svg.append(draw("path", { class: "path", d: points.filter(([person]) => person.visits.length > 1).map(([person], place) => `M${pathOf(person, place)}`).join("") }));
+    state.shapes = points.map(([person, a, b]) => {
+      const shape = shapeOf(person.group, x(a), y(b));
+      const words = `${person.name}, ${person.group}: ${across.name} ${fixed(a, 2)}, ${up.name} ${fixed(b, 2)}`;
+      fill(shape, { class: person.group, style: `--own: ${colour.of(person)}`, tabindex: "-1", role: "button", "aria-label": words }, [draw("title", {}, words)]);
+      shape.addEventListener("click", () => select(state, person));
+      return { shape, person, a: x(a), b: y(b) };
+    });
+    state.pathOf = (person) => pathOf(person, data.people.indexOf(person));
+    const layers = [...state.shapes].sort((a, b) => ORDER.indexOf(a.person.group) - ORDER.indexOf(b.person.group));
+    svg.append(...layers.map((one) => one.shape));
+    svg.addEventListener("keydown", (event) => moveIn(event, state));
     byId("scatter").replaceChildren(svg);
+    byId("legend").replaceChildren(...colour.legend.slice(0, 14).map(([own, words, group]) => {
+      const key = draw("svg", { viewBox: "0 0 12 12", class: "key", "aria-hidden": "true" }, fill(shapeOf(group ?? "patient", 6, 6), { class: group ?? "patient", style: `--own: ${own}` }, []));
+      return make("span", {}, key, words);
+    }), ...(colour.legend.length > 14 ? [make("span", {}, `and ${colour.legend.length - 14} more`)] : []));
+    mark(state);
   }
 
-  function moveIn(event, shapes, points, open) {
-    const here = shapes.indexOf(event.target);
+  function mark(state) {
+    const svg = byId("scatter").firstElementChild;
+    svg.querySelectorAll(".open").forEach((node) => node.remove());
+    for (const one of state.shapes) one.shape.setAttribute("tabindex", one.person === state.open ? "0" : "-1");
+    const own = state.shapes.find((one) => one.person === state.open);
+    if (!own) {
+      state.shapes[0]?.shape.setAttribute("tabindex", "0");
+      return;
+    }
+    if (state.open.visits.length > 1) svg.append(draw("path", { class: "path open", d: `M${state.pathOf(state.open)}` }));
+    svg.append(draw("circle", { class: "open", cx: own.a, cy: own.b, r: 9 }));
+  }
+
+  function moveIn(event, state) {
+    const here = state.shapes.findIndex((one) => one.shape === event.target);
     if (here < 0) return;
     if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
-      open(points[here].person.id);
+      select(state, state.shapes[here].person);
+      state.shapes[here].shape.focus();
       return;
     }
-    const steps = { ArrowRight: here + 1, ArrowLeft: here - 1, ArrowUp: here + 1, ArrowDown: here - 1, Home: 0, End: shapes.length - 1 };
+    const last = state.shapes.length - 1;
+    const steps = { ArrowRight: here + 1, ArrowLeft: here - 1, ArrowUp: here + 1, ArrowDown: here - 1, Home: 0, End: last };
     if (!(event.key in steps)) return;
     event.preventDefault();
-    const next = Math.max(0, Math.min(shapes.length - 1, steps[event.key]));
-    shapes[here].setAttribute("tabindex", "-1");
-    shapes[next].setAttribute("tabindex", "0");
-    shapes[next].focus();
+    const next = Math.max(0, Math.min(last, steps[event.key]));
+    state.shapes[here].shape.setAttribute("tabindex", "-1");
+    state.shapes[next].shape.setAttribute("tabindex", "0");
+    state.shapes[next].shape.focus();
   }
 
   // ---- Begin ----
   document.querySelectorAll("table.data").forEach(prepareTable);
+  document.querySelectorAll("figure[data-name]").forEach(prepareFigure);
   document.querySelectorAll("button[data-copy]").forEach((button) => {
     button.hidden = false;
     button.addEventListener("click", () => copyText(byId(button.dataset.copy), button));
   });
-  const source = byId("cards-data");
-  if (source) {
-    const data = JSON.parse(source.textContent);
-    if (data.ids) explorer(data);
-    else byId("example").replaceChildren(...data.people.map((person) => cardOf(person, data)));
-  }
+  const source = byId("people-data");
+  if (source) explorer(JSON.parse(source.textContent));
+  addEventListener("resize", prepareScrollers);
+  document.addEventListener("toggle", prepareScrollers, true);
+  prepareScrollers();
+  addEventListener("hashchange", unfold);
+  unfold();
 })();

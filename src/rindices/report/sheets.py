@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
-from rindices import plots
 from rindices.files import atomic_file
+from rindices.plots.style import PALETTE
 from rindices.report import elements
 
 _FILES = resources.files("rindices.report")
@@ -32,8 +30,7 @@ def write_sheet(template: str, out: Path, *, title: str, **contents: object) -> 
     contents
         What the template shows; everything is escaped.
     """
-    style = Markup(_text("style.css"))  # our own file, not the user's text
-    html = render(f"sheet_{template}.html.j2", title=title, style=style, **contents)
+    html = render(f"sheet_{template}.html.j2", title=title, style=page_style(), **contents)
     with atomic_file(out) as beside:
         beside.write_bytes(html.encode("utf-8", errors="replace"))
     return out
@@ -44,10 +41,11 @@ def render(template: str, **contents: object) -> str:
     return _environment().get_template(template).render(**contents)
 
 
-def picture(figure: Figure, alt: str) -> elements.Picture:
-    """Return a figure as an image that lies in the page itself, and the same in words."""
-    code = base64.b64encode(plots.figure_svg(figure).encode("utf-8")).decode("ascii")
-    return elements.Picture(f"data:image/svg+xml;base64,{code}", alt)
+def page_style() -> Markup:
+    """Return the style of a page, with the palette of the figures on light paper and on dark."""
+    light, dark = ("".join(f"--{name}: {two[place]}; " for name, two in PALETTE.items()) for place in (0, 1))
+    colours = f":root {{ {light}}}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n"
+    return Markup(colours + _text("style.css"))  # our own files, not the user's text
 
 
 @cache

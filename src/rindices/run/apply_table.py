@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from datetime import date
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -88,7 +89,7 @@ def apply_table(
     batches = read_people(path, contract, settings, prepare=sums, progress=progress, whole=whole)
     first = next(batches)  # the table is looked at before the engine is loaded
     from rindices.estimator import load_model
-    from rindices.run.scores_and_analyses import reference_of, results_of, scores_of, unknown_of
+    from rindices.run.scores_and_analyses import reference_of, results_of, scores_of, training_of, unknown_of
 
     fitted, counts = load_model(model), Counter[str]()
     notes, left_out, results = dict[str, None](), list[pd.DataFrame](), list[record.Results]()
@@ -113,6 +114,8 @@ def apply_table(
         warnings=(*notes, *_of_strangers(counts), *unknown_of(fitted)),
         level=output.level,
         reference=reference_of(fitted),
+        training=training_of(fitted),
+        finished=date.today().isoformat(),
         clinical=tuple(map(str, first.clinical.columns)),
         visits=first.visit is not None,
         subgroup_limits=output.limits,

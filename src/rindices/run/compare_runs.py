@@ -14,7 +14,8 @@ from rindices.errors import InputError, listed, setting
 from rindices.files import check_folder, write_csv
 from rindices.judging.agreement import concordance, match_patterns
 from rindices.record import Run, read_run
-from rindices.report.sheets import picture, write_sheet
+from rindices.report.elements import Gallery
+from rindices.report.sheets import write_sheet
 from rindices.schema.fields import MIN_REGIONS
 
 __all__ = ["ComparedRuns", "Pair", "check_comparison_folder", "compare_runs", "write_comparison"]
@@ -257,15 +258,15 @@ def write_comparison(compared: ComparedRuns, out: Path, *, show_ids: bool = Fals
     for name, table in zip(_FILES[:3], tables, strict=True):
         write_csv(table, out / name, index=False)
     names = (str(compared.first.folder), str(compared.second.folder))
-    shown = []
+    shown, gallery = [], Gallery()
     for number, pair in enumerate(compared.pairs, start=1):
         titles = f"{names[0]}, pattern {pair.first}", f"{names[1]}, pattern {pair.second}"
         here, people = compared.regions[compared.regions["pair"] == number], compared.people
         alt = f"Changes of regions by pattern {pair.first} of the first and {pair.second} of the second run."
-        figures = [picture(plots.two_maps(here, titles), alt)] if len(here) else []
+        figures = [gallery.draw(f"maps_{number}", plots.two_maps(here, titles), alt)] if len(here) else []
         if len(people):
             figure = plots.two_scores(people[f"first_{number}"], people[f"second_{number}"], titles)
-            figures.append(picture(figure, "Scores of everybody in both runs."))
+            figures.append(gallery.draw(f"scores_{number}", figure, "Scores of everybody in both runs."))
         shown.append((pair, figures))
     return write_sheet(
         "compare",

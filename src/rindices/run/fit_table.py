@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from datetime import date
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -22,7 +23,14 @@ from rindices.judging.verdict import Verdict, differences_that_count, to_json
 from rindices.report import write_report
 from rindices.run.bids_output import write_bids
 from rindices.run.plan import PlannedRun, planned, versions
-from rindices.run.scores_and_analyses import analyse, reference_of, results_of, separation, unknown_of
+from rindices.run.scores_and_analyses import (
+    analyse,
+    keep_training,
+    reference_of,
+    results_of,
+    separation,
+    unknown_of,
+)
 from rindices.search import SurrealGANSearch
 from rindices.settings import Correction, Labels, Names, OutputSettings, SearchSettings, TableSettings
 from rindices.training.execution import Progress
@@ -299,6 +307,7 @@ def summarise(
         "subgroup_limits": plan.output.limits,
         "level": plan.output.level,
         "reference": reference_of(model),
+        "finished": date.today().isoformat(),
     }
     return _people(cohort).updated(**outcome)
 
@@ -313,6 +322,7 @@ def _people(cohort: Cohort) -> record.Summary:
         n_other=cohort.n_other,
         n_features=cohort.features.shape[1],
         source=cohort.source,
+        region_names={name: words for name, words in cohort.region_names.items() if words},
         source_doi=cohort.doi,
         input_sha256=cohort.sha256,
         control_labels=cohort.control_labels,
@@ -348,8 +358,9 @@ def _write_results(
     """Write all tables and pictures of a finished run, and return the summary with what they say."""
     out, model = plan.out, search.best_estimator_
     results = results_of(model, plan.cohort, plan.output.level)
-    model.save(out / record.MODEL)
     analyses = analyse(model, results, summary)
+    keep_training(model, results, analyses)
+    model.save(out / record.MODEL)
     record.write_tables(out, results, analyses, selection=search.history_, truth=truth)
     kept = {"variables": results.kinds, "model_sha256": record.sha256_of(out / record.MODEL)}
     summary, figure = summary.updated(**kept), plots.r_index_distributions(results.r_indices)

@@ -7,6 +7,8 @@ change.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -22,12 +24,20 @@ from rindices.estimator import Scaled, SurrealGAN
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.record import Results, Separation, Summary
 from rindices.scoring.intervals import severity_intervals
-from rindices.scoring.scale import KNOTS, increasing
+from rindices.scoring.scale import CENTILES, KNOTS, increasing
 from rindices.settings import Correction, OutputSettings
 
-__all__ = ["analyse", "reference_of", "results_of", "scores_of", "separation", "unknown_of"]
+__all__ = [
+    *("analyse", "keep_training", "reference_of", "results_of", "scores_of", "separation", "training_of"),
+    "unknown_of",
+]
 
 _FEW_CONTROLS = 10  # with fewer, a pattern's mean change would be theirs rather than that of controls
+_MAPS = (
+    *("change_sd", "change_percent", "spread_sd"),
+    *("decomposed_sd", "decomposed_percent", "decomposed_spread_sd"),
+)
+_AT = "change_sd_at_"  # a smaller severity than 1, in what a model keeps
 _SEVERITIES = (0.25, 0.5, 0.75)  # besides 1, which the patterns themselves show
 _MOST_CARDS = 3000  # a report with a card for more people would be too large to open
 _REFERENCE = [5, 50, 95]  # centiles of held-out controls that a report draws
@@ -119,6 +129,27 @@ def _flags(model: SurrealGAN, people: Scaled, found: pd.Series, strangeness: np.
     return ["; ".join(part) for part in parts]
 
 
+def keep_training(model: SurrealGAN, results: Results, analyses: Mapping[str, pd.DataFrame]) -> None:
+    """Let a model know what came out for the people of its training, which its reports show whoever is scored later."""
+    columns = [name for name in results.patterns if name not in ("region", "pattern")]
+    tables = {str(name): results.patterns[name] for name in columns}
+    for severity, rows in analyses["severities"].groupby("severity"):
+        tables |= {f"{_AT}{severity}": rows["change_sd"]} if severity != 1 else {}
+    shape = model.n_patterns, -1
+    model.maps_ = {name: of.to_numpy(float).reshape(shape) for name, of in tables.items() if np.isfinite(of).all()}
+    patients = results.r_indices[(results.r_indices["group"] == "patient") & results.first_visit]
+    if model.scale_ is not None:
+        known = np.quantile(patients[[f"r{k + 1}" for k in range(model.n_patterns)]], CENTILES, axis=0).T
+        model.scale_ = replace(model.scale_, patients=known)
+
+
+def training_of(model: SurrealGAN) -> dict[str, list[list[float]]]:
+    """Return the severities of the people of a model's training at their centiles, by group; none where not known."""
+    scale = model.scale_
+    known = {} if scale is None else {"control": scale.reference, "patient": scale.patients}
+    return {group: scale.severities(of.T).T.tolist() for group, of in known.items() if scale and of is not None}
+
+
 def reference_of(model: SurrealGAN) -> list[list[float]] | None:
     """Return the 5th, 50th and 95th centile of the severities of held-out controls, where they are known."""
     if model.scale_ is None or model.scale_.reference is None:
@@ -188,7 +219,12 @@ def _scaled(model: SurrealGAN, people: Cohort | People) -> Scaled:
 
 
 def _patterns(model: SurrealGAN, people: Scaled, group: np.ndarray) -> pd.DataFrame:
-    """Return what each pattern does to each region: as f makes it of controls, and as g₁ sees it in patients."""
+    """Return what each pattern does to each region: as f makes it of controls, and as g₁ sees it in patients.
+
+    In the people of the training, as far as the model knows; else in these people.
+    """
+    if model.maps_:
+        return _stored(model, *_MAPS)
     controls, patients = group == "control", group == "patient"
     # Among new people there may be no controls; then the patterns are shown in everybody.
     table = model.pattern_maps(people.of(controls) if controls.sum() >= _FEW_CONTROLS else people)
@@ -257,8 +293,22 @@ def _associations(
     return pd.concat(parts, ignore_index=True)
 
 
+def _stored(model: SurrealGAN, *columns: str) -> pd.DataFrame:
+    """Return columns of what a model knows of its training, with a row for each pattern and region."""
+    regions, patterns = list(model.contract_.features), np.arange(model.n_patterns) + 1
+    who = {"region": regions * len(patterns), "pattern": np.repeat(patterns, len(regions))}
+    unknown = np.full((len(patterns), len(regions)), np.nan)
+    return pd.DataFrame(who | {name: model.maps_.get(name, unknown).ravel() for name in columns})
+
+
 def _severities(model: SurrealGAN, results: Results) -> pd.DataFrame:
     """Return what each pattern does to controls at growing severity: region, pattern, severity, change_sd."""
+    if model.maps_:
+        names = {f"{_AT}{severity}": severity for severity in _SEVERITIES} | {"change_sd": 1.0}
+        wide = _stored(model, *names).rename(columns=names)
+        table = wide.melt(["region", "pattern"], var_name="severity", value_name="change_sd")
+        table = table.astype({"severity": float}).sort_values(["pattern", "severity"], kind="stable", ignore_index=True)
+        return table[["region", "pattern", "severity", "change_sd"]]
     controls = (results.r_indices["group"] == "control").to_numpy() & results.first_visit
     brains = Scaled(1 + SCALED_SD * results.z_scores.to_numpy()[controls if controls.any() else slice(None)], None)
     curves = np.tile(KNOTS, (model.n_patterns, 1)) if model.scale_ is None else increasing(model.scale_.curves)

@@ -18,7 +18,12 @@ _TAIL = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.16, 0.25]
 LEVELS = np.array([*_TAIL, 0.5, *(1 - level for level in reversed(_TAIL))])
 CENTILES = np.linspace(0, 1, 101)
 # Of what a scale stores, for each pattern.
-SHAPES = {"curves": KNOTS.shape, "reference": CENTILES.shape, "quantiles": (len(DOSES), len(LEVELS))}
+SHAPES = {
+    "curves": KNOTS.shape,
+    "reference": CENTILES.shape,
+    "quantiles": (len(DOSES), len(LEVELS)),
+    "patients": CENTILES.shape,
+}
 _STEEPER = 1e-9  # so that no two points of a curve are the same
 
 
@@ -34,6 +39,8 @@ class SeverityScale:
         R-indices of controls by repetitions that did not learn from them, at each of `CENTILES`.
     quantiles : ndarray of shape (patterns, doses, levels), optional
         Quantiles `LEVELS` of the R-indices of people with the severities `DOSES`; increasing along both.
+    patients : ndarray of shape (patterns, centiles), optional
+        R-indices of the patients of the training, at each of `CENTILES`.
 
     Examples
     --------
@@ -45,6 +52,7 @@ class SeverityScale:
     curves: np.ndarray
     reference: np.ndarray | None = None
     quantiles: np.ndarray | None = None
+    patients: np.ndarray | None = None
 
     def severities(self, r_indices: np.ndarray) -> np.ndarray:
         """Return the severities of people with these R-indices ``(people, patterns)``, up to the largest dose."""

@@ -1,0 +1,465 @@
+"""Brains drawn as filled outlines: what a pattern does to regions, with a name and a value for each of them.
+
+The outlines lie beside in ``region_outlines.csv``, made by ``experiments/outlines.py``; nothing else is needed.
+
+A page takes ``draw_brain(table, pattern).svg(key)``, with a key of its own for each drawing, as it is. In a composite
+figure, ``draw_brain(table, pattern, (1.0,), per_line=5, bare=True, width=420)`` is one small brain without a scale;
+``limit`` says where its colours end, and ``regions[name].title`` what a region is called in words.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.path import Path as Line
+
+from rindices.plots.brain import Rect, colour_limit
+from rindices.plots.region_names import Region, known_regions, split_measure
+from rindices.plots.rendering import hover
+from rindices.plots.style import HIGHER, LOWER, STYLE
+
+__all__ = ["SEVERITIES", "BrainDrawing", "draw_brain", "draw_colours", "measures_of", "outlined_regions"]
+
+SEVERITIES = (0.25, 0.5, 1.0)
+WIDTH = 960  # pixels
+_VIEWS = {  # the side is empty where both are seen
+    ("lateral", "left"): "left, outside",
+    ("medial", "left"): "left, inside",
+    ("medial", "right"): "right, inside",
+    ("lateral", "right"): "right, outside",
+    ("coronal 10", ""): "y 10",
+    ("coronal -5", ""): "y −5",
+    ("coronal -22", ""): "y −22",
+    ("coronal -60", ""): "y −60",
+    ("middle", ""): "middle",
+}
+_LARGEST = 0.7  # pixels for half a millimetre, which is the unit of outlines
+_MARGIN, _GAP, _HEAD, _TEXT = 72, 10, 22, 13  # pixels: names of rows, between pictures, names of views, letters
+_SCALE, _BAR, _SCALE_WIDTH = 58, 12, 300  # pixels: height of the scale of colours and of its bar, and its width
+_EDGE, _FAINT = 0.45, 0.1  # opacity of lines, and of brain without a value
+
+
+class Piece(NamedTuple):
+    """An outline: its lines, whether it is mirrored, and the columns of the table that it shows."""
+
+    rings: str
+    mirrored: bool = False
+    names: tuple[str, ...] = ()
+
+
+class Panel(NamedTuple):
+    """A view of the brain; the first of its pieces is the whole."""
+
+    view: str
+    side: str
+    pieces: tuple[Piece, ...]
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height."""
+        return _size(self.pieces[0].rings)
+
+    @property
+    def names(self) -> set[str]:
+        """The columns of the table that are shown."""
+        return {name for piece in self.pieces for name in piece.names}
+
+
+class View(NamedTuple):
+    """A view in the drawing, and where it stands."""
+
+    panel: Panel
+    severity: str
+    across: float
+    down: float
+    zoom: float
+    width: float
+
+
+class Placed(NamedTuple):
+    """A piece in the drawing: where its view starts, its look, and its name with its value.
+
+    The look is ``whole``, ``unknown``, ``lower`` or ``higher``; the latter two have an opacity.
+    """
+
+    piece: Piece
+    across: float
+    down: float
+    zoom: tuple[float, float]
+    look: str
+    opacity: float | None
+    title: str
+
+    @property
+    def matrix(self) -> str:
+        """The way from an outline to the drawing."""
+        return f"matrix({self.zoom[0]:.4f} 0 0 {self.zoom[1]:.4f} {self.across:.1f} {self.down:.1f})"
+
+
+class Text(NamedTuple):
+    """What is written, where, and whether it starts, ends or is centred there."""
+
+    across: float
+    down: float
+    words: str
+    anchor: str = "middle"
+
+
+@dataclass(frozen=True)
+class BrainDrawing:
+    """A pattern at growing severity, a row for each: as SVG text, and as a matplotlib figure.
+
+    Attributes
+    ----------
+    pattern
+        Its number.
+    regions
+        Those that are known, by the name in the table; their titles are names in words.
+    lines
+        The views of the brain; a row of the drawing has one or two lines of them.
+    changes
+        The change of each region in sd of controls, by severity.
+    limit
+        Where the colours end.
+    missing
+        Names in the table that are not drawn: of no known atlas, or without an outline.
+    width
+        In pixels.
+    bare
+        Whether the names of rows and the scale of colours are left out.
+    """
+
+    pattern: int
+    regions: Mapping[str, Region]
+    lines: tuple[tuple[Panel, ...], ...]
+    changes: Mapping[str, Mapping[str, float]]
+    limit: float
+    missing: tuple[str, ...]
+    width: float = WIDTH
+    bare: bool = False
+
+    @property
+    def drawn(self) -> set[str]:
+        """The names in the table that are drawn."""
+        return {name for line in self.lines for panel in line for name in panel.names}
+
+    @property
+    def height(self) -> float:
+        """In pixels."""
+        rows = len(self.changes) * sum(height for _, height in self._zooms())
+        return round(rows + len(self.lines) * _HEAD + _GAP + (0 if self.bare else _SCALE), 1)
+
+    @property
+    def _margin(self) -> float:
+        return 0 if self.bare else _MARGIN
+
+    def _zooms(self) -> list[tuple[float, float]]:
+        """Return pixels for the unit of outlines and height of each line; lines of cortex are alike, so are slices."""
+        fits: dict[bool, list[float]] = defaultdict(lambda: [_LARGEST])
+        for line in self.lines:
+            room = self.width - self._margin - _GAP * len(line)
+            fits[line[0].side != ""].append(room / sum(panel.size[0] for panel in line))
+        zooms = [min(fits[line[0].side != ""]) for line in self.lines]
+        tallest = [max(panel.size[1] for panel in line) for line in self.lines]
+        return [(zoom, zoom * size + _GAP) for zoom, size in zip(zooms, tallest, strict=True)]
+
+    def _views(self) -> Iterator[View]:
+        down, zooms = float(_GAP), self._zooms()
+        for place, severity in enumerate(self.changes):
+            for line, (zoom, height) in zip(self.lines, zooms, strict=True):
+                down += 0 if place else _HEAD
+                across = float(self._margin)
+                for panel in line:
+                    yield View(panel, severity, across, down, zoom, panel.size[0] * zoom)
+                    across += panel.size[0] * zoom + _GAP
+                down += height
+
+    def _placed(self) -> Iterator[Placed]:
+        for panel, severity, across, down, zoom, width in self._views():
+            change = {name: value for name, value in self.changes[severity].items() if np.isfinite(value)}
+            for piece in panel.pieces:
+                values = [change[name] for name in piece.names if name in change]
+                mean = float(np.mean(values)) / self.limit if values else 0.0
+                look = ("lower" if mean < 0 else "higher") if values else "unknown"
+                # By the square root, so that small changes show.
+                opacity = round(min(1.0, abs(mean)) ** 0.5, 3) if values else None
+                told = (f"{self.regions[name].title} ({name}): {_told(change.get(name))}" for name in piece.names)
+                yield Placed(
+                    piece,
+                    across + piece.mirrored * width,
+                    down,
+                    (-zoom if piece.mirrored else zoom, zoom),
+                    "whole" if piece is panel.pieces[0] else look,
+                    opacity,
+                    "; ".join(told),
+                )
+
+    def _texts(self) -> Iterator[Text]:
+        first, named = next(iter(self.changes)), {""} if not self.bare else set(self.changes)
+        for panel, severity, across, down, _, width in self._views():
+            if severity == first:
+                yield Text(across + width / 2, down - 8, _VIEWS[panel.view, panel.side])
+                if panel.view.startswith("coronal"):
+                    yield Text(across, down - 8, "L", "start")
+                    yield Text(across + width, down - 8, "R", "end")
+            if severity not in named:
+                named.add(severity)
+                yield Text(0, down + 30, "severity", "start")
+                yield Text(0, down + 30 + 1.3 * _TEXT, severity, "start")
+        if self.bare:
+            return
+        (left, top, width, height), swatch = self._scale
+        for share in (-1, -0.5, 0, 0.5, 1):
+            yield Text(left + (1 + share) * width / 2, top + height + 15, _signed(share * abs(share) * self.limit))
+        yield Text(left + width / 2, top + height + 33, "change (sd of controls)")
+        yield Text(swatch[0] + swatch[2] + 6, top + height - 1, "no value", "start")
+
+    @property
+    def _scale(self) -> tuple[Rect, Rect]:
+        """The bar of colours, and what brain without a value looks like: left, top, width and height."""
+        top, width = self.height - _SCALE, min(_SCALE_WIDTH, self.width / 2)
+        return (_MARGIN, top, width, _BAR), (_MARGIN + width + 40, top, 18, _BAR)
+
+    def svg(self, key: str = "") -> str:
+        """Return SVG text to stand in a page or a file; the browser names the region under the mouse.
+
+        Lines and letters have the colour of the text around. A page changes the other colours by the ``fill`` and
+        ``stop-color`` of ``svg.brain .lower`` and ``svg.brain .higher``, for example where it is dark.
+
+        Parameters
+        ----------
+        key
+            What ids inside start with; two drawings of one pattern in a page need different ones.
+        """
+        placed, key = list(self._placed()), key or f"brain{self.pattern}"
+        rings = dict.fromkeys(one.piece.rings for one in placed)
+        scale, swatch = self._scale
+        return _template().render(
+            drawing=self,
+            key=key,
+            paths={one: f"{key}-{place}" for place, one in enumerate(rings)},
+            placed=placed,
+            texts=self._texts(),
+            scale=scale,
+            swatch=swatch,
+            letters=_TEXT,
+            lower=LOWER,
+            higher=HIGHER,
+            faint=_FAINT,
+            edge=_EDGE,
+        )
+
+    @matplotlib.rc_context(STYLE)
+    def figure(self) -> Figure:
+        """Return the same as a matplotlib figure."""
+        figure = Figure(figsize=(self.width / 96, self.height / 96))
+        self.draw_on(figure.add_axes((0, 0, 1, 1)))
+        return figure
+
+    def draw_on(self, axes: Axes, *, texts: bool = True) -> None:
+        """Draw the same on axes of a figure, as large as they are, with or without what is written in it."""
+        axes.axis("off")
+        fills = {"whole": "none", "unknown": ("black", _FAINT), "lower": LOWER, "higher": HIGHER}
+        edge: Any = {"edgecolor": ("black", _EDGE), "linewidth": 0.4}
+        for one in self._placed():
+            fill = fills[one.look] if one.opacity is None else (fills[one.look], one.opacity)
+            rings = [points * one.zoom + (one.across, one.down) for points in _points(one.piece.rings)]
+            lines = Line.make_compound_path(*(Line([*ring, ring[0]], closed=True) for ring in rings))
+            hover(axes.add_artist(PathPatch(lines, facecolor=fill, **edge)), [one.title] if one.title else [])
+        for across, down, words, anchor in self._texts() if texts else ():
+            side = {"start": "left", "end": "right", "middle": "center"}[anchor]
+            axes.text(across, down, words, ha=side, va="baseline", fontsize=_TEXT * 72 / 96)
+        if not self.bare:
+            (left, top, width, height), swatch = self._scale
+            shades = [to_rgba(LOWER if share < 0 else HIGHER, abs(share)) for share in np.linspace(-1, 1, 257)]
+            axes.imshow(np.array([shades]), extent=(left, left + width, top + height, top), aspect="auto")
+            axes.add_artist(Rectangle(swatch[:2], *swatch[2:], facecolor=fills["unknown"], **edge))
+        axes.set(xlim=(0, self.width), ylim=(self.height, 0), aspect="equal")
+
+
+def draw_brain(
+    patterns: pd.DataFrame,
+    only: int,
+    severities: Sequence[float] = SEVERITIES,
+    *,
+    measure: str = "",
+    per_line: int = len(_VIEWS),
+    width: float = WIDTH,
+    bare: bool = False,
+    views: Collection[str] = (),
+) -> BrainDrawing | None:
+    """Draw what one pattern does to regions, with growing severity, as filled outlines of a brain.
+
+    The scale of colours is common to all patterns of the table, and symmetric about zero. Where a region of the middle
+    has values of both sides, their mean is drawn.
+
+    Parameters
+    ----------
+    patterns
+        Columns ``region``, ``pattern`` and ``change_sd``. With a column ``severity`` its severities are drawn; without
+        one the changes are those of severity 1, and smaller severities are scaled from them.
+    only
+        The pattern to draw.
+    severities
+        Which of them to draw, a row for each.
+    measure
+        Which of several measures of the same regions to draw, out of `measures_of`.
+    per_line
+        How many views stand side by side; with fewer than there are, the brain is larger and slices stand below.
+    width, bare
+        See `BrainDrawing`; letters have 13 pixels.
+    views
+        Which views, such as ``lateral`` or ``coronal -22``; all that show something if not given.
+
+    Returns
+    -------
+    BrainDrawing or None
+        Take ``svg()`` for a page, ``figure()`` for files, and ``missing`` for the text below. None where no region has
+        an outline.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"region": ["lHip", "rHip"], "pattern": 1, "change_sd": [-1.0, -0.8]})
+    >>> drawing = draw_brain(table, 1)
+    >>> "<title>left hippocampus (lHip): −0.25 sd</title>" in drawing.svg()
+    True
+    """
+    table = patterns.assign(region=patterns["region"].astype(str))
+    if measure:
+        table = table[[split_measure(name)[1] in ("", measure) for name in table["region"]]]
+    regions = known_regions(table["region"])
+    panels = [panel for panel in _panels(regions) if not views or panel.view in views]
+    names = {name for panel in panels for name in panel.names}
+    if not names:
+        return None
+    shown = table[table["region"].isin(names)]
+    if "severity" not in table:
+        shown = pd.concat([shown.assign(severity=step, change_sd=step * shown["change_sd"]) for step in severities])
+    rows = shown[(shown["pattern"] == only) & shown["severity"].isin(severities)]
+    changes = {
+        f"{step:g}": dict(zip(own["region"], own["change_sd"], strict=True)) for step, own in rows.groupby("severity")
+    }
+    kinds = [panels]
+    if len(panels) > per_line:
+        kinds = [[panel for panel in panels if bool(panel.side) == cortex] for cortex in (True, False)]
+    lines = tuple(tuple(kind[start : start + per_line]) for kind in kinds for start in range(0, len(kind), per_line))
+    return BrainDrawing(
+        only,
+        regions,
+        lines,
+        changes,
+        colour_limit(shown["change_sd"]),
+        tuple(name for name in table["region"].unique() if name not in names),
+        width,
+        bare,
+    )
+
+
+def draw_colours(axes: Axes, limit: float, label: str) -> None:
+    """Draw the scale of colours on axes of its own."""
+    shades = [to_rgba(LOWER if share < 0 else HIGHER, abs(share)) for share in np.linspace(-1, 1, 257)]
+    axes.imshow(np.array([shades]), extent=(-1, 1, 0, 1), aspect="auto")
+    axes.set_xticks([-1, -0.5, 0, 0.5, 1], [_signed(share * abs(share) * limit) for share in (-1, -0.5, 0, 0.5, 1)])
+    axes.set(yticks=[], xlabel=label)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=2)
+
+
+def outlined_regions(names: Iterable[str]) -> dict[str, Region]:
+    """Return the regions that can be drawn, by name.
+
+    Examples
+    --------
+    >>> list(outlined_regions(["lHip", "Optic-Chiasm", "age"]))
+    ['lHip']
+    """
+    regions = known_regions(names)
+    drawn = {name for panel in _panels(regions) for name in panel.names}
+    return {name: region for name, region in regions.items() if name in drawn}
+
+
+def measures_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the measures that need a drawing each: several where a region has several, otherwise one, without a name.
+
+    Examples
+    --------
+    >>> measures_of(["lh_insula_thickness", "lh_insula_area", "Left-Amygdala"])
+    ('thickness', 'area')
+    >>> measures_of(["lh_insula_thickness", "Left-Amygdala"])
+    ('',)
+    """
+    found = {name: split_measure(name)[1] for name in known_regions(names)}
+    several = len({split_measure(name)[0] for name in found}) < len(found)
+    return tuple(dict.fromkeys(filter(None, found.values()))) if several else ("",)
+
+
+def _panels(regions: Mapping[str, Region]) -> list[Panel]:
+    """Return the views that show the regions: all four of the cortex or none, and as few slices as are needed."""
+    atlas = next((region.atlas for region in regions.values() if region.atlas != "aseg"), "aseg")
+    holders: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for name, region in regions.items():
+        for side in region.sides:
+            for outline in region.outlines:
+                holders[outline, side].append(name)
+    panels = []
+    for view, side in _VIEWS:
+        outlines = _outlines(view)
+        pieces = [Piece(outlines[""][""], side == "right")]
+        for outline, rings in (outlines.get(atlas) or outlines.get("aseg") or {}).items():
+            left, right = holders[outline, "left"], holders[outline, "right"]
+            if view == "middle":
+                pieces.append(Piece(rings, False, tuple(dict.fromkeys([*left, *right]))))
+            else:
+                halves = [("left", left), ("right", right)]
+                pieces += [Piece(rings, half == "right", tuple(own)) for half, own in halves if side in ("", half)]
+        panels.append(Panel(view, side, tuple(pieces)))
+    cortex, slices = [one for one in panels if one.side], [one for one in panels if not one.side]
+    for panel in reversed(slices.copy()):
+        if panel.names <= {name for one in slices if one is not panel for name in one.names}:
+            slices.remove(panel)
+    return [*(cortex if any(panel.names for panel in cortex) else ()), *slices]
+
+
+@cache
+def _outlines(view: str) -> dict[str, dict[str, str]]:
+    """Return the outlines of a view by atlas and region; that of the whole has neither."""
+    table = pd.read_csv(Path(__file__).with_name("region_outlines.csv"), keep_default_na=False)
+    of_atlas = table[table["view"] == view].groupby("atlas")
+    return {str(atlas): dict(zip(own["region"], own["rings"], strict=True)) for atlas, own in of_atlas}
+
+
+@cache
+def _template() -> jinja2.Template:
+    text = (Path(__file__).parent / "templates" / "brain.svg.j2").read_text(encoding="utf-8")
+    return jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined).from_string(text)
+
+
+def _points(rings: str) -> list[np.ndarray]:
+    return [np.array(ring.split(), dtype=float).reshape(-1, 2) for ring in rings.split("|")]
+
+
+@cache
+def _size(rings: str) -> tuple[float, float]:
+    across, down = np.concatenate(_points(rings)).max(axis=0)
+    return float(across), float(down)
+
+
+def _told(value: float | None) -> str:
+    return "no value" if value is None else f"{_signed(value)} sd"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2g}".replace("-", "−") if value else "0"

@@ -1,0 +1,222 @@
+"""Brains as filled outlines, and the names of regions that they know."""
+
+import json
+import os
+import re
+import xml.etree.ElementTree as ET
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rindices.interop.muse import MUSE72_NAMES, muse_regions
+from rindices.plots.brain_drawing import draw_brain, measures_of, outlined_regions
+from rindices.plots.region_names import known_regions
+
+SVG = "{http://www.w3.org/2000/svg}"
+DATA = files("rindices.plots")
+NAMES = pd.read_csv(DATA / "region_names.csv", keep_default_na=False)
+OUTLINES = pd.read_csv(DATA / "region_outlines.csv", keep_default_na=False)
+DK = list(NAMES.loc[NAMES["atlas"] == "dk", "region"])
+# The rows of FreeSurfer's aseg.stats, and those of them that are seen in no slice or are no structure.
+ASEG_PAIRED = (
+    *("Lateral-Ventricle", "Inf-Lat-Vent", "Cerebellum-White-Matter", "Cerebellum-Cortex", "Thalamus", "Caudate"),
+    *("Putamen", "Pallidum", "Hippocampus", "Amygdala", "Accumbens-area", "VentralDC", "vessel", "choroid-plexus"),
+    *("WM-hypointensities", "non-WM-hypointensities"),
+)
+ASEG_MIDDLE = (
+    *("3rd-Ventricle", "4th-Ventricle", "Brain-Stem", "CSF", "5th-Ventricle", "Optic-Chiasm", "WM-hypointensities"),
+    *("non-WM-hypointensities", "CC_Posterior", "CC_Mid_Posterior", "CC_Central", "CC_Mid_Anterior", "CC_Anterior"),
+)
+ASEG = [*(f"{side}-{name}" for side in ("Left", "Right") for name in ASEG_PAIRED), *ASEG_MIDDLE]
+UNSEEN = re.compile("Inf-Lat-Vent|vessel|choroid|CSF|5th|Chiasm|hypointensities")
+
+
+def embedded():
+    text = files("rindices.simulate").joinpath("reference_population.json").read_text(encoding="utf-8")
+    return json.loads(text)["regions"]
+
+
+def muse(form):
+    rows = [row for row in muse_regions().reset_index().to_dict("records") if row["short"] or "{short}" not in form]
+    sides = {"left": "Left ", "right": "Right ", "none": ""}
+    return [form.format(side=sides[row["hemisphere"]], **row) for row in rows]
+
+
+def patterns(names, n_patterns=2):
+    rng = np.random.default_rng(0)
+    rows = [{"region": name, "pattern": pattern} for pattern in range(1, n_patterns + 1) for name in names]
+    return pd.DataFrame(rows).assign(change_sd=rng.normal(size=len(rows)))
+
+
+def pieces(drawing, key="b"):
+    """Return titles of the pieces of an SVG, with look, opacity and whether they are mirrored."""
+    found = {}
+    for one in ET.fromstring(drawing.svg(key)).iter(f"{SVG}use"):
+        title = one.find(f"{SVG}title")
+        if title is not None:
+            mirrored = one.attrib["transform"].startswith("matrix(-")
+            look = one.attrib["class"], float(one.attrib.get("fill-opacity", "nan")), mirrored
+            found.setdefault(title.text, []).append(look)
+    return found
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        *("lh_{}_volume", "rh_{}_thickness", "lh_{}_area", "lh_{}_grayvol", "lh.{}", "rh.{}.thickness", "ctx-lh-{}"),
+        *("ctx_rh_{}", "Left-{}", "left_{}", "right {}", "{}_left", "L_{}_thickavg", "thickness_lh_{}"),
+    ],
+)
+def test_all_of_desikan_and_killiany_are_drawn_however_they_are_written(form):
+    names = [form.format(name) for name in DK]
+    regions = outlined_regions(names)
+    assert len(DK) == len(regions) == 34
+    assert {region.atlas for region in regions.values()} == {"dk"}
+    assert [regions[name].outlines for name in names] == [(name,) for name in DK]
+    side = "left" if re.search("(?i)lh|left|L_", form) else "right"
+    assert {region.sides for region in regions.values()} == {(side,)}
+    assert regions[form.format("insula")].title == f"{side} insula"
+
+
+def test_what_is_drawn_of_aseg_stats():
+    names = [name for name in ASEG if not UNSEEN.search(name)]
+    assert len(names) == 30
+    assert set(known_regions(ASEG)) == set(ASEG)
+    assert list(outlined_regions([*ASEG, "lhCerebralWhiteMatterVol"])) == [*names, "lhCerebralWhiteMatterVol"]
+    assert known_regions(ASEG)["Left-Thalamus"] == known_regions(["Left-Thalamus-Proper"])[
+        "Left-Thalamus-Proper"
+    ]._replace(name="Left-Thalamus")
+
+
+@pytest.mark.parametrize(
+    ("names", "unseen"),
+    [
+        (embedded(), "BasCbr"),
+        (MUSE72_NAMES, "basal forebrain|lobe white matter|fornix|internal capsule"),
+        (muse("MUSE_Volume_{number}"), None),
+        (muse("H_MUSE_Volume_{number}"), None),
+        (muse("{side}{name}"), None),
+        (muse("{side}{short}"), None),
+        (muse("{side}{short} {name}"), None),
+    ],
+    ids=["embedded", "muse72", "numbers", "harmonised", "names", "short", "both"],
+)
+def test_names_of_muse_and_of_simulated_cohorts(names, unseen):
+    assert set(known_regions(names)) == set(names)
+    assert "dk" not in {region.atlas for region in known_regions(names).values()}
+    if unseen:
+        missing = set(names) - set(outlined_regions(names))
+        assert missing == {name for name in names if re.search(unseen, name)}
+
+
+def test_a_region_is_the_same_under_all_its_names():
+    same = "rHip", "MUSE_Volume_47", "DL_MUSE_Volume_47", "Right Hippocampus", "right_hippocampus", "Right-Hippocampus"
+    assert {known_regions([name])[name].title for name in same} == {"right hippocampus"}
+    both = known_regions(["MUSE_47+48 hippocampus"])["MUSE_47+48 hippocampus"]
+    assert (both.title, both.sides) == ("hippocampus, both sides", ("left", "right"))
+    ampersand = known_regions(["lh_G&S_subcentral_area"])["lh_G&S_subcentral_area"]  # as in aparc.a2009s.stats
+    assert ampersand.title == "left subcentral gyrus and sulci"
+    # The atlas that knows most names of a table decides what a name means.
+    for table, atlas in ((["lh_cuneus", "lh_insula"], "dk"), (["left cuneus", "left angular gyrus", "lHip"], "muse")):
+        assert known_regions(table)[table[0]].atlas == atlas
+
+
+def test_what_is_not_known_is_told_and_nothing_is_guessed():
+    odd = ["PO", "ACC", "lACC", "MUSE_Volume_601", "MUSE_47+999", "MUSE_47+31", "", "Left", "47", "PT_volume", "eTIV"]
+    assert list(known_regions(["lHip", *odd])) == ["lHip"]
+    drawing = draw_brain(patterns(["lHip", *odd, "Optic-Chiasm"]), 1)
+    assert drawing.missing == (*odd, "Optic-Chiasm")
+    assert draw_brain(patterns(odd), 1) is None
+
+
+def test_names_of_a_real_table():
+    folder = os.environ.get("RINDICES_DATA")
+    if folder is None:
+        pytest.skip("RINDICES_DATA is not set")
+    names = list(pd.read_csv(Path(folder, "abide1_volumes.csv"), nrows=1).columns[9:])
+    regions = outlined_regions(names)
+    assert len(names) == len(regions) == 164
+    assert {region.atlas for region in regions.values()} == {"destrieux", "aseg"}
+
+
+def test_each_outline_is_a_region_of_its_atlas_and_lies_in_the_brain():
+    known = {(row.atlas, part) for row in NAMES.itertuples() for part in row.region.split(";")}
+    whole = {}
+    for row in OUTLINES.itertuples():
+        points = np.concatenate([np.array(ring.split(), int).reshape(-1, 2) for ring in row.rings.split("|")])
+        if not row.region:
+            whole[row.view] = points.min(axis=0), points.max(axis=0)
+        elif row.region != "rest":
+            assert {(row.atlas, row.region), ("aseg", row.region)} & known
+            low, high = whole[row.view]
+            assert (points >= low - 2).all()
+            assert (points <= high + 2).all()
+
+
+def test_colours_and_titles_are_those_of_the_changes():
+    names = pd.DataFrame({"region": ["lHip", "rHip", "lAmy", "rAmy"]})
+    first = names.assign(pattern=1, change_sd=[-2.0, 1.0, 0.0, np.nan])
+    table = pd.concat([first, names.assign(pattern=2, change_sd=[-0.5, 4.0, 0.0, 0.0])])
+    drawing = draw_brain(table, 1)
+    assert drawing.limit == 4  # the strongest change of any pattern
+    found = pieces(drawing)
+    assert found["left hippocampus (lHip): −2 sd"] == [("lower", pytest.approx(0.5**0.5, abs=1e-3), False)]
+    assert found["left hippocampus (lHip): −0.5 sd"] == [("lower", pytest.approx(0.125**0.5, abs=1e-3), False)]
+    assert found["right hippocampus (rHip): +0.25 sd"] == [("higher", pytest.approx(0.25, abs=1e-3), True)]
+    assert found["left amygdala (lAmy): 0 sd"] == [("higher", 0.0, False)] * 3  # at each severity
+    assert {(look, mirrored) for look, _, mirrored in found["right amygdala (rAmy): no value"]} == {("unknown", True)}
+    # What is drawn for files is the same: as many pieces, and the same words.
+    axes = drawing.figure().axes[0]
+    uses = len(list(ET.fromstring(drawing.svg()).iter(f"{SVG}use")))
+    assert len(axes.patches) == uses + 1  # and what no value looks like
+    written = [one.text for one in ET.fromstring(drawing.svg()).iter(f"{SVG}text")]
+    assert [text.get_text() for text in axes.texts] == written
+    assert {"severity", "0.25", "0.5", "1", "−4", "−1", "0", "+1", "+4", "change (sd of controls)"} <= {*written}
+
+
+def test_the_middle_shows_both_sides():
+    table = pd.DataFrame({"region": ["lCbeLoCbe1-5", "rCbeLoCbe1-5"], "change_sd": [-1.0, 0.5], "pattern": 1})
+    [(title, [(look, opacity, _)])] = pieces(draw_brain(table, 1, (1.0,))).items()
+    assert title.startswith("left cerebellar vermal lobules I-V (lCbeLoCbe1-5): −1 sd; right")
+    assert (look, opacity) == ("lower", pytest.approx(0.5))
+
+
+def test_severities_of_the_table_are_not_scaled():
+    table = patterns(["lHip", "lAmy"], 1)
+    told = pd.concat([table.assign(severity=step, change_sd=-(step**2)) for step in (0.0, 0.5, 0.75, 1.0)])
+    drawing = draw_brain(told, 1)
+    assert {step: change["lHip"] for step, change in drawing.changes.items()} == {"0.5": -0.25, "1": -1.0}
+
+
+def test_names_are_escaped_and_ids_differ():
+    odd = 'MUSE_Volume_47 <script>"&'
+    drawing = draw_brain(pd.DataFrame({"region": [odd], "change_sd": [-1.0], "pattern": 1}), 1)
+    assert f"right hippocampus ({odd}): −1 sd" in pieces(drawing)
+    assert "<script>" not in drawing.svg()
+    one, other = ({piece.get("id") for piece in ET.fromstring(drawing.svg(key)).iter()} - {None} for key in "ab")
+    assert one
+    assert not one & other
+
+
+def test_only_views_that_show_something_and_lines_as_asked():
+    names = [f"lh_{name}" for name in DK]
+    cortex = draw_brain(patterns(names), 1)
+    assert [[panel.view for panel in line] for line in cortex.lines] == [["lateral", "medial", "medial", "lateral"]]
+    deep = draw_brain(patterns(["Left-Hippocampus"]), 1)
+    assert [[panel.view for panel in line] for line in deep.lines] == [["coronal -22"]]
+    both = draw_brain(patterns([*names, *ASEG]), 1, per_line=4, bare=True, width=400)
+    assert [len(line) for line in both.lines] == [4, 4, 1]
+    assert "sd of controls" not in both.svg()
+    assert "severity" not in {one.text for one in ET.fromstring(both.svg()).iter(f"{SVG}text")}
+
+
+def test_several_measures_of_a_region_have_a_drawing_each():
+    names = [f"lh_{name}_{measure}" for measure in ("thickness", "area") for name in DK]
+    table = patterns([*names, "Left-Hippocampus"])
+    assert measures_of(table["region"]) == ("thickness", "area")
+    drawing = draw_brain(table, 1, measure="area")
+    assert drawing.drawn == {*names[34:], "Left-Hippocampus"}
+    assert drawing.missing == ()
