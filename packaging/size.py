@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 LIMITS = {
-    "statements in src": 9_750,  # 9,150 before severities, intervals, misfit and four verdicts
-    "files in src": 130,
-    "statements of tables, cohort and schema": 1_900,
-    "statements in tests": 12_800,  # and their tests
+    # 9,150 before severities, intervals, misfit and four verdicts (600); checking, growing, comparing and sharing runs
+    # (810); missing regions, new sites, strangers (360); drawn brains and the explorer of the report (650)
+    "statements in src": 11_560,
+    "files in src": 135,
+    "statements of tables, cohort and schema": 2_090,  # 1,893 before a table could be looked at without a fit
+    "statements in tests": 13_800,  # 12,370 before all that
     "mappings of Any in src": 40,
     "command-line options outside cli": 0,
 }
