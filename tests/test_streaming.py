@@ -99,7 +99,7 @@ BAD = {
         both(cell("region9", 5, "x"), cell("region8", 9, ""), cell("region7", 14, "inf"), last("region6", "y")),
         "region6",
     ),
-    "gap in the last row": (last("region7", ""), "row {last}"),
+    "gap in the last row": (last("sex", ""), "row {last}"),
     "same id far apart": (last("participant_id", "s001"), "3 and {last}"),
     "no id": (last("participant_id", ""), "row {last}"),
     "another code": (last("sex", "X"), "row {last}"),

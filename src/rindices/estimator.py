@@ -122,7 +122,9 @@ class RIndexEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required, tags.input_tags.allow_nan = True, True
+        tags.target_tags.required = (
+            True  # a few gaps are filled in, but the tag that allows NaN means any number of them
+        )
         # Not a classifier; this only says that y has two values.
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags

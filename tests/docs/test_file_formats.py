@@ -15,7 +15,7 @@ PAGE = "docs/reference/file-formats.md"
 # Tables in which a user's own names are columns, too.
 _OWN = {"z_scores.csv": set(REGIONS), "analysis/flow.csv": {"impossible value"}}
 # Columns that need three repetitions.
-_MORE = {"r_indices.csv": {f"severity{k}_{end}" for k in "1M" for end in ("low", "high")}}
+_MORE = {"r_indices.csv": {"strangeness"} | {f"severity{k}_{end}" for k in "1M" for end in ("low", "high")}}
 _SOMETIMES = {"failure", "recovery"}  # keys of failed runs and of demonstrations
 
 

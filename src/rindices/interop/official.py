@@ -145,6 +145,7 @@ def import_official(
         # At the average control: the authors' controls are not in the file, and neither are other repetitions.
         "scale": SeverityScale(fit_curves(source.models, np.ones((1, source.n_regions)), preset.training.composition)),
         "familiar": None,
+        "maps": {},
         "seed": None,  # the authors' random numbers are not known
         "n_features_in": source.n_regions,
         "feature_names_in": np.array(contract.features, dtype=object),

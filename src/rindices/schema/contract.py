@@ -140,9 +140,12 @@ class Contract:
     ) -> Contract:
         """Describe the regions and covariates of training people."""
         quantile = min(max(QUANTILE, _FEWEST_BEYOND / len(features)), 0.25)
-        low, median, high = _rounded(
-            np.nanquantile(features.to_numpy(), [quantile, 0.5, 1 - quantile], axis=0)
-        ).tolist()
+        values = features.to_numpy()
+        found = _rounded(np.nanquantile(values, [quantile, 0.5, 1 - quantile], axis=0))
+        # Whoever is not above 0 shows that 0, or less than it, is possible.
+        for beyond, at_most in (((values <= 0).any(axis=0), 0), ((values < 0).any(axis=0), -1e-3 * np.abs(found[2]))):
+            found[0] = np.where(beyond, np.minimum(found[0], at_most), found[0])
+        low, median, high = found.tolist()
         table = pd.DataFrame() if covariates is None else covariates
         return cls(
             features=tuple(map(str, features.columns)),
