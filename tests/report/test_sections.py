@@ -280,3 +280,13 @@ def test_balance_of_groups_and_learned_correlation(run, undrawn):
     words = report_of(run).words
     assert "do not differ clearly in these variables" in words
     assert "−0.02 sd" in words
+
+
+@pytest.mark.parametrize(("mean", "doubted"), [(0.05, False), (0.4, True)])
+def test_severities_are_doubted_where_controls_read_high(run, undrawn, mean, doubted):
+    people = pd.read_csv(run / "r_indices.csv")
+    people.loc[people["group"] == "control", "severity1"] = mean
+    people.to_csv(run / "r_indices.csv", index=False)
+    words = report_of(run).words
+    assert f"Controls average {mean}" in words
+    assert ("Severities of pattern 1 are not to be trusted" in words) is doubted

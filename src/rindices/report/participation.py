@@ -8,6 +8,10 @@ from rindices import plots
 from rindices.record import Run
 from rindices.report.elements import GROUPS, Gallery, Table, counts, measures, number, words
 
+# Mean severity of controls: 0.02 to 0.16 in cohorts whose intervals hold, 0.36 where they hold the truth in half of the
+# people only (experiments/results/severity.csv).
+_HIGH_FOR_CONTROLS = 0.2
+
 
 def people_section(run: Run, gallery: Gallery, *, show_ids: bool) -> dict[str, object]:
     """Return the flow of people, and those who are unusual; by name where ids are shown."""
@@ -90,12 +94,15 @@ def reading_section(run: Run) -> dict[str, object]:
     people = run.results.r_indices
     known = {f"R{place}": people[f"r{place}_sd"].dropna() for place in range(1, run.summary.n_patterns + 1)}
     spreads = [f"{number(values.median(), 3)} ({name})" for name, values in known.items() if len(values)]
-    medians = people.loc[(people["group"] == "control") & run.results.first_visit, run.results.score_names].median()
+    means = (
+        people.loc[(people["group"] == "control") & run.results.first_visit, run.results.score_names].mean().dropna()
+    )
     return {
         "spreads": ", ".join(spreads),
         "intervals": "severity1_low" in people,
         "centiles": "centile1" in people,
-        "controls": [number(value) for value in medians.dropna()],
+        "controls": [number(value) for value in means],
+        "doubtful": [place for place, value in enumerate(means, 1) if value >= _HIGH_FOR_CONTROLS],
     }
 
 
