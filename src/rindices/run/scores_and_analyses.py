@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pandas as pd
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -326,6 +327,9 @@ def _drivers(model: SurrealGAN, results: Results) -> pd.DataFrame:
     order = np.argsort((results.r_indices["group"] != "patient").to_numpy(), kind="stable")
     rows = np.sort(order[:_MOST_CARDS])
     z_scores = results.z_scores.iloc[rows]
-    changes = inference.decompose(model.models_, 1 + SCALED_SD * z_scores.to_numpy()) / SCALED_SD
+    brains = 1 + SCALED_SD * z_scores.to_numpy()
+    # Not the mean: a repetition that agrees about R-indices may still have taken brains apart in a way of its own.
+    alone = [jax.tree.map(lambda leaf, k=k: leaf[k : k + 1], model.models_) for k in range(len(model.members_))]
+    changes = np.median([inference.decompose(one, brains) for one in alone], axis=0) / SCALED_SD
     who = results.r_indices.iloc[rows]
     return analysis.drivers(changes, z_scores, who["participant_id"], who.get("visit"))
