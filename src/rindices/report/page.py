@@ -6,12 +6,9 @@ import base64
 import hashlib
 import html
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-import jinja2
 from markupsafe import Markup
 
 from rindices.files import atomic_file
@@ -33,9 +30,8 @@ from rindices.report.participation import (
 from rindices.report.privacy import Curtain
 from rindices.report.regions import dose_section, maps_section, subgroups_section
 from rindices.report.relations import associations_section, change_section
-from rindices.report.sheets import page_style
+from rindices.report.sheets import file_text, page_style, render
 
-_FILES = resources.files("rindices.report")
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 # Of results that nobody should interpret, and of those that may have another reason than disease.
 _STRIPS = {
@@ -240,45 +236,20 @@ def _layers(run: Run, gallery: Gallery, curtain: Curtain, *, show_ids: bool) -> 
 
 def _methods(run: Run) -> str:
     """Return a paragraph for a paper in plain text."""
-    text = _environment(autoescape=False).get_template("methods.txt.j2").render(run=run, summary=run.summary)
+    text = render("methods.txt.j2", run=run, summary=run.summary)
     return " ".join(text.split())
 
 
 def _render(body: str, **contents: object) -> str:
     """Return a page; no script but ours can run in it, whatever the names of regions may hold."""
-    code = "\n" + _text("script.js")
+    code = "\n" + file_text("script.js")
     digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
     has_script = body == "results"
-    return (
-        _environment(autoescape=True)
-        .get_template("page.html.j2")
-        .render(
-            body=f"{body}.html.j2",
-            style=page_style(),
-            script=Markup(f"<script>{code}</script>") if has_script else "",
-            policy=f"{_POLICY}; script-src 'sha256-{digest}'" if has_script else _POLICY,
-            **contents,
-        )
+    return render(
+        "page.html.j2",
+        body=f"{body}.html.j2",
+        style=page_style(),
+        script=Markup(f"<script>{code}</script>") if has_script else "",
+        policy=f"{_POLICY}; script-src 'sha256-{digest}'" if has_script else _POLICY,
+        **contents,
     )
-
-
-@cache
-def _environment(*, autoescape: bool) -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(lambda template: _text(f"templates/{template}")),
-        autoescape=autoescape,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"thousands": "{:,}".format, "listed": elements.listed, "number": elements.number}
-    environment.globals |= {
-        "counted": elements.counted,
-        "duration": elements.duration,
-        "p_words": elements.p_words,
-    }
-    return environment
-
-
-def _text(path: str) -> str:
-    return (_FILES / path).read_text(encoding="utf-8")

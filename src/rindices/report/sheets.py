@@ -1,4 +1,4 @@
-"""Small pages beside the report: one template each, with the report's macros and style, and no script."""
+"""Templates and style of all pages, and the small pages beside the report: one template each, without a script."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def page_style() -> Markup:
     """Return the style of a page, with the palette of the figures on light paper and on dark."""
     light, dark = ("".join(f"--{name}: {two[place]}; " for name, two in PALETTE.items()) for place in (0, 1))
     colours = f":root {{ {light}}}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n"
-    return Markup(colours + _text("style.css"))  # our own files, not the user's text
+    return Markup(colours + file_text("style.css"))  # our own files, not the user's text
 
 
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(lambda name: _text(f"templates/{name}")),
+        loader=jinja2.FunctionLoader(lambda name: file_text(f"templates/{name}")),
         autoescape=lambda name: name is not None and name.endswith(".html.j2"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -59,8 +59,9 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters |= {"thousands": "{:,}".format, "listed": elements.listed, "number": elements.number}
     environment.filters["line"] = _line
-    made = (elements.Table, elements.words, elements.counts, elements.measures, elements.counted)
-    environment.globals |= {one.__name__: one for one in made}
+    made = (elements.Table, elements.words, elements.counts, elements.measures)
+    said = (elements.counted, elements.duration, elements.p_words)
+    environment.globals |= {one.__name__: one for one in (*made, *said)}
     return environment
 
 
@@ -69,5 +70,6 @@ def _line(text: str) -> str:
     return "".join(f"\\{sign}" if sign in r"\`*_[]<>|#" else sign for sign in " ".join(text.split()))
 
 
-def _text(path: str) -> str:
+def file_text(path: str) -> str:
+    """Return a file of this room."""
     return (_FILES / path).read_text(encoding="utf-8")
