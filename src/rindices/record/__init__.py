@@ -62,6 +62,7 @@ from rindices.record.folder import (
     more_of,
     run_around,
     status_of,
+    worker_of,
 )
 from rindices.record.run_tables import AGREEMENTS, Results, Run, read_run, sha256_of, write_tables
 
@@ -112,6 +113,7 @@ __all__ = [
     "sha256_of",
     "status_of",
     "toml_text",
+    "worker_of",
     "write_summary",
     "write_tables",
     "write_text",

@@ -1,0 +1,219 @@
+"""Runs that are there: all of them, one result, its people, and two of them compared."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
+
+from rindices import record
+from rindices.app.pages import models_of, page, row_of, runs_of, tables_of
+from rindices.app.query import Desk, address
+from rindices.app.train_page import training_of
+from rindices.errors import InputError
+from rindices.plots.brain_drawing import draw_brain, measures_of
+from rindices.report.brain_section import has_outlines
+from rindices.report.citations import cited_in
+from rindices.report.explorer import explorer_section, script_json
+from rindices.report.overview import region_names
+from rindices.report.page import gated, methods_of, report_policy, strip_of
+from rindices.report.privacy import Curtain
+from rindices.run.compare_runs import compare_runs, shown_pairs
+
+_MOST_REGIONS = 14  # beside a brain
+_BRAIN_WIDTH = 560
+_MOST_PEOPLE = 6000  # in the explorer
+_TABLES = {
+    record.R_INDICES: "R-indices and severities of everybody",
+    record.PATTERNS: "what each pattern does to each region",
+    record.SELECTION: "agreement of each setting that was tried",
+    record.PEOPLE: "who was used, who was left out, and why",
+    record.Z_SCORES: "corrected regions of everybody",
+    record.MODEL: "the model, to score new people",
+    record.REPORT: "the report, one file to pass on",
+    record.SETTINGS: "settings, enough to run the same again",
+}
+
+
+class Slide(NamedTuple):
+    """A pattern that a slider moves: the brain, and which regions each of its pieces shows."""
+
+    pattern: int
+    measure: str
+    svg: Markup
+    pieces: list[list[str]]
+    limit: float
+
+
+def runs_page(desk: Desk, request: Request) -> HTMLResponse:
+    """Show the runs of the folder."""
+    rows = runs_of(desk)
+    done = [row.name for row in rows if row.status == record.DONE]
+    return page(
+        desk, "runs", "Runs", {"rows": rows, "done": done, "tables": tables_of(desk), "models": models_of(desk)}
+    )
+
+
+@lru_cache(maxsize=3)
+def _run_at(folder: Path, stamp: int) -> record.Run:
+    return record.read_run(folder)
+
+
+def read_run(desk: Desk, name: str) -> record.Run:
+    """Return a finished run; one that did not change is read once."""
+    folder = desk.path(name)
+    if not (folder / record.SUMMARY).is_file():
+        raise InputError(f"There is no finished run in {name!r}.")
+    return _run_at(folder, (folder / record.SUMMARY).stat().st_mtime_ns)
+
+
+def run_page(desk: Desk, request: Request) -> HTMLResponse:
+    """Show a result, or how far a training is."""
+    name = request.query_params.get("run", "")
+    training = training_of(desk, name)
+    if training.state != record.DONE:
+        row = row_of(desk, name) if training.state != "refused" else None
+        can_go_on = row is not None and row.settings is not None and training.state != "running"
+        shown = {"training": training, "can_go_on": can_go_on, "row": row}
+        return page(desk, "running", name, {"run": name, **shown})
+    run = read_run(desk, name)
+    slides = slides_of(run)
+    return page(
+        desk,
+        "result",
+        name,
+        {
+            "run": name,
+            "summary": run.summary,
+            "measure": run.results.measure,
+            "gated": gated(run.summary),
+            "strip": strip_of(run.summary),
+            "slides": slides,
+            "doses": _doses(run, slides),
+            "files": {file: told for file, told in _TABLES.items() if (run.folder / file).is_file()},
+            "has_report": (run.folder / record.REPORT).is_file(),
+        },
+        command=desk.words("report", name),
+    )
+
+
+def slides_of(run: record.Run) -> list[Slide]:
+    """Return each pattern at severity 1; the page's script moves it from there."""
+    table, found = run.analyses.get("severities", run.results.patterns), []
+    measures = measures_of(table["region"]) if has_outlines(run) else [""]
+    for pattern, measure in product(range(1, run.summary.n_patterns + 1), measures):
+        drawing = draw_brain(table, pattern, (1.0,), measure=measure, per_line=4, width=_BRAIN_WIDTH)
+        svg = "" if drawing is None or not has_outlines(run) else drawing.svg(f"slide{pattern}{measure}")
+        pieces = [list(names) for names in drawing.piece_names] if svg and drawing is not None else []
+        found.append(Slide(pattern, measure, Markup(svg), pieces, drawing.limit if svg and drawing else 0.0))
+    return found
+
+
+def _doses(run: record.Run, slides: list[Slide]) -> Markup:
+    """Return the change of each region at each severity that is known, for the page's script."""
+    table, names = run.analyses.get("severities"), region_names(run)
+    if table is None:  # a run of an early version
+        table = run.results.patterns.assign(severity=1.0)
+    table = table[table["severity"] > 0]
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for row in table.to_dict("records"):
+        regions = found.setdefault(str(row["pattern"]), {})
+        regions.setdefault(str(row["region"]), {})[f"{row['severity']:g}"] = round(float(row["change_sd"]), 4)
+    most = float(table["change_sd"].abs().max())
+    brains = [{"pieces": one.pieces, "limit": one.limit} for one in slides]
+    return script_json({"patterns": found, "names": names, "most": most, "shown": _MOST_REGIONS, "brains": brains})
+
+
+@lru_cache(maxsize=4)
+def _explored(folder: Path, stamp: int, show_ids: bool) -> dict[str, object] | None:
+    run = _run_at(folder, stamp)
+    curtain = Curtain({*run.results.people["participant_id"]}, active=not show_ids)
+    variables = [str(name) for name in run.results.variables]
+    return explorer_section(run, curtain, region_names(run), show_ids=show_ids, variables=variables, most=_MOST_PEOPLE)
+
+
+def people_page(desk: Desk, request: Request) -> HTMLResponse:
+    """Show everybody of a run one by one."""
+    name, show_ids = request.query_params.get("run", ""), request.query_params.get("ids") == "yes"
+    run = read_run(desk, name)
+    data = _explored(run.folder, (run.folder / record.SUMMARY).stat().st_mtime_ns, show_ids)
+    return page(
+        desk,
+        "people",
+        f"People of {name}",
+        {
+            "run": name,
+            "summary": run.summary,
+            "data": data,
+            "show_ids": show_ids,
+            "gated": gated(run.summary),
+            "strip": strip_of(run.summary),
+            "measures": run.results.measures,
+            "n_people": len(run.results.first_visits),
+        },
+    )
+
+
+def compare_page(desk: Desk, request: Request) -> HTMLResponse:
+    """Show what two runs have in common."""
+    first, second = (request.query_params.get(name, "") for name in ("first", "second"))
+    done = [row.name for row in runs_of(desk) if row.status == record.DONE]
+    shown: dict[str, object] = {"done": done, "first": first, "second": second, "compared": None, "refused": ""}
+    if first and second:
+        try:
+            compared = compare_runs(desk.path(first), desk.path(second))
+            shown |= {"compared": compared, "names": (first, second), "shown": shown_pairs(compared, (first, second))}
+        except InputError as error:
+            shown["refused"] = desk.said(error.message)
+    command = desk.words("compare", first, second) if first and second else []
+    return page(desk, "compare", "Two runs compared", {"show_ids": False, **shown}, command=command)
+
+
+def write_again(desk: Desk, request: Request) -> Response:
+    """Let the command line write the report of a run, which has none, or with all figures as files."""
+    name = request.query_params.get("run", "")
+    row_of(desk, name)
+    figures = f"{name}/{record.FIGURES}" if request.query_params.get("figures") else None
+    call(desk, desk.words("report", name, figures=figures))
+    return RedirectResponse(address("/run", ("run", name)), 303)
+
+
+def call(desk: Desk, words: list[str]) -> None:
+    """Let the command line do something that takes no more than moments; what it refuses is refused here."""
+    done = subprocess.run(
+        [*desk.program, *words], cwd=desk.folder, capture_output=True, text=True, errors="replace", check=False
+    )
+    if done.returncode:
+        raise InputError(done.stderr.strip().removeprefix("Error: ") or "The command line said nothing.")
+
+
+def file_answer(desk: Desk, request: Request) -> Response:
+    """Give a file of the folder to be kept."""
+    path = desk.path(request.path_params["name"])
+    if not path.is_file():
+        raise InputError(f"There is no file {request.path_params['name']!r} in the folder.")
+    return FileResponse(path, media_type="application/octet-stream", filename=path.name)
+
+
+def report_answer(desk: Desk, request: Request) -> Response:
+    """Show a report that lies in the folder: apart from our pages, and without any script but that of reports."""
+    path = desk.path(request.path_params["name"])
+    if not path.is_file() or path.suffix != ".html":
+        raise InputError(f"There is no report {request.path_params['name']!r} in the folder.")
+    policy = f"sandbox allow-scripts allow-downloads allow-modals; {report_policy()}; frame-ancestors 'self'"
+    return FileResponse(path, media_type="text/html", headers={"content-security-policy": policy})
+
+
+def methods_answer(desk: Desk, request: Request) -> Response:
+    """Give the methods paragraph of a run, or its references as BibTeX, to be kept."""
+    run = read_run(desk, request.query_params.get("run", ""))
+    text, name = methods_of(run), "methods.txt"
+    if request.query_params.get("as") == "bibtex":
+        text, name = "\n\n".join(work.bibtex for work in cited_in(text)), "references.bib"
+    return PlainTextResponse(f"{text}\n", headers={"content-disposition": f'attachment; filename="{name}"'})
