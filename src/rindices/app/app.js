@@ -152,7 +152,7 @@
       box.querySelector("[data-stage]").textContent = now.stage;
       const bar = box.querySelector("progress");
       if (now.share > 0) bar.value = now.share; else bar.removeAttribute("value");
-      const numbers = [`${Math.round(100 * now.share)} %`];
+      const numbers = now.share > 0 ? [`${Math.round(100 * now.share)} %`] : [];
       if (now.rate) numbers.push(`${Math.round(now.rate).toLocaleString("en")} steps a second`);
       if (now.left) numbers.push(`about ${inWords(now.left)} left, and then the report`);
       box.querySelector("[data-numbers]").textContent = numbers.join(" \u00b7 ");
@@ -202,7 +202,7 @@
   }
 
   function regionBars({ points, top }, severity, data) {
-    const x = (value) => 345 + (115 * value) / data.most, height = 22 * top.length + 4;
+    const [low, high] = data.ends, x = (value) => 225 + (230 * (value - low)) / (high - low || 1), height = 22 * top.length + 4;
     const svg = draw("svg", { viewBox: `0 0 520 ${height}`, class: "regions", role: "img" });
     const words = top.map((name, place) => {
       const value = doseAt(points[name], severity), y = 22 * place + 3, full = data.names[name] ?? name;

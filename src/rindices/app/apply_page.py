@@ -79,8 +79,9 @@ def apply_page(desk: Desk, request: Request) -> HTMLResponse:
 
 def _match(desk: Desk, model: Path, table: str, settings: ApplySettings) -> Match:
     """Look at a table as the model would, without scoring anybody."""
+    path = desk.path(table)
     try:
-        batches = list(people_for(model, desk.path(table), settings))
+        batches = list(people_for(model, path, settings))
     except InputError as error:
         problems = [one.text for one in error.problems] or [error.message]
         texts = [*problems, *error.remedies, error.message]

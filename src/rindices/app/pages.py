@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from rindices import record
@@ -49,9 +48,9 @@ def page(
     return HTMLResponse(render_in(_ROOM, f"{template}.html.j2", shown), status)
 
 
-def trouble(desk: Desk, request: Request, error: InputError, status: int = 400) -> HTMLResponse:
+def trouble(desk: Desk, error: InputError) -> HTMLResponse:
     """Return a page that says what was wrong with what was asked for."""
-    return page(desk, "trouble", "This cannot be done", {"text": desk.said(error.message)}, status=status)
+    return page(desk, "trouble", "This cannot be done", {"text": desk.said(error.message)}, status=400)
 
 
 def files_of(desk: Desk, endings: tuple[str, ...]) -> list[str]:

@@ -79,12 +79,12 @@ class Desk:
         return [command, *names, *(word for pair in given.items() for word in shlex.split(self.wording(*pair)))]
 
     def said(self, text: str) -> str:
-        """Return a message as the command line would say it; long lists are not repeated."""
-        return worded(text, lambda name, value: self.wording(name, None if _is_long(value) else value))
+        """Return a message as the command line would say it; neither long lists nor placeholders are repeated."""
+        return worded(text, lambda name, value: self.wording(name, None if _is_noise(value) else value))
 
 
-def _is_long(value: Value) -> bool:
-    return isinstance(value, list) and len(value) > _MOST_NAMES
+def _is_noise(value: Value) -> bool:
+    return (isinstance(value, list) and len(value) > _MOST_NAMES) or value in _PLACEHOLDERS
 
 
 def read_query(kind: type[Settings], query: QueryParams, desk: Desk) -> Settings:

@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
@@ -28,7 +28,9 @@ from rindices.run.compare_runs import compare_runs, shown_pairs
 
 _MOST_REGIONS = 14  # beside a brain
 _BRAIN_WIDTH = 560
+_KNOWN = ("participant_id", "visit", "diagnosis", "group", "site", "first_visit")  # of the explorer itself
 _MOST_PEOPLE = 6000  # in the explorer
+_HEAD = 2000  # characters of a report, in which its policy stands
 _TABLES = {
     record.R_INDICES: "R-indices and severities of everybody",
     record.PATTERNS: "what each pattern does to each region",
@@ -97,10 +99,18 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
             "slides": slides,
             "doses": _doses(run, slides),
             "files": {file: told for file, told in _TABLES.items() if (run.folder / file).is_file()},
-            "has_report": (run.folder / record.REPORT).is_file(),
+            "report": _state_of_report(run.folder / record.REPORT),
         },
         command=desk.words("report", name),
     )
+
+
+def _state_of_report(path: Path) -> str:
+    """Say whether there is a report, and whether it is one of this version, whose script may run."""
+    if not path.is_file():
+        return "missing"
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return "there" if escape(report_policy()) in file.read(_HEAD) else "old"
 
 
 def slides_of(run: record.Run) -> list[Slide]:
@@ -108,7 +118,7 @@ def slides_of(run: record.Run) -> list[Slide]:
     table, found = run.analyses.get("severities", run.results.patterns), []
     measures = measures_of(table["region"]) if has_outlines(run) else [""]
     for pattern, measure in product(range(1, run.summary.n_patterns + 1), measures):
-        drawing = draw_brain(table, pattern, (1.0,), measure=measure, per_line=4, width=_BRAIN_WIDTH)
+        drawing = draw_brain(table, pattern, (1.0,), measure=measure, per_line=5, width=_BRAIN_WIDTH, bare=True)
         svg = "" if drawing is None or not has_outlines(run) else drawing.svg(f"slide{pattern}{measure}")
         pieces = [list(names) for names in drawing.piece_names] if svg and drawing is not None else []
         found.append(Slide(pattern, measure, Markup(svg), pieces, drawing.limit if svg and drawing else 0.0))
@@ -125,16 +135,16 @@ def _doses(run: record.Run, slides: list[Slide]) -> Markup:
     for row in table.to_dict("records"):
         regions = found.setdefault(str(row["pattern"]), {})
         regions.setdefault(str(row["region"]), {})[f"{row['severity']:g}"] = round(float(row["change_sd"]), 4)
-    most = float(table["change_sd"].abs().max())
+    ends = [min(0.0, float(table["change_sd"].min())), max(0.0, float(table["change_sd"].max()))]
     brains = [{"pieces": one.pieces, "limit": one.limit} for one in slides]
-    return script_json({"patterns": found, "names": names, "most": most, "shown": _MOST_REGIONS, "brains": brains})
+    return script_json({"patterns": found, "names": names, "ends": ends, "shown": _MOST_REGIONS, "brains": brains})
 
 
 @lru_cache(maxsize=4)
 def _explored(folder: Path, stamp: int, show_ids: bool) -> dict[str, object] | None:
     run = _run_at(folder, stamp)
     curtain = Curtain({*run.results.people["participant_id"]}, active=not show_ids)
-    variables = [str(name) for name in run.results.variables]
+    variables = [str(name) for name in run.results.variables if name not in _KNOWN]
     return explorer_section(run, curtain, region_names(run), show_ids=show_ids, variables=variables, most=_MOST_PEOPLE)
 
 

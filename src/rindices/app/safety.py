@@ -31,7 +31,10 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 # A page of our own that asks for the next: a cookie that was just set goes along, wherever the first link was.
-_ENTERED = '<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/"><title>rindices</title>'
+_ENTERED = (
+    '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">'
+    '<meta http-equiv="refresh" content="0; url=/"><title>rindices</title></html>'
+)
 
 
 class Guard:

@@ -80,10 +80,10 @@ def _refused(desk: Desk, request: Request, error: Exception) -> Response:
     """Say what was wrong with what was asked for, as the command line would."""
     if not isinstance(error, InputError):
         raise error
-    status = 413 if isinstance(error, TooLarge) else 400
-    if request.method == "PUT":
-        return JSONResponse({"refused": desk.said(error.message)}, status)
-    return trouble(desk, request, error, status)
+    if request.method == "PUT":  # what is still being sent is not waited for
+        status = 413 if isinstance(error, TooLarge) else 400
+        return JSONResponse({"refused": desk.said(error.message)}, status, {"connection": "close"})
+    return trouble(desk, error)
 
 
 def _not_found(request: Request, error: Exception) -> Response:

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, Response
 
 from rindices.app import query
 from rindices.app.pages import page, tables_of
-from rindices.app.query import Desk, Pairs, Remedy, address, columns_of, options_of, pairs_of, read_query, remedies_in
+from rindices.app.query import Desk, Pairs, address, columns_of, options_of, pairs_of, read_query, remedies_in
 from rindices.cohort import wanted_names
 from rindices.cohort.column_roles import paths_of
 from rindices.errors import InputError, Problem, setting
@@ -154,7 +154,8 @@ def checked_part(desk: Desk, request: Request) -> Response:
             "found": check.found,
             "problems": [desk.said(one.text) for one in check.problems],
             "remedies": [desk.said(one) for one in check.remedies],
-            "buttons": _buttons(check, warnings),
+            "buttons": remedies_in(_told(check), TableSettings),
+            "doubts": remedies_in(warnings, TableSettings),
             "warnings": [desk.said(one) for one in warnings],
             "given": [
                 (one, text) for one, text in pairs[2:] if one in ("drop_missing", "drop_outliers", "small_sites")
@@ -185,10 +186,9 @@ def _command(desk: Desk, name: str, settings: TableSettings) -> list[str]:
         return []
 
 
-def _buttons(check: Check, warnings: Sequence[str]) -> list[Remedy]:
-    texts = [one.text for one in check.problems]
-    texts += [text for one in check.problems for text in one.remedies]
-    return remedies_in([*texts, *check.remedies, *warnings], TableSettings)
+def _told(check: Check) -> list[str]:
+    texts = [text for one in check.problems for text in (one.text, *one.remedies)]
+    return [*texts, *check.remedies]
 
 
 def _rows(columns: list[str], settings: TableSettings, check: Check, desk: Desk) -> list[ColumnRow]:

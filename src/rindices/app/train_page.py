@@ -106,7 +106,8 @@ def training_of(desk: Desk, name: str) -> Training:
     if not is_running(desk, name):
         status = record.status_of(folder)
         failure = record.read_summary(folder).failure if status == record.FAILED else ""
-        return Training(status or "refused", said="" if status == record.DONE else failure or said)
+        as_asked = status == record.DONE or any(one.event == "stopped" for one in events)
+        return Training(status or "refused", said="" if as_asked else failure or said)
     steps = [one for one in events if one.event == "progress"]
     agreed = _agreed(folder, events)
     if not steps:
