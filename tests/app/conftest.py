@@ -36,6 +36,16 @@ def folder(tmp_path):
     return folder
 
 
+class Browser(httpx.Client):
+    """A client that asks again where a page takes a while, as a browser does."""
+
+    def get(self, *args, **options):
+        while (answer := super().get(*args, **options)).status_code == 202:
+            assert 'http-equiv="refresh"' in answer.text
+            time.sleep(0.05)
+        return answer
+
+
 @pytest.fixture
 def client_of():
     """Return a function that serves a folder to a browser that has not entered yet."""
@@ -51,7 +61,7 @@ def client_of():
         while not server.started:
             time.sleep(0.01)
         origin = f"http://127.0.0.1:{port}"
-        client = httpx.Client(base_url=origin, headers={"origin": origin}, follow_redirects=True, timeout=PATIENCE)
+        client = Browser(base_url=origin, headers={"origin": origin}, follow_redirects=True, timeout=PATIENCE)
         ends.append((client, server, thread, listening))
         return client
 

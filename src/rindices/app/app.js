@@ -234,6 +234,15 @@
     });
   }
 
+  // What is wider than its place can be scrolled by keyboard, and says so.
+  function markWide() {
+    for (const box of all(".scroller:not(.list)")) {
+      const wide = box.scrollWidth > box.clientWidth + 1;
+      box.classList.toggle("wide", wide);
+      if (wide) fill(box, { tabindex: "0", role: "group", "aria-label": "Scrolls sideways" }, []);
+    }
+  }
+
   function prepare(within) {
     for (const node of all("[data-change]", within)) node.addEventListener("click", () => change(node, node.dataset.change));
     for (const node of all("[data-change-name]", within)) node.addEventListener("change", () => change(node, `${node.dataset.changeName}=${encodeURIComponent(node.value)}`));
@@ -241,10 +250,12 @@
       node.addEventListener("input", () => filterRows(node));
       node.form.addEventListener("submit", (event) => event.preventDefault());
     }
-    for (const node of all("[data-copy]", within)) node.addEventListener("click", () => copyText(node));
+    for (const node of all("button[data-copy]", within)) node.addEventListener("click", () => copyText(node));
+    markWide();
   }
 
   prepare(document);
+  addEventListener("resize", markWide);
   all("[data-drop]").forEach(prepareDrop);
   all("[data-submit]").forEach((node) => node.addEventListener("change", () => node.form.requestSubmit()));
   all("[data-live]").forEach(planAgain);

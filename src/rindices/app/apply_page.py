@@ -11,9 +11,10 @@ import pandas as pd
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from rindices.app.pages import free_name, models_of, page, tables_of
+from rindices.app.pages import free_name, models_of, page, soon, tables_of
 from rindices.app.query import Desk, Pairs, Remedy, address, options_of, pairs_of, read_query, remedies_in
 from rindices.app.run_pages import call
+from rindices.app.table_page import stamp_of
 from rindices.errors import InputError
 from rindices.files import atomic_file, guarded_text, plain
 from rindices.model.file import read_header
@@ -73,7 +74,8 @@ def apply_page(desk: Desk, request: Request) -> HTMLResponse:
         pairs: Pairs = [("model", model), ("table", table), *pairs_of(settings, desk)]
         scores, report = _outputs(desk, table)
         words = desk.words("apply", model, table, **options_of(settings, desk), out=scores, report=report)
-        shown |= {"match": _match(desk, path, table, settings), "query": urlencode(pairs)}
+        key = ("match", stamp_of(path), stamp_of(desk.path(table)), settings)
+        shown |= {"match": soon(key, lambda: _match(desk, path, table, settings)), "query": urlencode(pairs)}
     return page(desk, "apply", "Apply", {**shown}, command=words)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from starlette.responses import HTMLResponse
 
@@ -20,6 +21,12 @@ from rindices.report.sheets import render_in
 _ROOM = "rindices.app"
 _DEEPEST = 2  # folders of folders are looked into
 _DAY = "%Y-%m-%d %H:%M"
+
+
+_PATIENCE, _KEPT = 0.2, 12  # seconds until a page says that it takes longer; results that are kept
+_beside = ThreadPoolExecutor(2)
+_soon: dict[Hashable, Future[Any]] = {}
+Made = TypeVar("Made")
 
 
 class RunRow(NamedTuple):
@@ -51,6 +58,39 @@ def page(
 def trouble(desk: Desk, error: InputError) -> HTMLResponse:
     """Return a page that says what was wrong with what was asked for."""
     return page(desk, "trouble", "This cannot be done", {"text": desk.said(error.message)}, status=400)
+
+
+class NotYet(Exception):
+    """What was asked for takes a while: the page asks again."""
+
+
+def soon(key: Hashable, work: Callable[[], Made]) -> Made:
+    """Return what some work gives; where that takes long it goes on beside, and whoever asks again gets it.
+
+    Parameters
+    ----------
+    key
+        What the work depends on; the same is not done twice.
+    work
+        Does it.
+    """
+    if key not in _soon:
+        _soon[key] = _beside.submit(work)
+        for old in [*_soon][:-_KEPT]:
+            _soon.pop(old, None)
+    future: Future[Made] = _soon[key]
+    try:
+        return future.result(timeout=_PATIENCE)
+    except TimeoutError:
+        raise NotYet from None
+    except InputError:
+        _soon.pop(key, None)
+        raise
+
+
+def busy(desk: Desk) -> HTMLResponse:
+    """Return a page that asks again."""
+    return page(desk, "busy", "One moment", {}, status=202)
 
 
 def files_of(desk: Desk, endings: tuple[str, ...]) -> list[str]:

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 from rindices import record
-from rindices.app.pages import models_of, page, row_of, runs_of, tables_of
+from rindices.app.pages import models_of, page, row_of, runs_of, soon, tables_of
 from rindices.app.query import Desk, address
 from rindices.app.train_page import training_of
 from rindices.errors import InputError
@@ -62,6 +62,12 @@ def runs_page(desk: Desk, request: Request) -> HTMLResponse:
     )
 
 
+def _stamp(folder: Path) -> int:
+    """Return what tells whether a run was changed since it was read; 0 where there is none."""
+    path = folder / record.SUMMARY
+    return path.stat().st_mtime_ns if path.is_file() else 0
+
+
 @lru_cache(maxsize=3)
 def _run_at(folder: Path, stamp: int) -> record.Run:
     return record.read_run(folder)
@@ -70,9 +76,10 @@ def _run_at(folder: Path, stamp: int) -> record.Run:
 def read_run(desk: Desk, name: str) -> record.Run:
     """Return a finished run; one that did not change is read once."""
     folder = desk.path(name)
-    if not (folder / record.SUMMARY).is_file():
+    stamp = _stamp(folder)
+    if not stamp:
         raise InputError(f"There is no finished run in {name!r}.")
-    return _run_at(folder, (folder / record.SUMMARY).stat().st_mtime_ns)
+    return soon(("run", folder, stamp), lambda: _run_at(folder, stamp))
 
 
 def run_page(desk: Desk, request: Request) -> HTMLResponse:
@@ -140,7 +147,6 @@ def _doses(run: record.Run, slides: list[Slide]) -> Markup:
     return script_json({"patterns": found, "names": names, "ends": ends, "shown": _MOST_REGIONS, "brains": brains})
 
 
-@lru_cache(maxsize=4)
 def _explored(folder: Path, stamp: int, show_ids: bool) -> dict[str, object] | None:
     run = _run_at(folder, stamp)
     curtain = Curtain({*run.results.people["participant_id"]}, active=not show_ids)
@@ -152,7 +158,8 @@ def people_page(desk: Desk, request: Request) -> HTMLResponse:
     """Show everybody of a run one by one."""
     name, show_ids = request.query_params.get("run", ""), request.query_params.get("ids") == "yes"
     run = read_run(desk, name)
-    data = _explored(run.folder, (run.folder / record.SUMMARY).stat().st_mtime_ns, show_ids)
+    stamp = _stamp(run.folder)
+    data = soon(("people", run.folder, stamp, show_ids), lambda: _explored(run.folder, stamp, show_ids))
     return page(
         desk,
         "people",
@@ -177,12 +184,18 @@ def compare_page(desk: Desk, request: Request) -> HTMLResponse:
     shown: dict[str, object] = {"done": done, "first": first, "second": second, "compared": None, "refused": ""}
     if first and second:
         try:
-            compared = compare_runs(desk.path(first), desk.path(second))
-            shown |= {"compared": compared, "names": (first, second), "shown": shown_pairs(compared, (first, second))}
+            folders = desk.path(first), desk.path(second)
+            stamps = tuple((one, _stamp(one)) for one in folders)
+            shown |= soon(("compare", stamps), lambda: _compared(folders, (first, second)))
         except InputError as error:
             shown["refused"] = desk.said(error.message)
     command = desk.words("compare", first, second) if first and second else []
     return page(desk, "compare", "Two runs compared", {"show_ids": False, **shown}, command=command)
+
+
+def _compared(folders: tuple[Path, Path], names: tuple[str, str]) -> dict[str, object]:
+    compared = compare_runs(*folders)
+    return {"compared": compared, "names": names, "shown": shown_pairs(compared, names)}
 
 
 def write_again(desk: Desk, request: Request) -> Response:

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from rindices.app import apply_page, run_pages, table_page, train_page
-from rindices.app.pages import trouble
+from rindices.app.pages import NotYet, busy, trouble
 from rindices.app.query import Desk
 from rindices.app.safety import ENTRANCE, Guard, TooLarge, receive_file
 from rindices.errors import InputError, Value
@@ -71,8 +71,9 @@ def make_app(
     routes += [Route(path, partial(handler, desk), methods=["POST"]) for path, handler in _CHANGES.items()]
     routes += [Route("/upload", partial(_upload, desk), methods=["PUT"])]
     routes += [Route("/static/{name}", _static)]
-    refused = partial(_refused, desk)
-    app = Starlette(routes=routes, exception_handlers={InputError: refused, HTTPException: _not_found})
+    answers: dict[type[Exception], Callable[[Request, Exception], Response]]
+    answers = {InputError: partial(_refused, desk), NotYet: partial(_busy, desk), HTTPException: _not_found}
+    app = Starlette(routes=routes, exception_handlers=answers)
     return Guard(app, port=port, token=token)
 
 
@@ -84,6 +85,10 @@ def _refused(desk: Desk, request: Request, error: Exception) -> Response:
         status = 413 if isinstance(error, TooLarge) else 400
         return JSONResponse({"refused": desk.said(error.message)}, status, {"connection": "close"})
     return trouble(desk, error)
+
+
+def _busy(desk: Desk, request: Request, error: Exception) -> Response:
+    return busy(desk)
 
 
 def _not_found(request: Request, error: Exception) -> Response:

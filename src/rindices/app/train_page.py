@@ -254,7 +254,9 @@ def _estimate(desk: Desk, search: dict[str, str]) -> tuple[float, bool] | None:
     earlier = [
         row.summary.seconds / (row.summary.search.models_trained * row.summary.step)
         for row in runs_of(desk)
-        if row.summary and row.summary.seconds and row.summary.step and row.summary.search.models_trained
+        if row.summary and row.summary.seconds and row.summary.search.models_trained
+        # The time that a short training takes is that of everything else.
+        if row.summary.step and row.summary.step >= steps / 2
     ]
     each = median(earlier) if earlier else _SECONDS_PER_STEP / (os.cpu_count() or 1)
     return models * steps * each, bool(earlier)
