@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import rindices
 from rindices.core import devices, inference
-from rindices.core.train import held_out
+from rindices.core.held_out_controls import held_out
 from rindices.errors import InputError, OutsideTraining
 from rindices.judging.agreement import Agreement
 from rindices.judging.selection import Judged, Selected, Study, consensus, sweep

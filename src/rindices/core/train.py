@@ -21,6 +21,7 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from rindices.core import networks
+from rindices.core.held_out_controls import held_out
 from rindices.core.latent import unit_rows
 from rindices.core.losses import Losses
 from rindices.core.networks import Parameters, Sizes, predict_r_indices
@@ -101,19 +102,6 @@ def make_members(
     orders = [np.pad(np.argsort(left_out, kind="stable"), (0, -n_controls % _ROWS)) for left_out in without]
     counts = jnp.asarray([n_controls - left_out.sum() for left_out in without])
     return Members(keys, _stack(weights), _stack(rates), jnp.asarray(np.stack(orders)), counts)
-
-
-def held_out(n_controls: int, seed: int, number: int, n_folds: int) -> np.ndarray:
-    """Say which controls repetition `number` does not learn from → ``(controls,)`` of bool.
-
-    Controls are dealt out to folds; each of as many repetitions leaves out another fold, then they are dealt out anew.
-    It depends on the seed and the number only, so that repetitions can be added. With 0 folds, nobody is left out.
-    """
-    left_out = np.zeros(n_controls, bool)
-    if n_folds:
-        dealt = np.random.default_rng([seed, number // n_folds]).permutation(n_controls)
-        left_out[dealt[number % n_folds :: n_folds]] = True
-    return left_out
 
 
 def _stack(items: list) -> Any:
