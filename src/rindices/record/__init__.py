@@ -54,13 +54,15 @@ from rindices.record.folder import (
     VOXELWISE,
     Z_SCORES,
     check_free,
+    run_around,
+)
+from rindices.record.resumption import (
     discard,
     held,
     is_complete,
     keep_trained,
     locked,
     more_of,
-    run_around,
     status_of,
     worker_of,
 )
