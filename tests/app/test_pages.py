@@ -3,11 +3,15 @@
 import json
 import re
 import shutil
+import socket
 import sys
 import time
 
 import pandas as pd
+from typer.testing import CliRunner
 
+from rindices.cli import app
+from rindices.cli import open as open_command
 from tests.app.conftest import TOKEN
 
 
@@ -65,6 +69,21 @@ def test_tables_that_cannot_be_read_say_why(client, folder):
     text = client.get("/table/checked?table=labels.csv").text
     assert "Name the controls with --control" in text
     assert "controls (one)" in client.get(f"/table/checked?{query_of(text)}&label=one&group=control").text
+
+
+def test_odd_addresses_are_no_trouble_inside(client):
+    for query in (
+        "table=cohort.csv&first=x",
+        "table=cohort.csv&without=__class__",
+        "table=cohort.csv&small_sites=what",
+    ):
+        assert client.get(f"/table/checked?{query}").status_code in (200, 400), query
+    for path in (
+        "/scored?model=three.safetensors&scores=new.csv&first=-1",
+        "/run?run=cohort.csv",
+        "/apply?model=new.csv",
+    ):
+        assert client.get(path).status_code in (200, 400), path
 
 
 def test_training_shows_its_command_and_its_time(client):
@@ -212,14 +231,11 @@ def test_two_runs_are_compared(client, folder):
     assert "are the same run" in client.get("/compare?first=finished&second=finished").text
 
 
-def test_address_is_loopback_and_the_extra_is_named(folder, monkeypatch):
-    from typer.testing import CliRunner
-
-    from rindices.cli import app, open
-
-    monkeypatch.setattr(open, "find_spec", lambda name: None)
+def test_what_is_missing_or_taken_is_said(folder, monkeypatch):
+    monkeypatch.setattr(open_command, "find_spec", lambda name: None)
     told = CliRunner().invoke(app, ["open", str(folder)])
     assert (told.exit_code, 'pip install "rindices[app]"' in told.output) == (2, True)
     monkeypatch.undo()
-    told = CliRunner().invoke(app, ["open", str(folder / "nowhere")])
-    assert (told.exit_code, "no folder" in told.output) == (2, True)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        told = CliRunner().invoke(app, ["open", str(folder), "--port", str(taken.getsockname()[1])])
+    assert (told.exit_code, "cannot be used" in told.output) == (2, True)

@@ -57,11 +57,13 @@
   async function check(box, address, focused) {
     box.classList.add("stale");
     box.setAttribute("aria-busy", "true");
+    box.inert = true;  // what is chosen next begins from what this gives
     const part = await fetchPart(address);
     const fresh = part.querySelector(".part") ?? part.querySelector("main");
     box.replaceChildren(document.adoptNode(fresh));
     box.classList.remove("stale");
     box.removeAttribute("aria-busy");
+    box.inert = false;
     const query = box.querySelector(".part")?.dataset.query;
     if (query) history.replaceState(null, "", `/table?${query}`);
     prepare(box);
@@ -134,7 +136,7 @@
       }
     });
     const bottom = 34 * rows.length + 18;
-    for (const [at, word] of [[0.5, "0.5: chance"], [1, "1: the same"]]) svg.append(draw("text", { x: x(at), y: bottom + 14, "text-anchor": "middle" }, word));
+    for (const [at, word, anchor] of [[0.5, "0.5: chance", "middle"], [1, "1: the same", "end"]]) svg.append(draw("text", { x: x(at), y: bottom + 14, "text-anchor": anchor }, word));
     svg.setAttribute("aria-label", words.join("; "));
     const dashed = make("p", { class: "aside" }, "Dot: agreement of the trainings that have ended. Dashed: threshold, which cohorts without disease hardly reach.");
     return [svg, dashed];

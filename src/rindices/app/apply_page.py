@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from rindices.app.pages import free_name, models_of, page, soon, tables_of
-from rindices.app.query import Desk, Pairs, Remedy, address, options_of, pairs_of, read_query, remedies_in
+from rindices.app.query import Desk, Pairs, Remedy, address, first_of, options_of, pairs_of, read_query, remedies_in
 from rindices.app.run_pages import call
 from rindices.app.table_page import stamp_of
 from rindices.errors import InputError
@@ -122,7 +122,7 @@ def scored_page(desk: Desk, request: Request) -> HTMLResponse:
     asked = request.query_params
     model, scores = asked.get("model", ""), asked.get("scores", "")
     _, header = _model(desk, model)
-    path, first = desk.path(scores), max(0, int(asked.get("first", "0") or 0))
+    path, first = desk.path(scores), first_of(asked)
     try:
         table = plain(
             pd.read_csv(path, dtype={"participant_id": str, "flags": str}, keep_default_na=False, na_values=[""])

@@ -55,9 +55,9 @@ def page(
     return HTMLResponse(render_in(_ROOM, f"{template}.html.j2", shown), status)
 
 
-def trouble(desk: Desk, error: InputError) -> HTMLResponse:
+def trouble(desk: Desk, message: str, status: int = 400) -> HTMLResponse:
     """Return a page that says what was wrong with what was asked for."""
-    return page(desk, "trouble", "This cannot be done", {"text": desk.said(error.message)}, status=400)
+    return page(desk, "trouble", "This cannot be done", {"text": desk.said(message)}, status=status)
 
 
 class NotYet(Exception):

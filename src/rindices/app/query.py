@@ -211,6 +211,12 @@ def remedies_in(texts: Iterable[str], kind: type[TableSettings] | type[ApplySett
     return list(found.values())
 
 
+def first_of(query: QueryParams) -> int:
+    """Return the row that a page of a long table begins with."""
+    text = query.get("first", "")
+    return int(text) if text.isdecimal() and len(text) < 10 else 0
+
+
 def columns_of(path: Path) -> list[str]:
     """Return the names of a table's columns, without reading its rows."""
     return [str(name) for name in Table(path).columns]

@@ -20,7 +20,7 @@ from rindices.app import apply_page, run_pages, table_page, train_page
 from rindices.app.pages import NotYet, busy, trouble
 from rindices.app.query import Desk
 from rindices.app.safety import ENTRANCE, Guard, TooLarge, receive_file
-from rindices.errors import InputError, Value
+from rindices.errors import InputError, Value, without_data
 from rindices.report.sheets import file_text, page_style
 
 Handler = Callable[[Desk, Request], Response] | Callable[[Desk, Request], Awaitable[Response]]
@@ -73,6 +73,7 @@ def make_app(
     routes += [Route("/static/{name}", _static)]
     answers: dict[type[Exception], Callable[[Request, Exception], Response]]
     answers = {InputError: partial(_refused, desk), NotYet: partial(_busy, desk), HTTPException: _not_found}
+    answers[Exception] = partial(_failed, desk)
     app = Starlette(routes=routes, exception_handlers=answers)
     return Guard(app, port=port, token=token)
 
@@ -84,11 +85,15 @@ def _refused(desk: Desk, request: Request, error: Exception) -> Response:
     if request.method == "PUT":  # what is still being sent is not waited for
         status = 413 if isinstance(error, TooLarge) else 400
         return JSONResponse({"refused": desk.said(error.message)}, status, {"connection": "close"})
-    return trouble(desk, error)
+    return trouble(desk, error.message)
 
 
 def _busy(desk: Desk, request: Request, error: Exception) -> Response:
     return busy(desk)
+
+
+def _failed(desk: Desk, request: Request, error: Exception) -> Response:
+    return trouble(desk, f"Trouble inside rindices: {without_data(error)}. Please report it.", 500)
 
 
 def _not_found(request: Request, error: Exception) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -116,8 +116,9 @@ def changed(settings: TableSettings, request: Request) -> TableSettings:
         settings = query.with_role(settings, asked["column"], asked.get("role", ""))
     if "label" in asked:
         settings = query.with_group(settings, asked["label"], asked.get("group", ""))
-    if without := asked.get("without"):
-        settings = replace(settings, **{without: getattr(TableSettings(), without)})  # type: ignore[arg-type]
+    usual = {one.name: one.default for one in fields(TableSettings)}
+    if (without := asked.get("without")) in usual:
+        settings = replace(settings, **{without: usual[without]})  # type: ignore[arg-type]
     return settings
 
 
@@ -141,7 +142,7 @@ def checked_part(desk: Desk, request: Request) -> Response:
     settings = changed(settings, request)
     check = checked(stamp_of(path, settings), path, settings)
     rows = _rows(columns, settings, check, desk)
-    first = int(request.query_params.get("first", "0") or 0)
+    first = query.first_of(request.query_params)
     pairs: Pairs = [("table", name), ("chosen", "yes"), *pairs_of(settings, desk)]
     warnings = check.found.warnings if check.found else ()
     return page(

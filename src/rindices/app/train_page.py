@@ -34,7 +34,7 @@ from rindices.judging.agreement_threshold import threshold
 from rindices.settings import SearchSettings, TableSettings, get_preset
 
 # Of the default training on one core, for 128 regions: ten repetitions take two minutes on two (docs/results.md).
-_SECONDS_PER_STEP = 0.0012
+_SECONDS_PER_STEP, _AROUND = 0.0012, 60.0  # and about a minute for the table, the engine and the report
 _FIRST_LOOK = 3  # repetitions of each number of patterns before most are given up
 _MOST_PATIENTS = 400  # in an agreement on the way
 _LAST_EVENTS = 15
@@ -79,8 +79,7 @@ class Training(NamedTuple):
 
 def log_of(desk: Desk, name: str) -> Path:
     """Return where a training writes what it says: beside the folder of its run."""
-    folder = desk.path(name)
-    return folder.with_name(f"{folder.name}.log")
+    return desk.path(f"{name}.training.log")
 
 
 def start(desk: Desk, name: str, words: list[str]) -> None:
@@ -258,8 +257,9 @@ def _estimate(desk: Desk, search: dict[str, str]) -> tuple[float, bool] | None:
         # The time that a short training takes is that of everything else.
         if row.summary.step and row.summary.step >= steps / 2
     ]
-    each = median(earlier) if earlier else _SECONDS_PER_STEP / (os.cpu_count() or 1)
-    return models * steps * each, bool(earlier)
+    if earlier:
+        return models * steps * median(earlier), True
+    return _AROUND + models * steps * _SECONDS_PER_STEP / (os.cpu_count() or 1), False
 
 
 def begin(desk: Desk, request: Request) -> Response:
