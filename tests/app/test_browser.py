@@ -45,9 +45,10 @@ class Visit:
     def picture(self, name):
         if PICTURES:
             path = Path(PICTURES, f"app-{name}.png")
+            self.page.evaluate("scrollTo(0, 0)")
             end = self.page.locator("main").evaluate("main => Math.ceil(main.getBoundingClientRect().bottom) + 12")
             self.page.screenshot(path=path, clip={"x": 0, "y": 0, "width": 1280, "height": min(end, 860)})
-            Image.open(path).convert("RGB").quantize(96).save(path, optimize=True)
+            Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
 
     def faults(self):
         return self.page.evaluate(FAULTS)
