@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import shutil
 import socket
 
 import httpx
@@ -88,6 +89,13 @@ def test_names_are_text_wherever_they_are_shown(client, folder):
         assert "<script>alert" not in text
         assert "<img src" not in text
     assert "&lt;script&gt;alert(1)" in client.get("/table/checked", params={"table": bad}).text
+
+
+def test_files_are_not_taken_for_options(client, folder):
+    name = "--overwrite --out=cohort.csv"
+    shutil.copy(folder / "cohort.csv", folder / name)
+    text = client.get("/train", params={"table": name, "out": "next"}).text
+    assert "rindices fit &#39;./--overwrite --out=cohort.csv&#39;" in text
 
 
 def test_uploads_are_streamed_and_replace_nothing(client, folder):

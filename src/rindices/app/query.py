@@ -74,9 +74,13 @@ class Desk:
         return inside(self.folder, name)
 
     def words(self, command: str, *names: str, **settings: Value) -> list[str]:
-        """Return the words of a command with some settings; those that are None are left out."""
+        """Return the words of a command with some settings; those that are None are left out.
+
+        Files come first; one that is called like an option is not taken for one.
+        """
+        files = [f"./{name}" if name.startswith("-") else name for name in names]
         given = {name: value for name, value in settings.items() if value is not None}
-        return [command, *names, *(word for pair in given.items() for word in shlex.split(self.wording(*pair)))]
+        return [command, *files, *(word for pair in given.items() for word in shlex.split(self.wording(*pair)))]
 
     def said(self, text: str) -> str:
         """Return a message as the command line would say it; neither long lists nor placeholders are repeated."""

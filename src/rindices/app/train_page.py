@@ -35,7 +35,7 @@ from rindices.settings import SearchSettings, TableSettings, get_preset
 
 # Of the default training on one core, for 128 regions: ten repetitions take two minutes on two (docs/results.md).
 _SECONDS_PER_STEP, _AROUND = 0.0012, 60.0  # and about a minute for the table, the engine and the report
-_FIRST_LOOK = 3  # repetitions of each number of patterns before most are given up
+_FIRST_LOOK = 3  # repetitions before most numbers of patterns are given up: rindices.judging.selection, which loads JAX
 _MOST_PATIENTS = 400  # in an agreement on the way
 _LAST_EVENTS = 15
 _LOG = 200_000  # bytes at the end of a log that are read
