@@ -181,7 +181,8 @@ def table_7(folder: Folder) -> list[str]:
     fits = folder.table("baselines")
     if fits is None:
         return lines + missing("baselines")
-    bounds, varies = summaries.upper_bounds(fits), summaries.upper_bounds(fits, "std")
+    bounds = summaries.upper_bounds(fits)
+    varies = summaries.upper_bounds(fits, "std").reindex_like(bounds)  # unknown, where there is one cohort
     table = pd.DataFrame(index=bounds.index)
     for method, label in METHODS.items():
         own = _with_paper(bounds[method], varies[method], folder.of_paper_in_words("Table 7", method))

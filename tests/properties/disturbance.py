@@ -49,7 +49,7 @@ class Kill(Disturbance):
         if not self.happened:
             self.happened = True
             shutil.copytree(self.folder, self.snapshot)
-            if self.torn and writes:
+            if self.torn and writes and path.suffix == ".partial":  # others are whole, and only get another place
                 half = self.snapshot / path.relative_to(self.folder)
                 os.truncate(half, half.stat().st_size // 2)
             raise Killed
