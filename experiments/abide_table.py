@@ -20,7 +20,16 @@ import pandas as pd
 ADDRESS = "https://s3.amazonaws.com/fcp-indi/data/Projects/ABIDE_Initiative"
 SPREADSHEET = "Phenotypic_V1_0b_preprocessed1.csv"
 FILES = ("aseg.stats", "lh.aparc.a2009s.stats", "rh.aparc.a2009s.stats")
-DEEP = "Thalamus-Proper Caudate Putamen Pallidum Hippocampus Amygdala Accumbens-area Cerebellum-Cortex".split()
+DEEP = [
+    "Thalamus-Proper",
+    "Caudate",
+    "Putamen",
+    "Pallidum",
+    "Hippocampus",
+    "Amygdala",
+    "Accumbens-area",
+    "Cerebellum-Cortex",
+]
 SCORES = {"FIQ": "fiq", "ADOS_TOTAL": "ados_total", "SRS_RAW_TOTAL": "srs_total"}
 
 
