@@ -14,15 +14,17 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from PIL import Image
 
 from rindices import fit_table, simulate_cohort
-from rindices.plots import figure_svg
+from rindices.plots import figure_png, figure_svg
 from rindices.run.compare_runs import compare_runs, write_comparison
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "gallery.md"
 # A block of Python, and the picture that stands below it.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n!\[[^\]]*\]\(pictures/gallery/([\w.]+)\))?", re.MULTILINE | re.DOTALL)
+WIDTH, COLOURS = 1100, 256  # of PNG files: as many colours as a scale needs to have no steps
 TABLE = {"covariates": "age,sex", "site": "site", "visit": "session", "clinical": "memory,carrier", "unit": "mL"}
 
 
@@ -37,10 +39,10 @@ def write_cohort() -> None:
         site=rng.choice(["Aachen", "Bristol"], len(people)),
         session="m00",
     )
-    regions = list(cohort.table.columns[4:])
     later = people[::2].assign(session="m24", age=lambda table: table["age"] + 2)
-    faster = 0.02 * severity[::2, :1] + 0.004 + 0.006 * rng.standard_normal((len(later), 1))
-    later[regions] *= 1 - faster
+    for place, regions in enumerate(cohort.patterns.values()):
+        more = 0.2 * rng.uniform(size=len(later)) * (severity[::2, place] > 0)  # of severity, in two years
+        later[list(regions)] *= 1 - 0.3 * more[:, None] + 0.01 * rng.standard_normal((len(later), len(regions)))
     pd.concat([people, later]).to_csv("cohort.csv", index=False)
     cohort.truth.to_csv("truth.csv", index=False)
 
@@ -60,8 +62,13 @@ def draw() -> None:
     (HERE / "gallery").mkdir(exist_ok=True)
     for code, picture in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
         exec(code, names)
-        if picture:
-            (HERE / "gallery" / picture).write_text(figure_svg(names["figure"]), encoding="utf-8")
+        path = HERE / "gallery" / picture
+        if path.suffix == ".svg":
+            path.write_text(figure_svg(names["figure"]), encoding="utf-8")
+        elif path.suffix == ".png":
+            image = Image.open(figure_png(names["figure"], path)).convert("RGB")
+            small = image.resize((WIDTH, round(image.height * WIDTH / image.width)), Image.Resampling.LANCZOS)
+            small.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ the reports themselves are written whenever the site is built, so they are alway
 from __future__ import annotations
 
 import argparse
+import os
 import zipfile
 from pathlib import Path
 
@@ -16,18 +17,18 @@ import numpy as np
 
 from rindices import fit_table, simulate_cohort
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 KINDS = {"reproducible": "basic", "not-reproducible": "null"}
-NOT_KEPT = ("model.safetensors", "r_indices.png", "trained")  # no report reads them
+NOT_KEPT = ("model.safetensors", "r_indices.png", "report.html", "trained")  # no report reads them
 
 
-def write_cohort(name: str, folder: Path) -> Path:
+def write_cohort(name: str) -> Path:
     """Write 150 controls and 300 patients; memory gets worse with pattern 1, if there is one."""
     cohort = simulate_cohort(KINDS[name], n_controls=150, n_patients=300, n_patterns=2, seed=4)
     severity = cohort.truth.set_index("participant_id")["s1"]
     severity = cohort.table["participant_id"].map(severity).fillna(0.0)
     noise = np.random.default_rng(4).normal(size=len(severity))
-    path = folder / f"simulated {'without' if KINDS[name] == 'null' else 'with'} disease.csv"
+    path = Path(f"simulated {'without' if KINDS[name] == 'null' else 'with'} disease.csv")
     cohort.table.assign(memory=(28 - 9 * severity + 2 * noise).round(1)).to_csv(path, index=False)
     return path
 
@@ -47,9 +48,12 @@ def main() -> None:
     options.add_argument("--work", type=Path, required=True, help="folder for the cohorts and their runs")
     work = options.parse_args().work
     work.mkdir(parents=True, exist_ok=True)
+    os.chdir(work)  # the names of files are part of a run
     for name in KINDS:
-        table, run = write_cohort(name, work), work / name
-        fit_table(table, run, covariates="age,sex", clinical="memory", unit="mL", n_patterns=2, n_repetitions=5)
+        run = Path(name)
+        fit_table(
+            write_cohort(name), run, covariates="age,sex", clinical="memory", unit="mL", n_patterns=2, n_repetitions=5
+        )
         keep(run, HERE / f"{name}.zip")
 
 

@@ -36,7 +36,7 @@ def _sample(archive: Path) -> str:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Put in what is written elsewhere, so that it can only be wrong there."""
-    if page.file.src_uri == "reproduction.md":
+    if page.file.src_uri in ("reproduction.md", "results.md"):
         return markdown.replace("](../results/", "](figures/")
     if "<!-- commands -->" in markdown:
         return markdown.replace("<!-- commands -->", command_line())
