@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from make import save
 from PIL import Image
 
 from rindices import fit_table, simulate_cohort
@@ -24,7 +25,6 @@ HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "gallery.md"
 # A block of Python, and the picture that stands below it.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n!\[[^\]]*\]\(pictures/gallery/([\w.]+)\))?", re.MULTILINE | re.DOTALL)
-WIDTH, COLOURS = 1100, 256  # of PNG files: as many colours as a scale needs to have no steps
 TABLE = {"covariates": "age,sex", "site": "site", "visit": "session", "clinical": "memory,carrier", "unit": "mL"}
 
 
@@ -66,9 +66,8 @@ def draw() -> None:
         if path.suffix == ".svg":
             path.write_text(figure_svg(names["figure"]), encoding="utf-8")
         elif path.suffix == ".png":
-            image = Image.open(figure_png(names["figure"], path)).convert("RGB")
-            small = image.resize((WIDTH, round(image.height * WIDTH / image.width)), Image.Resampling.LANCZOS)
-            small.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+            image = Image.open(figure_png(names["figure"], path))
+            save(image, path, picture.startswith(("draw_brain", "pattern_overview")))
 
 
 def main() -> None:
