@@ -13,12 +13,12 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from PIL import Image, ImageOps
+from PIL import Image
 
 from rindices.report import write_report
 
 HERE = Path(__file__).parent
-WIDTH, NARROWER, COLOURS, BITS = 1100, 760, 128, 6
+WIDTH, NARROWER, COLOURS = 1100, 760, 128
 # The name of a figure in the report's folder, without its number, and that of the picture.
 FIGURES = {
     "demo": {"r_indices": "r-indices", "recovery": "recovery", "pattern_1": "pattern", "brain_pattern_1": "brain"},
@@ -41,7 +41,7 @@ def save(image: Image.Image, path: Path, has_scale: bool) -> None:
     """Keep a picture, small; with few colours, the scale of a brain would have steps that can be seen."""
     width = NARROWER if has_scale else WIDTH
     small = image.convert("RGB").resize((width, round(image.height * width / image.width)), Image.Resampling.LANCZOS)
-    kept = ImageOps.posterize(small, BITS) if has_scale else small.quantize(COLOURS)
+    kept = small.point(lambda value: value & 252 | value >> 6) if has_scale else small.quantize(COLOURS)
     kept.save(path, optimize=True)
 
 
