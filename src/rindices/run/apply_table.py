@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from datetime import date
 from functools import partial
@@ -26,7 +26,7 @@ from rindices.settings import ApplySettings, Correction, OutputSettings, check_l
 if TYPE_CHECKING:
     from rindices.estimator import SurrealGAN
 
-__all__ = ["Adapted", "Applied", "adapt_model", "apply_table"]
+__all__ = ["Adapted", "Applied", "adapt_model", "apply_table", "people_for"]
 
 
 class Applied(NamedTuple):
@@ -81,12 +81,8 @@ def apply_table(
         How warnings mention settings.
     """
     check_level(output.level)
-    contract, sums, whole = read_header(model).contract, None, report is not None
-    settings = replace(settings, complete_only=settings.complete_only or not fills_gaps(model))
-    if contract.features == MUSE72_NAMES:  # of single regions, where the table has those
-        sums = partial(with_muse72, exclude=settings.exclude)
-        settings = replace(settings, exclude=())
-    batches = read_people(path, contract, settings, prepare=sums, progress=progress, whole=whole)
+    whole = report is not None
+    batches = people_for(model, path, settings, progress=progress, whole=whole)
     first = next(batches)  # the table is looked at before the engine is loaded
     from rindices.estimator import load_model
     from rindices.run.scores_and_analyses import reference_of, results_of, scores_of, training_of, unknown_of
@@ -124,6 +120,23 @@ def apply_table(
     if report is not None:
         _write_report(fitted, results[0], report, output, summary)
     return Applied(summary, counts["rows"], counts["flagged"], beside)
+
+
+def people_for(
+    model: Path,
+    path: Path,
+    settings: ApplySettings,
+    *,
+    progress: Callable[[float], None] | None = None,
+    whole: bool = False,
+) -> Iterator[People]:
+    """Read the people of a table as a model needs them, checked; the arguments are those of `apply_table`."""
+    contract, sums = read_header(model).contract, None
+    settings = replace(settings, complete_only=settings.complete_only or not fills_gaps(model))
+    if contract.features == MUSE72_NAMES:  # of single regions, where the table has those
+        sums = partial(with_muse72, exclude=settings.exclude)
+        settings = replace(settings, exclude=())
+    return read_people(path, contract, settings, prepare=sums, progress=progress, whole=whole)
 
 
 class Adapted(NamedTuple):
