@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 
-.PHONY: demo test test-slow test-browser test-oldest fuzz docs dist audit lint size format bench bench-official reproduce reproduce-full clean
+.PHONY: demo test test-slow test-browser test-oldest test-pages fuzz docs dist audit lint size format bench bench-official reproduce reproduce-full clean
 
 $(VENV)/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -40,11 +40,17 @@ test-oldest: $(OLDEST)/installed
 	$(OLDEST)/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning -n 2 --dist loadfile --ignore tests/survival
 	$(OLDEST)/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning tests/survival
 
+# The demonstration's report and the site in a real Chromium: heights, print, telephones, network, keyboard, contrast.
+test-pages: docs
+	test -f demo/run/report.html || $(BIN)/rindices demo --out demo
+	$(BIN)/rindices report demo/run
+	$(BIN)/python packaging/check_pages.py demo/run/report.html site
+
 # Damaged, odd and hostile files for every reader (CASES=1000, SEED=1); those that fail are kept in fuzz-failures/.
 fuzz: $(VENV)/installed
 	$(BIN)/python -W ignore -m tests.fuzz $(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED))
 
-# The documentation site, in site/; a warning is an error, and nothing is fetched.
+# The documentation site, in site/, with two sample reports; a warning is an error, and nothing is fetched.
 docs: $(VENV)/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The documentation: site/index.html"

@@ -1,14 +1,17 @@
-"""What the pages take from elsewhere when the site is built: the command line, the changelog, figures, drawings."""
+"""What the pages take from elsewhere when the site is built: commands, the changelog, figures, drawings, reports."""
 
 from __future__ import annotations
 
 import re
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import typer
 from mkdocs.structure.files import File
 
+from rindices import report
 from rindices.cli import app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -16,15 +19,24 @@ _DRAWING = re.compile(r'<img alt="([^"]*)" class="drawing" src="[^"]*pictures/([
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Bring the figures of the paper's experiments, which lie beside their tables, into the site."""
-    for path in sorted((ROOT / "results").glob("*.svg")):
+    """Bring in the figures of the experiments, which lie beside their tables, and write the two sample reports."""
+    for path in sorted([*(ROOT / "results").glob("*.svg"), *(ROOT / "results").glob("*.png")]):
         files.append(File.generated(config, f"figures/{path.name}", abs_src_path=str(path)))
+    for path in sorted((ROOT / "docs" / "samples").glob("*.zip")):
+        files.append(File.generated(config, f"samples/{path.stem}.html", content=_sample(path)))
     return files
+
+
+def _sample(archive: Path) -> str:
+    """Return the report of a run whose tables are in an archive."""
+    with tempfile.TemporaryDirectory() as run:
+        shutil.unpack_archive(archive, run)
+        return report.write_report(Path(run)).read_text(encoding="utf-8")
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Put in what is written elsewhere, so that it can only be wrong there."""
-    if page.file.src_uri == "reproduction.md":
+    if page.file.src_uri in ("reproduction.md", "results.md"):
         return markdown.replace("](../results/", "](figures/")
     if "<!-- commands -->" in markdown:
         return markdown.replace("<!-- commands -->", command_line())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import figures
 import pandas as pd
 import summaries
@@ -136,41 +138,47 @@ def _diagnosis(folder: Folder) -> list[str]:
 
 
 def numbers(folder: Folder) -> dict[str, pd.DataFrame]:
-    """Put every number of the paper beside ours → columns paper, ours and label, by experiment."""
-    panels: dict[str, list[tuple[float, float, str]]] = {}
+    """Put every number of the paper beside ours → columns paper, ours, low, high and label, by experiment."""
+    panels: dict[str, list[pd.DataFrame]] = {}
 
-    def add(panel: str, label: str, paper: pd.Series, ours: pd.Series) -> None:
-        both = pd.DataFrame({"paper": paper, "ours": ours}).dropna()
-        panels.setdefault(panel, []).extend((row.paper, row.ours, label) for row in both.itertuples())
+    def add(panel: str, label: str, paper: pd.Series, of: Callable[[str], pd.Series]) -> None:
+        both = pd.DataFrame({"paper": paper, "ours": of("mean"), "low": of("min"), "high": of("max")})
+        panels.setdefault(panel, []).append(both.dropna().assign(label=label))
 
-    table, fits, rows = by_method(folder), folder.table("baselines"), folder.table("folds")
-    if table is not None:
-        add("Table 1: one model", "our default", table["paper"], table["ours, one model"])
-        if "`paper`, one model" in table:
-            add("Table 1: one model", "preset paper", table["paper"], table["`paper`, one model"])
+    looks, own = folder.table("table1"), chosen_of_paper(folder)
+    fits, rows = folder.table("baselines"), folder.table("folds")
+    paper, first = folder.of_paper("Table 1", "surreal_gan"), folder.choose_from("table1")
+    if looks is not None:
+        add("Table 1: one model", "one model", paper, lambda how: summaries.accuracy(looks, first, how)["single"])
+    if looks is not None and own is not None:
+        add("Table 1: one model", "preset paper", paper, lambda how: own.groupby("kind")["single"].agg(how))
     if fits is not None:
         for method, label in (("nmf", "NMF"), ("lda", "LDA"), ("fa", "FA"), ("opnmf", "opNMF"), ("dnmf", "DNMF")):
-            for part, own in (("Table 1", summaries.baselines(fits)), ("Table 7", summaries.upper_bounds(fits))):
-                if method in own:
-                    name = "Table 1: others" if part == "Table 1" else part
-                    add(name, label, folder.of_paper(part, method), own[method])
+            for panel, where, summary in (
+                ("Table 1: others", "Table 1", summaries.baselines),
+                ("Table 7", "Table 7", summaries.upper_bounds),
+            ):
+                if method in summary(fits):
+                    theirs = folder.of_paper(where, method)
+                    add(panel, label, theirs, lambda how, of=summary, m=method: of(fits, how)[m])
     if rows is not None:
-        found = summaries.folds(rows)
+        each = rows.groupby(["kind", "seed", "method"])[["train", "test"]].mean().reset_index()
         for method, label in (("surreal_gan", "one model"), ("linear", "linear"), ("svr", "SVR")):
             for part in ("train", "test"):
-                paper = folder.of_paper("Table 6", method, part)
-                add("Table 6", f"{label}, {part}", paper, found[(part, method)])
+                theirs = folder.of_paper("Table 6", method, part)
+                cell = (part, method)
+                add("Table 6", f"{label}, {part}", theirs, lambda how, at=cell: summaries.folds(each, how)[at])
     clinical = folder.table("study_clinical")
     if clinical is not None:
         for pattern, label in ((1, "medial temporal"), (2, "diffuse")):
             measure = f"correlation with r{3 - pattern} ({label})"
-            own = clinical[clinical["pattern"] == pattern].set_index("variable")["coefficient"]
-            add("Table 2 (simulated)", label, folder.of_paper("Table 2", measure=measure), own)
+            ours = clinical[clinical["pattern"] == pattern].set_index("variable")["coefficient"]
+            add("Table 2 (simulated)", label, folder.of_paper("Table 2", measure=measure), lambda _, of=ours: of)
     auc = folder.table("split_half_diagnosis")
     if auc is not None:
-        paper = folder.paper[folder.paper["where"] == "Section B.8"].set_index("method")["value"]
-        add("Section B.8", "AUC", paper, auc.groupby("features")["auc"].mean())
-    return {name: pd.DataFrame(of, columns=["paper", "ours", "label"]) for name, of in panels.items()}
+        theirs = folder.paper[folder.paper["where"] == "Section B.8"].set_index("method")["value"]
+        add("Section B.8", "AUC", theirs, lambda how: auc.groupby("features")["auc"].agg(how))
+    return {name: pd.concat(of, ignore_index=True) for name, of in panels.items()}
 
 
 def summary(folder: Folder) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import figures
 import pandas as pd
 import summaries
@@ -21,7 +23,8 @@ def table_1(folder: Folder) -> list[str]:
     if looks is None:
         return lines + missing("table1")
     from_step = folder.choose_from("table1")
-    found = summaries.accuracy(looks, from_step)
+    accuracies = summaries.over_cohorts(lambda how: summaries.accuracy(looks, from_step, how))
+    found = accuracies.mean
     paper = folder.of_paper("Table 1", "surreal_gan")
     shown_table = found[["single", "single_sd", "single_se", "consensus"]].rename(
         columns={"single": "one model", "single_sd": "sd of models", "single_se": "standard error"}
@@ -52,7 +55,7 @@ def table_1(folder: Folder) -> list[str]:
     lines += markdown(wide.rename(columns=lambda value: f"λ = {value:g}"), "cohort")
     lines += [f"It differs between λ by at most {shown(spread)} on any kind.", ""]
     lines += _choice(looks, found)
-    return lines + _against_baselines(folder, found, "baselines", "Table 1")
+    return lines + _against_baselines(folder, accuracies, "baselines", "Table 1")
 
 
 def _choice(looks: pd.DataFrame, found: pd.DataFrame) -> list[str]:
@@ -78,11 +81,12 @@ def _choice(looks: pd.DataFrame, found: pd.DataFrame) -> list[str]:
     ]
 
 
-def _against_baselines(folder: Folder, found: pd.DataFrame, name: str, where: str | None) -> list[str]:
+def _against_baselines(folder: Folder, accuracies: summaries.Range, name: str, where: str | None) -> list[str]:
     fits = folder.table(name)
     if fits is None:
         return missing("baselines")
-    ours = summaries.baselines(fits)
+    others = summaries.over_cohorts(lambda how: summaries.baselines(fits, how))
+    found, ours = accuracies.mean, others.mean
     table = pd.DataFrame({"consensus": found["consensus"], "ridge with the truth": ours["ridge"]})
     table["consensus − ridge"] = [signed(value) for value in table["consensus"] - table["ridge with the truth"]]
     for method, label in METHODS.items():
@@ -90,8 +94,12 @@ def _against_baselines(folder: Folder, found: pd.DataFrame, name: str, where: st
             shown(value) if where is None else f"{shown(value)} ({shown(paper)})"
             for value, paper in zip(ours[method], folder.of_paper("Table 1", method).reindex(ours.index), strict=True)
         ]
-    drawn = found[["consensus", "single"]].rename(columns={"single": "one model"})
-    drawn = drawn.join(ours[list(METHODS)].rename(columns=METHODS))
+    drawn = summaries.Range(
+        *(
+            own[["consensus", "single"]].join(theirs[list(METHODS)]).rename(columns={"single": "one model"} | METHODS)
+            for own, theirs in zip(accuracies, others, strict=True)
+        )
+    )
     paper = None if where is None else folder.of_paper("Table 1", "surreal_gan")
     figure = figures.dots(drawn, folder.path / f"{name}.svg", CONCORDANCE, paper=paper)
     gap = float((found["consensus"] - ours["ridge"]).min())
@@ -123,7 +131,9 @@ def real_people(folder: Folder) -> list[str]:
     if looks is None:
         return lines + missing("real_controls")
     about = folder.about("real_controls")
-    found = summaries.accuracy(looks, folder.choose_from("real_controls"))
+    from_step = folder.choose_from("real_controls")
+    accuracies = summaries.over_cohorts(lambda how: summaries.accuracy(looks, from_step, how))
+    found = accuracies.mean
     floors = pd.Series({"basic": 0.89, "overlap": 0.895, "scarce": 0.83, "noise": 0.885, "mild": 0.80})
     table = found[["single", "single_sd", "consensus", "pattern_agreement", "loss", "orthogonality"]]
     table = table.set_axis(["one model", "sd of models", "consensus", "agreement", "loss by λ", "λ chosen"], axis=1)
@@ -139,7 +149,7 @@ def real_people(folder: Folder) -> list[str]:
         *markdown(table, "cohort"),
         f"Floors: {reached(bool(above.all()), looks)}.",
         "",
-        *_against_baselines(folder, found, "real_baselines", None),
+        *_against_baselines(folder, accuracies, "real_baselines", None),
     ]
 
 
@@ -192,7 +202,8 @@ def table_7(folder: Folder) -> list[str]:
         "Three to ten components, the best three and the best number chosen with the truth; in brackets the paper's. ±",
         "is the sd over three cohorts here, and over random starts in the paper.",
     )
-    figure = figures.dots(bounds[list(METHODS)].rename(columns=METHODS), folder.path / "table7.svg", CONCORDANCE)
+    drawn = summaries.over_cohorts(lambda how: summaries.upper_bounds(fits, how)[list(METHODS)].rename(columns=METHODS))
+    figure = figures.dots(drawn, folder.path / "table7.svg", CONCORDANCE)
     return [*lines, *markdown(table, "cohort"), f"![Practical upper bounds](../results/{figure})", ""]
 
 
@@ -213,8 +224,10 @@ def table_6(folder: Folder) -> list[str]:
     drop = (found[("train", "surreal_gan_consensus")] - found[("test", "surreal_gan_consensus")]).max()
     gap = (found[("test", "ridge")] - found[("test", "surreal_gan_consensus")]).max()
     lines += warning(rows)
-    drawn = found["test"][["surreal_gan_consensus", "surreal_gan", "linear", "ridge", "svr"]]
-    drawn = drawn.set_axis(["consensus", "one model", "linear", "ridge", "SVR"], axis=1)
+    names |= {"ridge": "ridge"}
+    of_cohorts = rows.groupby(["kind", "seed", "method"])[["train", "test"]].mean().reset_index()
+    drawn = summaries.over_cohorts(lambda how: summaries.folds(of_cohorts, how)["test"][list(names)])
+    drawn = drawn.changed(lambda table: table.rename(columns=names))
     figure = figures.dots(drawn, folder.path / "folds.svg", f"{CONCORDANCE}, held-out patients")
     return [
         *lines,
@@ -237,6 +250,11 @@ def _with_paper(mean: pd.Series, sd: pd.Series, paper: pd.Series) -> list[str]:
     return [spread(a, b) + c for a, b, c in zip(mean, sd, said, strict=True)]
 
 
+def _left_out(table: pd.DataFrame, value: str) -> pd.DataFrame:
+    wide = table.pivot_table(value, "removed", "kind", dropna=False).reindex(list(REMOVED))
+    return wide[[kind for kind in KINDS if kind in wide.columns]]
+
+
 def regularisers(folder: Folder) -> list[str]:
     """Sections B.2 and B.3."""
     lines = ["## Sections B.2 and B.3 (Fig. S1): the weights of the objective", ""]
@@ -244,8 +262,10 @@ def regularisers(folder: Folder) -> list[str]:
     if looks is None:
         lines += missing("robustness")
     else:
-        table = summaries.compared(looks, ["weight", "percent"], folder.choose_from("robustness"))
-        figure = figures.robustness(table, folder.path / "fig_s1_ab.svg")
+        weights, from_step = ["weight", "percent"], folder.choose_from("robustness")
+        drawn = summaries.over_cohorts(lambda how: summaries.compared(looks, weights, from_step, how))
+        table = drawn.mean
+        figure = figures.robustness(drawn, folder.path / "fig_s1_ab.svg")
         ranges = table.groupby("kind", sort=False)[["single", "consensus"]].agg(["min", "max"])
         ranges.columns = [f"{name.replace('single', 'one model')}, {part}" for name, part in ranges.columns]
         lines += [*warning(looks)]
@@ -258,12 +278,14 @@ def regularisers(folder: Folder) -> list[str]:
     looks = folder.table("ablations")
     if looks is None:
         return lines + missing("ablations")
-    table = summaries.compared(looks, ["removed"], folder.choose_from("ablations"))
+    first = folder.choose_from("ablations")
+    compared = summaries.over_cohorts(lambda how: summaries.compared(looks, ["removed"], first, how))
+    table = compared.mean
     for value, title in (("single", "single models"), ("consensus", "the consensus")):
-        wide = table.pivot_table(value, "removed", "kind", dropna=False).reindex(list(REMOVED))
-        wide = wide[[kind for kind in KINDS if kind in wide.columns]]
+        drawn = compared.changed(partial(_left_out, value=value))
+        wide = drawn.mean
         lines += [f"Pattern-c-index of {title} with terms left out:", "", *warning(looks), *markdown(wide, "left out")]
-        figure = figures.dots(wide, folder.path / f"ablations_{value}.svg", f"{CONCORDANCE}, {title}")
+        figure = figures.dots(drawn, folder.path / f"ablations_{value}.svg", f"{CONCORDANCE}, {title}")
         lines += [f"![Terms left out, {title}](../results/{figure})", ""]
     collapsed = table.loc[table["n_sound"] < 2, "removed"].unique()
     if len(collapsed):

@@ -90,18 +90,20 @@ def halves(folder: Folder) -> list[str]:
         return lines + missing("split_half")
     table["cohorts"] = table["kind"] + ", " + table["n_patients"].astype(str) + " patients"
     names = ["train", "held_out", "agreement", "map_correlation", "lowest_map_correlation"]
-    means = table.groupby("cohorts", sort=False)[names].mean()
-    means.columns = [
+    labels = [
         "concordance, trained on",
         "concordance, other half",
         "agreement of the two models",
         "correlation of maps",
         "of the least alike pattern",
     ]
+    groups = table.groupby("cohorts", sort=False)[names]
+    drawn = summaries.over_cohorts(lambda how: groups.agg(how).set_axis(labels, axis=1))
+    means = drawn.mean
     lines += warning(table)
     lines += ["A model of each half, applied to the other (the paper shows maps of one split, no figures):", ""]
     lines += markdown(means, "cohorts")
-    figure = figures.dots(means, folder.path / "split_half.svg", "concordance, agreement or correlation")
+    figure = figures.dots(drawn, folder.path / "split_half.svg", "concordance, agreement or correlation")
     lines += [f"![Two halves](../results/{figure})", ""]
     found = folder.table("split_half_diagnosis")
     if found is None:
@@ -221,11 +223,12 @@ def _guidance(folder: Folder) -> list[str]:
     table = folder.table("models_and_people")
     if table is None:
         return missing("models_and_people")
-    people = summaries.enough_people(table)
+    drawn = summaries.over_cohorts(lambda how: summaries.enough_people(table, how=how))
+    people = drawn.mean
     ceilings = summaries.enough_people(table, "ridge")
     models = summaries.enough_models(table)
     enough = figures.enough(models, folder.path / "models.svg")
-    figure = figures.people(people, ceilings, folder.path / "people.svg")
+    figure = figures.people(drawn, ceilings, folder.path / "people.svg")
     return [
         "### How many models?",
         "",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 from cases import KINDS
@@ -11,13 +14,30 @@ from scipy.stats import spearmanr
 COHORT = ["kind", "seed"]
 
 
+class Range(NamedTuple):
+    """Means over cohorts, and the lowest and the highest cohort: tables of one shape."""
+
+    mean: pd.DataFrame
+    low: pd.DataFrame
+    high: pd.DataFrame
+
+    def changed(self, how: Callable[[pd.DataFrame], pd.DataFrame]) -> Range:
+        """Choose or rename columns in all three."""
+        return Range(*map(how, self))
+
+
+def over_cohorts(summary: Callable[[str], pd.DataFrame]) -> Range:
+    """Summarise in three ways."""
+    return Range(*map(summary, ("mean", "min", "max")))
+
+
 def by_kind(table: pd.DataFrame) -> pd.DataFrame:
     """Put kinds in the paper's order."""
     return table.reindex([kind for kind in KINDS if kind in table.index])
 
 
-def accuracy(looks: pd.DataFrame, from_step: int) -> pd.DataFrame:
-    """Choose λ and look of each cohort by agreement; means over the cohorts of a kind.
+def accuracy(looks: pd.DataFrame, from_step: int, how: str = "mean") -> pd.DataFrame:
+    """Choose λ and look of each cohort by agreement; means (or the like) over the cohorts of a kind.
 
     ``loss``: how much the consensus of the chosen λ lies below that of the best λ (each at its own chosen look).
     """
@@ -26,7 +46,7 @@ def accuracy(looks: pd.DataFrame, from_step: int) -> pd.DataFrame:
     chosen["loss"] = of_each.groupby(COHORT)["consensus"].max() - chosen["consensus"]
     groups = chosen.groupby("kind")
     names = ["single", "single_sd", "single_se", "consensus", "pattern_agreement", "loss"]
-    table = groups[names].mean()
+    table = groups[names].agg(how)
     table["largest_loss"] = groups["loss"].max()
     table["consensus_sd"] = groups["consensus"].std()
     table["orthogonality"] = groups["orthogonality"].agg(lambda values: ", ".join(f"{value:g}" for value in values))
@@ -63,10 +83,10 @@ def _in_order(table: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values("kind", key=lambda kinds: kinds.map(KINDS.index), kind="stable", ignore_index=True)
 
 
-def baselines(fits: pd.DataFrame) -> pd.DataFrame:
-    """Average three components over starts and cohorts → kinds × methods."""
-    three = fits[fits["n_components"] == 3]
-    return by_kind(three.pivot_table("concordance", "kind", "method"))
+def baselines(fits: pd.DataFrame, how: str = "mean") -> pd.DataFrame:
+    """Average three components over starts, then over cohorts (or the like) → kinds × methods."""
+    three = fits[fits["n_components"] == 3].groupby([*COHORT, "method"])["concordance"].mean().reset_index()
+    return by_kind(three.pivot_table("concordance", "kind", "method", aggfunc=how))
 
 
 def upper_bounds(fits: pd.DataFrame, how: str = "mean") -> pd.DataFrame:
@@ -99,8 +119,8 @@ def folds(table: pd.DataFrame, how: str = "mean") -> pd.DataFrame:
     return by_kind(table.pivot_table(["train", "test"], "kind", "method", aggfunc=how))
 
 
-def compared(looks: pd.DataFrame, by: list[str], from_step: int) -> pd.DataFrame:
-    """Average over the cohorts of a kind what each weighting showed at its chosen look.
+def compared(looks: pd.DataFrame, by: list[str], from_step: int, how: str = "mean") -> pd.DataFrame:
+    """Average (or the like) over the cohorts of a kind what each weighting showed at its chosen look.
 
     Where no two models of a cohort are sound there is no agreement to choose by: the last look stands for it.
     """
@@ -109,7 +129,7 @@ def compared(looks: pd.DataFrame, by: list[str], from_step: int) -> pd.DataFrame
     last = looks.loc[looks.groupby(keys, sort=False)["step"].idxmax()]
     chosen = pd.concat([chosen, last], ignore_index=True).drop_duplicates(keys)
     names = ["single", "single_sd", "consensus", "pattern_agreement", "n_sound"]
-    return chosen.groupby(["kind", *by], sort=False)[names].mean().reset_index()
+    return chosen.groupby(["kind", *by], sort=False)[names].agg(how).reset_index()
 
 
 def enough_models(table: pd.DataFrame) -> pd.DataFrame:
@@ -128,8 +148,8 @@ def enough_models(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def enough_people(table: pd.DataFrame, value: str = "concordance") -> pd.DataFrame:
-    """Average over cohorts → numbers of patients × kinds."""
+def enough_people(table: pd.DataFrame, value: str = "concordance", how: str = "mean") -> pd.DataFrame:
+    """Average over cohorts (or the like) → numbers of patients × kinds."""
     own = table[table["question"] == "people"]
-    found = own.pivot_table(value, "n_patients", "kind")
+    found = own.pivot_table(value, "n_patients", "kind", aggfunc=how)
     return found[[kind for kind in KINDS if kind in found.columns]]

@@ -15,7 +15,7 @@ from tests.docs.conftest import rindices
 from tests.docs.given import provide
 
 LANGUAGES = {"bash", "python", "pycon", "text", "json", "toml"}
-SLOW = "docs/tutorials/real-table.md"  # three numbers of patterns in 128 regions: three programs to compile
+SLOW = "docs/tutorials/simulated-study.md"  # three numbers of patterns in 128 regions: three programs to compile
 WITH_CODE = [
     pytest.param(page, marks=pytest.mark.slow) if page == SLOW else page
     for page in pages.PAGES

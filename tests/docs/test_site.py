@@ -6,10 +6,12 @@ import json
 import logging
 import re
 import warnings
+import zipfile
 
 import pytest
 
 import rindices
+from rindices import plots, report
 from tests.docs.pages import ROOT
 from tests.docs.test_commands import COMMANDS
 
@@ -21,14 +23,19 @@ _LOADS = {"script": "src", "link": "href", "img": "src", "iframe": "src", "sourc
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Build the site as `mkdocs build --strict` does."""
+    """Build the site as `mkdocs build --strict` does; the sample reports, which take a while, stay empty."""
     from mkdocs.commands.build import build
+
+    def written(run):
+        (run / "report.html").write_text("<!doctype html><title>a sample</title>")
+        return run / "report.html"
 
     folder = tmp_path_factory.mktemp("site")
     logger, before = logging.getLogger("mkdocs"), logging.getLogger("mkdocs").level
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")  # those of the tools; what strict builds mind are log messages
         patch.setenv("NO_MKDOCS_2_WARNING", "1")
+        patch.setattr(report, "write_report", written)
         config = mkdocs_config.load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True)
         config.plugins.on_startup(command="build", dirty=False)
         build(config)
@@ -91,6 +98,24 @@ def test_drawings_become_part_of_their_page_and_figures_are_there(site):
     assert method.count('<span class="drawing"><svg role="img" aria-label="') == 3
     assert (site / "figures" / "fig2.svg").is_file()
     assert "0.1.0" in (site / "reference" / "changelog.html").read_text(encoding="utf-8")
+
+
+def test_the_home_page_leads_to_two_reports_of_runs_that_are_what_they_are_called(site):
+    home = (site / "index.html").read_text(encoding="utf-8")
+    for archive in sorted((ROOT / "docs" / "samples").glob("*.zip")):
+        assert f'href="samples/{archive.stem}.html"' in home
+        assert "a sample" in (site / "samples" / f"{archive.stem}.html").read_text(encoding="utf-8")
+        with zipfile.ZipFile(archive) as run:
+            summary = json.loads(run.read("summary.json"))
+        assert summary["verdict"] == archive.stem.replace("-", " ")
+        assert "simulated" in summary["source"]
+
+
+def test_the_gallery_has_every_function_that_draws():
+    page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    assert [name for name in plots.__all__ if f"plots.{name}(" not in page] == []
+    pictures = set(re.findall(r"\]\(pictures/gallery/([\w.]+)\)", page))
+    assert pictures == {path.name for path in (ROOT / "docs" / "pictures" / "gallery").iterdir()}
 
 
 def test_the_command_line_page_is_made_from_the_application():

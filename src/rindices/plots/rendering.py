@@ -39,6 +39,8 @@ def strip_above(figure: Figure, text: str) -> None:
     with _any_letter():
         figure.draw_without_rendering()
     figure.set_layout_engine("none")  # which would move what lies outside
+    for legend in figure.legends:  # which would move up to the strip when the page is cut around both
+        legend.set_bbox_to_anchor((0, 0, 1, 1), figure.transFigure)
     look: Any = {"facecolor": "#fdecea", "edgecolor": "#b3261e", "boxstyle": "square,pad=0.5", "linewidth": 0.8}
     figure.text(0.5, 1.0 + 0.2 / figure.get_figheight(), text, ha="center", va="bottom", color="#7a150f", bbox=look)
     figure.set_label(_STRIP)

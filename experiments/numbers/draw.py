@@ -1,0 +1,181 @@
+"""Draw the figures of docs/results.md from the tables behind them.
+
+python experiments/numbers/draw.py
+
+Dots are means over cohorts, lines lead from the lowest to the highest cohort.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rindices.plots.style import GREY, INK, STYLE
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLES, RESULTS = ROOT / "experiments" / "results", ROOT / "results"
+OURS, MUTED = "#0072b2", "#56b4e9"  # the consensus, and a single model or a smaller cohort, as in the other figures
+STATES = {"reproducible": OURS, "not testable": "#bdbdbd", "not reproducible": "#cc6677"}
+ABOVE = {"loc": "lower center", "bbox_to_anchor": (0.4, 1.0), "ncols": 2, "fontsize": 8}
+KEPT = {"metadata": {"Date": None}, "bbox_inches": "tight", "pad_inches": 0.08}
+
+
+def span(axes: Axes, groups: pd.core.groupby.SeriesGroupBy, colour: str = OURS, shift: float = 0.0, **look) -> None:
+    """Draw the mean of each group, and a line from its lowest to its highest value, below each other."""
+    found = groups.agg(["mean", "min", "max"])
+    rows = [row + shift for row in range(len(found))]
+    axes.hlines(rows, found["min"], found["max"], color=colour, linewidth=1)
+    axes.plot(found["mean"], rows, "o", color=colour, markersize=5, **look)
+    axes.set_yticks(range(len(found)), [str(name) for name in found.index])
+    axes.set_ylim(len(found) - 0.5, -0.5)
+
+
+def mark(axes: Axes, value: float, words: str) -> None:
+    """Draw a line at a value, and say at its top what it is."""
+    axes.axvline(value, color=GREY, linewidth=0.8, linestyle="--", zorder=0)
+    axes.annotate(
+        words, (value, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom", color=INK, fontsize=8
+    )
+
+
+def severities() -> Figure:
+    """Accuracy, errors, coverage and width, by kind of cohort."""
+    table = pd.read_csv(TABLES / "severity.csv")
+    figure = Figure(figsize=(11, 6.2), layout="constrained")
+    panels = figure.subplots(1, 4, sharey=True)
+    titles = {
+        "less_ridge": "concordance less that of ridge\nregression told the truth",
+        "rmse": "error of severities\n(root mean square)",
+        "cover95": "true severities inside\nthe 95 % interval",
+        "width95": "width of the interval",
+    }
+    for axes, (name, title) in zip(panels, titles.items(), strict=True):
+        span(axes, table.groupby("cohort", sort=False)[name])
+        axes.set_xlabel(title)
+        axes.grid(axis="y", color="#e6e6e6", linewidth=0.6)
+        axes.locator_params(axis="x", nbins=4)
+    mark(panels[0], 0, "as good")
+    mark(panels[2], 0.95, "95 %")
+    return figure
+
+
+def choice() -> Figure:
+    """How often the number of patterns and the verdict are right."""
+    table = pd.read_csv(TABLES / "choice.csv")
+    figure = Figure(figsize=(11, 5.6), layout="constrained")
+    first, second = figure.subplots(1, 2)
+    sick = table[~table["purpose"].str.contains("no disease")]
+    shares = (sick["chosen"] == sick["n_patterns"]).groupby(sick["purpose"], sort=False).agg(["mean", "sum", "size"])
+    _bars(first, list(map(str, shares.index)), {OURS: shares["mean"]})
+    for row, (right, size) in enumerate(zip(shares["sum"], shares["size"], strict=True)):
+        first.annotate(f" {right} of {size}", (right / size, row), va="center", fontsize=8)
+    first.set_xlabel("share of cohorts with the right number of patterns")
+    first.set_xlim(0, 1.15)
+    groups = table["purpose"].where(table["purpose"].str.contains("no disease"), "with disease")
+    states = pd.crosstab(groups, table["state"], normalize="index")
+    states = states.reindex(["with disease", *(name for name in states.index if name != "with disease")])
+    names = [f"{name} ({int((groups == name).sum())})" for name in states.index]
+    _bars(second, names, {colour: states[state] for state, colour in STATES.items()}, list(STATES))
+    second.set_xlabel("share of cohorts by verdict")
+    return figure
+
+
+def _bars(axes: Axes, names: list[str], parts: dict[str, pd.Series], labels: list[str] | None = None) -> None:
+    left = pd.Series(0.0, index=range(len(names)))
+    for place, (colour, values) in enumerate(parts.items()):
+        widths = values.reset_index(drop=True)
+        axes.barh(
+            range(len(names)), widths, left=left, color=colour, height=0.65, label=labels[place] if labels else None
+        )
+        left += widths
+    axes.set_yticks(range(len(names)), names)
+    axes.set(ylim=(len(names) - 0.5, -0.5), xlim=(0, 1))
+    if labels:
+        axes.legend(**ABOVE | {"ncols": len(labels)})
+
+
+def without_disease() -> Figure:
+    """Agreement in cohorts without disease, a point a cohort, and the threshold of each case."""
+    table = pd.read_csv(TABLES / "null_agreement.csv").dropna(subset="agreement")
+    table = table[table["n_regions"] == 128]
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    sizes = [(50, 50), (100, 200), (492, 900)]
+    for axes, (controls, patients) in zip(figure.subplots(1, 3, sharey=True), sizes, strict=True):
+        own = table[(table["n_controls"] == controls) & (table["n_patients"] == patients)]
+        groups = own.groupby("n_patterns")["agreement"]
+        axes.plot(own["n_patterns"], own["agreement"], "o", color=GREY, alpha=0.5, markersize=3, label="a cohort")
+        limits = groups.mean() + 4 * groups.std()
+        axes.plot(limits.index, limits, "_", color=OURS, markersize=16, markeredgewidth=2, label="threshold")
+        axes.set(title=f"{controls} controls, {patients} patients", xlabel="number of patterns", xticks=range(1, 6))
+    figure.axes[0].set_ylabel("agreement of repetitions")
+    figure.axes[0].legend(loc="upper right", fontsize=8)
+    return figure
+
+
+def everyday() -> Figure:
+    """Draw what missing regions, new sites and strangers cost."""
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    gaps, sites, strangers = figure.subplots(1, 3)
+    table = pd.read_csv(RESULTS / "missing_regions.csv").query("gaps == 0")
+    whole = table[table["missing"] == "complete"].set_index("cohort")["concordance"]
+    table = table[table["missing"] != "complete"].assign(lost=lambda t: t["cohort"].map(whole) - t["concordance"])
+    for n_controls, colour, shift, label in ((492, OURS, -0.15, "492 + 900 people"), (150, MUTED, 0.15, "150 + 300")):
+        own = table[table["n_controls"] == n_controls]
+        span(gaps, own.groupby("missing", sort=False)["lost"], colour, shift, label=label)
+    gaps.set_xlabel("concordance lost\nby missing regions")
+    gaps.legend(**ABOVE | {"ncols": 1})
+    _draw_sites(sites)
+    found = pd.read_csv(RESULTS / "strangers.csv")
+    span(strangers, found.groupby("people", sort=False)["strangers"])
+    strangers.set_xlabel("share called strangers")
+    return figure
+
+
+def _draw_sites(axes: Axes) -> None:
+    table = pd.read_csv(RESULTS / "new_sites.csv")
+    table = table[table["way"].isin(["uncorrected", "adapted"]) & (table["n_used"] != 50)]
+    for purpose, colour, marker, label in (
+        ("sites", OURS, "o", "simulated sites"),
+        ("abide", MUTED, "s", "sites of ABIDE"),
+    ):
+        own = table[table["purpose"] == purpose]
+        left = (own["bias"] ** 2 - own["chance"] ** 2).groupby(own["n_used"]).mean().clip(lower=0) ** 0.5
+        axes.plot(left.index, left, color=colour, marker=marker, label=label)
+    axes.set(
+        xlabel="local controls that\na new site is learned from",
+        ylabel="bias of severities that is left",
+        ylim=(0, None),
+    )
+    axes.legend(**ABOVE | {"ncols": 1})
+
+
+def stability() -> Figure:
+    """How far R-indices move."""
+    table = pd.read_csv(TABLES / "stability.csv")
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    axes = figure.subplots()
+    order = [name for name in table["what"].unique() if name != "truth"] + ["truth"]
+    table["what"] = pd.Categorical(table["what"], order)
+    for people, colour, shift, label in (("simulated", OURS, -0.15, "simulated"), ("IXI", MUTED, 0.15, "real")):
+        own = table[table["people"] == people]
+        groups = own.groupby("what", observed=False)["rms"]
+        span(axes, groups, colour, shift, label=f"{label} people")
+    axes.set_yticks(range(len(order)), [name.replace("truth", "against the true severity") for name in order])
+    axes.set_xlabel("difference of R-indices (root mean square)")
+    axes.legend(**ABOVE)
+    return figure
+
+
+def main() -> None:
+    """Draw all of them."""
+    mpl.rcParams.update(STYLE)
+    for make in (severities, choice, without_disease, everyday, stability):
+        make().savefig(RESULTS / f"measured_{make.__name__}.svg", **KEPT)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Open reports and the site in a real Chromium and check what a reader meets: `make test-pages`. 1 where it is bad.
+
+python packaging/check_pages.py demo/run/report.html site
+
+A report is short with its details closed, prints on few pages and works with the keyboard. No page scrolls sideways on
+a telephone, loads anything from a network or complains on the console. Where axe-core is installed (`npm install
+--no-save axe-core`), its rules of WCAG 2 A and AA are checked, contrast among them, in light and in dark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+WIDE, NARROW, HIGHEST, MOST_PAGES = 1280, 400, 8_000, 10  # pixels, and sheets of paper
+PATIENCE = 180_000  # milliseconds
+RULES = "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa'], resultTypes: ['violations'], preload: false})"
+# Not ours, but those of the theme: code that scrolls cannot be focused, and its icons have no names.
+OF_THE_THEME = {"scrollable-region-focusable"}
+
+
+class Visit:
+    """A page that is open, and what went wrong on it."""
+
+    def __init__(self, browser: Any, path: Path, scheme: str) -> None:
+        self.context = browser.new_context(
+            viewport={"width": WIDE, "height": 900}, color_scheme=scheme, offline=True, bypass_csp=True
+        )
+        self.context.set_default_timeout(PATIENCE)
+        self.page, self.troubles = self.context.new_page(), list[str]()
+        self.page.on("console", lambda message: self._note(message.type in ("error", "warning"), message.text))
+        self.page.on("pageerror", lambda error: self._note(True, str(error)))
+        self.page.on("request", lambda request: self._note(not _is_local(request.url), f"asks for {request.url}"))
+        self.page.goto(path.resolve().as_uri())
+
+    def _note(self, wrong: bool, what: str) -> None:
+        if wrong:
+            self.troubles.append(what)
+
+    def size(self, name: str) -> int:
+        """Return the width or height of all that can be scrolled to."""
+        return int(self.page.evaluate(f"document.documentElement.scroll{name}"))
+
+    def check_sideways(self) -> None:
+        """Make the window as narrow as a telephone, everything unfolded."""
+        self.page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+        self.page.set_viewport_size({"width": NARROW, "height": 800})
+        width = self.size("Width")
+        self._note(width > NARROW, f"is {width} pixels wide in a window of {NARROW}")
+        self.page.set_viewport_size({"width": WIDE, "height": 900})
+
+    def check_rules(self) -> None:
+        """Let axe-core look at the page."""
+        self.page.evaluate(AXE.read_text(encoding="utf-8"))
+        for found in self.page.evaluate(RULES)["violations"]:
+            if found["id"] not in OF_THE_THEME:
+                self.troubles.append(f"{found['id']}, {len(found['nodes'])} times: {found['nodes'][0]['html'][:120]}")
+
+    def check_report(self) -> str:
+        """Check what only reports promise, and return the figures."""
+        height, sheets = self.size("Height"), _sheets(self.page.pdf(prefer_css_page_size=True))
+        self._note(height > HIGHEST, f"is {height} pixels high, more than {HIGHEST}")
+        self._note(sheets > MOST_PAGES, f"is printed on {sheets} pages, more than {MOST_PAGES}")
+        closed = self.page.locator("details:not([open]) > summary").first
+        closed.focus()
+        self.page.keyboard.press("Enter")
+        opened = self.page.evaluate("document.activeElement.parentElement.open === true")
+        self._note(not opened, "has details that the keyboard does not open")
+        return f"{height} pixels high, printed on {sheets} pages"
+
+
+def _is_local(url: str) -> bool:
+    return url.startswith(("file:", "data:", "blob:", "about:"))
+
+
+def _sheets(pdf: bytes) -> int:
+    return len(re.findall(rb"/Type\s*/Page\b", pdf))
+
+
+def pages_of(paths: list[Path]) -> Iterator[tuple[Path, bool]]:
+    """Give every page, and whether it is a report: a file that is named, or a sample within a site."""
+    for path in paths:
+        if path.is_file():
+            yield path, True
+        for page in sorted(path.rglob("*.html")):
+            if page.name != "404.html":  # its addresses are those of a server
+                yield page, page.parent.name == "samples"
+
+
+def check(browser: Any, path: Path, is_report: bool) -> list[str]:
+    """Open one page in light and in dark, and return what is wrong with it."""
+    troubles, figures = [], ""
+    for scheme in ("light", "dark"):
+        visit = Visit(browser, path, scheme)
+        if scheme == "light":
+            figures = visit.check_report() if is_report else ""
+            visit.check_sideways()
+        if AXE.is_file():
+            visit.check_rules()
+        visit.context.close()
+        troubles += [f"{path} ({scheme}): {trouble}" for trouble in visit.troubles]
+    print(f"{'bad' if troubles else 'ok '}  {path}{f': {figures}' if figures else ''}", flush=True)
+    return troubles
+
+
+def main() -> int:
+    """Check all pages; return 1 where one is not as it should be."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("paths", type=Path, nargs="+", help="reports, and folders of sites")
+    paths = options.parse_args().paths
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        program = None
+    if program is None:
+        print("Skipped: pages are checked with Chromium or Chrome and playwright, and one of them is not here.")
+        return 0
+    if not AXE.is_file():
+        print("Without contrast: axe-core is not here (npm install --no-save axe-core).")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=PATIENCE)
+        troubles = [one for path, is_report in pages_of(paths) for one in check(browser, path, is_report)]
+        browser.close()
+    print("\n".join(troubles) or "All pages are as they should be.")
+    return int(bool(troubles))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
