@@ -42,6 +42,7 @@ _OPTIONS = {
     "limits": "subgroup-limits",
     "n_controls": "controls",
     "n_patients": "patients",
+    "n_visits": "visits",
     "severity_correlation": "correlation",
     "controls": "own-controls",
 }

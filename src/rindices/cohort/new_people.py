@@ -196,7 +196,7 @@ class _Check:
         group = groups_of(found.labels, contract.control_labels, contract.patient_labels)
         who = {"participant_id": roster.ids, "visit": found.visits, "diagnosis": found.labels, "group": group}
         covariates, line = found.background[used], read_timeline(found.visits, roster).take(used)
-        years, _ = years_since_first(line, batch[used], self.visit)
+        years, notes = years_since_first(line, batch[used], self.visit)
         return People(
             features=pd.DataFrame(found.regions.values[used], line.ids, list(contract.features)),
             covariates=covariates,
@@ -208,7 +208,7 @@ class _Check:
             years=years,
             first_visit=line.first(),
             left_out=record.table(who)[~used],
-            notes=(*record.warning(), *self._fields.notes, *self._missing(found.regions.values[used])),
+            notes=(*record.warning(), *notes, *self._fields.notes, *self._missing(found.regions.values[used])),
         )
 
     def _flags(self, block: NDArray[np.float64], covariates: pd.DataFrame) -> pd.Series:
