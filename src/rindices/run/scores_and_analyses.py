@@ -331,9 +331,10 @@ def _whose(results: Results) -> tuple[pd.Series, pd.Series, pd.Series]:
 
 
 def _noise_sd(model: SurrealGAN, results: Results, noise: analysis.ScanNoise) -> np.ndarray:
-    """Return what the noise of regions makes of each severity ``(visits, patterns)``, where that person has it.
+    """Return what the noise of regions makes of each severity ``(visits, patterns)`` in people who came again.
 
     R-indices follow regions nearly linearly over the width of noise; severities, which end at 0, do not follow them so.
+    A person's noise is the largest at any visit: at 0 there seems to be none.
     """
     rows = results.r_indices["participant_id"].duplicated(keep=False).to_numpy()
     slopes = inference.slopes(model.models_, 1 + SCALED_SD * results.z_scores.to_numpy()[rows])
@@ -345,7 +346,7 @@ def _noise_sd(model: SurrealGAN, results: Results, noise: analysis.ScanNoise) ->
     else:
         own = r_indices.to_numpy(float)[rows]
         found[rows] = (model.scale_.severities(own + sd) - model.scale_.severities(own - sd)) / 2
-    return found
+    return pd.DataFrame(found).groupby(results.r_indices["participant_id"].to_numpy()).transform("max").to_numpy()
 
 
 def _associations(

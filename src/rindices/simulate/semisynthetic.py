@@ -159,13 +159,12 @@ def simulate_cohort(
     rates = visit_rng.uniform(0, 2 * progression, true.shape) * bool(chosen_kind.atrophy)
     parts = []
     for years in range(n_visits):  # everything but time and noise is drawn alike at all visits
-        severity, seen = true + years * rates, people
+        severity, seen, noise = true + years * rates, people, None
         if n_visits > 1:
-            seen = people._replace(table=ReferencePopulation.load().aged(people.table, years))
-        diseased = _with_disease(seen, severity, patterns, chosen_kind, deepcopy(effect_rng))
-        if n_visits > 1:
-            noise = ReferencePopulation.load().scan_noise(len(diseased), scan_noise, visit_rng)
-            diseased[people.regions] = np.maximum(diseased[people.regions] + noise, 0.01 * diseased[people.regions])
+            population = ReferencePopulation.load()
+            seen = people._replace(table=population.aged(people.table, years))
+            noise = population.scan_noise(len(people.table), scan_noise, visit_rng)
+        diseased = _with_disease(seen, severity, patterns, chosen_kind, deepcopy(effect_rng), noise)
         parts.append(_assemble(diseased, people.n_controls, severity, deepcopy(order_rng)))
     table, truth = parts[0] if n_visits == 1 else (_by_person(*of) for of in zip(*parts, strict=True))
     return SimulatedCohort(table=table, truth=truth, patterns=patterns, kind=kind, note=f"{origin} {about} {law}")
@@ -242,14 +241,20 @@ def _with_disease(
     patterns: Mapping[str, tuple[str, ...]],
     kind: Kind,
     rng: np.random.Generator,
+    scan_noise: np.ndarray | None = None,
 ) -> pd.DataFrame:
-    """Shrink the patients' regions: v becomes v - v * severity * N(1, noise) * atrophy, one pattern after the other."""
+    """Shrink the patients' regions: v becomes v - v * severity * N(1, noise) * atrophy, one pattern after the other.
+
+    Noise of the scan comes after that; no region loses more than 99 % by it.
+    """
     volumes = people.table[people.regions].to_numpy(dtype=float, copy=True, na_value=np.nan)
     position = {region: j for j, region in enumerate(people.regions)}
     for severity, pattern in zip(severities.T, patterns.values(), strict=True):
         cells = np.ix_(range(people.n_controls, len(volumes)), [position[region] for region in pattern])
         factor = rng.normal(1, kind.noise, size=(len(severity), len(pattern)))
         volumes[cells] -= volumes[cells] * severity[:, None] * factor * kind.atrophy
+    if scan_noise is not None:
+        volumes = np.maximum(volumes + scan_noise, 0.01 * volumes)
     changed = pd.DataFrame(volumes, people.table.index, people.regions)
     return pd.concat([people.table.drop(columns=people.regions), changed], axis=1)[people.table.columns]
 
