@@ -334,7 +334,7 @@ def _noise_sd(model: SurrealGAN, results: Results, noise: analysis.ScanNoise) ->
     """Return what the noise of regions makes of each severity ``(visits, patterns)`` in people who came again.
 
     R-indices follow regions nearly linearly over the width of noise; severities, which end at 0, do not follow them so.
-    A person's noise is the largest at any visit: at 0 there seems to be none.
+    A person's noise is that of the most severe visit: at 0 there seems to be none.
     """
     rows = results.r_indices["participant_id"].duplicated(keep=False).to_numpy()
     slopes = inference.slopes(model.models_, 1 + SCALED_SD * results.z_scores.to_numpy()[rows])
@@ -346,7 +346,9 @@ def _noise_sd(model: SurrealGAN, results: Results, noise: analysis.ScanNoise) ->
     else:
         own = r_indices.to_numpy(float)[rows]
         found[rows] = (model.scale_.severities(own + sd) - model.scale_.severities(own - sd)) / 2
-    return pd.DataFrame(found).groupby(results.r_indices["participant_id"].to_numpy()).transform("max").to_numpy()
+    whose = results.r_indices["participant_id"].to_numpy()
+    highest = results.scores.reset_index(drop=True).groupby(whose).transform("idxmax").to_numpy()
+    return np.take_along_axis(found, highest.astype(int), axis=0)
 
 
 def _associations(
