@@ -12,9 +12,10 @@ from pathlib import Path
 LIMITS = {
     # 9,150 before severities, intervals, misfit and four verdicts (600); checking, growing, comparing and sharing runs
     # (810); missing regions, new sites, strangers (360); drawn brains and the explorer of the report (650)
-    "statements in src": 11_560,
-    "files in src": 135,
-    "statements of tables, cohort and schema": 2_090,  # 1,893 before a table could be looked at without a fit
+    "statements in src": 11_600,
+    "files in src": 137,
+    # 1,893 before a table could be looked at without a fit (190); a file for each role of a column: imports (40)
+    "statements of tables, cohort and schema": 2_130,
     "statements in tests": 13_800,  # 12,370 before all that
     "mappings of Any in src": 40,
     "command-line options outside cli": 0,

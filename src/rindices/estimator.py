@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import rindices
 from rindices.core import devices, inference
-from rindices.core.train import held_out
+from rindices.core.held_out_controls import held_out
 from rindices.errors import InputError, OutsideTraining
 from rindices.judging.agreement import Agreement
 from rindices.judging.selection import Judged, Selected, Study, consensus, sweep
@@ -39,8 +39,9 @@ from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertainty_in_words
 from rindices.preprocessing.missing import fill_training
 from rindices.preprocessing.storage import describe
+from rindices.schema.cells import Roster
 from rindices.schema.contract import Contract
-from rindices.schema.fields import RegionField, Roster
+from rindices.schema.region_field import RegionField
 from rindices.scoring.intervals import Healthy, severity_intervals
 from rindices.scoring.reference import HeldOut, leave_one_out
 from rindices.scoring.scale import SeverityScale

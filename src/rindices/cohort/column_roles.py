@@ -12,7 +12,7 @@ import pandas as pd
 
 from rindices.errors import InputError, did_you_mean, listed, setting
 from rindices.schema.cells import meant_as_numbers
-from rindices.schema.fields import MIN_REGIONS
+from rindices.schema.region_field import MIN_REGIONS
 from rindices.settings import Correction, Names, TableSettings
 
 BACKGROUND_NAMES = frozenset({"age", "sex", "gender", "site", "scanner", "icv", "tiv", "etiv", "education", "educ"})

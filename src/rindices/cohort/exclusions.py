@@ -20,8 +20,10 @@ from rindices.cohort.people import Outlier
 from rindices.cohort.visits import read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, listed, refusal, setting, shown
 from rindices.schema.cells import LEAVE_OUT
-from rindices.schema.fields import MIN_REGIONS, MIN_SITE_CONTROLS, NO_LABEL, Observed, Seen
+from rindices.schema.covariate_field import MIN_SITE_CONTROLS
+from rindices.schema.fields import NO_LABEL, Observed
 from rindices.schema.kinds import CLINICAL
+from rindices.schema.region_field import MIN_REGIONS, Seen
 from rindices.settings import TableSettings
 
 MIN_PEOPLE = 20  # in each group: below it neither means nor patterns mean anything

@@ -20,15 +20,11 @@ from rindices.cohort.visits import read_timeline, years_since_first
 from rindices.errors import InputError, Problem, counted, did_you_mean, listed, refusal, setting, shown
 from rindices.schema.cells import numbers_of, text_of, typed
 from rindices.schema.contract import Contract
-from rindices.schema.fields import (
-    MOST_MISSING,
-    CovariateField,
-    FieldSet,
-    IdField,
-    Observed,
-    RegionField,
-    ScoreField,
-)
+from rindices.schema.covariate_field import CovariateField
+from rindices.schema.fields import FieldSet, Observed
+from rindices.schema.id_field import IdField
+from rindices.schema.region_field import MOST_MISSING, RegionField
+from rindices.schema.score_field import ScoreField
 from rindices.settings import ApplySettings
 from rindices.tables import Dictionary, Source, apply_dictionary, read_source, table_in_memory, with_missing_codes
 

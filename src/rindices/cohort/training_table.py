@@ -16,8 +16,12 @@ from rindices.cohort.overlap import check_overlap
 from rindices.cohort.people import Cohort
 from rindices.errors import InputError, Problem, listed, setting
 from rindices.schema.cells import typed
-from rindices.schema.fields import BackgroundField, CovariateField, FieldSet, IdField, Observed, RegionField, ScoreField
+from rindices.schema.covariate_field import CovariateField
+from rindices.schema.fields import FieldSet, Observed
+from rindices.schema.id_field import IdField
 from rindices.schema.kinds import CLINICAL
+from rindices.schema.region_field import RegionField
+from rindices.schema.score_field import BackgroundField, ScoreField
 from rindices.settings import TableSettings
 from rindices.tables import (
     Column,

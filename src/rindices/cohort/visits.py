@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
 from rindices.errors import InputError, counted
-from rindices.schema.cells import numbers_of
-from rindices.schema.fields import Roster
+from rindices.schema.cells import Roster, numbers_of
 
 _DAYS_A_YEAR = 365.25
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")

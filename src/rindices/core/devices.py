@@ -41,7 +41,7 @@ def prepare() -> None:
     folder = _cache_folder() if _SETTINGS.jax_compilation_cache_dir is None else None
     if folder is not None and _is_private(folder.parent) and _is_private(folder):
         jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         # Another process may just be writing a program, or was killed while it did: then it is compiled again.
         warnings.filterwarnings("ignore", HALF_WRITTEN, UserWarning)
 

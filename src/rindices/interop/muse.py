@@ -21,7 +21,7 @@ import pandas as pd
 from rindices.cohort import expand_names, wanted_names
 from rindices.errors import InputError, counted, listed, setting, shown
 from rindices.schema.cells import spreadsheet_rows, typed
-from rindices.schema.fields import MOST_MISSING
+from rindices.schema.region_field import MOST_MISSING
 from rindices.settings import Names
 
 MUSE72 = "muse72"  # the word that stands for the recipe on the command line

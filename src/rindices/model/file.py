@@ -14,7 +14,7 @@ from pydantic import ValidationError
 import rindices
 from rindices.errors import InputError
 from rindices.files import checksum, read_arrays, write_arrays
-from rindices.model.header import Header
+from rindices.model.header import FORMAT, FORMAT_VERSION, Header
 from rindices.schema.contract import first_problem
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from rindices.preprocessing import Preprocessing
     from rindices.scoring.scale import SeverityScale
     from rindices.scoring.strangers import Familiar
-
-FORMAT = "rindices-model"
-FORMAT_VERSION = 3  # 1: linear effects of covariates and nothing else, described as `residualized`; 2: no severities
 
 
 class ModelFileError(InputError):

@@ -1,7 +1,4 @@
-"""What a model file says about itself: settings and fitted attributes; read without JAX and scikit-learn.
-
-Whether this version can read the file at all is checked in `rindices.model.file`.
-"""
+"""What a model file says about itself: version of the format, settings and fitted attributes; read without JAX."""
 
 from __future__ import annotations
 
@@ -14,6 +11,9 @@ from pydantic.dataclasses import dataclass
 
 from rindices.schema.contract import STRICT, Contract
 from rindices.settings import Correction, Preset, State
+
+FORMAT = "rindices-model"
+FORMAT_VERSION = 3  # 1: linear effects of covariates and nothing else, described as `residualized`; 2: no severities
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

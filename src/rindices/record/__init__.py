@@ -54,15 +54,9 @@ from rindices.record.folder import (
     VOXELWISE,
     Z_SCORES,
     check_free,
-    discard,
-    held,
-    is_complete,
-    keep_trained,
-    locked,
-    more_of,
     run_around,
-    status_of,
 )
+from rindices.record.resumption import discard, held, is_complete, keep_trained, locked, more_of, status_of
 from rindices.record.run_tables import AGREEMENTS, Results, Run, read_run, sha256_of, write_tables
 
 __all__ = [

@@ -1,52 +1,23 @@
-"""The folder of a run: who may write to it, what it says about itself, and when it is complete.
-
-`run.toml` says what a run is; it is there from the beginning, so that a run that was interrupted can be told from
-another one. `summary.json` says how far it got, and is the last file to say "done".
-"""
+"""The folder of a run: the names of its files, and whether a folder can become one."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import platform
-import shutil
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from rindices.errors import InputError, counted, listed, setting
+from rindices.errors import InputError, listed, setting
 from rindices.files import check_writable
-from rindices.record.documents import (
-    DONE,
-    MORE,
-    SETTINGS,
-    SUMMARY,
-    UNFINISHED,
-    Plain,
-    RunSettings,
-    Summary,
-    read_settings,
-    write_summary,
-    write_text,
-)
+from rindices.record.documents import SETTINGS, SUMMARY
 
 MODEL, PICTURE, REPORT = "model.safetensors", "r_indices.png", "report.html"
 R_INDICES, PATTERNS, SELECTION = "r_indices.csv", "patterns.csv", "selection.csv"
 Z_SCORES, VARIABLES, PEOPLE, TRUTH = "z_scores.csv", "variables.csv", "people.csv", "truth.csv"
 JOURNAL, ANALYSIS, BIDS, FIGURES, BRAIN, VOXELWISE = "journal", "analysis", "bids", "figures", "brain", "voxelwise"
 TRAINED = "trained"  # every model of a finished run, so that more can be added to them
-_CHUNKS = "*.safetensors"  # in both
 RESULTS = (MODEL, R_INDICES, PICTURE, PATTERNS, SELECTION, Z_SCORES, VARIABLES, PEOPLE)  # of every finished run
 # All that a run leaves in its folder; whatever else is there belongs to the user.
-_OURS = frozenset(
+OURS = frozenset(
     {*RESULTS, REPORT, TRUTH, ANALYSIS, BIDS, FIGURES, BRAIN, VOXELWISE, SUMMARY, SETTINGS, JOURNAL, TRAINED}
 )
-# What makes results comparable to the bit only while a run goes on; a finished run is the same run without it.
-_PLACE = ("versions", "device")
 
 
 def check_free(out: Path) -> None:
@@ -54,8 +25,8 @@ def check_free(out: Path) -> None:
     if out.is_file():
         raise InputError(f"{out} is a file, but a folder is needed.\nChoose another folder with {setting('out')}.")
     # Only where there is a run may files be replaced that have the names of its own: a table people.csv, for example.
-    ours = _OURS if any((out / name).exists() for name in (SETTINGS, SUMMARY, JOURNAL)) else frozenset[str]()
-    strangers = [path.name for path in out.glob("*") if path.name not in ours and not _half_written(path)]
+    ours = OURS if any((out / name).exists() for name in (SETTINGS, SUMMARY, JOURNAL)) else frozenset[str]()
+    strangers = [path.name for path in out.glob("*") if path.name not in ours and not is_half_written(path)]
     if strangers:
         raise InputError(
             f"The folder {out} already holds other files: {listed(sorted(strangers))}.\n"
@@ -67,150 +38,10 @@ def check_free(out: Path) -> None:
 def run_around(path: Path) -> Path | None:
     """Return the run folder that keeps a file of this name for its own results; None where there is none."""
     path = path.resolve()
-    ours = (folder for folder in path.parents if path.relative_to(folder).parts[0] in _OURS)
+    ours = (folder for folder in path.parents if path.relative_to(folder).parts[0] in OURS)
     return next((one for one in ours if any((one / name).is_file() for name in (SETTINGS, SUMMARY))), None)
 
 
-def _half_written(path: Path) -> bool:
+def is_half_written(path: Path) -> bool:
+    """Whether a file was left behind by a process that was killed."""
     return path.name.startswith(".") and path.name.endswith(".partial")
-
-
-def status_of(out: Path) -> str | None:
-    """Return how far the run in a folder got; None where there is none."""
-    try:
-        return str(json.loads((out / SUMMARY).read_text(encoding="utf-8"))["status"])
-    except FileNotFoundError:
-        return UNFINISHED if (out / SETTINGS).is_file() else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return UNFINISHED
-
-
-def is_complete(out: Path, settings: RunSettings) -> bool:
-    """Whether the folder holds this very run, finished; another run is refused with the differences.
-
-    A run of which there is to be more is not complete. A finished run whose results are no longer all there is refused
-    with their names.
-    """
-    status = status_of(out)
-    if status is None:
-        return False
-    more = more_of(out, settings)
-    if status != DONE:
-        return False
-    if (out / JOURNAL).exists():  # it was killed just before it would have removed its journal
-        with contextlib.suppress(InputError, OSError), locked(out):
-            keep_trained(out)
-    if more:
-        return False
-    lost = [name for name in RESULTS if not (out / name).is_file()]
-    if lost:
-        raise InputError(
-            f"The run in {out} is finished, but {counted(len(lost), 'of its results is', 'of its results are')} no "
-            f"longer there: {listed(lost, len(RESULTS))}.\n"
-            f"Make it again: repeat the command with {setting('overwrite', True)}."
-        )
-    return True
-
-
-def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
-    """Return what a run is asked for more of, from what to what; none where it is the very same.
-
-    More patterns, repetitions or refits can be asked of a finished run whose models are there, and of one that has not
-    begun to train. Any other run is refused with the differences.
-    """
-    status = status_of(out)
-    replace_it = f"replace it with {setting('overwrite', True)}"
-    if not (out / SETTINGS).is_file():
-        raise InputError(f"The folder {out} holds a run without its run.toml.\nTo go on, {replace_it}.")
-    before, now = (one.compared() for one in (read_settings(out / SETTINGS), settings))
-    others = {key for key in {*before, *now} if before.get(key) != now.get(key) and (before.get(key) or now.get(key))}
-    grown = {key for key in others if key[1] in MORE and _is_more(before.get(key), now.get(key))}
-    if status == DONE and not grown:
-        others = {key for key in others if key[0] not in _PLACE}
-    begun, kept = (any((out / folder).glob(_CHUNKS)) for folder in (JOURNAL, TRAINED))
-    said = {key[1]: f"{_shown(before.get(key))} then, {_shown(now.get(key))} now" for key in sorted(others)}
-    if others == grown and (begun or kept if status == DONE else not begun):
-        return said
-    if said:
-        gone = "\nIts models are not there, so that no more can be added." if others == grown and status == DONE else ""
-        told = "".join(f"\n  {name}: {change}" for name, change in said.items())
-        raise InputError(
-            f"The folder {out} holds another run:{told}{gone}\nRepeat its own command to go on "
-            f"with it, choose another folder with {setting('out')}, or {replace_it}."
-        )
-    return {}
-
-
-def _is_more(before: Plain, now: Plain) -> bool:
-    """Whether all that was asked for is asked for again, and more."""
-    if isinstance(before, list) and isinstance(now, list):
-        return {*before} < {*now}
-    return isinstance(before, int) and isinstance(now, int) and before < now
-
-
-def _shown(value: object) -> str:
-    text = "not given" if value is None else listed(value, 4) or "none" if isinstance(value, list) else str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-@contextmanager
-def held(out: Path, settings: RunSettings, *, overwrite: bool = False) -> Iterator[bool]:
-    """Hold a run folder for this process; gives whether an earlier run of the same settings, or of less, goes on.
-
-    With `overwrite`, whatever run is there is removed first.
-    """
-    with locked(out):
-        goes_on = status_of(out) is not None and not overwrite
-        more = more_of(out, settings) if goes_on else {}
-        (out / SUMMARY).unlink(missing_ok=True)  # first: it must not say "done" of what is only half there
-        for path in [*out.glob("*")]:
-            keep = path.name == JOURNAL or (goes_on and path.name in (SETTINGS, TRAINED))
-            if not keep and (path.name in _OURS or _half_written(path)):
-                remove = shutil.rmtree if path.is_dir() and not path.is_symlink() else Path.unlink
-                remove(path)
-        for path in [*(out / JOURNAL).glob("*")]:
-            if path.name != "lock" and (overwrite or _half_written(path)):
-                path.unlink(missing_ok=True)
-        if more or not goes_on:
-            write_text(out / SETTINGS, settings.text())
-        write_summary(out, Summary(status=UNFINISHED))
-        yield goes_on
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a run folder for this process alone; the system gives it back however the process ends."""
-    journal = folder / JOURNAL
-    journal.mkdir(parents=True, exist_ok=True)
-    lock, holder = FileLock(journal / "lock"), journal / "holder.txt"
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        who = holder.read_text(encoding="utf-8", errors="replace") if holder.is_file() else "unknown"
-        raise InputError(
-            f"Another process ({who}) is at work in {folder}.\n"
-            f"Wait until it ends, stop it, or choose another folder with {setting('out')}."
-        ) from None
-    try:
-        with contextlib.suppress(OSError):
-            write_text(holder, f"{os.getpid()} on {platform.node()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}")
-        yield
-    finally:
-        lock.release()
-
-
-def keep_trained(out: Path) -> None:
-    """Keep the models of a finished run, and remove its journal."""
-    (out / TRAINED).mkdir(exist_ok=True)
-    for path in (out / JOURNAL).glob(_CHUNKS):
-        path.replace(out / TRAINED / path.name)
-    shutil.rmtree(out / JOURNAL, ignore_errors=True)
-
-
-def discard(out: Path) -> None:
-    """Remove a run that never began."""
-    shutil.rmtree(out / JOURNAL, ignore_errors=True)
-    for name in (SETTINGS, SUMMARY):
-        (out / name).unlink(missing_ok=True)
-    if not any(out.iterdir()):
-        out.rmdir()

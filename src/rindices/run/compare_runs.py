@@ -16,7 +16,7 @@ from rindices.judging.agreement import concordance, match_patterns
 from rindices.record import Run, read_run
 from rindices.report.elements import Gallery
 from rindices.report.sheets import write_sheet
-from rindices.schema.fields import MIN_REGIONS
+from rindices.schema.region_field import MIN_REGIONS
 
 __all__ = ["ComparedRuns", "Pair", "check_comparison_folder", "compare_runs", "write_comparison"]
 

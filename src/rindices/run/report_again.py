@@ -13,8 +13,8 @@ from rindices.cohort import expand_names, wanted_names
 from rindices.cohort.column_roles import require_column
 from rindices.errors import InputError, counted, refusal, setting
 from rindices.report import write_report
-from rindices.schema.cells import spreadsheet_rows
-from rindices.schema.fields import Roster, ScoreField
+from rindices.schema.cells import Roster, spreadsheet_rows
+from rindices.schema.score_field import ScoreField
 from rindices.settings import Names, OutputSettings, TableSettings, check_scan_noise
 from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, with_missing_codes
 

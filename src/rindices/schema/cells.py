@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
-from rindices.errors import Problem, counted, listed, setting
+from rindices.errors import InputError, Problem, counted, listed, setting
 
 MISSING_TEXT = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "null", "None", "."})
 MOSTLY_NUMBERS = 0.8  # a text column with at least this share of numbers was meant as numbers: the rest are mistakes
@@ -21,6 +21,8 @@ LARGEST = 1e15  # no measure of a brain or a person exceeds it in any unit; squa
 _MOST_LEVELS = 6  # of a category whose names look like numbers: <65 and >=65, 3 mm, the genotypes 3,3 and 3,4
 _CODE = re.compile(r"\s*[+-]?0\d+\s*")  # 007 is a name, not a number
 
+_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2}(?:\.\d{3})+$", flags=re.MULTILINE)
+_COMMA = re.compile(r"^[+-]?\d+,\d+$", flags=re.MULTILINE)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 # A number as people write it for people: with a limit, separators of thousands, a decimal comma, a unit or an error.
 # Dates, times, and codes such as 007 or 011_S_0002 are something else.
@@ -128,6 +130,29 @@ def _with_points(text: pd.Series) -> pd.Series:
     return text.map(
         lambda cell: cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell, na_action="ignore"
     ).astype(object)
+
+
+class PointsForThousands:
+    """Cells such as 1.023 in a file with decimal commas, where the point may stand for thousands: refused."""
+
+    def __init__(self) -> None:
+        self._comma, self._first = False, ("", "", 0)
+
+    def refuse(self, frame: pd.DataFrame) -> None:
+        """Look at some rows more of text."""
+        for name in frame.columns:
+            text = "\n".join(frame[name].dropna())
+            self._comma = self._comma or _COMMA.search(text) is not None
+            if not self._first[0] and (found := _THOUSANDS.search(text)):
+                row = frame.index[int((frame[name] == found[0]).to_numpy().argmax())] + 2
+                self._first = found[0], name, row
+        cell, name, row = self._first
+        if self._comma and cell:
+            raise InputError(
+                f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to stand "
+                f"for thousands.\nWrite numbers without separators of thousands, here {cell.replace('.', '')}, in all "
+                f"cells (or decimals with a comma, {cell.replace('.', ',', 1)}, if that is meant)."
+            )
 
 
 def spreadsheet_rows(frame: pd.DataFrame) -> NDArray[np.int64]:

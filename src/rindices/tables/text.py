@@ -22,7 +22,7 @@ import pandas as pd
 
 from rindices.errors import InputError, counted, listed
 from rindices.files import plain_text
-from rindices.schema.cells import MISSING_TEXT
+from rindices.schema.cells import MISSING_TEXT, PointsForThousands
 
 KINDS_OF_FILES = ".csv, .tsv, .txt, .xlsx or .parquet"
 TEXT_KINDS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}  # and their usual separators
@@ -35,8 +35,6 @@ _FIRST_LINES = 20  # that are looked at for the separator and for a title
 # Lines without a cell, and the line sep=; of Excel.
 _ABOVE = re.compile(r'(?:[ ,;\t]*\n)*(?:"?sep=[,;\t]"?[ ,;\t]*\n(?:[ ,;\t]*\n)*)?', flags=re.IGNORECASE)
 _GAPS = MISSING_TEXT | {np.nan}
-_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2}(?:\.\d{3})+$", flags=re.MULTILINE)
-_COMMA = re.compile(r"^[+-]?\d+,\d+$", flags=re.MULTILINE)
 
 
 def named_columns(header: Sequence[str], path: Path) -> list[str]:
@@ -101,7 +99,7 @@ class TextFile:
 
     def frames(self) -> Iterator[tuple[float, pd.DataFrame]]:
         """Yield some rows at a time as text, and the share of the file that was read up to there."""
-        n_rows, self._comma, self._thousands = max(1, CELLS // len(self.names)), False, ("", "", 0)
+        n_rows, thousands = max(1, CELLS // len(self.names)), PointsForThousands()
         with self._open() as (raw, text):
             rows = self._rows(self._records(text))
             while batch := list(islice(rows, n_rows)):
@@ -109,7 +107,7 @@ class TextFile:
                 frame = pd.DataFrame(list(cells), columns=self.names, dtype=object)
                 frame.index = pd.Index(np.array(numbers, dtype=np.int64) - 2)
                 if self.decimal_comma:
-                    self._refuse_thousands(frame.drop(columns=list(self._text_columns), errors="ignore"))
+                    thousands.refuse(frame.drop(columns=list(self._text_columns), errors="ignore"))
                 yield raw.tell() / self._path.stat().st_size, frame
 
     def _rows(self, records: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str | float]]]:
@@ -148,22 +146,6 @@ class TextFile:
                 f"Row {number + 1} of {self._path.name} cannot be split into cells: {error}.\n"
                 "Look for a quotation mark without its partner, in that row or below."
             ) from error
-
-    def _refuse_thousands(self, frame: pd.DataFrame) -> None:
-        """Refuse cells such as 1.023 in a file with decimal commas, where the point may stand for thousands."""
-        for name in frame.columns:
-            text = "\n".join(frame[name].dropna())
-            self._comma = self._comma or _COMMA.search(text) is not None
-            if not self._thousands[0] and (found := _THOUSANDS.search(text)):
-                row = frame.index[int((frame[name] == found[0]).to_numpy().argmax())] + 2
-                self._thousands = found[0], name, row
-        cell, name, row = self._thousands
-        if self._comma and cell:
-            raise InputError(
-                f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to stand "
-                f"for thousands.\nWrite numbers without separators of thousands, here {cell.replace('.', '')}, in all "
-                f"cells (or decimals with a comma, {cell.replace('.', ',', 1)}, if that is meant)."
-            )
 
     def _survey(self) -> str:
         """Look through the text for its encoding (UTF-8, UTF-16 by its mark, or Latin-1), and return its beginning."""

@@ -1,0 +1,180 @@
+"""Runs that go on: whether a folder holds the same run, finished or interrupted, or another one; who may write to it.
+
+`run.toml` says what a run is, by which versions, and on which device; it is there from the beginning, so that a run
+that was interrupted can be told from another one. `summary.json` says how far it got, and is the last to say "done".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from rindices.errors import InputError, counted, listed, setting
+from rindices.record.documents import (
+    DONE,
+    MORE,
+    SETTINGS,
+    SUMMARY,
+    UNFINISHED,
+    Plain,
+    RunSettings,
+    Summary,
+    read_settings,
+    write_summary,
+    write_text,
+)
+from rindices.record.folder import JOURNAL, OURS, RESULTS, TRAINED, is_half_written
+
+_CHUNKS = "*.safetensors"  # of the journal, and of the models that are kept
+# What makes results comparable to the bit only while a run goes on; a finished run is the same run without it.
+_PLACE = ("versions", "device")
+
+
+def status_of(out: Path) -> str | None:
+    """Return how far the run in a folder got; None where there is none."""
+    try:
+        return str(json.loads((out / SUMMARY).read_text(encoding="utf-8"))["status"])
+    except FileNotFoundError:
+        return UNFINISHED if (out / SETTINGS).is_file() else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return UNFINISHED
+
+
+def is_complete(out: Path, settings: RunSettings) -> bool:
+    """Whether the folder holds this very run, finished; another run is refused with the differences.
+
+    A run of which there is to be more is not complete. A finished run whose results are no longer all there is refused
+    with their names.
+    """
+    status = status_of(out)
+    if status is None:
+        return False
+    more = more_of(out, settings)
+    if status != DONE:
+        return False
+    if (out / JOURNAL).exists():  # it was killed just before it would have removed its journal
+        with contextlib.suppress(InputError, OSError), locked(out):
+            keep_trained(out)
+    if more:
+        return False
+    lost = [name for name in RESULTS if not (out / name).is_file()]
+    if lost:
+        raise InputError(
+            f"The run in {out} is finished, but {counted(len(lost), 'of its results is', 'of its results are')} no "
+            f"longer there: {listed(lost, len(RESULTS))}.\n"
+            f"Make it again: repeat the command with {setting('overwrite', True)}."
+        )
+    return True
+
+
+def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
+    """Return what a run is asked for more of, from what to what; none where it is the very same.
+
+    More patterns, repetitions or refits can be asked of a finished run whose models are there, and of one that has not
+    begun to train. Any other run is refused with the differences.
+    """
+    status = status_of(out)
+    replace_it = f"replace it with {setting('overwrite', True)}"
+    if not (out / SETTINGS).is_file():
+        raise InputError(f"The folder {out} holds a run without its run.toml.\nTo go on, {replace_it}.")
+    before, now = (one.compared() for one in (read_settings(out / SETTINGS), settings))
+    others = {key for key in {*before, *now} if before.get(key) != now.get(key) and (before.get(key) or now.get(key))}
+    grown = {key for key in others if key[1] in MORE and _is_more(before.get(key), now.get(key))}
+    if status == DONE and not grown:
+        others = {key for key in others if key[0] not in _PLACE}
+    begun, kept = (any((out / folder).glob(_CHUNKS)) for folder in (JOURNAL, TRAINED))
+    said = {key[1]: f"{_shown(before.get(key))} then, {_shown(now.get(key))} now" for key in sorted(others)}
+    if others == grown and (begun or kept if status == DONE else not begun):
+        return said
+    if said:
+        gone = "\nIts models are not there, so that no more can be added." if others == grown and status == DONE else ""
+        told = "".join(f"\n  {name}: {change}" for name, change in said.items())
+        raise InputError(
+            f"The folder {out} holds another run:{told}{gone}\nRepeat its own command to go on "
+            f"with it, choose another folder with {setting('out')}, or {replace_it}."
+        )
+    return {}
+
+
+def _is_more(before: Plain, now: Plain) -> bool:
+    """Whether all that was asked for is asked for again, and more."""
+    if isinstance(before, list) and isinstance(now, list):
+        return {*before} < {*now}
+    return isinstance(before, int) and isinstance(now, int) and before < now
+
+
+def _shown(value: object) -> str:
+    text = "not given" if value is None else listed(value, 4) or "none" if isinstance(value, list) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+@contextmanager
+def held(out: Path, settings: RunSettings, *, overwrite: bool = False) -> Iterator[bool]:
+    """Hold a run folder for this process; gives whether an earlier run of the same settings, or of less, goes on.
+
+    With `overwrite`, whatever run is there is removed first.
+    """
+    with locked(out):
+        goes_on = status_of(out) is not None and not overwrite
+        more = more_of(out, settings) if goes_on else {}
+        (out / SUMMARY).unlink(missing_ok=True)  # first: it must not say "done" of what is only half there
+        for path in [*out.glob("*")]:
+            keep = path.name == JOURNAL or (goes_on and path.name in (SETTINGS, TRAINED))
+            if not keep and (path.name in OURS or is_half_written(path)):
+                remove = shutil.rmtree if path.is_dir() and not path.is_symlink() else Path.unlink
+                remove(path)
+        for path in [*(out / JOURNAL).glob("*")]:
+            if path.name != "lock" and (overwrite or is_half_written(path)):
+                path.unlink(missing_ok=True)
+        if more or not goes_on:
+            write_text(out / SETTINGS, settings.text())
+        write_summary(out, Summary(status=UNFINISHED))
+        yield goes_on
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a run folder for this process alone; the system gives it back however the process ends."""
+    journal = folder / JOURNAL
+    journal.mkdir(parents=True, exist_ok=True)
+    lock, holder = FileLock(journal / "lock"), journal / "holder.txt"
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        who = holder.read_text(encoding="utf-8", errors="replace") if holder.is_file() else "unknown"
+        raise InputError(
+            f"Another process ({who}) is at work in {folder}.\n"
+            f"Wait until it ends, stop it, or choose another folder with {setting('out')}."
+        ) from None
+    try:
+        with contextlib.suppress(OSError):
+            write_text(holder, f"{os.getpid()} on {platform.node()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}")
+        yield
+    finally:
+        lock.release()
+
+
+def keep_trained(out: Path) -> None:
+    """Keep the models of a finished run, and remove its journal."""
+    (out / TRAINED).mkdir(exist_ok=True)
+    for path in (out / JOURNAL).glob(_CHUNKS):
+        path.replace(out / TRAINED / path.name)
+    shutil.rmtree(out / JOURNAL, ignore_errors=True)
+
+
+def discard(out: Path) -> None:
+    """Remove a run that never began."""
+    shutil.rmtree(out / JOURNAL, ignore_errors=True)
+    for name in (SETTINGS, SUMMARY):
+        (out / name).unlink(missing_ok=True)
+    if not any(out.iterdir()):
+        out.rmdir()
