@@ -112,7 +112,8 @@ def warn(sentences: Iterable[str]) -> None:
 def regions_in_words(kinds: Mapping[str, Sequence[str]]) -> str:
     """Return how many regions of each kind there are, with a few names."""
     groups = "; ".join(f"{len(names)} {kind} ({listed(names, 4)})" for kind, names in kinds.items())
-    return f"{counted(sum(map(len, kinds.values())), 'region')}: {groups}."
+    total = counted(sum(map(len, kinds.values())), "region")
+    return f"{groups}." if [*kinds] == ["regions"] else f"{total}: {groups}."
 
 
 def describe_cohort(cohort: Cohort) -> None:

@@ -39,6 +39,11 @@ def strip_above(figure: Figure, text: str) -> None:
     with _any_letter():
         figure.draw_without_rendering()
     figure.set_layout_engine("none")  # which would move what lies outside
+    for legend in figure.legends:  # without it they would rise into the strip
+        place = legend.get_window_extent().transformed(figure.transFigure.inverted())
+        legend.borderaxespad = 0
+        legend.set_loc("lower left")
+        legend.set_bbox_to_anchor((place.x0, place.y0), figure.transFigure)
     look: Any = {"facecolor": "#fdecea", "edgecolor": "#b3261e", "boxstyle": "square,pad=0.5", "linewidth": 0.8}
     figure.text(0.5, 1.0 + 0.2 / figure.get_figheight(), text, ha="center", va="bottom", color="#7a150f", bbox=look)
     figure.set_label(_STRIP)
