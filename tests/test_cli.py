@@ -69,9 +69,10 @@ def test_simulate_writes_the_cohort_and_the_truth(tmp_path):
 
 def test_change_is_judged_by_the_noise_of_repeated_controls_or_as_given(fitted, tmp_path):
     visits = simulate_cohort("basic", n_controls=20, n_patients=20, seed=1, n_visits=2).table
-    known = pd.read_csv(fitted / "r_indices.csv"), pd.read_csv(fitted / "z_scores.csv").columns[1:]
-    visits[["participant_id", "visit", "diagnosis", "age", "sex", *known[1]]].to_csv(tmp_path / "v.csv", index=False)
-    asked = ["apply", fitted / "model.safetensors", tmp_path / "v.csv", "--visit", "visit", "--out", tmp_path / "s.csv"]
+    folder = fitted[1]
+    regions = pd.read_csv(folder / "z_scores.csv").columns[1:]
+    visits[["participant_id", "visit", "diagnosis", "age", "sex", *regions]].to_csv(tmp_path / "v.csv", index=False)
+    asked = ["apply", folder / "model.safetensors", tmp_path / "v.csv", "--visit", "visit", "--out", tmp_path / "s.csv"]
     result = run(*asked)
     assert result.exit_code == 0, result.output
     assert "scan noise of 20 controls who came again" in " ".join(result.output.split())

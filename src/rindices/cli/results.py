@@ -194,7 +194,8 @@ def describe(model: Model) -> None:
     spans = [
         f"{spec.name} ({', '.join(spec.categories)})"
         if spec.categories
-        else f"{spec.name} ({shown(spec.minimum)} to {shown(spec.maximum)})"
+        else f"{spec.name} ({shown(spec.minimum)} to {shown(spec.maximum)}"
+        + (f" in {1 - 2 * spec.quantile:.0%} of the training people)" if spec.quantile else ")")
         for spec in contract.covariates
     ]
     lines = {

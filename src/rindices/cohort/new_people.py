@@ -218,10 +218,9 @@ class _Check:
             for part, value in zip(parts, covariates[spec.name], strict=True):
                 if spec.categories is not None and value not in spec.categories:
                     part.append(f"site {value} is not one of the model's: not corrected for site")
-                elif (
-                    spec.minimum is not None and spec.maximum is not None and not spec.minimum <= value <= spec.maximum
-                ):
-                    limit = f"below {shown(spec.minimum)}" if value < spec.minimum else f"above {shown(spec.maximum)}"
+                elif spec.limits is not None and not spec.limits[0] <= value <= spec.limits[1]:
+                    is_low = value < spec.limits[0]
+                    limit = f"below {shown(spec.minimum)}" if is_low else f"above {shown(spec.maximum)}"
                     part.append(f"{spec.name} {shown(value)} {limit}")
         return pd.Series(["; ".join(part) for part in parts], index=covariates.index, name="flags")
 
