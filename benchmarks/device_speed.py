@@ -65,12 +65,12 @@ def _flat(training: Training) -> networks.Parameters:
 
 _optimisers = step.optimisers
 VARIANTS: dict[str, dict[str, Any]] = {
-    "as it is": {},
+    "as it is": {"inner": 100},  # loops of known length
+    "steps one by one": {},
     "float32": {"precision": jnp.float32},
     "bfloat16 data": {"data": jnp.bfloat16},
     "bfloat16 first moments": {"adam": optax.scale_by_adam(b1=0.5, b2=0.999, mu_dtype=jnp.bfloat16)},
     "flat updates": {"flat": True},
-    "loops of 100": {"inner": 100},
     "bfloat16 data, moments": {
         "data": jnp.bfloat16,
         "adam": optax.scale_by_adam(b1=0.5, b2=0.999, mu_dtype=jnp.bfloat16),

@@ -20,7 +20,6 @@ from scipy.ndimage import gaussian_filter
 from scipy.spatial import cKDTree
 
 from rindices.imaging import Comparison
-from rindices.plots.region_names import place_regions
 
 MILLIMETRES = 4
 GREY = 0.2  # of the template's probability; below it a voxel is not grey matter
@@ -38,7 +37,7 @@ def made_maps(regions: pd.DataFrame, control: np.ndarray, folder: Path, seed: in
     template = load_mni152_gm_template(resolution=MILLIMETRES)
     grey = np.asarray(template.get_fdata(), np.float32)
     inside = np.argwhere(grey > GREY)
-    centres = place_regions(regions.columns).centres
+    centres = _centres(regions.columns)
     where = nibabel.affines.apply_affine(template.affine, inside)
     distance, nearest = cKDTree(centres[["x", "y", "z"]]).query(where)
     column = regions.columns.get_indexer(centres["region"])[nearest]
@@ -94,3 +93,12 @@ def draw_comparisons(found: Sequence[Comparison], names: Sequence[str], path: Pa
     figure.suptitle("Less grey matter than in controls (blue): t, false discovery rate below 5 %", fontsize=10)
     figure.savefig(path, dpi=110)
     plt.close(figure)
+
+
+def _centres(names: pd.Index) -> pd.DataFrame:
+    """Return about where the regions of simulated cohorts lie (mm, left is negative)."""
+    rows = []
+    for row in pd.read_csv(Path(__file__).with_name("region_centres.csv")).itertuples():
+        rows += [(f"{side}{row.code}", sign * row.x, row.y, row.z) for side, sign in (("l", -1), ("r", 1))]
+    centres = pd.DataFrame(rows, columns=["region", "x", "y", "z"])
+    return centres[centres["region"].isin(names)]

@@ -178,7 +178,9 @@ def _device(folder: Folder) -> list[str]:
         lines += paragraph(
             f"What one {found['device'].iloc[0]} does, and which changes of the program were tried. Shares: the bytes",
             "and operations that XLA counts for a step, at this rate, of the device's 4.8 TB/s and 990 TFLOP/s; bytes",
-            "that stay in its caches count too, so a share may exceed what is moved (`benchmarks/device_speed.py`):",
+            "that stay in its caches count too, so a share may exceed what is moved. As it is, the program runs loops",
+            "of 100 steps; other variants were tried with steps one by one, CUDA graphs by",
+            "`XLA_FLAGS=--xla_gpu_enable_command_buffer=+WHILE` (`benchmarks/device_speed.py`):",
         )
         lines += markdown(table, "program")
     if fit is not None:
