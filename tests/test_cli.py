@@ -71,6 +71,7 @@ def test_change_is_judged_by_the_noise_of_repeated_controls_or_as_given(fitted, 
     visits = simulate_cohort("basic", n_controls=20, n_patients=20, seed=1, n_visits=2).table
     folder = fitted[1]
     regions = pd.read_csv(folder / "z_scores.csv").columns[1:]
+    visits["sex"] = visits["sex"].map({0: "F", 1: "M"})
     visits[["participant_id", "visit", "diagnosis", "age", "sex", *regions]].to_csv(tmp_path / "v.csv", index=False)
     asked = ["apply", folder / "model.safetensors", tmp_path / "v.csv", "--visit", "visit", "--out", tmp_path / "s.csv"]
     result = run(*asked)

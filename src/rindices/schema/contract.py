@@ -72,8 +72,9 @@ class CovariateSpec:
         if len(different) <= 2 or not quantile:
             return cls(name, minimum=low, maximum=high, codes=(low, high) if len(different) == 2 else None)
         # The nearest values, so that whole numbers stay whole; whoever is not above 0 shows that 0 is possible.
-        ends = _rounded(np.quantile(values, [quantile, 1 - quantile], method="nearest")).tolist()
-        return cls(name, minimum=min(ends[0], 0.0) if low <= 0 else ends[0], maximum=ends[1], quantile=quantile)
+        found = np.quantile(values, [quantile, 1 - quantile], method="nearest")
+        least, most = (float(f"{end:.{_DIGITS}g}") for end in found)
+        return cls(name, minimum=min(least, 0.0) if low <= 0 else least, maximum=most, quantile=quantile)
 
     @property
     def limits(self) -> tuple[float, float] | None:
