@@ -25,7 +25,7 @@ from rindices.estimator import Scaled, SurrealGAN
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.record import Results, Separation, Summary
 from rindices.scoring.intervals import severity_intervals
-from rindices.scoring.scale import CENTILES, KNOTS, increasing
+from rindices.scoring.scale import CENTILES, DOSES, KNOTS, increasing
 from rindices.settings import Correction, OutputSettings
 
 __all__ = [
@@ -321,7 +321,7 @@ def change_of(model: SurrealGAN, results: Results, summary: Summary) -> dict[str
         return {}
     came_again = results.r_indices["participant_id"].isin(change["participant_id"]).to_numpy()
     about = {"pattern": np.arange(scores.shape[1]) + 1, "source": source, "n_controls": found.n_controls}
-    about |= {"freedom": freedom, "years": found.years, "sd": np.sqrt(np.mean(noise[came_again] ** 2, axis=0))}
+    about |= {"freedom": freedom, "years": found.years, "sd": np.sqrt(pd.DataFrame(noise[came_again] ** 2).mean())}
     return {"change": change, "scan_noise": pd.DataFrame(about)}
 
 
@@ -333,21 +333,22 @@ def _whose(results: Results) -> tuple[pd.Series, pd.Series, pd.Series]:
 def _noise_sd(model: SurrealGAN, results: Results, noise: analysis.ScanNoise) -> np.ndarray:
     """Return what the noise of regions makes of each severity ``(visits, patterns)`` in people who came again.
 
-    R-indices follow regions nearly linearly over the width of noise; severities, which end at 0, do not follow them so.
-    A person's noise is that of the most severe visit: at 0 there seems to be none.
+    R-indices follow regions nearly linearly over the width of noise; severities, which end at 0 and at the largest
+    dose, do not follow them so. A person's noise is that of the most severe visit that has any: at 0 there seems to be none,
+    and beyond the largest dose it cannot be known.
     """
-    rows = results.r_indices["participant_id"].duplicated(keep=False).to_numpy()
+    whose = results.r_indices["participant_id"]
+    rows = whose.duplicated(keep=False).to_numpy()
     slopes = inference.slopes(model.models_, 1 + SCALED_SD * results.z_scores.to_numpy()[rows])
-    moved = SCALED_SD * slopes @ noise.vectors.T
-    sd, r_indices = np.sqrt((moved**2).sum(axis=-1) / noise.freedom), results.r_indices.filter(regex=r"^r\d+$")
-    found = np.full(results.scores.shape, np.nan)
+    sd = np.sqrt(((SCALED_SD * slopes @ noise.vectors.T) ** 2).sum(axis=-1) / noise.freedom)
+    found, scores = np.full(results.scores.shape, np.nan), results.scores.reset_index(drop=True)
     if model.scale_ is None:
         found[rows] = sd
-    else:
-        own = r_indices.to_numpy(float)[rows]
-        found[rows] = (model.scale_.severities(own + sd) - model.scale_.severities(own - sd)) / 2
-    whose = results.r_indices["participant_id"].to_numpy()
-    highest = results.scores.reset_index(drop=True).groupby(whose).transform("idxmax").to_numpy()
+        return found
+    own = results.r_indices.filter(regex=r"^r\d+$").to_numpy(float)[rows]
+    low, middle, high = (model.scale_.severities(own + side * sd) for side in (-1, 0, 1))
+    found[rows] = np.where(high < DOSES[-1], (high - low) / 2, np.where(low < DOSES[-1], middle - low, np.nan))
+    highest = scores.where(found > 0, -1).groupby(whose.to_numpy()).transform("idxmax").to_numpy()
     return np.take_along_axis(found, highest.astype(int), axis=0)
 
 
