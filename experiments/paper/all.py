@@ -35,6 +35,7 @@ class Stage(NamedTuple):
     seconds: int  # expected on one H200 with 16 cores
     gpu: bool
     runs: tuple[Run, ...]
+    after: tuple[int, ...] = ()  # stages whose tables it reads
 
 
 STAGES = {
@@ -50,8 +51,11 @@ STAGES = {
         200,
         True,
         (Run("robustness", "robustness"), Run("ablations", "ablations")),
+        after=(1,),
     ),
-    4: Stage("B.8, from stage 1", 480, False, (Run("split_half", "split_half_diagnosis", ("--diagnose",)),)),
+    4: Stage(
+        "B.8, from stage 1", 480, False, (Run("split_half", "split_half_diagnosis", ("--diagnose",)),), after=(1,)
+    ),
     5: Stage("Table 1 on real people", 100, True, (Run("real_controls", "real_controls", needs_controls=True),)),
     6: Stage("section 4.3, Table 2", 120, True, (Run("study", "study"),)),
     7: Stage(

@@ -150,8 +150,10 @@ def numbers(folder: Folder) -> dict[str, pd.DataFrame]:
             add("Table 1: one model", "preset paper", table["paper"], table["`paper`, one model"])
     if fits is not None:
         for method, label in (("nmf", "NMF"), ("lda", "LDA"), ("fa", "FA"), ("opnmf", "opNMF"), ("dnmf", "DNMF")):
-            add("Table 1: others", label, folder.of_paper("Table 1", method), summaries.baselines(fits)[method])
-            add("Table 7", label, folder.of_paper("Table 7", method), summaries.upper_bounds(fits)[method])
+            for part, own in (("Table 1", summaries.baselines(fits)), ("Table 7", summaries.upper_bounds(fits))):
+                if method in own:
+                    name = "Table 1: others" if part == "Table 1" else part
+                    add(name, label, folder.of_paper(part, method), own[method])
     if rows is not None:
         found = summaries.folds(rows)
         for method, label in (("surreal_gan", "one model"), ("linear", "linear"), ("svr", "SVR")):

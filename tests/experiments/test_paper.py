@@ -129,7 +129,7 @@ def test_stages_run_and_go_into_the_page(stage, tmp_path):
     controls = Path(os.environ.get("RINDICES_DATA", tmp_path)) / "ixi_gm_volumes.csv"
     if not controls.exists() and all(run.needs_controls for run in driver.STAGES[stage].runs):
         pytest.skip("needs ixi_gm_volumes.csv in the folder RINDICES_DATA")
-    arguments = ["--small", "--stage", str(stage), "--out", str(tmp_path)]
+    arguments = ["--small", "--stage", *map(str, (*driver.STAGES[stage].after, stage)), "--out", str(tmp_path)]
     driver.main(arguments + (["--controls", str(controls)] if controls.exists() else []))
     write_page(["--results", str(tmp_path), "--out", str(tmp_path / "page.md")])
     written = [run.table for run in driver.STAGES[stage].runs if controls.exists() or not run.needs_controls]
