@@ -334,8 +334,8 @@ def _noise_sd(model: SurrealGAN, results: Results, noise: analysis.ScanNoise) ->
     """Return what the noise of regions makes of each severity ``(visits, patterns)`` in people who came again.
 
     R-indices follow regions nearly linearly over the width of noise; severities, which end at 0 and at the largest
-    dose, do not. A person's noise is that of the most severe visit that has any: at 0 there seems to be none, and beyond
-    the largest dose it cannot be known.
+    dose, do not. A person's noise is that of the most severe visit that has any: at 0 there seems to be none, and
+    beyond the largest dose it cannot be known.
     """
     whose = results.r_indices["participant_id"]
     rows = whose.duplicated(keep=False).to_numpy()
