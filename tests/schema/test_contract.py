@@ -132,7 +132,7 @@ def test_ranges_of_covariates_are_quantiles_with_a_margin(lowest, expected):
     years = np.r_[lowest, np.repeat(np.arange(9.0, 22), 20), 25]
     spec = CovariateSpec.from_values("education", years, 0.02)
     assert (spec.minimum, spec.maximum) == (expected, 21)
-    assert spec.limits == pytest.approx((expected - 0.1 * (21 - expected), 21 + 0.1 * (21 - expected)))
+    assert spec.limits == pytest.approx((expected - 0.2 * (21 - expected), 21 + 0.2 * (21 - expected)))
     early = CovariateSpec("education", None, lowest, 25.0)
     assert early.limits == (lowest, 25)
 

@@ -13,9 +13,9 @@ from pydantic.dataclasses import dataclass
 
 # For all that is read from a file: kinds are as annotated, truth values are no numbers, nothing is unknown or infinite.
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-# Share of a range that may be exceeded: of regions in models that keep smallest and largest values, of covariates in
-# those that keep quantiles.
-RANGE_MARGIN = 0.1
+# Share of a range that may be exceeded: of regions in models that keep smallest and largest values, and of covariates
+# in those that keep quantiles: with 80 people a sixteenth lies beyond each, who should not be flagged themselves.
+RANGE_MARGIN, _COVARIATE_MARGIN = 0.1, 0.2
 # A model keeps quantiles of regions, rounded: a smallest value would be that of one person. At least five people lie
 # beyond each. A new person is flagged beyond what a normal distribution through them has at four sd; in halves of two
 # real cohorts that flags fewer than the ranges of before did (experiments/region_ranges.py).
@@ -52,7 +52,7 @@ class CovariateSpec:
     >>> CovariateSpec.from_values("sex", np.array([0.0, 1.0, 1.0]))
     CovariateSpec(name='sex', categories=None, minimum=0.0, maximum=1.0, codes=(0.0, 1.0), quantile=None)
     >>> CovariateSpec.from_values("age", np.linspace(50, 90, 401), 0.025).limits
-    (47.2, 92.8)
+    (43.4, 96.6)
     """
 
     name: str
@@ -81,7 +81,7 @@ class CovariateSpec:
         """Values beyond which new people are flagged; None for categories."""
         if self.minimum is None or self.maximum is None:
             return None
-        margin = RANGE_MARGIN * (self.maximum - self.minimum) if self.quantile else 0.0
+        margin = _COVARIATE_MARGIN * (self.maximum - self.minimum) if self.quantile else 0.0
         return self.minimum - margin, self.maximum + margin
 
     @model_validator(mode="after")
