@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 
-.PHONY: demo test test-slow test-oldest fuzz docs dist audit lint size format bench bench-official reproduce reproduce-full clean
+.PHONY: demo test test-slow test-browser test-oldest fuzz docs dist audit lint size format bench bench-official reproduce reproduce-full clean
 
 $(VENV)/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -24,6 +24,10 @@ test: $(VENV)/installed
 
 test-slow: $(VENV)/installed
 	$(BIN)/python -m pytest -m slow
+
+# Pages and reports in a real browser; with PICTURES=docs/pictures, the tutorial's pictures are made again on the way.
+test-browser: $(VENV)/installed
+	RINDICES_PICTURES=$(PICTURES) $(BIN)/python -m pytest tests/app/test_browser.py tests/report/test_browser.py
 
 $(OLDEST)/installed: pyproject.toml
 	$(PYTHON) -m venv --clear $(OLDEST)

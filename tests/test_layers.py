@@ -38,7 +38,8 @@ MAY_IMPORT = {
     "record": [],
     "report": ["record", "plots"],
     "run": ["search", "cohort", "interop", "analysis", "imaging", "report", "record", "plots"],
-    "cli": ["run", "simulate", "interop", "tables"],
+    "app": ["run", "report", "record"],
+    "cli": ["app", "run", "simulate", "interop", "tables"],
 }
 
 ENGINE_LIBRARIES = {"jax", "optax", "numpy"}

@@ -114,18 +114,21 @@ def _make_private(beside: Path, like: Path) -> int:
 
 def _remove_abandoned(folder: Path, beginning: str, end: str) -> None:
     """Remove what processes of this machine that are no longer there began to write in a folder."""
-    if os.name == "nt":  # there is no harmless way to ask for a process there
+    if os.name == "nt":  # it cannot be told who lives there
         return
     ours = re.compile(rf"{re.escape(beginning)}{_HERE}-(\d{{1,9}})-\w+{re.escape(end)}")
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             found = ours.fullmatch(entry.name)
-            if found and entry.stat(follow_symlinks=False).st_uid == os.getuid() and not _is_alive(int(found[1])):
+            if found and entry.stat(follow_symlinks=False).st_uid == os.getuid() and not may_be_alive(int(found[1])):
                 remove = shutil.rmtree if entry.is_dir(follow_symlinks=False) else os.unlink
                 remove(entry.path)
 
 
-def _is_alive(process: int) -> bool:
+def may_be_alive(process: int) -> bool:
+    """Say whether there is a process of this number; on Windows there is no harmless way to ask."""
+    if os.name == "nt":
+        return True
     try:
         os.kill(process, 0)
     except OSError as error:

@@ -29,7 +29,10 @@ console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
 errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 _json_lines = False
 _folder = Path()
-_LINE_SECONDS = 30.0  # between two lines of progress where there is no terminal
+_LINE_SECONDS, _JSON_SECONDS = (
+    30.0,
+    2.0,
+)  # between lines of progress without a terminal; programs read JSON
 _MOST_NAMES = 20  # on a command line; more are written to a file
 _NOT_NONE = " No reproducible pattern is not the same as no difference."
 # Settings whose options have other names.
@@ -127,7 +130,8 @@ def describe_cohort(cohort: Cohort) -> None:
     names = [str(name) for name in cohort.features.columns]
     console.print(regions_in_words(grouped(names, kinds_of(names, cohort.features.to_numpy()))))
     console.print(f"Covariates removed: {listed(cohort.covariates.columns, 20) or 'none'}.")
-    log("table", source=cohort.source, controls=cohort.n_controls, patients=cohort.n_patients, others=cohort.n_other)
+    sizes = {"controls": cohort.n_controls, "patients": cohort.n_patients, "others": cohort.n_other}
+    log("table", source=cohort.source, regions=len(names), **sizes)
     warn(cohort.messages)
 
 
@@ -198,7 +202,8 @@ def training_bars() -> Iterator[Callable[[Progress], None]]:
         speed = tasks[stage].speed
         note = f"{speed:,.0f} steps/s" if speed else "(preparing)" if done < total else ""
         bars.update(tasks[stage].id, completed=done, note=note)
-        due = new or done == total or time.monotonic() - last_line > _LINE_SECONDS
+        pause = _JSON_SECONDS if _json_lines else _LINE_SECONDS
+        due = new or done == total or time.monotonic() - last_line > pause
         if due and (_json_lines or not console.is_terminal):
             last_line = time.monotonic()
             console.print(f"{stage}: {100 * done / max(total, 1):.0f} % {note}")

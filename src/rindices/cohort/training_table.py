@@ -26,6 +26,7 @@ from rindices.settings import TableSettings
 from rindices.tables import (
     Column,
     Dictionary,
+    Source,
     apply_dictionary,
     read_source,
     table_in_memory,
@@ -77,9 +78,13 @@ def look_at(
     settings: TableSettings,
     *,
     prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+    read: Callable[..., Source] = read_source,
 ) -> Looked:
-    """Read a table and give each column its part; `Looked.cohort` checks the rest. Arguments as of `read_cohort`."""
-    source = read_source(
+    """Read a table and give each column its part; `Looked.cohort` checks the rest. Arguments as of `read_cohort`.
+
+    `read` is for whoever looks at a table again and again, and keeps what was read.
+    """
+    source = read(
         path,
         text_columns=(settings.id, settings.diagnosis),
         id_column=settings.id,

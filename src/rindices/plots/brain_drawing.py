@@ -157,6 +157,11 @@ class BrainDrawing:
         return {name for line in self.lines for panel in line for name in panel.names}
 
     @property
+    def piece_names(self) -> list[tuple[str, ...]]:
+        """The names in the table that each piece shows, in the order in which the SVG uses them."""
+        return [one.piece.names for one in self._placed()]
+
+    @property
     def height(self) -> float:
         """In pixels."""
         rows = len(self.changes) * sum(height for _, height in self._zooms())

@@ -56,7 +56,16 @@ from rindices.record.folder import (
     check_free,
     run_around,
 )
-from rindices.record.resumption import discard, held, is_complete, keep_trained, locked, more_of, status_of
+from rindices.record.resumption import (
+    discard,
+    held,
+    is_complete,
+    keep_trained,
+    locked,
+    more_of,
+    status_of,
+    worker_of,
+)
 from rindices.record.run_tables import AGREEMENTS, Results, Run, read_run, sha256_of, write_tables
 
 __all__ = [
@@ -106,6 +115,7 @@ __all__ = [
     "sha256_of",
     "status_of",
     "toml_text",
+    "worker_of",
     "write_summary",
     "write_tables",
     "write_text",

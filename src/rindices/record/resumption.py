@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import platform
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from rindices.errors import InputError, counted, listed, setting
+from rindices.files import may_be_alive
 from rindices.record.documents import (
     DONE,
     MORE,
@@ -161,6 +163,20 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def worker_of(folder: Path) -> int | None:
+    """Return the number of the process of this machine that is at work in a run folder; None where there is none."""
+    holder = folder / JOURNAL / "holder.txt"
+    text = holder.read_text(encoding="utf-8", errors="replace") if holder.is_file() else ""
+    found = re.match(r"(\d{1,9}) on (.*), since", text)
+    if found is None or found[2] != platform.node() or not may_be_alive(int(found[1])):
+        return None
+    try:
+        FileLock(folder / JOURNAL / "lock").acquire(timeout=0).lock.release()
+    except Timeout:
+        return int(found[1])
+    return None  # the number is that of another process by now
 
 
 def keep_trained(out: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,14 +32,36 @@ class Drivers(NamedTuple):
     regions: list[str]
 
 
+def script_json(data: Mapping[str, object]) -> Markup:
+    """Return data for a script element, in which HTML's own escapes are not read."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Markup(text.translate(_ESCAPES))
+
+
 def explorer_section(
-    run: Run, curtain: Curtain, names: Mapping[str, str], *, show_ids: bool
+    run: Run,
+    curtain: Curtain,
+    names: Mapping[str, str],
+    *,
+    show_ids: bool,
+    variables: Sequence[str] | None = None,
+    most: int = MOST_PEOPLE,
 ) -> dict[str, object] | None:
     """Return everybody who can be looked at, nothing where nobody has a score.
 
     Without ids there are no diagnoses, dates or names of visits either, and people stand in the order of their scores.
+
+    Parameters
+    ----------
+    run, curtain, names, show_ids
+        The run, what hides ids, and names of regions; whether ids are shown.
+    variables
+        Columns beside the severities; the clinical scores if not given.
+    most
+        How many people at most.
     """
-    table = _people(run)
+    variables = run.summary.clinical if variables is None else variables
+    table = _people(run, variables, most)
     if not len(table):
         return None
     scores, reference = run.results.score_names, run.summary.reference
@@ -48,7 +70,7 @@ def explorer_section(
     if not show_ids:
         first = first.sort_values(["group", *scores], ascending=False, kind="stable")
     sites = _levels(table["site"]) or []
-    clinical = {name: _levels(table[name]) for name in run.summary.clinical if name in table}
+    clinical = {name: _levels(table[name]) for name in variables if name in table}
     visits, changes = _visits(table), _changes(run)
     people = [
         ({"id": who, "diagnosis": one["diagnosis"]} if show_ids else {})
@@ -70,9 +92,8 @@ def explorer_section(
         "example": _example(first, scores),
         "people": people,
     }
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return {
-        "json": Markup(text.translate(_ESCAPES)),  # in a script element, HTML's own escapes are not read
+        "json": script_json(data),
         "ids": show_ids,
         "n_shown": len(people),
         "bands": bool(len(bands)),
@@ -82,19 +103,19 @@ def explorer_section(
     }
 
 
-def _people(run: Run) -> pd.DataFrame:
-    """Return the rows of at most so many people, patients first, with their sites and clinical scores."""
+def _people(run: Run, variables: Sequence[str], most: int) -> pd.DataFrame:
+    """Return the rows of at most so many people, patients first, with their sites and variables."""
     results = run.results
     rows = results.r_indices.reset_index(drop=True)
     used = results.people[results.people["used"].astype(bool)].reset_index(drop=True)
     site = used.get("site", pd.Series("", used.index)).fillna("")
-    clinical = results.variables.filter(list(run.summary.clinical)).reset_index(drop=True)
+    clinical = results.variables.filter(list(variables)).reset_index(drop=True)
     extra = pd.DataFrame({"site": site, "first_visit": results.first_visit}, index=rows.index)
     taken = ["site", "first_visit", *clinical]
     rows = pd.concat([rows.drop(columns=taken, errors="ignore"), extra, clinical], axis=1)
     first = rows[rows["first_visit"] & rows[results.score_names].notna().all(axis=1)]
     rank = first["group"].map({"patient": 0, "other": 1, "control": 2})
-    ids = first.loc[rank.sort_values(kind="stable").index, "participant_id"].head(MOST_PEOPLE)
+    ids = first.loc[rank.sort_values(kind="stable").index, "participant_id"].head(most)
     return rows[rows["participant_id"].isin(ids)]
 
 

@@ -125,7 +125,7 @@ def make_report(folder: Path | str, *, summary: Summary | None = None, show_ids:
     run = read_run(folder, summary)
     curtain = Curtain({*run.results.people["participant_id"]}, active=not show_ids)
     run = replace(run, summary=curtain.summary(summary))
-    strip, methods = _strip(run.summary), _methods(run)
+    strip, methods = strip_of(run.summary), methods_of(run)
     gallery = Gallery(strip)
     page = _render(
         "results",
@@ -134,7 +134,7 @@ def make_report(folder: Path | str, *, summary: Summary | None = None, show_ids:
         run_toml=curtain(text),
         layers=_layers(run, gallery, curtain, show_ids=show_ids),
         strip=strip,
-        gated=run.summary.state in ("not reproducible", "not testable"),
+        gated=gated(run.summary),
         measure=run.results.measure,
         measures=run.results.measures,
         n_people=len(run.results.first_visits),
@@ -144,7 +144,12 @@ def make_report(folder: Path | str, *, summary: Summary | None = None, show_ids:
     return Report(page, DONE, gallery)
 
 
-def _strip(summary: Summary) -> str:
+def gated(summary: Summary) -> bool:
+    """Say whether results are folded, because nobody should interpret them."""
+    return summary.state in ("not reproducible", "not testable")
+
+
+def strip_of(summary: Summary) -> str:
     """Return the warning above every figure of a result; none where it can be taken as it is."""
     differing = [str(row["variable"]) for row in summary.balance or () if row["imbalanced"]]
     return _STRIPS.get(summary.state or "", "").format(elements.listed(differing[:3]) or "something else")
@@ -234,22 +239,30 @@ def _layers(run: Run, gallery: Gallery, curtain: Curtain, *, show_ids: bool) -> 
     return [layer._replace(sections=[one for one in layer.sections if one.contents is not None]) for layer in layers]
 
 
-def _methods(run: Run) -> str:
+def methods_of(run: Run) -> str:
     """Return a paragraph for a paper in plain text."""
     text = render("methods.txt.j2", run=run, summary=run.summary)
     return " ".join(text.split())
 
 
+def report_policy() -> str:
+    """Return what a browser is allowed in a report: no script but ours, and nothing from anywhere."""
+    digest = base64.b64encode(hashlib.sha256(_script().encode("utf-8")).digest()).decode("ascii")
+    return f"{_POLICY}; script-src 'sha256-{digest}'"
+
+
+def _script() -> str:
+    return "\n" + file_text("script.js")
+
+
 def _render(body: str, **contents: object) -> str:
     """Return a page; no script but ours can run in it, whatever the names of regions may hold."""
-    code = "\n" + file_text("script.js")
-    digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
     has_script = body == "results"
     return render(
         "page.html.j2",
         body=f"{body}.html.j2",
         style=page_style(),
-        script=Markup(f"<script>{code}</script>") if has_script else "",
-        policy=f"{_POLICY}; script-src 'sha256-{digest}'" if has_script else _POLICY,
+        script=Markup(f"<script>{_script()}</script>") if has_script else "",
+        policy=report_policy() if has_script else _POLICY,
         **contents,
     )

@@ -35,7 +35,7 @@ class Curtain:
 
     def __call__(self, text: str) -> str:
         """Return the text without ids."""
-        if not self._active:
+        if not self._active or not text:
             return text
         text = _MENTION.sub("", text)
         for one in self._ids:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from rindices.files import atomic_file
 from rindices.plots.style import PALETTE
 from rindices.report import elements
 
-_FILES = resources.files("rindices.report")
+_ROOM = "rindices.report"
 
 
 def write_sheet(template: str, out: Path, *, title: str, **contents: object) -> Path:
@@ -38,7 +39,12 @@ def write_sheet(template: str, out: Path, *, title: str, **contents: object) -> 
 
 def render(template: str, **contents: object) -> str:
     """Return a template with its contents, all of them escaped where it is a page."""
-    return _environment().get_template(template).render(**contents)
+    return render_in(_ROOM, template, contents)
+
+
+def render_in(room: str, template: str, contents: Mapping[str, object]) -> str:
+    """Return a template of another room, which may use those of this one, too."""
+    return _environment(room).get_template(template).render(**contents)
 
 
 def page_style() -> Markup:
@@ -49,9 +55,9 @@ def page_style() -> Markup:
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def _environment(room: str) -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(lambda name: file_text(f"templates/{name}")),
+        loader=jinja2.ChoiceLoader([jinja2.FunctionLoader(partial(_template, of)) for of in (room, _ROOM)]),
         autoescape=lambda name: name is not None and name.endswith(".html.j2"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -70,6 +76,11 @@ def _line(text: str) -> str:
     return "".join(f"\\{sign}" if sign in r"\`*_[]<>|#" else sign for sign in " ".join(text.split()))
 
 
-def file_text(path: str) -> str:
-    """Return a file of this room."""
-    return (_FILES / path).read_text(encoding="utf-8")
+def _template(room: str, name: str) -> str | None:
+    file = resources.files(room) / "templates" / name
+    return file.read_text(encoding="utf-8") if file.is_file() else None
+
+
+def file_text(path: str, room: str = _ROOM) -> str:
+    """Return a file of a room."""
+    return (resources.files(room) / path).read_text(encoding="utf-8")

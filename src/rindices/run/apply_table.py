@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from datetime import date
 from functools import partial
@@ -26,7 +26,7 @@ from rindices.settings import ApplySettings, Correction, OutputSettings, check_l
 if TYPE_CHECKING:
     from rindices.estimator import SurrealGAN
 
-__all__ = ["Adapted", "Applied", "adapt_model", "apply_table"]
+__all__ = ["Adapted", "Applied", "adapt_model", "apply_table", "people_for"]
 
 
 class Applied(NamedTuple):
@@ -86,16 +86,11 @@ def apply_table(
         How warnings mention settings.
     """
     check_level(output.level)
-    header, sums, whole = read_header(model), None, report is not None
-    contract = header.contract
-    settings = replace(settings, complete_only=settings.complete_only or not fills_gaps(model))
-    if contract.features == MUSE72_NAMES:  # of single regions, where the table has those
-        sums = partial(with_muse72, exclude=settings.exclude)
-        settings = replace(settings, exclude=())
-    batches = read_people(path, contract, settings, prepare=sums, progress=progress, whole=whole)
+    whole = report is not None
+    batches = people_for(model, path, settings, progress=progress, whole=whole)
     first = next(batches)  # the table is looked at before the engine is loaded
     whole = whole or first.visit is not None  # which is read at once
-    check_scan_noise(output.scan_noise, (header.parameters.n_patterns,), visits=first.visit is not None)
+    check_scan_noise(output.scan_noise, (read_header(model).parameters.n_patterns,), visits=first.visit is not None)
     from rindices.estimator import load_model
     from rindices.run.scores_and_analyses import change_of, reference_of, results_of, scores_of, training_of, unknown_of
 
@@ -137,6 +132,23 @@ def apply_table(
     if report is not None:
         _write_report(fitted, results[0], report, output, summary)
     return Applied(summary, counts["rows"], counts["flagged"], beside, change, changed.get("scan_noise"))
+
+
+def people_for(
+    model: Path,
+    path: Path,
+    settings: ApplySettings,
+    *,
+    progress: Callable[[float], None] | None = None,
+    whole: bool = False,
+) -> Iterator[People]:
+    """Read the people of a table as a model needs them, checked; the arguments are those of `apply_table`."""
+    contract, sums = read_header(model).contract, None
+    settings = replace(settings, complete_only=settings.complete_only or not fills_gaps(model))
+    if contract.features == MUSE72_NAMES:  # of single regions, where the table has those
+        sums = partial(with_muse72, exclude=settings.exclude)
+        settings = replace(settings, exclude=())
+    return read_people(path, contract, settings, prepare=sums, progress=progress, whole=whole)
 
 
 class Adapted(NamedTuple):

@@ -19,6 +19,7 @@ from rindices.report.privacy import Curtain
 from rindices.run.plan import look
 from rindices.schema.kinds import Kind, grouped, kinds_of
 from rindices.settings import TableSettings
+from rindices.tables import Source, read_source
 
 __all__ = ["CheckedTable", "check_table"]
 
@@ -101,6 +102,8 @@ class CheckedTable(_Part):
         Settings that leave people out, which would make it usable: people are told as if they were given.
     columns, kinds
         Every column; and the regions by what they measure, suspects by what they may be instead.
+    labels, control_labels, patient_labels
+        How many rows have each label of the diagnosis, and which labels make controls and patients.
     n_controls, n_patients, n_other
         Who would be trained on, and who would only be scored.
     left_out
@@ -119,6 +122,9 @@ class CheckedTable(_Part):
     as_if: tuple[str, ...] = ()
     columns: tuple[CheckedColumn, ...] = ()
     kinds: dict[str, tuple[str, ...]] = {}
+    labels: dict[str, int] = {}
+    control_labels: tuple[str, ...] = ()
+    patient_labels: tuple[str, ...] = ()
     n_controls: int = 0
     n_patients: int = 0
     n_other: int = 0
@@ -130,7 +136,11 @@ class CheckedTable(_Part):
 
 
 def check_table(
-    path: str | Path, settings: TableSettings, *, wording: Callable[[str, Value], str] = in_python
+    path: str | Path,
+    settings: TableSettings,
+    *,
+    wording: Callable[[str, Value], str] = in_python,
+    read: Callable[..., Source] = read_source,
 ) -> CheckedTable:
     """Look at a table as `fit` would, without training.
 
@@ -142,6 +152,8 @@ def check_table(
         Which columns are what, and who is used.
     wording
         How settings are mentioned.
+    read
+        Reads the table; for whoever checks one again and again, and keeps what was read.
 
     Raises
     ------
@@ -158,13 +170,14 @@ def check_table(
     >>> found.usable, found.n_controls, found.columns[2].role
     (True, 60, 'a covariate')
     """
-    looked = look(path, settings)
+    looked = look(path, settings, read)
     kinds = kinds_of(looked.roles.regions, looked.found.regions.values)
     known = CheckedTable(
         source=looked.source,
         n_rows=len(looked.found.labels),
         columns=_columns(looked, kinds, wording),
         kinds={name: tuple(names) for name, names in grouped(looked.roles.regions, kinds).items()},
+        labels={str(label): int(number) for label, number in looked.found.labels.value_counts().items()},
     )
     curtain = Curtain({*looked.found.roster.ids}, active=True)
     refused, told = None, dict[str, object](usable=True)
@@ -234,6 +247,8 @@ def _described(cohort: Cohort, wording: Callable[[str, Value], str]) -> dict[str
     reasons = cohort.people["reason"][~cohort.people["used"].astype(bool)].value_counts()
     flow = flow_table(cohort.people)[[*Flow.model_fields]]
     return {
+        "control_labels": cohort.control_labels,
+        "patient_labels": cohort.patient_labels,
         "n_controls": cohort.n_controls,
         "n_patients": cohort.n_patients,
         "n_other": cohort.n_other,

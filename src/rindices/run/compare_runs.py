@@ -14,11 +14,11 @@ from rindices.errors import InputError, listed, setting
 from rindices.files import check_folder, write_csv
 from rindices.judging.agreement import concordance, match_patterns
 from rindices.record import Run, read_run
-from rindices.report.elements import Gallery
+from rindices.report.elements import Gallery, Picture
 from rindices.report.sheets import write_sheet
 from rindices.schema.region_field import MIN_REGIONS
 
-__all__ = ["ComparedRuns", "Pair", "check_comparison_folder", "compare_runs", "write_comparison"]
+__all__ = ["ComparedRuns", "Pair", "check_comparison_folder", "compare_runs", "shown_pairs", "write_comparison"]
 
 FEWEST = 20  # patients in both, for an order to tell anything; with fewer, patterns are matched by their maps
 _FILES = ("patterns.csv", "regions.csv", "people.csv", "compare.html")
@@ -258,7 +258,20 @@ def write_comparison(compared: ComparedRuns, out: Path, *, show_ids: bool = Fals
     for name, table in zip(_FILES[:3], tables, strict=True):
         write_csv(table, out / name, index=False)
     names = (str(compared.first.folder), str(compared.second.folder))
-    shown, gallery = [], Gallery()
+    return write_sheet(
+        "compare",
+        out / _FILES[3],
+        title="Two runs compared",
+        compared=compared,
+        names=names,
+        shown=shown_pairs(compared, names),
+        show_ids=show_ids,
+    )
+
+
+def shown_pairs(compared: ComparedRuns, names: tuple[str, str]) -> list[tuple[Pair, list[Picture]]]:
+    """Return each pair of patterns with its figures; `names` are those of the runs."""
+    shown, gallery = list[tuple[Pair, list[Picture]]](), Gallery()
     for number, pair in enumerate(compared.pairs, start=1):
         titles = f"{names[0]}, pattern {pair.first}", f"{names[1]}, pattern {pair.second}"
         here, people = compared.regions[compared.regions["pair"] == number], compared.people
@@ -268,12 +281,4 @@ def write_comparison(compared: ComparedRuns, out: Path, *, show_ids: bool = Fals
             figure = plots.two_scores(people[f"first_{number}"], people[f"second_{number}"], titles)
             figures.append(gallery.draw(f"scores_{number}", figure, "Scores of everybody in both runs."))
         shown.append((pair, figures))
-    return write_sheet(
-        "compare",
-        out / _FILES[3],
-        title="Two runs compared",
-        compared=compared,
-        names=names,
-        shown=shown,
-        show_ids=show_ids,
-    )
+    return shown

@@ -6,6 +6,7 @@ Nothing here loads the training engine before the table was read and found to be
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 from functools import partial
 from importlib.metadata import version
@@ -28,7 +29,7 @@ from rindices.settings import (
     check_scan_noise,
     get_preset,
 )
-from rindices.tables import Table
+from rindices.tables import Source, Table, read_source
 
 __all__ = ["PlannedRun", "look", "planned", "planned_again", "versions"]
 
@@ -195,10 +196,10 @@ def _with_scores(table: TableSettings) -> TableSettings:
     return replace(table, clinical=scores, join=(*map(str, paths_of(table.join)), str(table.clinical)))
 
 
-def look(path: str | Path, table: TableSettings) -> Looked:
+def look(path: str | Path, table: TableSettings, read: Callable[..., Source] = read_source) -> Looked:
     """Read a table as a run does: with its clinical scores, and volumes of single MUSE regions summed where asked."""
     table = _with_scores(table)
     if table.features != MUSE72:
-        return look_at(path, table)
+        return look_at(path, table, read=read)
     sums = replace(table, features=MUSE72_NAMES, exclude=(), unit=table.unit or UNIT)
-    return look_at(path, sums, prepare=partial(with_muse72, exclude=table.exclude, complete=True))
+    return look_at(path, sums, prepare=partial(with_muse72, exclude=table.exclude, complete=True), read=read)
