@@ -67,6 +67,26 @@ def test_simulate_writes_the_cohort_and_the_truth(tmp_path):
     assert str(tmp_path / "c.csv") in result.output
 
 
+def test_change_is_judged_by_the_noise_of_repeated_controls_or_as_given(fitted, tmp_path):
+    visits = simulate_cohort("basic", n_controls=20, n_patients=20, seed=1, n_visits=2).table
+    folder = fitted[1]
+    regions = pd.read_csv(folder / "z_scores.csv").columns[1:]
+    visits["sex"] = visits["sex"].map({0: "F", 1: "M"})
+    visits[["participant_id", "visit", "diagnosis", "age", "sex", *regions]].to_csv(tmp_path / "v.csv", index=False)
+    asked = ["apply", folder / "model.safetensors", tmp_path / "v.csv", "--visit", "visit", "--out", tmp_path / "s.csv"]
+    result = run(*asked)
+    assert result.exit_code == 0, result.output
+    assert "scan noise of 20 controls who came again" in " ".join(result.output.split())
+    change = pd.read_csv(tmp_path / "s_change.csv")
+    assert len(change) == 40
+    assert (change["severity1_change_high"] - change["severity1_change"]).nunique() > 10  # each person's own
+    result = run(*asked, "--scan-noise", "0.05", "--level", "0.9")
+    assert "scan noise as given" in " ".join(result.output.split())
+    change = pd.read_csv(tmp_path / "s_change.csv")
+    half = change["severity1_change_high"] - change["severity1_change"]
+    np.testing.assert_allclose(half, 1.6449 * np.sqrt(2) * 0.05, rtol=1e-3)
+
+
 def test_simulate_builds_on_the_users_own_controls(tmp_path):
     people = small_table(60, 40, 40).drop(columns=["diagnosis"])
     people.to_csv(tmp_path / "own.csv", index=False)

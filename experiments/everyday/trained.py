@@ -204,11 +204,11 @@ def study_of(of: Made) -> Study:
 
 
 def models(
-    folder: Path, table: pd.DataFrame | None = None, purposes: tuple[str, ...] = ("plain",)
+    folder: Path, table: pd.DataFrame | None = None, purposes: tuple[str, ...] = ("plain",), only: tuple[str, ...] = ()
 ) -> Iterator[tuple[Made, SurrealGAN]]:
     """Fit from the weights in a folder, one cohort after the other."""
     for case in cases(table is not None):
-        if case.purpose in purposes:
+        if case.purpose in purposes and (not only or case.name in only):
             of = made(case, table)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

@@ -43,7 +43,7 @@ from rindices.schema.cells import Roster
 from rindices.schema.contract import Contract
 from rindices.schema.region_field import RegionField
 from rindices.scoring.intervals import Healthy, severity_intervals
-from rindices.scoring.reference import leave_one_out
+from rindices.scoring.reference import HeldOut, leave_one_out
 from rindices.scoring.scale import SeverityScale
 from rindices.scoring.severity import fit_scale
 from rindices.scoring.strangers import fit_familiar
@@ -100,6 +100,14 @@ class Scores(NamedTuple):
     r_indices: np.ndarray
     spread: np.ndarray
     more_sd: np.ndarray
+
+
+class _Controls(NamedTuple):
+    """The controls of a fit: how unseen ones are scored, what it adds to leave each out, and their rows."""
+
+    held_out: HeldOut
+    left_out: np.ndarray
+    rows: np.ndarray
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -309,7 +317,8 @@ class SurrealGAN(RIndexEstimator):
         else:
             scored = self.models_
         self.scale_: SeverityScale | None
-        self.scale_, honest = fit_scale(scored, healthy, composition, self.correlation_, study.settings.seed)
+        self.scale_, honest, unseen = fit_scale(scored, healthy, composition, self.correlation_, study.settings.seed)
+        self._controls = _Controls(unseen, full.brains - controls, np.flatnonzero(~study.patient))
         self.familiar_ = fit_familiar(self.models_, full, composition, self.correlation_, study.settings.seed)
         self.maps_: dict[str, np.ndarray] = {}
         self.held_out_r_indices_ = np.full(self.r_indices_.shape, np.nan)
@@ -318,6 +327,26 @@ class SurrealGAN(RIndexEstimator):
             reasons = ", ".join(f"no. {member} {why}" for member, why in self.left_out_.items())
             warnings.warn(f"Repetitions left out: {reasons}.", UserWarning, stacklevel=3)
         return self
+
+    def held_out_again(self, X: Any, first: np.ndarray, covariates: Any = None) -> np.ndarray:
+        """Return R-indices of further scans of controls of `fit`, by the repetitions that did not learn from them.
+
+        Only where this estimator was fitted and not read from a file.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The further scans.
+        first : ndarray of shape (n_samples,)
+            The row of the same person in `fit`.
+        covariates : array-like, optional
+            As in `fit`.
+        """
+        place = np.searchsorted(self._controls.rows, first)
+        # Beyond the first scan, which is as if it had been left out of means and sds, there is what has changed.
+        brains = self.prepare(X, covariates).values + self._controls.left_out[place]
+        scores = inference.r_indices(self.models_, brains)
+        return self._controls.held_out.scores(scores[: len(self._controls.held_out.held_out)], place)
 
     def transform(self, X: Any, covariates: Any = None) -> Any:
         """Return the R-indices of people, or their severities where `output` says so.

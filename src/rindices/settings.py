@@ -120,6 +120,9 @@ class OutputSettings:
         Whether to write the R-indices as BIDS has them, too.
     level
         Of the intervals of severities; also of those that `rindices apply` gives.
+    scan_noise
+        Standard deviation of a severity over scans of a person who has not changed, one or one a pattern; by default
+        that of controls who came again.
     """
 
     report: bool = True
@@ -128,6 +131,7 @@ class OutputSettings:
     figures: Path | None = None
     bids: bool = False
     level: float = SearchSettings.level
+    scan_noise: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -407,3 +411,24 @@ def check_level(level: float) -> float:
             "The usual is 0.95."
         )
     return level
+
+
+def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visits: bool) -> None:
+    """Refuse scan noise that cannot be, that is not one number or one a pattern, or that nobody's visits need."""
+    if not noise:
+        return
+    if not visits:
+        raise InputError(
+            f"{setting('scan_noise')} is about repeated visits, and there are none.\n"
+            f"Name the column that tells them apart with {setting('visit')}, or leave it out."
+        )
+    if wrong := [sd for sd in noise if not 0 < sd < float("inf")]:
+        raise InputError(
+            f"{setting('scan_noise')} should be a number above 0, such as 0.04, found {wrong[0]:g}.\n"
+            "It is the standard deviation of a severity over scans of a person who has not changed."
+        )
+    if len(noise) > 1 and {*n_patterns} != {len(noise)}:
+        raise InputError(
+            f"{setting('scan_noise')} should be one number, or one for each of {'-'.join(map(str, n_patterns))} "
+            f"patterns, found {len(noise)}."
+        )

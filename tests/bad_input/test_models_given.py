@@ -194,6 +194,14 @@ def test_checkpoints_of_the_authors(stage, case):
 @cases(
     Case("unknown kind", "simulate easy --out c.csv", ("'easy'",), "basic, overlap"),
     Case("too many patterns", "simulate basic --out c.csv --patterns 90", ("90",), "fewer"),
+    Case("no visit", "simulate basic --out c.csv --visits 0", ("--visits", "found 0"), "from 1 to 20"),
+    Case("noise below nothing", "simulate basic --out c.csv --scan-noise=-1", ("--scan-noise", "-1"), "from 0 to 1"),
+    Case(
+        "visits of one's own people",
+        "simulate basic --out c.csv --own-controls people.csv --visits 2",
+        ("--own-controls", "found 2"),
+        "Leave out either",
+    ),
     Case("no people", "simulate basic --out c.csv --controls 0", ("--controls", "found 0"), "positive number"),
     Case(
         "impossible correlation",

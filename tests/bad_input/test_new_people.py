@@ -50,6 +50,14 @@ def millilitres(people):
     new(
         "regions of another atlas", lambda p: p.rename(columns=lambda n: n.replace("region", "roi_")), "lacks 12", "Add"
     ),
+    new("noise of one visit", None, ("--scan-noise", "there are none"), "--visit", "--scan-noise 0.04"),
+    new(
+        "noise of another model",
+        assigned(wave=1),
+        "each of 3 patterns, found 2",
+        "one number",
+        "--visit wave --scan-noise 0.1,0.2",
+    ),
     new("region too many", assigned(extra=1.5), ("extra",), "--exclude extra"),
     new("other unit", millilitres, ("1000 times smaller", "mm3", "'region0'"), "Convert"),
     new(
@@ -73,7 +81,7 @@ def millilitres(people):
         "--new-sites uncorrected",
     ),
     new("site missing", lambda p: p.drop(columns="site"), "no column 'site'", "Add the column"),
-    new("age in words", lambda p: p.assign(age="old"), ("'age' was a number in training (54 to 86)", "old"), "Code it"),
+    new("age in words", lambda p: p.assign(age="old"), ("'age' was a number in training (58 to 83)", "old"), "Code it"),
     new("age of one in words", cell("age", 4, "61 y"), ("'age'", "row 6", "'61 y'"), "61"),
     new("repeated ids", cell("participant_id", 4, "p03"), "'p03' occurs in rows 5 and 6", "--visit COLUMN"),
     new("ids renamed", lambda p: p.rename(columns={"participant_id": "subject"}), "'participant_id'", "Rename"),
@@ -264,4 +272,37 @@ def local(name, change, found, remedy, **rest):
     ),
 )
 def test_controls_of_new_sites(stage, case):
+    stage(case)
+
+
+def again(label):
+    """Return a change: all people come a second time, at a visit of this name; nobody ages."""
+    return lambda people: pd.concat([people.assign(wave="first"), people.assign(wave=label)])
+
+
+@cases(
+    new(
+        "visits without a time",
+        again("second"),
+        ("neither dates nor times such as m06", "no column 'age' grows"),
+        "Change per year cannot be computed",
+        "--visit wave",
+        code=0,
+        writes=("s.csv",),
+    ),
+    new(
+        "too few controls came again",
+        lambda people: (
+            people.assign(wave="bl")
+            .iloc[:44]
+            .pipe(lambda table: pd.concat([table, table.iloc[36:].assign(wave="m12")]))
+        ),
+        ("no intervals: 4 controls came again", "too few"),
+        "--scan-noise",
+        "--visit wave",
+        code=0,
+        writes=("s.csv", "s_change.csv"),
+    ),
+)
+def test_visits_that_tell_too_little_are_scored(stage, case):
     stage(case)

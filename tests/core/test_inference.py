@@ -37,6 +37,15 @@ def test_r_indices_are_those_of_the_networks_in_double_precision(brains, scores)
     close(scores, [plain.r_indices(model, brains) for model in MODELS])
 
 
+def test_slopes_are_differences_of_the_mean_score_over_small_changes(brains):
+    few, step = brains[:40], 1e-6
+    found = inference.slopes(BOTH, few)
+    for region in (0, 7):
+        moved = step * np.eye(N_REGIONS)[region]
+        up, down = (inference.r_indices(BOTH, few + sign * moved).mean(axis=0) for sign in (1, -1))
+        np.testing.assert_allclose(found[:, :, region], (up - down) / (2 * step), rtol=1e-4, atol=1e-7)
+
+
 def test_training_and_inference_score_alike(brains, scores):
     single = jax.tree.map(np.float32, (MODELS, brains))
     found = [predict_r_indices(model, single[1]) for model in single[0]]

@@ -261,16 +261,26 @@ def add_visits(folder):
         both.to_csv(folder / name, index=False)
     change_summary(folder, visits=True, n_read=len(both))
     _save(pd.read_csv(folder / "analysis" / "drivers.csv", keep_default_na=False).assign(visit="bl"), folder, "drivers")
-    slopes = {f"{name}_per_year": np.linspace(0, 0.1, len(people)) for name in scores}
-    change = people[["participant_id", "group"]].assign(n_visits=2, years=1.0, **slopes)
+    slopes, columns = np.linspace(0, 0.1, len(people)), {}
+    for name in scores:
+        columns |= {
+            f"{name}_per_year": slopes,
+            f"{name}_change": slopes,
+            f"{name}_reliable": (slopes > 0.08).astype(int),
+        }
+        columns |= {f"{name}_change_low": slopes - 0.08, f"{name}_change_high": slopes + 0.08}
+    change = people[["participant_id", "group"]].assign(n_visits=2, years=1.0, **columns)
     _save(change, folder, "change")
     sizes = change.groupby("group").size().to_dict()
     rows = [{"group": group, "n": n, "mean": 0.05, "low": 0.04, "high": 0.06, "p": 0.001} for group, n in sizes.items()]
     rows.append(
         {"group": "patients less controls", "n": len(change), "mean": 0.002, "low": -0.01, "high": 0.014, "p": 0.6}
     )
-    patterns = range(1, len(scores) + 1)
-    _save(pd.concat(pd.DataFrame(rows).assign(pattern=pattern) for pattern in patterns), folder, "change_summary")
+    patterns, model = range(1, len(scores) + 1), {"start": 0.2, "q": 0.003, "random_effects": "intercept", "note": ""}
+    means = pd.concat(pd.DataFrame(rows).assign(pattern=pattern, **model) for pattern in patterns)
+    _save(means, folder, "change_summary")
+    noise = {"source": "controls", "n_controls": 40, "freedom": 39, "years": 1.0, "sd": 0.029}
+    _save(pd.DataFrame([noise | {"pattern": pattern} for pattern in patterns]), folder, "scan_noise")
 
 
 def balance_row(variable, kind, difference, p, imbalanced):

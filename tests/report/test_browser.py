@@ -129,6 +129,10 @@ def test_figure_table_and_card_belong_together(folder, visit):
     assert card.locator("h5").all_inner_texts() == ["Visit bl, 0.0 years", "Visit m12, 1.0 years"]
     assert page.locator("#scatter path.open").count() == 1  # the way from visit to visit
     assert page.evaluate("location.hash") == "#person=sub-0040"
+    own = pd.read_csv(folder / "analysis" / "change.csv").set_index("participant_id").loc["sub-0040"]
+    change, low, high = own[["severity1_change", "severity1_change_low", "severity1_change_high"]]
+    told = f"Severity 1, first visit to last: {change:+.2f} ({low:+.2f} to {high:+.2f}), within scan noise"
+    assert told in card.inner_text().replace("−", "-")
     people = pd.read_csv(folder / "r_indices.csv").set_index(["participant_id", "visit"])
     ends = people.loc[("sub-0040", "bl"), ["severity1", "severity1_low", "severity1_high"]]
     told = "Severity 1: {:.2f} (90 % interval {:.2f} to {:.2f}), not higher than any of the held-out controls"
@@ -165,6 +169,17 @@ def test_people_are_filtered_coloured_and_sorted(folder, visit):
     assert ", control:" in last  # above the patients, who would hide them
     page.check("#paths")
     assert page.locator("#scatter path.path").count() >= 1
+    page.uncheck("#paths")
+    page.select_option("#across", label="Years since the first visit")
+    assert page.locator("#scatter path.path").count() >= 1  # over time there is nothing else to see
+    ends = [
+        float(point.split()[0])
+        for point in page.locator("#scatter path.path").first.get_attribute("d")[1:].split("L")[:2]
+    ]
+    assert ends[1] == pytest.approx(ends[0] + 520 / 1.08, abs=1)
+    page.select_option("#shown", label="reliable change")
+    assert 0 < marks.count() < 82
+    page.select_option("#shown", label="everybody")
     page.locator("#everybody thead button", has_text="Severity 1").click()
     shown = page.locator("#everybody tbody tr td:nth-last-child(2)").all_inner_texts()
     values = [float(text.replace("−", "-").split(" ")[0]) for text in shown]

@@ -100,7 +100,7 @@ def test_each_fact_changes_the_paragraph(folder):
 def test_the_paragraph_says_what_was_analysed_and_only_what_was_used_is_cited(folder):
     sentences = {
         "subgroup_sizes": "the comparison is circular: it describes the patterns and does not test them",
-        "change_summary": "count in the means. Change in patients and in controls was compared by Welch's t test.",
+        "change_summary": "of each group by itself, and compared as in Welch's t test. A person's change was called",
     }
     whole = quoted(folder)
     assert all(sentence in whole for sentence in sentences.values())

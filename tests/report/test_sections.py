@@ -26,7 +26,7 @@ TITLES = {
     "subgroup_sizes": "Subgroups of patients",
     "dose_response": "Regions by severity",
     "group_check": "Is there anything to find?",
-    "change_summary": "Change per year",
+    "change_summary": "Change between visits",
 }
 
 
@@ -117,26 +117,48 @@ def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
     text = page_text(analysed)
     assert rows_of(text, "Quartiles of the severities") == before  # of first visits only
     rows, words = rows_of(text, "Change of the severities per year"), Page(section_of(text, "change")).words
-    assert ["1", "Patients less controls", "112", "+0.002", "−0.010 to 0.014", "0.600"] in rows
+    assert ["1", "Patients less controls", "112", "+0.002", "−0.010 to 0.014", "0.600", "0.003"] in rows
     assert "is told by “Patients less controls” alone" in words
-    assert "half a year" not in words  # everybody was seen over a year
+    assert "severity by time and group, with an intercept of each person" in words
+    assert "learned from 40 controls who came again within 1.0 years" in words
+    people = rows_of(text, "Reliable change of single people")
+    assert [sum(int(row[place]) for row in people if row[0] == "1") for place in (2, 3, 4)] == [112, 23, 0]
 
 
-def test_change_says_who_does_not_count(analysed, undrawn):
+@pytest.mark.parametrize(
+    ("source", "said", "has_table"),
+    [("given", "The noise was given", True), ("unknown", "40 controls came again, too few to tell", False)],
+)
+def test_change_says_what_the_scan_noise_is(analysed, undrawn, source, said, has_table):
     add_visits(analysed)
-    change, summary = table_of(analysed, "change"), table_of(analysed, "change_summary")
-    change.loc[change["group"] == "control", "years"] = 0.05
-    change.to_csv(analysed / "analysis" / "change.csv", index=False)
-    summary = summary[summary["group"] != "patients less controls"]
-    values = ["n", "mean", "low", "high", "p"]
-    summary.loc[summary["group"] == "control", values] = [0, *[np.nan] * 4]
-    summary.to_csv(analysed / "analysis" / "change_summary.csv", index=False)
+    noise, means = table_of(analysed, "scan_noise"), table_of(analysed, "change_summary")
+    noise.assign(source=source, sd=0.04 if has_table else np.nan).to_csv(
+        analysed / "analysis" / "scan_noise.csv", index=False
+    )
+    note = "the mixed model did not converge"
+    means.assign(note=np.where(means["group"] == "control", note, "")).to_csv(
+        analysed / "analysis" / "change_summary.csv", index=False
+    )
     text = page_text(analysed)
     words = Page(section_of(text, "change")).words
-    assert "half a year or more (72 of 112) count in the means and are drawn" in words
-    assert "Nobody among the controls was seen over half a year or more, so there is no mean of them." in words
-    assert "Patients less controls" not in words
-    assert ["1", "Controls", "0", "–", "–", "–"] in rows_of(text, "Change of the severities per year")
+    assert said in words
+    assert f"Controls: {note}." in words
+    assert ("Reliable change of single people" in text) == has_table
+
+
+def test_change_of_an_earlier_version_is_shown_as_it_was(analysed, undrawn):
+    add_visits(analysed)
+    change, means = table_of(analysed, "change"), table_of(analysed, "change_summary")
+    before = change[["participant_id", "group", "n_visits", "years", *change.filter(regex="per_year$")]]
+    before.to_csv(analysed / "analysis" / "change.csv", index=False)
+    means[["group", "pattern", "n", "mean", "low", "high", "p"]].to_csv(
+        analysed / "analysis" / "change_summary.csv", index=False
+    )
+    (analysed / "analysis" / "scan_noise.csv").unlink()
+    text = page_text(analysed)
+    assert "computed by an earlier version" in Page(section_of(text, "change")).words
+    rows = rows_of(text, "Change of the severities per year")
+    assert ["1", "Patients less controls", "112", "+0.002", "−0.010 to 0.014", "0.600"] in rows
 
 
 def test_long_table_is_cut_and_says_where_the_rest_is(tmp_path, undrawn):

@@ -1,8 +1,10 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from rindices.cohort import read_cohort
-from rindices.run.scores_and_analyses import separation
+from rindices.estimator import SurrealGAN
+from rindices.run.scores_and_analyses import scores_of, separation
 from rindices.settings import Correction, TableSettings
 from rindices.simulate import simulate_cohort
 
@@ -28,3 +30,20 @@ def test_groups_are_told_apart_in_people_that_nothing_was_learned_from(tmp_path)
 def test_no_figure_where_a_site_is_too_small_to_be_left_out_in_part(tmp_path):
     few = np.where(np.arange(200) < 11, "B", "A")
     assert told_apart(tmp_path, "basic", 100, 100, site=few) is None
+
+
+@pytest.mark.filterwarnings("ignore:Repetitions left out")
+def test_all_visits_of_a_control_are_scored_by_repetitions_that_did_not_learn_from_it(tmp_path, quick_preset):
+    """A second visit with the very regions of the first gets the very score of the first."""
+    first = simulate_cohort("basic", n_controls=40, n_patients=40, seed=0).table.iloc[:, :16].assign(visit="bl")
+    table = pd.concat([first, first.assign(visit="m12")])
+    table.to_csv(tmp_path / "visits.csv", index=False)
+    cohort = read_cohort(tmp_path / "visits.csv", TableSettings(covariates="sex", exclude="age", visit="visit"))
+    used = cohort.training
+    model = SurrealGAN(2, n_repetitions=5, preset=quick_preset, random_state=0)
+    model.fit(cohort.features[used], cohort.group[used] == "patient", cohort.covariates[used])
+    scores = scores_of(model, cohort)
+    assert not np.allclose(model.r_indices_, np.nan_to_num(model.held_out_r_indices_, nan=9))
+    both = [scores[scores["visit"] == visit].set_index("participant_id") for visit in ("bl", "m12")]
+    for name in ("r1", "r2"):
+        np.testing.assert_allclose(both[0][name], both[1][name].reindex(both[0].index), atol=1e-9)

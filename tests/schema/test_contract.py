@@ -59,8 +59,10 @@ def test_statistics_are_of_the_training_people(contract):
     # Five people or more lie beyond each end, and no value of a person is kept to its last digit.
     np.testing.assert_allclose(contract.ranges, regions.quantile([share, 0.5, 1 - share]), rtol=5e-3)
     assert not np.isin(contract.ranges, regions.to_numpy()).any()
+    low, high = (round(age, 1) for age in ages.quantile([share, 1 - share], interpolation="nearest"))
+    assert min((ages < low).sum(), (ages > high).sum()) >= 4
     assert contract.covariates == (
-        CovariateSpec("age", None, ages.min(), ages.max(), None),
+        CovariateSpec("age", None, low, high, None, share),
         CovariateSpec("sex", None, 0.0, 1.0, (0.0, 1.0)),
         CovariateSpec("centre", ("Bonn", "Oslo")),
     )
@@ -125,6 +127,16 @@ def test_limits_are_those_of_a_normal_distribution_through_the_quantiles_or_the_
     np.testing.assert_allclose(early.limits, [low - 0.1 * (high - low), high + 0.1 * (high - low)])
 
 
+@pytest.mark.parametrize(("lowest", "expected"), [(8.0, 9.0), (0.0, 0.0)])
+def test_ranges_of_covariates_are_quantiles_with_a_margin(lowest, expected):
+    years = np.r_[lowest, np.repeat(np.arange(9.0, 22), 20), 25]
+    spec = CovariateSpec.from_values("education", years, 0.02)
+    assert (spec.minimum, spec.maximum) == (expected, 21)
+    assert spec.limits == pytest.approx((expected - 0.2 * (21 - expected), 21 + 0.2 * (21 - expected)))
+    early = CovariateSpec("education", None, lowest, 25.0)
+    assert early.limits == (lowest, 25)
+
+
 def test_people_outside_the_range_are_kept_and_flagged(contract):
     frame = people()
     low, high = contract.limits
@@ -137,7 +149,7 @@ def test_people_outside_the_range_are_kept_and_flagged(contract):
         f"2 regions outside the training range (lHip, rHip); age 91 above {oldest}",
         "",
         "1 region outside the training range (lEnt)",
-        "age 40.5 below 50",
+        f"age 40.5 below {contract.covariates[0].minimum:.4g}",
     ]
 
 

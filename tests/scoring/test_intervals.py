@@ -45,7 +45,7 @@ def world(monkeypatch):
 
 @pytest.mark.parametrize("n_models", [6, 10])
 def test_intervals_of_made_up_people_hold_the_truth(world, n_models):
-    scale, honest = fit_scale(*world(n_models), "additive", CORRELATION, seed=1)
+    scale, honest, _ = fit_scale(*world(n_models), "additive", CORRELATION, seed=1)
     rng, sd = np.random.default_rng(5), np.sqrt(PERSON**2 + REPETITION**2 / n_models)
     np.testing.assert_allclose(honest.std(axis=0), sd, rtol=0.15)
     for truth in (np.zeros(4000), rng.uniform(0.05, 1.2, 4000)):

@@ -6,7 +6,7 @@ import pytest
 
 from rindices.preprocessing import Preprocessing
 from rindices.preprocessing.covariates import design_of, leverage_of
-from rindices.scoring.reference import held_out_scores, leave_one_out, split_variance
+from rindices.scoring.reference import HeldOut, leave_one_out, split_variance
 
 PERSON, REPETITION = 0.10, 0.06  # sd of made-up scores
 
@@ -26,6 +26,11 @@ def test_leaving_one_out_is_estimating_without_that_person():
         expected = 1 + 0.1 * left[person] / left[others].std(axis=0)
         np.testing.assert_allclose(found[person], expected, atol=1e-10)
     assert found.std() > controls.std()
+
+
+def held_out_scores(scores, held_out, n_repetitions):
+    """Return the R-indices of the controls that it was learned from."""
+    return HeldOut.of(scores, held_out, n_repetitions).scores(scores, np.arange(scores.shape[1]))
 
 
 def made_up(n_repetitions, n_people=4000, seed=0):
@@ -64,3 +69,15 @@ def test_what_a_repetition_has_seen_does_not_count_and_who_was_always_seen_is_st
 def test_without_held_out_controls_scores_are_the_consensus():
     scores, held_out, _ = made_up(3)
     np.testing.assert_allclose(held_out_scores(scores, 0 * held_out > 0, 3), scores.mean(axis=0))
+
+
+@pytest.mark.parametrize("n_repetitions", [3, 10])  # with three, some controls were seen by all
+def test_later_scans_of_a_control_are_scored_as_the_first(n_repetitions):
+    scores, held_out, _ = made_up(n_repetitions)
+    unseen = HeldOut.of(scores, held_out, n_repetitions)
+    some = np.array([5, 5, 17, 3])
+    np.testing.assert_allclose(
+        unseen.scores(scores[:, some], some), held_out_scores(scores, held_out, n_repetitions)[some]
+    )
+    moved = unseen.scores(scores[:, some] + 0.01, some) - unseen.scores(scores[:, some], some)
+    assert (moved > 0).all()

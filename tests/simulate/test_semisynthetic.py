@@ -120,3 +120,36 @@ def test_save_writes_both_files_and_nothing_else(tmp_path):
 def test_what_cannot_be_asked_for_is_refused(options):
     with pytest.raises(InputError):
         simulate_cohort(**options)
+
+
+def test_visits_are_the_same_people_older_sicker_and_scanned_again():
+    asked = {"n_controls": 400, "n_patients": 400, "seed": 5}
+    once = simulate_cohort("basic", **asked)
+    quiet = simulate_cohort("basic", **asked, n_visits=3, progression=0.1, scan_noise=0)
+    assert quiet.table["visit"].tolist()[:3] == ["bl", "m12", "m24"]
+    first = quiet.table[quiet.table["visit"] == "bl"].drop(columns="visit").reset_index(drop=True)
+    pd.testing.assert_frame_equal(first, once.table)
+    by_visit = {visit: part.reset_index(drop=True) for visit, part in quiet.truth.groupby("visit")}
+    grown = (by_visit["m24"][["s1", "s2", "s3"]] - by_visit["bl"][["s1", "s2", "s3"]]).to_numpy()
+    assert grown.min() >= 0
+    assert grown.max() <= 0.4 + 1e-9
+    assert grown.mean() == pytest.approx(0.2, abs=0.01)
+    later = quiet.table[quiet.table["visit"] == "m24"].reset_index(drop=True)
+    np.testing.assert_allclose(later["age"] - first["age"], 2)
+    healthy = first["diagnosis"] == "CN"
+    assert (later[REGIONS][healthy].mean() < first[REGIONS][healthy].mean()).mean() > 0.8  # people age
+    assert (later["lHip"] / first["lHip"])[~healthy].mean() < (later["lHip"] / first["lHip"])[healthy].mean() - 0.02
+
+
+def test_scan_noise_has_its_size_and_is_correlated_between_regions():
+    asked = {"n_controls": 1500, "n_patients": 1, "seed": 6, "n_visits": 2, "progression": 0.0}
+    silent, noisy = (simulate_cohort("null", **asked, scan_noise=share).table for share in (0, 0.3))
+    noise = (noisy[REGIONS] - silent[REGIONS]).to_numpy()
+    people = silent[silent["visit"] == "bl"]
+    design = np.column_stack([np.ones(len(people)), people["age"], people["age"] ** 2, people["sex"]])
+    left = people[REGIONS] - design @ np.linalg.lstsq(design, people[REGIONS].to_numpy(), rcond=None)[0]
+    assert np.median(noise.std(axis=0) / left.std(axis=0)) == pytest.approx(0.3, rel=0.05)
+    off = ~np.eye(len(REGIONS), dtype=bool)
+    between, of_people = np.corrcoef(noise.T)[off], np.corrcoef(left.T)[off]
+    assert np.polyfit(of_people, between, 1)[0] == pytest.approx(0.5, abs=0.05)
+    assert abs(np.corrcoef(noise[::2, 0], noise[1::2, 0])[0, 1]) < 0.1  # visits are scanned independently

@@ -7,10 +7,12 @@ from rindices.analysis.balance import (
     group_balance,
     group_check,
 )
-from rindices.analysis.change import change_per_year
+from rindices.analysis.change import change_per_year, group_change
 from rindices.analysis.region_effects import dose_response, drivers, subgroup_effects, subgroup_sizes
+from rindices.analysis.scan_noise import ScanNoise, scan_noise
 
 __all__ = [
+    "ScanNoise",
     "associations",
     "balance_warnings",
     "change_per_year",
@@ -18,7 +20,9 @@ __all__ = [
     "drivers",
     "flow_table",
     "group_balance",
+    "group_change",
     "group_check",
+    "scan_noise",
     "subgroup_effects",
     "subgroup_sizes",
 ]

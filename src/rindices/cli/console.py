@@ -45,6 +45,7 @@ _OPTIONS = {
     "limits": "subgroup-limits",
     "n_controls": "controls",
     "n_patients": "patients",
+    "n_visits": "visits",
     "severity_correlation": "correlation",
     "controls": "own-controls",
 }
@@ -114,7 +115,8 @@ def warn(sentences: Iterable[str]) -> None:
 def regions_in_words(kinds: Mapping[str, Sequence[str]]) -> str:
     """Return how many regions of each kind there are, with a few names."""
     groups = "; ".join(f"{len(names)} {kind} ({listed(names, 4)})" for kind, names in kinds.items())
-    return f"{counted(sum(map(len, kinds.values())), 'region')}: {groups}."
+    total = counted(sum(map(len, kinds.values())), "region")
+    return f"{groups}." if [*kinds] == ["regions"] else f"{total}: {groups}."
 
 
 def describe_cohort(cohort: Cohort) -> None:

@@ -32,6 +32,7 @@ from rindices.cli.options import (
     Level,
     Missing,
     Repetitions,
+    ScanNoise,
     Seed,
     ShowIds,
     Steps,
@@ -39,6 +40,7 @@ from rindices.cli.options import (
     argument,
     check_output,
     limits_of,
+    noise_of,
     numbers,
     option,
     whole_numbers,
@@ -56,7 +58,7 @@ _PATTERNS = 3  # of a simulated cohort
 # Options that go with --config: they change neither the table nor the training.
 _WITH_CONFIG = {
     *("config", "table", "out", "workers", "dask", "models_per_chunk", "report", "subgroup_limits", "level"),
-    *("show_ids", "figures", "bids", "overwrite", "quiet", "log_json"),
+    *("scan_noise", "show_ids", "figures", "bids", "overwrite", "quiet", "log_json"),
 }
 
 
@@ -80,6 +82,13 @@ def simulate(
         str | None, option("Correlation of the severities' normal scores: a number, or a file with a matrix.", "none")
     ] = None,
     severity_age: Annotated[float, typer.Option(help="Correlation of the severities with age (normal scores).")] = 0.0,
+    visits: Annotated[int, typer.Option(help="Visits of each person, a year apart.")] = 1,
+    progression: Annotated[
+        float, typer.Option(help="With visits: mean growth of each severity in a year; from none to twice as much.")
+    ] = 0.1,
+    scan_noise: Annotated[
+        float, typer.Option(help="With visits: sd of the noise of a scan, as a share of that between people.")
+    ] = 0.2,
     own_controls: Annotated[Path | None, option("Build on your own table of healthy people.")] = None,
     seed: Seed = SearchSettings.random_state,
 ) -> None:
@@ -104,10 +113,14 @@ def simulate(
         severities=severities if severities in SEVERITIES or not Path(severities).is_file() else read_table(severities),
         severity_correlation=matrix,
         severity_age=severity_age,
+        n_visits=visits,
+        progression=progression,
+        scan_noise=scan_noise,
     )
     cohort.save(out, truth)
-    n_controls = len(cohort.table) - len(cohort.truth)
-    console.print(f"Simulated {kind!r}: {n_controls} controls, {len(cohort.truth)} patients. {cohort.note}")
+    n_patients = len(cohort.truth) // visits
+    n_controls = len(cohort.table) // visits - n_patients
+    console.print(f"Simulated {kind!r}: {n_controls} controls, {n_patients} patients. {cohort.note}")
     show_places({"Table": out, "True severities": truth})
 
 
@@ -186,6 +199,7 @@ def fit(
         str, typer.Option(help="Severities below the first are low, above the second high, for subgroups.")
     ] = "{:g},{:g}".format(*OutputSettings.limits),
     level: Level = OutputSettings.level,
+    scan_noise: ScanNoise = "",
     show_ids: ShowIds = OutputSettings.show_ids,
     figures: Figures = OutputSettings.figures,
     bids: Annotated[
@@ -206,7 +220,8 @@ def fit(
     set_output(quiet=quiet, log_json=log_json)
     if out is None:
         raise InputError("A folder for the results is needed.\nGive one with --out FOLDER.")
-    output = OutputSettings(report, limits_of(subgroup_limits), show_ids, figures, bids, level)
+    noise = noise_of(scan_noise)
+    output = OutputSettings(report, limits_of(subgroup_limits), show_ids, figures, bids, level, noise)
     if config is not None:
         _refuse_others(context)
         plan = planned_again(config, out, output, table)
@@ -268,9 +283,10 @@ def _how_else(plan: PlannedRun) -> str:
         " --show-ids": output.show_ids,
         f" --figures {output.figures}": output.figures is not None,
         f" --subgroup-limits {limits}": output.limits != OutputSettings.limits,
+        f" --scan-noise {','.join(map(str, output.scan_noise))}": bool(output.scan_noise),
     }
     report = "".join(option for option, is_asked in asked.items() if is_asked)
-    others = "" if report else " (--show-ids, --figures, --subgroup-limits)"
+    others = "" if report else " (--show-ids, --figures, --subgroup-limits, --scan-noise)"
     return f"rindices report {out}{report} writes only its report again{others}; --overwrite makes it again."
 
 

@@ -117,6 +117,14 @@ def numbers(option: str, text: str, example: str) -> tuple[float, ...]:
         raise InputError(f"{option} should be like {example}, found {text!r}.") from error
 
 
+def noise_of(text: str) -> tuple[float, ...]:
+    """Read the scan noise: one number, or one a pattern."""
+    try:
+        return tuple(float(part) for part in text.split(",")) if text else ()
+    except ValueError as error:
+        raise InputError(f"--scan-noise should be like 0.04 or 0.03,0.05,0.04, found {text!r}.") from error
+
+
 def limits_of(text: str) -> tuple[float, float]:
     """Read the two limits of the subgroups."""
     low, *rest = numbers("--subgroup-limits", text, "0.4,0.7")
@@ -147,6 +155,13 @@ Steps = Annotated[int | None, option("Longest training.", "by preset", min=1)]
 Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The same seed repeats the same result.")]
 Repetitions = Annotated[int, typer.Option(min=1, help="Trainings to compare and average.")]
 Level = Annotated[float, typer.Option(help="Share of people whose true severity the intervals should hold.")]
+ScanNoise = Annotated[
+    str,
+    option(
+        "For change between visits: sd of a severity over scans of an unchanged person; one, or one a pattern.",
+        "from controls who came again",
+    ),
+]
 ShowIds = Annotated[
     bool, typer.Option("--show-ids", help="Put participants' ids into the report, with a card for each person.")
 ]

@@ -21,11 +21,13 @@ from rindices.cli.options import (
     Level,
     Missing,
     Model,
+    ScanNoise,
     ShowIds,
     app,
     argument,
     check_output,
     limits_of,
+    noise_of,
     option,
 )
 from rindices.errors import InputError, counted, shown, worded
@@ -33,6 +35,8 @@ from rindices.files import check_folder
 from rindices.settings import ApplySettings, Correction, OutputSettings, TableSettings
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rindices.schema.contract import Contract
 
 
@@ -57,6 +61,7 @@ def apply(
     ] = None,
     clinical: Annotated[str, option("For the report: columns of the table with clinical scores.")] = "",
     level: Level = OutputSettings.level,
+    scan_noise: ScanNoise = "",
     show_ids: ShowIds = OutputSettings.show_ids,
     figures: Figures = OutputSettings.figures,
 ) -> None:
@@ -91,7 +96,7 @@ def apply(
             out,
             settings,
             report=report,
-            output=OutputSettings(show_ids=show_ids, figures=figures, level=level),
+            output=OutputSettings(show_ids=show_ids, figures=figures, level=level, scan_noise=noise_of(scan_noise)),
             progress=bar,
             wording=on_command_line,
         )
@@ -106,9 +111,25 @@ def apply(
             style="yellow",
         )
     warn(summary.warnings)
+    if done.scan_noise is not None:
+        console.print(_noise_in_words(done.scan_noise))
     if summary.state is not None:
         show_verdict(summary, "What the model's training found: ")
-    show_places({"R-indices": out, "Left out": done.left_out, "Report": report})
+    show_places({"R-indices": out, "Change": done.change, "Left out": done.left_out, "Report": report})
+
+
+def _noise_in_words(noise: pd.DataFrame) -> str:
+    """Say what the intervals of changes between visits rest on, or why there are none."""
+    about = noise.iloc[0]
+    came = counted(int(about["n_controls"]), "control")
+    if about["source"] == "unknown":
+        return (
+            f"Changes between visits have no intervals: {came} came again, too few to tell the scan noise.\n"
+            "Add repeated scans of controls, or give it with --scan-noise."
+        )
+    whose = "as given" if about["source"] == "given" else f"of {came} who came again"
+    sizes = ", ".join(f"{sd:.3f}" for sd in noise["sd"])
+    return f"Changes between visits are judged by the scan noise {whose}: sd of the severities {sizes}."
 
 
 @app.command()
@@ -173,7 +194,8 @@ def describe(model: Model) -> None:
     spans = [
         f"{spec.name} ({', '.join(spec.categories)})"
         if spec.categories
-        else f"{spec.name} ({shown(spec.minimum)} to {shown(spec.maximum)})"
+        else f"{spec.name} ({shown(spec.minimum)} to {shown(spec.maximum)}"
+        + (f" in {1 - 2 * spec.quantile:.0%} of the training people)" if spec.quantile else ")")
         for spec in contract.covariates
     ]
     lines = {
@@ -241,6 +263,7 @@ def report(
     subgroup_limits: Annotated[
         str | None, option("Severities below the first are low, above the second high.", "as before")
     ] = None,
+    scan_noise: ScanNoise = "",
     atlas: Annotated[Path | None, option("Label image (NIfTI) to paint the patterns on.")] = None,
     atlas_table: Annotated[Path | None, option("Which label is which region: columns label and region.")] = None,
     show_ids: ShowIds = OutputSettings.show_ids,
@@ -265,6 +288,7 @@ def report(
         missing=missing,
         remove=remove_scores,
         limits=None if subgroup_limits is None else limits_of(subgroup_limits),
+        scan_noise=noise_of(scan_noise),
         atlas=None if atlas is None or atlas_table is None else (atlas, atlas_table),
         show_ids=show_ids,
         figures=figures,

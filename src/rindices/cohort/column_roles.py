@@ -164,6 +164,15 @@ def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
     return [(name, part) for name, part in parts if name is not None]
 
 
+def _options_of_covariates(settings: TableSettings) -> dict[str, str]:
+    """Return the setting that names each covariate, the first of several."""
+    correction = correction_of(settings) or Correction()
+    pairs = tuple(name for pair in correction.interactions for name in pair)
+    named = {"proportion": (settings.proportion,), "interactions": pairs, "smooth": correction.smooth}
+    named |= {"covariates": wanted_names(settings.covariates)}
+    return {str(name): setting(option) for option, names in named.items() for name in names if name is not None}
+
+
 def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Sequence[str] = ()) -> Roles:
     """Give each column its part, refusing columns with two, and parts without a column.
 
@@ -197,7 +206,11 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     others = tuple(name for name in columns if name not in parts and name not in regions)
     empty = tuple(name for name in others if table[name].isna().all())
     background = tuple(name for name in others if name.casefold() in BACKGROUND_NAMES and name not in empty)
-    why = {name: (part, f"named by {_SETTINGS[part]}") for name, part in parts.items()}
+    by = _options_of_covariates(settings)
+    why = {
+        name: (part, f"named by {by.get(name, _SETTINGS[part]) if part == 'a covariate' else _SETTINGS[part]}")
+        for name, part in parts.items()
+    }
     asked = f"named by {setting('features')}" if settings.features is not None else "numbers without another role"
     why |= dict.fromkeys(regions, ("a region", asked))
     why |= {name: ("no role", _reason(name, table[name], taken, settings)) for name in others}

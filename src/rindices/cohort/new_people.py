@@ -192,7 +192,7 @@ class _Check:
         group = groups_of(found.labels, contract.control_labels, contract.patient_labels)
         who = {"participant_id": roster.ids, "visit": found.visits, "diagnosis": found.labels, "group": group}
         covariates, line = found.background[used], read_timeline(found.visits, roster).take(used)
-        years, _ = years_since_first(line, batch[used], self.visit)
+        years, notes = years_since_first(line, batch[used], self.visit)
         return People(
             features=pd.DataFrame(found.regions.values[used], line.ids, list(contract.features)),
             covariates=covariates,
@@ -204,7 +204,7 @@ class _Check:
             years=years,
             first_visit=line.first(),
             left_out=record.table(who)[~used],
-            notes=(*record.warning(), *self._fields.notes, *self._missing(found.regions.values[used])),
+            notes=(*record.warning(), *notes, *self._fields.notes, *self._missing(found.regions.values[used])),
         )
 
     def _flags(self, block: NDArray[np.float64], covariates: pd.DataFrame) -> pd.Series:
@@ -218,10 +218,9 @@ class _Check:
             for part, value in zip(parts, covariates[spec.name], strict=True):
                 if spec.categories is not None and value not in spec.categories:
                     part.append(f"site {value} is not one of the model's: not corrected for site")
-                elif (
-                    spec.minimum is not None and spec.maximum is not None and not spec.minimum <= value <= spec.maximum
-                ):
-                    limit = f"below {shown(spec.minimum)}" if value < spec.minimum else f"above {shown(spec.maximum)}"
+                elif spec.limits is not None and not spec.limits[0] <= value <= spec.limits[1]:
+                    is_low = value < spec.limits[0]
+                    limit = f"below {shown(spec.minimum)}" if is_low else f"above {shown(spec.maximum)}"
                     part.append(f"{spec.name} {shown(value)} {limit}")
         return pd.Series(["; ".join(part) for part in parts], index=covariates.index, name="flags")
 

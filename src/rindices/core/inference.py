@@ -25,6 +25,11 @@ def r_indices(models: Parameters, brains: np.ndarray) -> np.ndarray:
     return _by_blocks(partial(_r_indices, models), (brains,), axis=1)
 
 
+def slopes(models: Parameters, brains: np.ndarray) -> np.ndarray:
+    """How the mean R-indices grow with each region of scaled `brains` → ``(people, patterns, regions)``."""
+    return _by_blocks(partial(_slopes, models), (brains,), axis=0)
+
+
 def decompose(models: Parameters, brains: np.ndarray) -> np.ndarray:
     """Each pattern's change in scaled `brains`, averaged over models → ``(people, patterns, regions)``."""
     return _by_blocks(partial(_decompose, models), (brains,), axis=0)
@@ -117,6 +122,11 @@ def _r_indices(models: Parameters, brains: Array) -> Array:
         return networks.finish_reconstruction(model.reconstructor, hidden).sum(axis=1)
 
     return jax.lax.map(one, _double(models))
+
+
+@jax.jit
+def _slopes(models: Parameters, brains: Array) -> Array:
+    return jax.vmap(jax.jacrev(lambda brain: _r_indices(models, brain[None]).mean(axis=(0, 1))))(brains)
 
 
 @jax.jit

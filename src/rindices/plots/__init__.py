@@ -11,6 +11,7 @@ from rindices.plots.scores import (
     outlier_distances,
     r_index_distributions,
     recovery,
+    trajectories,
 )
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "recovery",
     "strip_above",
     "subgroup_dots",
+    "trajectories",
     "two_maps",
     "two_scores",
 ]

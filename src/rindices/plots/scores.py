@@ -9,6 +9,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -34,6 +35,7 @@ from rindices.plots.style import (
 
 MOST_LINES, LINE_ASIDE = 6, 0.006  # bars of one bin must not hide each other
 LABEL_DISTANCE = 0.085  # of a panel's height: labels of lines that end together still stand apart
+MOST_PATHS = 150  # people of a group whose visits are drawn
 INNER_SHARE = 0.98  # of the people who set the scale: a rate from two close visits can be anything
 WIDE_RANGE = 8.0
 _MEASURES = {
@@ -200,6 +202,54 @@ def _apart(wanted: np.ndarray, distance: float) -> np.ndarray:
     even = (np.maximum.accumulate(loose) + np.minimum.accumulate(loose[::-1])[::-1]) / 2
     placed = np.clip(even, 0.02, 0.98 - rank[-1]) + rank
     return placed[np.argsort(order)]
+
+
+@matplotlib.rc_context(STYLE)
+def trajectories(visits: pd.DataFrame, change_summary: pd.DataFrame) -> Figure:
+    """Draw severities over time, one panel per pattern: people as faint lines, the line of each group's model.
+
+    Parameters
+    ----------
+    visits
+        Columns ``participant_id``, ``group``, ``years`` and ``severity1`` ... or ``r1`` ...; of each group, the first
+        people are drawn.
+    change_summary
+        Columns ``group``, ``pattern``, ``start`` and ``mean``, the change per year.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> who = {"participant_id": ["a", "a"], "group": ["patient"] * 2, "years": [0.0, 1.0], "r1": [0.2, 0.3]}
+    >>> row = {"group": "patient", "pattern": 1, "start": 0.2, "mean": 0.1}
+    >>> trajectories(pd.DataFrame(who), pd.DataFrame([row])).axes[0].get_xlabel()
+    'Years since the first visit'
+    """
+    columns, present = score_columns(visits), _present(visits)
+    figure, panels = make_panels(len(columns), 3.0, 2.9, sharey=True)
+    ordered = visits.sort_values("years", kind="stable")
+    chosen = {
+        group.key: ordered[ordered["participant_id"].isin(own.unique()[:MOST_PATHS])]
+        for group in present
+        for own in [visits.loc[visits["group"] == group.key, "participant_id"]]
+    }
+    for place, (axes, column) in enumerate(zip(panels, columns, strict=True)):
+        for group in present:
+            people = chosen[group.key].groupby("participant_id", sort=False)
+            paths = [own[["years", column]].to_numpy(float) for _, own in people]
+            faint = min(0.5, max(0.12, 12 / len(paths)))
+            axes.add_collection(LineCollection(paths, colors=group.colour, linewidths=0.8, alpha=faint))
+            line = change_summary[(change_summary["group"] == group.key) & (change_summary["pattern"] == place + 1)]
+            end = chosen[group.key]["years"].max()
+            for start, mean in line[["start", "mean"]].dropna().to_numpy():
+                axes.plot([0, end], [start, start + mean * end], color="black", linewidth=4, zorder=4)
+                axes.plot([0, end], [start, start + mean * end], color=group.colour, linewidth=2, zorder=5)
+        axes.autoscale_view()
+        axes.set(title=f"Pattern {place + 1}", xlabel="Years since the first visit")
+        if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
+            axes.set_ylabel(measure_of(column).capitalize())
+    handles = [Line2D([], [], color=group.colour, linewidth=2, label=group.label) for group in present]
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(present))
+    return figure
 
 
 @matplotlib.rc_context(STYLE)

@@ -289,6 +289,7 @@ class Summary(Document):
     variables: dict[str, Literal["number", "category"]] = {}
     subgroup_limits: tuple[float, float] = OutputSettings.limits
     level: float = OutputSettings.level
+    scan_noise: tuple[float, ...] = OutputSettings.scan_noise
     reference: tuple[tuple[float, float, float], ...] | None = None  # held-out controls: 5th, 50th, 95th centile
     model_sha256: str | None = None
     recovery: Recovery | None = None

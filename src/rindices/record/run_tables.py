@@ -44,7 +44,7 @@ _ID, _VISIT = "participant_id", "visit"
 _WHO = (_ID, _VISIT)
 # Columns of text, wherever they stand in our own tables; all others are numbers, or true and false.
 _TEXT = frozenset({*_WHO, "diagnosis", "group", "flags", "reason", "site", "region", "people", "variable", "level"}) | {
-    *("kind", "statistic", "note", "remark", "rule", "t_map", "q_map", "far_in")
+    *("kind", "statistic", "note", "remark", "rule", "t_map", "q_map", "far_in", "source", "random_effects")
 }
 # What each analysis has at least; a file that is not there, or has no rows, is an analysis that could not be made.
 _ANALYSES: dict[str, tuple[str, ...]] = {
@@ -62,6 +62,7 @@ _ANALYSES: dict[str, tuple[str, ...]] = {
     "dose_response": ("pattern", "region", "low", "high", "n", "severity", "mean", "mean_low", "mean_high"),
     "change": (_ID, "group", "n_visits", "years"),
     "change_summary": ("group", "pattern", "n", "mean", "low", "high", "p"),
+    "scan_noise": ("pattern", "source", "n_controls", "years", "sd"),
     "drivers": (_ID, "pattern", "rank", "region", "change_sd", "z"),
     "severities": ("region", "pattern", "severity", "change_sd"),
 }

@@ -71,10 +71,11 @@ def explorer_section(
         first = first.sort_values(["group", *scores], ascending=False, kind="stable")
     sites = _levels(table["site"]) or []
     clinical = {name: _levels(table[name]) for name in variables if name in table}
-    visits = _visits(table)
+    visits, changes = _visits(table), _changes(run)
     people = [
         ({"id": who, "diagnosis": one["diagnosis"]} if show_ids else {})
         | {"group": one["group"], "site": sites.index(one["site"]) if one["site"] in sites else None}
+        | ({"change": changes[str(who)]} if str(who) in changes else {})
         | {"visits": [_visit(row, scores, controls, drivers, clinical, curtain, show_ids) for row in visits[str(who)]]}
         for who, one in first.iterrows()
     ]
@@ -125,6 +126,18 @@ def _visits(table: pd.DataFrame) -> dict[str, list[Row]]:
     for row in ordered.to_dict("records"):
         found.setdefault(row["participant_id"], []).append(row)
     return found
+
+
+def _changes(run: Run) -> dict[str, list[list[float | None]]]:
+    """Return each person's change of each score from the first visit to the last, its limits, and if it is reliable."""
+    table, parts = run.analyses.get("change"), ("change", "change_low", "change_high", "reliable")
+    if table is None or "scan_noise" not in run.analyses:
+        return {}
+    names = [[f"{name}_{part}" for part in parts] for name in run.results.score_names]
+    return {
+        row["participant_id"]: [_rounded((row[one] for one in of), 3) for of in names]
+        for row in table.to_dict("records")
+    }
 
 
 def _controls(run: Run) -> list[np.ndarray]:

@@ -209,7 +209,7 @@ def _layers(run: Run, gallery: Gallery, curtain: Curtain, *, show_ids: bool) -> 
     maps = Section("maps", "Regions of each pattern", maps_section(run, gallery, names))
     relations = [
         Section("associations", "Clinical variables", associations_section(run, gallery)),
-        Section("change", "Change per year", change_section(run, gallery)),
+        Section("change", "Change between visits", change_section(run, gallery)),
         Section("voxelwise", "Voxel by voxel", voxelwise_section(run, gallery)),
     ]
     question = "Could it be something else?" if applied else "Is there anything to find?"

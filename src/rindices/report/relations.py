@@ -9,6 +9,7 @@ from rindices.record import Run
 from rindices.report.elements import (
     GROUPS,
     Gallery,
+    Picture,
     Table,
     counts,
     limits,
@@ -94,14 +95,11 @@ def _associations(table: pd.DataFrame, people: str) -> Table:
 
 
 def change_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
-    """Return how severities change in a year, nothing without repeated visits."""
+    """Return how severities change between visits, of groups and of single people; nothing without repeated visits."""
     change, means = run.analyses.get("change"), run.analyses.get("change_summary")
     if change is None or means is None:
         return None
-    # The people behind the means: as many of each group as are counted there, seen over the longest time.
-    place = change.groupby("group")["years"].rank(method="first", ascending=False)
-    counted = change[place <= change["group"].map(means.groupby("group")["n"].max()).fillna(0)]
-    groups = means[means["group"].isin(GROUPS) & (means["n"] > 0)]
+    groups = means[means["group"].isin(GROUPS) & means["mean"].notna()]
     alt = (
         f"Change of each {run.results.measure} per year: each person faintly, and the mean of each group with its 95 % "
         "interval. The table has the values."
@@ -114,12 +112,51 @@ def change_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
         limits(means["low"], means["high"], 3),
         probabilities("p", means["p"]),
     ]
+    mixed = "random_effects" in means  # runs of before have t tests
+    columns += [probabilities("q", means["q"])] if mixed else []
+    pairs = dict.fromkeys(zip(means["group"], means["note"], strict=True)) if mixed else {}
     return {
         "n": len(change),
-        "n_counted": len(counted),
         "years": change["years"].median(),
-        "without": listed(means.loc[means["n"] == 0, "group"].replace(GROUPS).str.lower().unique()),
+        "mixed": mixed,
+        "slopes": mixed and bool(means["random_effects"].str.contains("slope").any()),
+        "notes": [f"{GROUPS.get(group, group.capitalize())}: {note}" for group, note in pairs if note],
         "compared": bool((means["group"] == _DIFFERENCE).any()),
-        "picture": gallery.draw("change", plots.change_lines(counted, groups), alt) if len(counted) else None,
+        "paths": _paths(run, groups, gallery) if mixed else None,
+        "picture": gallery.draw("change", plots.change_lines(change, groups), alt) if len(groups) else None,
         "table": Table(f"Change of the {run.results.measures} per year", columns),
+        **_reliable(run, change),
+    }
+
+
+def _paths(run: Run, groups: pd.DataFrame, gallery: Gallery) -> Picture:
+    again = run.results.r_indices["participant_id"].duplicated(keep=False) & run.results.r_indices["years"].notna()
+    alt = f"{run.results.measures.capitalize()} over the years since the first visit, and the line of each group."
+    return gallery.draw("trajectories", plots.trajectories(run.results.r_indices[again], groups), alt)
+
+
+def _reliable(run: Run, change: pd.DataFrame) -> dict[str, object]:
+    """Return what is known of the scan noise, and how many people of each group have changed by more than that."""
+    noise, names = run.analyses.get("scan_noise"), run.results.score_names
+    if noise is None:
+        return {"noise": None, "reliable": None}
+    rows = [
+        (place, GROUPS[str(group)], len(own), int((own > 0).sum()), int((own < 0).sum()))
+        for place, name in enumerate(names, start=1)
+        for group, own in change.groupby("group")[f"{name}_reliable"]
+    ]
+    pattern, group, people, worse, better = zip(*rows, strict=True)
+    columns = [counts("Pattern", pattern), words("Group", group), counts("People", people)]
+    columns += [counts("Reliably worse", worse), counts("Reliably better", better)]
+    known = noise["sd"].notna().all()
+    table = Table("Reliable change of single people", columns) if known else None
+    about = noise.iloc[0]
+    return {
+        "noise": {
+            "source": about["source"],
+            "n": int(about["n_controls"]),
+            "years": about["years"],
+            "sds": listed(number(sd, 3) for sd in noise["sd"]),
+        },
+        "reliable": table,
     }

@@ -231,6 +231,7 @@
   function cardOf(person, data) {
     const facts = [GROUPS[person.group], person.diagnosis, data.sites[person.site]].filter(Boolean);
     const card = make("article", { class: "card" }, make("h4", {}, person.name), make("p", { class: "aside" }, facts.join(" \u00b7 ")));
+    if (person.change) card.append(make("ul", { class: "change" }, ...person.change.map((change, at) => make("li", {}, changeWords(data.names[at], change)))));
     person.visits.forEach((visit, place) => {
       const years = visit.years === undefined ? "" : `, ${fixed(visit.years, 1)} years`;
       if (person.visits.length > 1) card.append(make("h5", {}, `Visit ${visit.visit ?? place + 1}${years}`));
@@ -240,6 +241,12 @@
       card.append(make("div", { class: "patterns" }, ...visit.r.map((_, at) => patternBlock(visit, at, data))));
     });
     return card;
+  }
+
+  function changeWords(name, [change, low, high, reliable]) {
+    const limits = low === null ? "" : ` (${signed(low)} to ${signed(high)})`;
+    const word = reliable === null ? "" : reliable ? `, reliably ${reliable > 0 ? "worse" : "better"}` : ", within scan noise";
+    return `${name}, first visit to last: ${signed(change)}${limits}${word}`;
   }
 
   function scoreOf(visit, at, data) {
@@ -292,6 +299,7 @@
       { name: "everybody", keep: () => true },
       ...(groups.length > 1 ? groups.map((group) => ({ name: `${GROUPS[group].toLowerCase()}s`, keep: (person) => person.group === group })) : []),
       ...(data.people.some((person) => person.visits[0].flags) ? [{ name: "unusual people", keep: (person) => person.visits.some((visit) => visit.flags) }] : []),
+      ...(data.people.some((person) => person.change?.some((one) => one[3])) ? [{ name: "reliable change", keep: (person) => person.change?.some((one) => one[3]) }] : []),
       ...data.sites.map((site, place) => ({ name: `site ${site}`, keep: (person) => person.site === place })),
     ];
   }
@@ -300,7 +308,8 @@
     const numbers = data.scores.map((score, at) => ({ name: score.name, of: (visit) => visit.scores?.[at] ?? null, levels: score.levels })).filter((one) => one.levels === null);
     const severities = data.names.map((name, at) => ({ name, of: (visit) => visit.r[at], score: true }));
     const groups = { name: "Group", of: (_, person, place) => ORDER.indexOf(person.group) + 0.6 * ((place * 0.618) % 1) - 0.3, ticks: ["Patients", "Others", "Controls"] };
-    return [...severities, ...numbers, groups];
+    const years = data.people.some((person) => person.visits.some((visit) => visit.years)) ? [{ name: "Years since the first visit", of: (visit) => visit.years ?? null, time: true }] : [];
+    return [...severities, ...numbers, ...years, groups];
   }
 
   // Red, green and blue from dark to light; told apart with every common kind of colour blindness.
@@ -419,7 +428,8 @@
     const colour = state.colours[byId("colour").value];
     const placed = data.people.map((person, place) => [person, across.of(person.visits[0], person, place), up.of(person.visits[0], person, place)]);
     const limits = [1, 2].map((k) => {
-      const values = placed.map((one) => one[k]).filter((value) => value !== null), axis = k === 1 ? across : up;
+      const axis = k === 1 ? across : up;
+      const values = data.people.flatMap((person, place) => person.visits.map((visit) => axis.of(visit, person, place))).filter((value) => value !== null);
       const ends = [values.reduce((a, b) => Math.min(a, b), axis.score ? 0 : Infinity), values.reduce((a, b) => Math.max(a, b), axis.score ? 1 : -Infinity)];
       const margin = 0.04 * (ends[1] - ends[0]) || 1;
       return [ends[0] - margin, ends[1] + margin];
@@ -440,7 +450,7 @@
     const shown = new Set(state.people);
     const points = placed.filter(([person, a, b]) => shown.has(person) && a !== null && b !== null && colour.of(person) !== null).sort((a, b) => a[1] - b[1]);
     const pathOf = (person, place) => person.visits.map((visit) => [across.of(visit, person, place), up.of(visit, person, place)]).filter(([a, b]) => a !== null && b !== null).map(([a, b]) => `${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("L");
-    if (byId("paths")?.checked) svg.append(draw("path", { class: "path", d: points.filter(([person]) => person.visits.length > 1).map(([person], place) => `M${pathOf(person, place)}`).join("") }));
+    if (byId("paths")?.checked || across.time || up.time) svg.append(draw("path", { class: "path", d: points.filter(([person]) => person.visits.length > 1).map(([person], place) => `M${pathOf(person, place)}`).join("") }));
     state.shapes = points.map(([person, a, b]) => {
       const shape = shapeOf(person.group, x(a), y(b));
       const words = `${person.name}, ${person.group}: ${across.name} ${fixed(a, 2)}, ${up.name} ${fixed(b, 2)}`;

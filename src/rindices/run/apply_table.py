@@ -21,7 +21,7 @@ from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.model.file import fills_gaps, read_header
 from rindices.run.plan import versions
-from rindices.settings import ApplySettings, Correction, OutputSettings, check_level
+from rindices.settings import ApplySettings, Correction, OutputSettings, check_level, check_scan_noise
 
 if TYPE_CHECKING:
     from rindices.estimator import SurrealGAN
@@ -40,12 +40,17 @@ class Applied(NamedTuple):
         Rows of people, and of them those outside what the model was trained on.
     left_out
         Table of people who were left out, if anybody was.
+    change, scan_noise
+        Table of the change of people who came again, and of the scan noise behind its intervals; see
+        `rindices.run.scores_and_analyses.change_of`.
     """
 
     summary: record.Summary
     n_rows: int
     n_flagged: int
     left_out: Path | None
+    change: Path | None = None
+    scan_noise: pd.DataFrame | None = None
 
 
 def apply_table(
@@ -84,8 +89,10 @@ def apply_table(
     whole = report is not None
     batches = people_for(model, path, settings, progress=progress, whole=whole)
     first = next(batches)  # the table is looked at before the engine is loaded
+    whole = whole or first.visit is not None  # which is read at once
+    check_scan_noise(output.scan_noise, (read_header(model).parameters.n_patterns,), visits=first.visit is not None)
     from rindices.estimator import load_model
-    from rindices.run.scores_and_analyses import reference_of, results_of, scores_of, training_of, unknown_of
+    from rindices.run.scores_and_analyses import change_of, reference_of, results_of, scores_of, training_of, unknown_of
 
     fitted, counts = load_model(model), Counter[str]()
     notes, left_out, results = dict[str, None](), list[pd.DataFrame](), list[record.Results]()
@@ -109,6 +116,7 @@ def apply_table(
         source=path.name,
         warnings=(*notes, *_of_strangers(counts), *unknown_of(fitted)),
         level=output.level,
+        scan_noise=output.scan_noise,
         reference=reference_of(fitted),
         training=training_of(fitted),
         finished=date.today().isoformat(),
@@ -117,9 +125,13 @@ def apply_table(
         subgroup_limits=output.limits,
         correction=asdict(fitted.correction or Correction()),
     )
+    changed = change_of(fitted, results[0], summary) if first.visit is not None else {}
+    change = out.with_name(f"{out.stem}_change.csv") if changed else None
+    if change is not None:
+        write_csv(changed["change"], change, index=False)
     if report is not None:
         _write_report(fitted, results[0], report, output, summary)
-    return Applied(summary, counts["rows"], counts["flagged"], beside)
+    return Applied(summary, counts["rows"], counts["flagged"], beside, change, changed.get("scan_noise"))
 
 
 def people_for(

@@ -99,6 +99,7 @@ def fit_table(
     figures: str | Path | None = OutputSettings.figures,
     bids: bool = OutputSettings.bids,
     level: float = OutputSettings.level,
+    scan_noise: float | Sequence[float] = OutputSettings.scan_noise,
     overwrite: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> FittedRun:
@@ -119,7 +120,7 @@ def fit_table(
         What is read, and who is left out; see the same.
     n_patterns, orthogonality, n_repetitions, exhaustive, n_null, preset, max_steps, latent, random_state
         What is trained, as in `rindices.SurrealGANSearch`.
-    report, limits, show_ids, figures, bids, level
+    report, limits, show_ids, figures, bids, level, scan_noise
         What is written; see `rindices.settings.OutputSettings`.
     overwrite
         Whether to replace what run there is in the folder.
@@ -159,7 +160,8 @@ def fit_table(
         None if weights is None else tuple(weights),
         *(n_repetitions, exhaustive, n_null, preset, max_steps, latent, random_state),
     )
-    output = OutputSettings(report, limits, show_ids, None if figures is None else Path(figures), bids, level)
+    noise = (scan_noise,) if isinstance(scan_noise, int | float) else tuple(scan_noise)
+    output = OutputSettings(report, limits, show_ids, None if figures is None else Path(figures), bids, level, noise)
     plan = planned(path, Path(out), table, search, output)
     if not overwrite and plan.is_complete():
         return FittedRun(plan.out, record.read_summary(plan.out), plan.cohort)
@@ -306,6 +308,7 @@ def summarise(
         "unit": model.contract_.unit,
         "subgroup_limits": plan.output.limits,
         "level": plan.output.level,
+        "scan_noise": plan.output.scan_noise,
         "reference": reference_of(model),
         "finished": date.today().isoformat(),
     }

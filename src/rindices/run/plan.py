@@ -20,7 +20,15 @@ from rindices.cohort.column_roles import is_region_name, named_parts, paths_of
 from rindices.errors import InputError, listed, setting
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
-from rindices.settings import OutputSettings, SearchSettings, TableSettings, adjusted, check_level, get_preset
+from rindices.settings import (
+    OutputSettings,
+    SearchSettings,
+    TableSettings,
+    adjusted,
+    check_level,
+    check_scan_noise,
+    get_preset,
+)
 from rindices.tables import Source, Table, read_source
 
 __all__ = ["PlannedRun", "look", "planned", "planned_again", "versions"]
@@ -104,6 +112,7 @@ def planned(
     """
     _check_search(search)
     check_level(output.level)
+    check_scan_noise(output.scan_noise, search.n_patterns, visits=table.visit is not None)
     record.check_free(out)
     _check_places(out, output.figures, (str(path), table.dictionary, *map(str, paths_of(table.join))))
     cohort = look(path, table).cohort()

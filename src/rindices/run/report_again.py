@@ -15,7 +15,7 @@ from rindices.errors import InputError, counted, refusal, setting
 from rindices.report import write_report
 from rindices.schema.cells import Roster, spreadsheet_rows
 from rindices.schema.score_field import ScoreField
-from rindices.settings import Names, OutputSettings, TableSettings
+from rindices.settings import Names, OutputSettings, TableSettings, check_scan_noise
 from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, with_missing_codes
 
 __all__ = ["compare_images", "report_again"]
@@ -31,6 +31,7 @@ def report_again(
     missing: Names = (),
     remove: Names = (),
     limits: tuple[float, float] | None = None,
+    scan_noise: tuple[float, ...] = (),
     atlas: tuple[Path, Path] | None = None,
     show_ids: bool = OutputSettings.show_ids,
     figures: Path | None = OutputSettings.figures,
@@ -52,6 +53,8 @@ def report_again(
         Clinical scores to take out of the run: names or patterns such as ``moca*``.
     limits
         New limits of the subgroups.
+    scan_noise
+        New scan noise; see `rindices.settings.OutputSettings`.
     atlas
         A label image to paint the patterns on, and the table of its regions.
     show_ids, figures
@@ -72,7 +75,8 @@ def report_again(
         raise InputError(f"The run in {folder} is not finished, and {path} says so.\nRepeat its command first.")
     run = record.read_run(folder)
     notes = [] if atlas is None else [_paint(run, *atlas)]
-    if clinical is not None or remove or limits is not None:
+    check_scan_noise(scan_noise, (run.summary.n_patterns,), visits=run.summary.visits)
+    if clinical is not None or remove or limits is not None or scan_noise:
         removed = expand_names(wanted_names(remove), run.summary.clinical, source="remove_scores")
         results = replace(run.results, variables=run.results.variables.drop(columns=list(removed)))
         scores = tuple(name for name in run.summary.clinical if name not in removed)
@@ -80,6 +84,7 @@ def report_again(
             results, scores, told = _with_scores(results, scores, clinical, id, visit, missing)
             notes += told
         changes = {"clinical": scores, "subgroup_limits": limits or run.summary.subgroup_limits}
+        changes |= {"scan_noise": scan_noise} if scan_noise else {}
         _analyse_again(folder, results, run.summary.updated(**changes, variables=results.kinds))
     return write_report(folder, out, show_ids=show_ids, figures=figures), tuple(notes)
 

@@ -25,11 +25,11 @@ from rindices.estimator import Scaled, SurrealGAN
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.record import Results, Separation, Summary
 from rindices.scoring.intervals import severity_intervals
-from rindices.scoring.scale import CENTILES, KNOTS, increasing
+from rindices.scoring.scale import CENTILES, DOSES, KNOTS, increasing
 from rindices.settings import Correction, OutputSettings
 
 __all__ = [
-    *("analyse", "keep_training", "reference_of", "results_of", "scores_of", "separation", "training_of"),
+    *("analyse", "change_of", "keep_training", "reference_of", "results_of", "scores_of", "separation", "training_of"),
     "unknown_of",
 ]
 
@@ -97,9 +97,7 @@ def scores_of(
     r_indices, spread, more_sd = model.scores(scaled)
     scale, parts = model.scale_, {"r{}": r_indices, "r{}_sd": spread}
     if scale is not None and scale.reference is not None and isinstance(people, Cohort):
-        honest = np.full(r_indices.shape, np.nan)
-        honest[people.training] = model.held_out_r_indices_
-        parts["r{}"] = r_indices = np.where(np.isnan(honest), r_indices, honest)
+        parts["r{}"] = r_indices = _as_unseen(model, people, scaled, r_indices)
     if scale is not None:
         parts["severity{}"] = scale.severities(r_indices)
         if scale.quantiles is not None:
@@ -114,6 +112,21 @@ def scores_of(
         flags = _flags(model, scaled, people.flags, columns.get("strangeness", np.zeros(len(r_indices))))
     scores = pd.DataFrame(columns, index=range(len(r_indices)))
     return pd.concat([pd.DataFrame(who), scores], axis=1).assign(flags=flags)
+
+
+def _as_unseen(model: SurrealGAN, people: Cohort, scaled: Scaled, r_indices: np.ndarray) -> np.ndarray:
+    """Return R-indices in which all visits of a control are scored by repetitions that did not learn from that person.
+
+    Were the first scored so and the others by all repetitions, controls would seem to recover.
+    """
+    honest, training = np.full(r_indices.shape, np.nan), people.training
+    honest[training] = model.held_out_r_indices_
+    learned = pd.Series(np.arange(training.sum()), people.features.index[training])[~np.isnan(honest[training, 0])]
+    first = learned.reindex(people.features.index).to_numpy(float)
+    later = ~training & ~np.isnan(first)
+    if later.any():
+        honest[later] = model.held_out_again(scaled.of(later), first[later].astype(int))
+    return np.where(np.isnan(honest), r_indices, honest)
 
 
 def _flags(model: SurrealGAN, people: Scaled, found: pd.Series, strangeness: np.ndarray) -> list[str]:
@@ -251,7 +264,8 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
     -------
     dict of DataFrame
         ``flow``, and where there is enough to tell: ``associations``, ``subgroup_sizes``, ``subgroups``,
-        ``group_check``, ``dose_response``, ``change``, ``change_summary``; ``severities`` and ``drivers``.
+        ``group_check``, ``dose_response``, ``change``, ``scan_noise``, ``change_summary``; ``severities`` and
+        ``drivers``.
     """
     tables = {"flow": analysis.flow_table(results.people)}
     # A person counts once: later visits are in `change` only.
@@ -271,12 +285,71 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
             tables["group_check"] = analysis.group_check(scores, background, group, removed)
     if patients.any():
         tables["dose_response"] = analysis.dose_response(z_scores, scores, group, results.patterns)
-    if "years" in results.r_indices and results.r_indices["years"].notna().any():
-        rows = results.r_indices
-        change = analysis.change_per_year(results.scores, rows["participant_id"], rows["years"], rows["group"])
-        tables["change"], tables["change_summary"] = change
+    tables |= change_of(model, results, summary)
+    if "change" in tables:
+        tables["change_summary"] = analysis.group_change(results.scores, *_whose(results))
     tables |= {"severities": _severities(model, results), "drivers": _drivers(model, results)}
     return {name: table for name, table in tables.items() if len(table)}
+
+
+def change_of(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, pd.DataFrame]:
+    """Return the change of each person who came again, and the scan noise that tells whether it is reliable.
+
+    Returns
+    -------
+    dict of DataFrame
+        ``change``, and ``scan_noise``: ``pattern``, ``source`` ("controls", "given" or "unknown"), ``n_controls`` who
+        came again, ``freedom``, ``years`` between their scans at most, and ``sd``, root mean square over the visits of
+        the people in ``change``. Nothing where nobody came again, or the time is unknown.
+    """
+    if "years" not in results.r_indices or results.r_indices["years"].isna().all():
+        return {}
+    scores, found = results.scores, analysis.scan_noise(results.z_scores, *_whose(results))
+    source, freedom, noise = "unknown", np.nan, np.full(scores.shape, np.nan)
+    if summary.scan_noise:
+        source, noise = "given", np.broadcast_to(np.array(summary.scan_noise), scores.shape)
+    elif found.freedom:
+        source, freedom, noise = "controls", float(found.freedom), _noise_sd(model, results, found)
+    change = analysis.change_per_year(
+        scores,
+        *_whose(results),
+        noise,
+        freedom=np.inf if source == "given" else freedom,
+        level=summary.level,
+    )
+    if not len(change):
+        return {}
+    came_again = results.r_indices["participant_id"].isin(change["participant_id"]).to_numpy()
+    about = {"pattern": np.arange(scores.shape[1]) + 1, "source": source, "n_controls": found.n_controls}
+    about |= {"freedom": freedom, "years": found.years, "sd": np.sqrt(pd.DataFrame(noise[came_again] ** 2).mean())}
+    return {"change": change, "scan_noise": pd.DataFrame(about)}
+
+
+def _whose(results: Results) -> tuple[pd.Series, pd.Series, pd.Series]:
+    rows = results.r_indices
+    return rows["participant_id"], rows["years"], rows["group"]
+
+
+def _noise_sd(model: SurrealGAN, results: Results, noise: analysis.ScanNoise) -> np.ndarray:
+    """Return what the noise of regions makes of each severity ``(visits, patterns)`` in people who came again.
+
+    R-indices follow regions nearly linearly over the width of noise; severities, which end at 0 and at the largest
+    dose, do not. A person's noise is that of the most severe visit that has any: at 0 there seems to be none, and
+    beyond the largest dose it cannot be known.
+    """
+    whose = results.r_indices["participant_id"]
+    rows = whose.duplicated(keep=False).to_numpy()
+    slopes = inference.slopes(model.models_, 1 + SCALED_SD * results.z_scores.to_numpy()[rows])
+    sd = np.sqrt(((SCALED_SD * slopes @ noise.vectors.T) ** 2).sum(axis=-1) / noise.freedom)
+    found, scores = np.full(results.scores.shape, np.nan), results.scores.reset_index(drop=True)
+    if model.scale_ is None:
+        found[rows] = sd
+        return found
+    own = results.r_indices.filter(regex=r"^r\d+$").to_numpy(float)[rows]
+    low, middle, high = (model.scale_.severities(own + side * sd) for side in (-1, 0, 1))
+    found[rows] = np.where(high < DOSES[-1], (high - low) / 2, np.where(low < DOSES[-1], middle - low, np.nan))
+    highest = scores.where(found > 0, -1).groupby(whose.to_numpy()).transform("idxmax").to_numpy()
+    return np.take_along_axis(found, highest.astype(int), axis=0)
 
 
 def _associations(

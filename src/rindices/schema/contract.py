@@ -13,7 +13,9 @@ from pydantic.dataclasses import dataclass
 
 # For all that is read from a file: kinds are as annotated, truth values are no numbers, nothing is unknown or infinite.
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-RANGE_MARGIN = 0.1  # of models that keep smallest and largest values: share of that range that may be exceeded
+# Share of a range that may be exceeded: of regions in models that keep smallest and largest values, and of covariates
+# in those that keep quantiles: with 80 people a sixteenth lies beyond each, who should not be flagged themselves.
+RANGE_MARGIN, _COVARIATE_MARGIN = 0.1, 0.2
 # A model keeps quantiles of regions, rounded: a smallest value would be that of one person. At least five people lie
 # beyond each. A new person is flagged beyond what a normal distribution through them has at four sd; in halves of two
 # real cohorts that flags fewer than the ranges of before did (experiments/region_ranges.py).
@@ -38,14 +40,19 @@ class CovariateSpec:
     categories
         The categories seen in training; None for a number.
     minimum, maximum
-        Range of a number in training; None for categories.
+        Range of a number in training: two quantiles, rounded; None for categories.
+    quantile
+        Share of the training people below the first and above the last; None for categories and codes, and in models of
+        early versions, in which they are the smallest and the largest value.
     codes
         The two values of a number that had only two in training (sex as 0 and 1); otherwise None.
 
     Examples
     --------
     >>> CovariateSpec.from_values("sex", np.array([0.0, 1.0, 1.0]))
-    CovariateSpec(name='sex', categories=None, minimum=0.0, maximum=1.0, codes=(0.0, 1.0))
+    CovariateSpec(name='sex', categories=None, minimum=0.0, maximum=1.0, codes=(0.0, 1.0), quantile=None)
+    >>> CovariateSpec.from_values("age", np.linspace(50, 90, 401), 0.025).limits
+    (43.4, 96.6)
     """
 
     name: str
@@ -53,15 +60,29 @@ class CovariateSpec:
     minimum: float | None = None
     maximum: float | None = None
     codes: tuple[float, float] | None = None
+    quantile: float | None = None
 
     @classmethod
-    def from_values(cls, name: str, values: NDArray) -> CovariateSpec:
-        """Describe the values of a covariate in training."""
+    def from_values(cls, name: str, values: NDArray, quantile: float = 0.0) -> CovariateSpec:
+        """Describe the values of a covariate in training, so many of which lie beyond each end of its range."""
         if values.dtype.kind != "f":
             return cls(name, categories=tuple(sorted(set(map(str, values)))))
         different = np.unique(values).tolist()
         low, high = different[0], different[-1]
-        return cls(name, minimum=low, maximum=high, codes=(low, high) if len(different) == 2 else None)
+        if len(different) <= 2 or not quantile:
+            return cls(name, minimum=low, maximum=high, codes=(low, high) if len(different) == 2 else None)
+        # The nearest values, so that whole numbers stay whole; whoever is not above 0 shows that 0 is possible.
+        found = np.quantile(values, [quantile, 1 - quantile], method="nearest")
+        least, most = (float(f"{end:.{_DIGITS}g}") for end in found)
+        return cls(name, minimum=min(least, 0.0) if low <= 0 else least, maximum=most, quantile=quantile)
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """Values beyond which new people are flagged; None for categories."""
+        if self.minimum is None or self.maximum is None:
+            return None
+        margin = _COVARIATE_MARGIN * (self.maximum - self.minimum) if self.quantile else 0.0
+        return self.minimum - margin, self.maximum + margin
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
@@ -152,7 +173,7 @@ class Contract:
             feature_minimum=tuple(low),
             feature_median=tuple(median),
             feature_maximum=tuple(high),
-            covariates=tuple(CovariateSpec.from_values(str(name), table[name].to_numpy()) for name in table),
+            covariates=tuple(CovariateSpec.from_values(str(name), table[name].to_numpy(), quantile) for name in table),
             ignored_columns=ignored_columns,
             id_column=id_column,
             diagnosis_column=diagnosis_column,

@@ -111,7 +111,7 @@ _PLURALS: dict[str, str] = {
     "volume": "volumes",
     "thickness": "thicknesses",
     "area": "areas",
-    "measure": "measures",
+    "measure": "regions",  # of unknown kind
     "total": "totals",
     "head size": "head sizes",
     "quality measure": "quality measures",

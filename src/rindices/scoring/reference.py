@@ -75,29 +75,49 @@ def leave_one_out(controls: np.ndarray, leverage: np.ndarray) -> np.ndarray:
     return 1 + SCALED_SD * (residuals / left) / np.sqrt(squares / (n_controls - 1))
 
 
-def held_out_scores(scores: np.ndarray, held_out: np.ndarray, n_repetitions: int) -> np.ndarray:
-    """Return R-indices of controls as the consensus would give them to people like them whom nobody has seen.
+class HeldOut(NamedTuple):
+    """How controls get R-indices as the consensus would give them to people like them whom nobody has seen.
 
     Repetitions have their own means, and a mean over few varies more than the consensus: both are allowed for.
     Whoever was seen by all gets the score of those, stretched to vary as much as those of the others.
 
-    Parameters
+    Attributes
     ----------
-    scores : ndarray of shape (repetitions, controls, patterns)
-        By each repetition.
     held_out : ndarray of shape (repetitions, controls)
-        Whom it has not learned from.
-    n_repetitions : int
-        Behind the consensus.
+        Whom each repetition has not learned from.
+    means : ndarray of shape (repetitions that left somebody out, patterns)
+        Of the scores of these.
+    shrinkage : ndarray of shape (controls, patterns)
+        Of what a control's scores by few repetitions are above the mean.
+    always : ndarray of shape (2, patterns)
+        Mean score of those whom all have seen, and how much theirs are stretched.
     """
-    seen, known = scores.mean(axis=0), np.asarray(held_out.any(axis=0))
-    if known.sum() < 2:
-        return seen
-    scores, held_out = (of[held_out.any(axis=1)] for of in (scores, held_out))
-    means = np.stack([of[out].mean(axis=0) for of, out in zip(scores, held_out, strict=True)])
-    centred = scores - means[:, None]
-    shrinkage = split_variance(centred, held_out).shrinkage(held_out.sum(axis=0), n_repetitions)
-    honest = mean_known(centred, held_out) * shrinkage
-    always = seen if known.all() else seen[~known]  # the others' scores are partly of repetitions that left them out
-    stretch = honest[known].std(axis=0) / np.maximum(always.std(axis=0), 1e-12)
-    return means.mean(axis=0) + np.where(known[:, None], honest, (seen - always.mean(axis=0)) * stretch)
+
+    held_out: np.ndarray
+    means: np.ndarray
+    shrinkage: np.ndarray
+    always: np.ndarray
+
+    @classmethod
+    def of(cls, scores: np.ndarray, held_out: np.ndarray, n_repetitions: int) -> HeldOut:
+        """Learn it from the scores of controls ``(repetitions, controls, patterns)``, `n_repetitions` in consensus."""
+        seen, (known, left) = scores.mean(axis=0), (np.asarray(held_out.any(axis=axis)) for axis in (0, 1))
+        if known.sum() < 2:
+            return cls(np.zeros_like(held_out), np.zeros((1, 1)), np.zeros((1, 1)), np.array([[0.0], [1.0]]))
+        means = np.stack([of[out].mean(axis=0) for of, out in zip(scores[left], held_out[left], strict=True)])
+        centred, by = scores[left] - means[:, None], held_out[left]
+        shrinkage = split_variance(centred, by).shrinkage(by.sum(axis=0), n_repetitions)
+        honest = mean_known(centred, by) * shrinkage
+        always = seen if known.all() else seen[~known]  # the others' scores are partly of repetitions that left them
+        stretch = honest[known].std(axis=0) / np.maximum(always.std(axis=0), 1e-12)
+        return cls(held_out, means, shrinkage, np.stack([always.mean(axis=0), stretch]))
+
+    def scores(self, scores: np.ndarray, control: np.ndarray) -> np.ndarray:
+        """Return R-indices of scans of controls, from scores ``(repetitions, scans, patterns)`` and whose they are."""
+        left, (mean, stretch) = np.asarray(self.held_out.any(axis=1)), self.always
+        seen = (scores.mean(axis=0) - mean) * stretch
+        if not left.any():
+            return seen
+        by = self.held_out[left][:, control]
+        honest = mean_known(scores[left] - self.means[:, None], by) * self.shrinkage[control]
+        return self.means.mean(axis=0) + np.where(np.asarray(by.any(axis=0))[:, None], honest, seen)

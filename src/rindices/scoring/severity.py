@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from rindices.core import inference
 from rindices.core.networks import Parameters
 from rindices.scoring.intervals import FEWEST, Healthy, quantiles
-from rindices.scoring.reference import held_out_scores
+from rindices.scoring.reference import HeldOut
 from rindices.scoring.scale import CENTILES, DOSES, KNOTS, LEVELS, SeverityScale, increasing
 
 
@@ -17,10 +19,18 @@ def fit_curves(models: Parameters, brains: np.ndarray, composition: str) -> np.n
     return (means - means[:, :1]) / (means[:, -1:] - means[:, :1])
 
 
+class Scored(NamedTuple):
+    """The scale of a consensus, the R-indices of the controls as people whom it has not seen, and how they are made."""
+
+    scale: SeverityScale
+    r_indices: np.ndarray
+    held_out: HeldOut
+
+
 def fit_scale(
     models: Parameters, healthy: Healthy, composition: str, correlation: np.ndarray | None, seed: int
-) -> tuple[SeverityScale, np.ndarray]:
-    """Return the scale of a consensus, and the R-indices of the controls as people whom it has not seen.
+) -> Scored:
+    """Return the scale of a consensus, and what it says of the controls.
 
     A person's severity is the one with which such an R-index is the median: R-indices of people whom f changes fully
     are mostly below 1, and those of healthy people above 0. Such curves and intervals need several repetitions, and a
@@ -28,13 +38,14 @@ def fit_scale(
     """
     n_models = len(healthy.held_out)
     scores = inference.r_indices(models, healthy.brains)
-    honest = held_out_scores(scores, healthy.held_out, n_models)
+    unseen = HeldOut.of(scores, healthy.held_out, n_models)
+    honest = unseen.scores(scores, np.arange(scores.shape[1]))
     reference = np.quantile(honest, CENTILES, axis=0).T if healthy.held_out.any() else None
     if n_models < FEWEST:
-        return SeverityScale(fit_curves(models, healthy.brains, composition), reference), honest
+        return Scored(SeverityScale(fit_curves(models, healthy.brains, composition), reference), honest, unseen)
     known = np.eye(honest.shape[1]) if correlation is None else correlation
     found = quantiles(models, healthy, composition, known, seed)
-    return SeverityScale(usual_severities(found), reference, found), honest
+    return Scored(SeverityScale(usual_severities(found), reference, found), honest, unseen)
 
 
 def usual_severities(quantiles: np.ndarray) -> np.ndarray:

@@ -113,6 +113,27 @@ class ReferencePopulation:
         table = pd.DataFrame(volumes, columns=list(self.regions))
         return pd.concat([pd.DataFrame({"age": age, "sex": sex}), table], axis=1)
 
+    def aged(self, people: pd.DataFrame, years: float) -> pd.DataFrame:
+        """Return people of the population so many years later, grown older as its people of different age tell."""
+        age, sex = (people[name].to_numpy(float) for name in ("age", "sex"))
+        names, later = list(self.regions), age + years
+        volumes = people[names].to_numpy() + self._expected(later, sex) - self._expected(age, sex)
+        volumes = pd.DataFrame(np.maximum(volumes, self.smallest / 2), people.index, names)
+        return pd.concat([people[["age", "sex"]].assign(age=later.round(2)), volumes], axis=1)
+
+    def scan_noise(self, n: int, share: float, rng: np.random.Generator) -> np.ndarray:
+        """Draw the noise of `n` scans; its sd is a `share` of that between people of one age and sex.
+
+        Half of its variance goes together between regions as their volumes do, half is of each region alone.
+        """
+        own, common = rng.standard_normal((2, n, len(self.regions)))
+        low, high = (
+            np.array([np.interp(level, self.probabilities, of) for of in self.residual_quantiles])
+            for level in ndtr([-1.0, 1.0])
+        )
+        correlated = common @ np.linalg.cholesky(self.correlation).T
+        return share * (high - low) / 2 * np.sqrt(0.5) * (own + correlated)
+
     def _expected(self, age: np.ndarray, sex: np.ndarray) -> np.ndarray:
         years = age - self.age_mean
         terms = [np.ones(len(age)), years, years**2 - self.age_square_mean, sex - self.share_of_sex_1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pandas as pd
 
 from rindices.errors import InputError, setting
 from rindices.files import write_csv
-from rindices.simulate.healthy_people import HealthyPeople, drawn_people, own_people
+from rindices.simulate.healthy_people import HealthyPeople, ReferencePopulation, drawn_people, own_people
 from rindices.simulate.patterns import (
     KINDS,
     MAX_PATTERNS,
@@ -22,6 +23,8 @@ from rindices.simulate.patterns import (
     named_patterns,
     random_patterns,
 )
+
+_MOST_VISITS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +37,8 @@ class SimulatedCohort:
         One row per person in random order: participant_id, diagnosis ("CN" or "PT"), age, sex (or whatever the given
         table of controls holds), regions.
     truth : DataFrame
-        One row per patient, in the order of ``table``: participant_id and the severities s1 to sM.
+        One row per patient and visit, in the order of ``table``: participant_id, visit where there are several, and
+        the severities s1 to sM.
     patterns : mapping of str to tuple of str
         Regions that each pattern p1 to pM changes.
     kind : str
@@ -85,6 +89,9 @@ def simulate_cohort(
     severities: str | pd.DataFrame | np.ndarray = "uniform",
     severity_correlation: Correlation | None = None,
     severity_age: float = 0.0,
+    n_visits: int = 1,
+    progression: float = 0.1,
+    scan_noise: float = 0.2,
 ) -> SimulatedCohort:
     """Simulate a cohort of controls and of patients with known severities.
 
@@ -118,6 +125,15 @@ def simulate_cohort(
         Correlation of every pattern's severity with the patient's age, by normal scores, between -1 and 1; the
         distribution of severities stays. ``severity_correlation`` is then that among people of one age. Not with a
         table of severities.
+    n_visits : int
+        Visits of each person, a year apart; with several, table and truth have a column ``visit`` (bl, m12, m24 ...).
+        Not with ``controls``, of whom it is not known how they age.
+    progression : float
+        With several visits: mean growth of each severity in a year; patients and patterns differ, from none to twice as
+        much.
+    scan_noise : float
+        With several visits: sd of the noise of one scan, as a share of that between people. Half of its variance is
+        correlated between regions as their volumes are.
 
     Returns
     -------
@@ -131,7 +147,8 @@ def simulate_cohort(
     ['participant_id', 's1', 's2', 's3']
     """
     chosen_kind = _check_request(kind, n_patterns, seed)
-    people_rng, pattern_rng, severity_rng, effect_rng, order_rng = np.random.default_rng(seed).spawn(5)
+    _check_visits(n_visits, progression, scan_noise, controls)
+    people_rng, pattern_rng, severity_rng, effect_rng, order_rng, visit_rng = np.random.default_rng(seed).spawn(6)
     people, origin = _choose_people(controls, regions, n_controls, n_patients, people_rng)
     true, law = draw_severities(severities, n_patterns, severity_correlation, severity_age, people, severity_rng)
     if chosen_kind.atrophy == 0:
@@ -139,8 +156,17 @@ def simulate_cohort(
         true, law, about = np.zeros_like(true), "Severities: all 0.", "Patterns: none, patients are like controls."
     else:
         patterns, about = _choose_patterns(chosen_kind, n_patterns, people.regions, pattern_rng)
-    diseased = _with_disease(people, true, patterns, chosen_kind, effect_rng)
-    table, truth = _assemble(diseased, people.n_controls, true, order_rng)
+    rates = visit_rng.uniform(0, 2 * progression, true.shape) * bool(chosen_kind.atrophy)
+    parts = []
+    for years in range(n_visits):  # everything but time and noise is drawn alike at all visits
+        severity, seen, noise = true + years * rates, people, None
+        if n_visits > 1:
+            population = ReferencePopulation.load()
+            seen = people._replace(table=population.aged(people.table, years))
+            noise = population.scan_noise(len(people.table), scan_noise, visit_rng)
+        diseased = _with_disease(seen, severity, patterns, chosen_kind, deepcopy(effect_rng), noise)
+        parts.append(_assemble(diseased, people.n_controls, severity, deepcopy(order_rng)))
+    table, truth = parts[0] if n_visits == 1 else (_by_person(*of) for of in zip(*parts, strict=True))
     return SimulatedCohort(table=table, truth=truth, patterns=patterns, kind=kind, note=f"{origin} {about} {law}")
 
 
@@ -155,6 +181,29 @@ def _check_request(kind: str, n_patterns: int, seed: int) -> Kind:
     if seed < 0:
         raise InputError(f"Expected a seed of 0 or more, found {seed}. Any whole number from 0 on will do.")
     return KINDS[kind]
+
+
+def _check_visits(n_visits: int, progression: float, scan_noise: float, controls: pd.DataFrame | None) -> None:
+    if not 1 <= n_visits <= _MOST_VISITS:
+        raise InputError(f"Expected {setting('n_visits')} from 1 to {_MOST_VISITS}, found {n_visits}.")
+    if not -1 <= progression <= 1 or not 0 <= scan_noise <= 1:
+        raise InputError(
+            f"Expected {setting('progression')} from -1 to 1 and {setting('scan_noise')} from 0 to 1, found "
+            f"{progression:g} and {scan_noise:g}. Both are shares: of the largest change, and of what people differ by."
+        )
+    if n_visits > 1 and controls is not None:
+        raise InputError(
+            f"Expected one visit with {setting('controls')}, found {n_visits}: how its people would age is not known. "
+            "Leave out either."
+        )
+
+
+def _by_person(*visits: pd.DataFrame) -> pd.DataFrame:
+    """Put the tables of visits together, each person's one after the other."""
+    named = [f"m{12 * years:02d}" if years else "bl" for years in range(len(visits))]
+    table = pd.concat([part.assign(visit=name) for name, part in zip(named, visits, strict=True)])
+    table = table.sort_index(kind="stable").reset_index(drop=True)
+    return table[["participant_id", "visit", *table.columns.drop(["participant_id", "visit"])]]
 
 
 def _choose_people(
@@ -192,14 +241,20 @@ def _with_disease(
     patterns: Mapping[str, tuple[str, ...]],
     kind: Kind,
     rng: np.random.Generator,
+    scan_noise: np.ndarray | None = None,
 ) -> pd.DataFrame:
-    """Shrink the patients' regions: v becomes v - v * severity * N(1, noise) * atrophy, one pattern after the other."""
+    """Shrink the patients' regions: v becomes v - v * severity * N(1, noise) * atrophy, one pattern after the other.
+
+    Noise of the scan comes after that; no region loses more than 99 % by it.
+    """
     volumes = people.table[people.regions].to_numpy(dtype=float, copy=True, na_value=np.nan)
     position = {region: j for j, region in enumerate(people.regions)}
     for severity, pattern in zip(severities.T, patterns.values(), strict=True):
         cells = np.ix_(range(people.n_controls, len(volumes)), [position[region] for region in pattern])
         factor = rng.normal(1, kind.noise, size=(len(severity), len(pattern)))
         volumes[cells] -= volumes[cells] * severity[:, None] * factor * kind.atrophy
+    if scan_noise is not None:
+        volumes = np.maximum(volumes + scan_noise, 0.01 * volumes)
     changed = pd.DataFrame(volumes, people.table.index, people.regions)
     return pd.concat([people.table.drop(columns=people.regions), changed], axis=1)[people.table.columns]
 
