@@ -195,7 +195,10 @@
     }
     if (value !== null) {
       svg.append(draw("rect", { class: "r", x: Math.min(x(0), x(value)), width: Math.max(0.5, Math.abs(x(value) - x(0))), y: 5, height: 10 }));
-      if (limits) svg.append(draw("path", { class: "interval", d: `M${x(limits[0])} 10H${x(limits[1])}M${x(limits[0])} 6v8M${x(limits[1])} 6v8` }));
+      if (limits) {  // an end beyond the scale has no cap
+        const caps = limits.filter((at) => low <= at && at <= high).map((at) => `M${x(at)} 6v8`);
+        svg.append(draw("path", { class: "interval", d: `M${x(limits[0])} 10H${x(limits[1])}${caps.join("")}` }));
+      }
     }
     if (band) svg.append(draw("path", { class: "median", d: `M${x(band[1])} 0v20` }));
     for (const tick of [0, 0.5, 1, 1.5, 2].filter((at) => at >= low && at <= high)) {
