@@ -49,7 +49,7 @@ def test_no_id_is_in_the_page(named):
     assert "/data/[id]/table.csv" in text
     data = json.loads(re.search(r'id="people-data">(.*?)</script>', text)[1])
     assert len(data["people"]) == 112
-    assert {name for person in data["people"] for name in person} == {"group", "site", "visits"}
+    assert {name for person in data["people"] for name in person} == {"group", "site", "visits", "change"}
     groups = [person["group"] for person in data["people"]]
     assert groups == sorted(groups, reverse=True)  # not in the order of the table
     first = [person["visits"][0]["r"][0] for person in data["people"] if person["group"] == "patient"]

@@ -58,7 +58,7 @@ def test_every_column_has_a_part_and_a_reason(people, tmp_path):
     assert suspects == {"TotalGrayVol": "total", "qc_rating": "quality measure", "mmse": "score"}
     assert by_name["lHip"].median == pytest.approx(people["lHip"].median())
     assert {kind: len(names) for kind, names in found.kinds.items()} == {
-        "measures": 128,
+        "regions": 128,
         "totals": 1,
         "quality measures": 1,
         "scores": 1,
