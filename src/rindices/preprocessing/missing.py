@@ -153,3 +153,27 @@ def fill_training(
             scaled[group] = _filled(scaled[group], seed)
         filled = np.where(gaps, fitted.inverse_transform(scaled, covariates), regions)
     return filled
+
+
+def as_measured(controls: np.ndarray, filled: float) -> np.ndarray:
+    """Return scaled controls who vary as people do who were measured fully, and whom nothing was learned from.
+
+    Parameters
+    ----------
+    controls : ndarray of shape (controls, regions)
+        With their gaps drawn.
+    filled : float
+        Share of their cells that was drawn.
+
+    Notes
+    -----
+    Along directions that were learned from filled controls, they vary less than new people do, even where they were
+    held out. Two things are missing from the variance. What was drawn in a control follows what others have in common,
+    and is no variation of its own: that share is lost. What was drawn in others follows what they have in common with
+    this control, by its leverage in their covariance: the same share of that is lost.
+    """
+    if not filled:
+        return controls
+    mean = controls.mean(axis=0)
+    leverage = Population.of(controls).distances(controls).mean() * controls.shape[1] / len(controls)
+    return mean + (controls - mean) / np.sqrt((1 - filled) * (1 - filled * leverage))
