@@ -2,9 +2,14 @@
 
     python experiments/everyday/missing.py FOLDER      # weights of trained.py; writes results/missing_regions.csv
     python experiments/everyday/missing.py --show      # prints its means
+    python experiments/everyday/missing.py --filled    # no weights; writes results/filled_controls.csv
 
 At scoring: regions of fresh patients are taken out at random, or whole lobes of everybody. In training: cells of the
 training table are missing, and fresh patients are complete. `drop_missing` would leave nobody in either case.
+
+`--filled` asks how much less controls vary for being filled in, without any network: along discriminants of the true
+patterns that were learned from other controls, relative to new people, and to the same controls without gaps. These are
+other cohorts. `given` is what `as_measured` makes up for.
 """
 
 from __future__ import annotations
@@ -18,15 +23,20 @@ import numpy as np
 import pandas as pd
 
 sys.path.append(str(Path(__file__).parent))
-from trained import Made, models, with_gaps
+from trained import FIRST_SEED, Made, models, with_gaps
 
 sys.path.append(str(Path(__file__).parents[1] / "numbers"))
 from figures import unit
+from people import Given, Recipe, make
+from sklearn.covariance import ledoit_wolf
 
 from rindices import SurrealGAN
 from rindices.judging.agreement import concordance, match_patterns
+from rindices.preprocessing import SCALED_SD, Preprocessing
+from rindices.preprocessing.missing import as_measured, fill_training
 from rindices.scoring.intervals import severity_intervals
 
+FILLED = Path(__file__).parents[2] / "results" / "filled_controls.csv"
 RESULTS = Path(__file__).parents[2] / "results" / "missing_regions.csv"
 # Names of regions without their side. The first and the third hold many that the patterns change.
 MEDIAL = ("Hip", "Amy", "Ent", "ParHipGy", "TemPo")
@@ -77,6 +87,40 @@ def measure(of: Made, model: SurrealGAN) -> list[dict[str, object]]:
     return rows
 
 
+def _scatter(given: Given, regions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return how far controls lie along discriminants learned without them, relative to new people; and controls."""
+    own, new = ~given.patient, ~given.fresh_patient
+    fitted = Preprocessing.fit(regions[own], given.covariates[own], None)
+    controls = fitted.transform(regions[own], given.covariates[own])
+    fresh = fitted.transform(given.fresh[new].to_numpy(), given.fresh_covariates[new])
+    change = given.full_change * given.regions[own].to_numpy().mean(axis=0) / fitted.scaler.sd * SCALED_SD
+
+    def along(others: np.ndarray, people: np.ndarray) -> np.ndarray:
+        weights = np.linalg.solve(ledoit_wolf(others)[0], change.T)
+        return (people - others.mean(axis=0)) @ np.linalg.solve(weights.T @ change.T, weights.T).T
+
+    fold, found = np.arange(len(controls)) % 10, np.empty((len(controls), len(change)))
+    for one in range(10):
+        found[fold == one] = along(controls[fold != one], controls[fold == one])
+    return found.std(axis=0) / along(controls, fresh).std(axis=0), controls
+
+
+def filled_controls() -> pd.DataFrame:
+    """Compare controls who were filled in with the same controls, measured fully."""
+    rows = []
+    for (n_controls, n_patients), seeds in {(150, 300): range(100, 106), (492, 900): range(100, 102)}.items():
+        for share, seed in [(share, FIRST_SEED + seed) for share in (0.1, 0.2) for seed in seeds]:
+            given = make(Recipe("basic", seed, n_controls, n_patients, n_fresh=300, covariates=2))
+            complete = given.regions.to_numpy()
+            gaps = np.isnan(with_gaps(complete, share, seed))
+            filled = fill_training(np.where(gaps, np.nan, complete), given.patient, given.covariates, None, seed)
+            (less, controls), (usual, _) = (_scatter(given, regions) for regions in (filled, complete))
+            larger = as_measured(controls, float(gaps[~given.patient].mean()))
+            row = {"n_controls": n_controls, "gaps": share, "seed": seed, "needed": (usual / less).mean()}
+            rows.append(row | {"given": larger.std(axis=0).mean() / controls.std(axis=0).mean()})
+    return pd.DataFrame(rows)
+
+
 def show(table: pd.DataFrame) -> None:
     """Print means over cohorts, and what is lost in concordance."""
     pd.set_option("display.width", 220)
@@ -100,7 +144,12 @@ def main() -> None:
     parser.add_argument("weights", type=Path, nargs="?")
     parser.add_argument("--training", action="store_true", help="only cohorts with gaps in training, anew")
     parser.add_argument("--show", action="store_true")
+    parser.add_argument("--filled", action="store_true", help="how much less controls vary who are filled in")
     options = parser.parse_args()
+    if options.filled:
+        filled_controls().to_csv(FILLED, index=False, float_format="%.5g")
+        print(pd.read_csv(FILLED).groupby(["n_controls", "gaps"])[["needed", "given"]].agg(["mean", "std"]).round(3))
+        return
     if not options.show:
         warnings.simplefilter("ignore")
         before = pd.read_csv(RESULTS).query("gaps == 0") if options.training else pd.DataFrame()

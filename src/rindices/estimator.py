@@ -313,15 +313,15 @@ class SurrealGAN(RIndexEstimator):
         self.correlation_ = None if independent else selected.correlation[np.ix_(order, order)]
         self.r_indices_, self.spread_, _ = self._score(Scaled(study.residuals, None))
         folds = [held_out(len(controls), study.settings.seed, k, preset.schedule.folds) for k in self.members_]
-        brains = as_measured(leave_one_out(controls, study.leverage[~study.patient]), training.filled)
-        full = healthy = Healthy(brains, np.stack(folds))
+        full = Healthy(leave_one_out(controls, study.leverage[~study.patient]), np.stack(folds))
+        healthy = full._replace(brains=as_measured(full.brains, training.filled))
         if self.inference == "medoid":  # one repetition, which the others say nothing about
             scored, healthy = jax.tree.map(lambda leaf: leaf[:1], self.models_), healthy.of(1)
         else:
             scored = self.models_
         self.scale_: SeverityScale | None
         self.scale_, honest, unseen = fit_scale(scored, healthy, composition, self.correlation_, study.settings.seed)
-        self._controls = _Controls(unseen, full.brains - controls, np.flatnonzero(~study.patient))
+        self._controls = _Controls(unseen, healthy.brains - controls, np.flatnonzero(~study.patient))
         self.familiar_ = fit_familiar(self.models_, full, composition, self.correlation_, study.settings.seed)
         self.maps_: dict[str, np.ndarray] = {}
         self.held_out_r_indices_ = np.full(self.r_indices_.shape, np.nan)

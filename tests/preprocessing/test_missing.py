@@ -3,8 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.covariance import ledoit_wolf
 
-from rindices.preprocessing.missing import Population, fill_training
+from rindices import simulate_cohort
+from rindices.preprocessing.missing import Population, as_measured, fill_training
 
 N_REGIONS = 6
 
@@ -57,3 +59,44 @@ def test_training_people_are_filled_in_by_group_and_covariates():
         assert 0.5 < np.nanstd(errors[group]) < 0.9  # a draw of sd 0.5 against another
     old = age > 70
     assert abs(np.nanmean(errors[old])) < 0.2
+
+
+def test_filled_controls_are_made_to_vary_more():
+    rng = np.random.default_rng(4)
+    controls = rng.normal(1, 0.1, (60, 20)) @ rng.normal(size=(20, 20))
+    away = controls - controls.mean(axis=0)
+    leverage = np.trace(away @ np.linalg.inv(ledoit_wolf(away)[0]) @ away.T) / 60**2
+    expected = controls.mean(axis=0) + away / np.sqrt(0.8 * (1 - 0.2 * leverage))
+    np.testing.assert_allclose(as_measured(controls, 0.2), expected)
+    np.testing.assert_array_equal(as_measured(controls, 0), controls)
+
+
+def test_filled_controls_vary_as_new_people_do_along_what_was_learned_from_them():
+    """Brains, and discriminants of three patterns; without networks."""
+    cohort = simulate_cohort("basic", n_controls=650, n_patients=40, seed=5)
+    regions = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
+    patient = (cohort.table["diagnosis"] == "PT").to_numpy()
+    regions = regions / regions[~patient].std()
+    controls, new = np.split(regions[~patient].to_numpy(), [150])
+    changes = np.array([regions.columns.isin(of) for of in cohort.patterns.values()]) * controls.mean(axis=0)
+    gaps = np.random.default_rng(5).random((190, regions.shape[1])) < 0.2
+    training = np.where(gaps, np.nan, np.vstack([controls, regions[patient]]))
+    filled = fill_training(training, np.arange(190) >= 150, None, None, seed=5)[:150]
+    before, after, complete = (
+        _scatter(who, changes, new) for who in (filled, as_measured(filled, gaps[:150].mean()), controls)
+    )
+    assert before < 0.9 * complete
+    assert abs(after / complete - 1) < 0.1
+
+
+def _scatter(people, changes, new):
+    """How far people lie along discriminants that were learned without them, relative to new people."""
+    fold, found = np.arange(len(people)) % 10, np.empty((len(people), len(changes)))
+
+    def along(others, who):
+        weights = np.linalg.solve(ledoit_wolf(others)[0], changes.T)
+        return who @ (weights / (changes @ weights).diagonal())
+
+    for one in range(10):
+        found[fold == one] = along(people[fold != one], people[fold == one])
+    return (found.std(axis=0) / along(people, new).std(axis=0)).mean()

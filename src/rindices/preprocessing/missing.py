@@ -170,7 +170,8 @@ def as_measured(controls: np.ndarray, filled: float) -> np.ndarray:
     Along directions that were learned from filled controls, they vary less than new people do, even where they were
     held out. Two things are missing from the variance. What was drawn in a control follows what others have in common,
     and is no variation of its own: that share is lost. What was drawn in others follows what they have in common with
-    this control, by its leverage in their covariance: the same share of that is lost.
+    this control, by its leverage in their covariance: the same share of that is lost. This is an approximation for
+    brains, whose regions tell much of each other; where they tell little, less is lost, and it makes up for too much.
     """
     if not filled:
         return controls
