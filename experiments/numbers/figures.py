@@ -18,12 +18,31 @@ from rindices.scoring.intervals import severity_intervals
 BINS = {"absent": (-1, 0), "low": (0, 1 / 3), "middle": (1 / 3, 2 / 3), "high": (2 / 3, 9)}
 
 
-def ridge(patients: np.ndarray, truth: np.ndarray) -> float:
-    """Return the mean concordance of ridge regression's held-out predictions with the truth."""
+def told(patients: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Return what ridge regression predicts of patients held out, after it was told the truth of the others."""
     standardised = (patients - patients.mean(axis=0)) / patients.std(axis=0)
     folds = KFold(5, shuffle=True, random_state=0)
-    predicted = cross_val_predict(RidgeCV(np.logspace(-1, 4, 20)), standardised, truth, cv=folds)
+    return cross_val_predict(RidgeCV(np.logspace(-1, 4, 20)), standardised, truth, cv=folds)
+
+
+def ridge(patients: np.ndarray, truth: np.ndarray) -> float:
+    """Return the mean concordance of ridge regression's held-out predictions with the truth."""
+    predicted = told(patients, truth)
     return float(np.mean([concordance(truth[:, i], predicted[:, i]) for i in range(truth.shape[1])]))
+
+
+def errors_told(patients: np.ndarray, truth: np.ndarray, factor: float) -> dict[str, float]:
+    """Return the error of ridge regression in the model's unit: as it is, drawn to the mean, and made right on average.
+
+    The second predicts severities whose mean, among people of a severity, is that severity.
+    """
+    predicted = told(patients, truth)
+    lines = [np.polyfit(true, said, 1) for true, said in zip(truth.T, predicted.T, strict=True)]
+    right = np.column_stack([(said - b) / a for (a, b), said in zip(lines, predicted.T, strict=True)])
+    return {
+        name: float(factor * np.sqrt(((values - truth) ** 2).mean()))
+        for name, values in (("told_rmse", predicted), ("told_rmse_right", right))
+    }
 
 
 def unit(model: SurrealGAN, given: Given, order: np.ndarray) -> np.ndarray:

@@ -4,9 +4,9 @@
     python experiments/paper/cost.py --part growth --out results/growth.csv      # any device; rows tell which
 
 Protocol: M = 2, 3 and 4, five λ, ten models, 100,000 steps, batches of 112, on 492 + 900 people × 128 regions, through
-`rindices.core.train`, which the estimators use; once with the paper's formulas (preset "paper"), once with ours. Time
-starts after compilation, which has a column of its own, and includes the looks. Growth: rates of short trainings with
-the default formulas, one size changed at a time.
+`rindices.core.train`, which the estimators use; once with the paper's formulas (preset "paper"), once with ours. All
+models are one program, as in a search on an accelerator. Time starts after compilation, which has a column of its own,
+and includes the looks. Growth: rates of short trainings with the default formulas, one size changed at a time.
 """
 
 from __future__ import annotations
@@ -43,43 +43,43 @@ GROWTH = {
 FORMULAS = {"paper": paper().training, "default": Training()}
 
 
-def looks(people: People, n_patterns: int, formulas: Training, preset: Preset, n_steps: int) -> Iterator[Checkpoint]:
-    """Train all λ and repetitions of one M."""
-    weights = [preset.weights._replace(orthogonality=value) for value in ORTHOGONALITIES for _ in range(N_MODELS)]
+def looks(
+    people: People, patterns: Sequence[int], formulas: Training, preset: Preset, n_steps: int
+) -> Iterator[Checkpoint]:
+    """Train all λ and repetitions of some M."""
+    values = [(n, value) for n in patterns for value in ORTHOGONALITIES for _ in range(N_MODELS)]
+    weights = [preset.weights._replace(orthogonality=value) for _, value in values]
     members = make_members(0, weights, [preset.rates] * len(weights), len(people.controls))
     batch = max(1, len(people.patients) // 8)
     steps = {"checkpoint_every": min(EVERY, n_steps), "min_steps": N_STEPS, "max_steps": n_steps}
-    return train(people, members, formulas, n_patterns=n_patterns, batch_size=batch, **steps)
+    return train(people, members, formulas, n_patterns=[n for n, _ in values], batch_size=batch, **steps)
 
 
 def protocol(size: Scope, results: Results, chosen: Sequence[str]) -> None:
-    """Time the whole protocol; a row for each M and kind of formulas. All M of a kind are compiled together."""
+    """Time the whole protocol; a row for each kind of formulas."""
     brains = whole(Case(*(size.size if size.small else SIZE), "basic", size.seeds[0]))
     people = People(brains.controls, brains.patients)
     n_steps = 20 if size.small else N_STEPS
     device = devices.describe().kind
     for formulas in chosen:
         name, training = f"protocol, {formulas} formulas", FORMULAS[formulas]
-        tried = PATTERNS[:1] if size.small else PATTERNS
-        missing = [n for n in tried if not results.has(part=name, n_patterns=n, device=device)]
+        patterns = PATTERNS[:2] if size.small else PATTERNS
+        if results.has(part=name, device=device):
+            continue
         start = time.perf_counter()
-        with ThreadPoolExecutor(len(PATTERNS)) as pool:  # the number of steps is not compiled in
-            list(pool.map(lambda n, training=training: list(looks(people, n, training, paper(), 1)), missing))
+        list(looks(people, patterns, training, paper(), 1))  # the number of steps is not compiled in
         compilation = time.perf_counter() - start
-        for n_patterns in missing:
-            start = time.perf_counter()
-            (last,) = deque(looks(people, n_patterns, training, paper(), n_steps), maxlen=1)
-            seconds = time.perf_counter() - start
-            n_models = len(ORTHOGONALITIES) * N_MODELS
-            row: dict[str, Any] = {"part": name, "device": device, "n_regions": people.controls.shape[1]}
-            row |= {"n_people": len(people.controls) + len(people.patients), "n_patterns": n_patterns}
-            row |= {"n_models": n_models, "n_steps": n_steps, "batch": max(1, len(people.patients) // 8)}
-            row |= {"compilation": compilation, "seconds": seconds, "rate": n_models * n_steps / seconds}
-            row["n_finite"] = int(np.isfinite(last.r_indices).all(axis=(1, 2)).sum())
-            results.add([row])
-            print(
-                {key: round(value, 1) if isinstance(value, float) else value for key, value in row.items()}, flush=True
-            )
+        start = time.perf_counter()
+        (last,) = deque(looks(people, patterns, training, paper(), n_steps), maxlen=1)
+        seconds = time.perf_counter() - start
+        n_models = len(patterns) * len(ORTHOGONALITIES) * N_MODELS
+        row: dict[str, Any] = {"part": name, "device": device, "n_regions": people.controls.shape[1]}
+        row |= {"n_people": len(people.controls) + len(people.patients), "n_patterns": "-".join(map(str, patterns))}
+        row |= {"n_models": n_models, "n_steps": n_steps, "batch": max(1, len(people.patients) // 8)}
+        row |= {"compilation": compilation, "seconds": seconds, "rate": n_models * n_steps / seconds}
+        row["n_finite"] = int(np.isfinite(last.r_indices).all(axis=(1, 2)).sum())
+        results.add([row])
+        print({key: round(value, 1) if isinstance(value, float) else value for key, value in row.items()}, flush=True)
 
 
 def growth(size: Scope, results: Results, seconds: float) -> None:

@@ -210,7 +210,8 @@ def test_regions_that_are_padding_do_not_count(training):
     @jax.jit
     def losses(parameters, x, share):
         made = step.synthesise(parameters.transformation, x, draws, training)
-        return step.regularisers(parameters, x, draws, made, share, training)
+        data = step.Data(x, None, x, None, 6, 4, 0, share)
+        return step.regularisers(parameters, x, draws, made, data, training)
 
     padded = losses(networks.pad(parameters, networks.padded(real, 8)), np.pad(x, [(0, 0), (0, 7)]), N_REGIONS / 16)
     assert jax.tree.map(float, padded) == pytest.approx(jax.tree.map(float, losses(parameters, x, 1.0)), rel=1e-4)

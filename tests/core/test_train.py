@@ -167,6 +167,29 @@ def test_company_does_not_matter(small_people, members, together, part):
     close(found.r_indices, expected.r_indices[part])
 
 
+@pytest.mark.parametrize(
+    "training",
+    [
+        Training(latent="sampled"),
+        Training(latent="weighted", updates="sequential"),
+        Training("joint", "separate", "person", latent="independent"),
+    ],
+    ids=["correlated", "weighted", "joint"],
+)
+def test_company_with_more_patterns_does_not_matter(small_people, members, training):
+    schedule = {"batch_size": BATCH_SIZE, "checkpoint_every": 10, "min_steps": 10**6, "max_steps": 10}
+    numbers = [2, 4, 1, 2]
+    [found] = train.train(small_people, members, training, n_patterns=numbers, **schedule)
+    for number, which in ((1, [2]), (2, [0, 3])):
+        [alone] = train.train(small_people, take(members, np.array(which)), training, n_patterns=number, **schedule)
+        close(take(found.losses, np.array(which)), alone.losses)
+        close(found.r_indices[which, :, :number], alone.r_indices)
+        close(found.correlations()[which][:, :number, :number], alone.correlations())
+        of = networks.sizes(small_people.controls.shape[1], number)
+        close(networks.unpad(take(found.parameters(), np.array(which)), of), alone.parameters())
+        assert not found.r_indices[which, :, number:].any()
+
+
 def test_members_that_diverge_do_not_spoil_others(small_people, members, together):
     weights = [GRID[0], LossWeights(change=float("nan")), GRID[2], GRID[3]]
     rates = [LearningRates(), LearningRates(), LearningRates(1e6, 1e6), LearningRates()]

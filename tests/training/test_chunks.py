@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from rindices.core.devices import Device
+from rindices.core.networks import predict_r_indices
 from rindices.core.train import People, make_members, train
 from rindices.settings import Training
 from rindices.training import chunks
@@ -66,6 +67,28 @@ def test_cut_puts_every_member_into_one_chunk_of_its_kind(size):
     assert all(set(chunk.name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-") for chunk in found)
 
 
+def test_chunks_of_an_accelerator_mix_numbers_of_patterns_but_not_cohorts():
+    members = [Member(point, k, cohort) for cohort in (0, 1) for k in range(3) for point in POINTS]
+    found = cut(members, 100, mixed=True)
+    assert [chunk.cohort for chunk in found] == [0, 1]
+    assert all(len({member.point.n_patterns for member in chunk.members}) > 1 for chunk in found)
+    assert sorted(member for chunk in found for member in chunk.members) == sorted(members)
+    alone = cut([member for member in found[0].members if member.point.n_patterns == found[0].n_patterns], 100)
+    assert len({chunk.name for chunk in found + alone}) == 3
+
+
+def test_a_model_of_a_mixed_chunk_is_what_it_is_alone(trained, settings, small_people):
+    few = Member(Point(1, 0.8), 4)
+    mixed = train_chunk(Chunk((few, *PAIR.members)), settings, small_people)
+    alone = train_chunk(Chunk((few,)), settings, small_people)
+    for place, n_patterns, expected, k in ((0, 1, alone, 0), (1, 3, trained, 0), (2, 3, trained, 1)):
+        found = mixed.r_indices[:, place]
+        np.testing.assert_allclose(found[..., :n_patterns], expected.r_indices[:, k], atol=1e-4)
+        assert not found[..., n_patterns:].any()
+        again = predict_r_indices(mixed.weights_of(place, n_patterns, 40), small_people.patients)
+        np.testing.assert_allclose(again, found[-1, :, :n_patterns], atol=1e-4)
+
+
 @pytest.mark.parametrize(("number", "size", "sizes"), [(10, 4, [3, 3, 4]), (10, 5, [5, 5]), (0, 4, [])])
 def test_chunks_of_a_kind_are_as_few_and_as_alike_as_can_be(number, size, sizes):
     assert [len(chunk.members) for chunk in cut([Member(POINTS[0], k) for k in range(number)], size)] == sizes
@@ -113,7 +136,8 @@ def test_chunk_is_trained_as_the_engine_trains(trained, settings, small_people):
         np.testing.assert_array_equal(values, np.stack([look.losses[name] for look in looks]))
     assert list(trained.weights) == [20, 30, 40]  # from the least steps on
     for asked, look in ((30, looks[2]), (70, looks[3])):
-        jax.tree.map(np.testing.assert_array_equal, trained.weights_at(asked), look.parameters())
+        second = jax.tree.map(lambda leaf: leaf[1], look.parameters())
+        jax.tree.map(np.testing.assert_array_equal, trained.weights_of(1, 3, asked), second)
     np.testing.assert_array_equal(trained.correlations, np.stack([look.correlations() for look in looks]))
     assert not np.array_equal(trained.r_indices[:, 0], trained.r_indices[:, 1])
 

@@ -69,8 +69,8 @@ def test_finished_chunks_come_back_to_the_bit(tmp_path, finished):
 
 def test_weights_stay_on_disk_until_they_are_asked_for(written):
     found = opened(written.parent)[CHUNK]
-    assert isinstance(found.weights_at(30), Parameters)
-    same = found.weights_at(70).discriminator["layer1"]["weight"]
+    assert isinstance(found.weights[30], Parameters)
+    same = found.weights[30].discriminator["layer1"]["weight"]
     np.testing.assert_array_equal(same, FINISHED.weights[30].discriminator["layer1"]["weight"])
     with pytest.raises(KeyError):
         found.weights[10]

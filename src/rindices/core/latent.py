@@ -14,6 +14,7 @@ from jax.scipy.special import ndtr, ndtri
 
 _NEAR_CONTROL = 0.05  # severities below this must leave the brain almost as it is
 _LARGEST = 10.0  # free numbers of a factor beyond this would overflow, and change the correlation no further
+_SEVERITIES = ("earlier", "later", "near_control")
 _EDGE = 1e-4  # normal scores of severities nearer to 0 or 1 would grow without bound
 
 
@@ -27,17 +28,33 @@ class Draw(NamedTuple):
     near_control: Array  # z_cn ~ U[0, 0.05]
 
 
-def draw(key: Array, batch_size: int, n_patterns: int, n_controls: Array, n_patients: Array) -> Draw:
-    """Draw a batch with replacement and its severities, all from one call of the generator."""
+def draw(
+    key: Array, batch_size: int, n_patterns: int, n_controls: Array, n_patients: Array, active: Array | None = None
+) -> Draw:
+    """Draw a batch with replacement and its severities, all from one call of the generator.
+
+    Where only some patterns are `active`, a model gets the numbers that it would get without the others.
+    """
     uniform = jax.random.uniform(key, (batch_size, 2 + 3 * n_patterns))
+    if active is not None:
+        uniform = _narrower(uniform, active)
     rows, earlier, further, near = jnp.split(uniform, [2, 2 + n_patterns, 2 + 2 * n_patterns], axis=1)
-    return Draw(
+    drawn = Draw(
         controls=_row(rows[:, 0], n_controls),
         patients=_row(rows[:, 1], n_patients),
         earlier=earlier,
         later=earlier + (1 - earlier) * further,
         near_control=_NEAR_CONTROL * near,
     )
+    return drawn if active is None else drawn._replace(**{name: active * getattr(drawn, name) for name in _SEVERITIES})
+
+
+def _narrower(uniform: Array, active: Array) -> Array:
+    """Rearrange numbers as a draw for the active patterns alone has them: the generator counts row by row."""
+    n_active, patterns = active.sum().astype(jnp.int32), jnp.arange(len(active))
+    columns = jnp.concatenate([jnp.arange(2), *(2 + part * n_active + patterns for part in range(3))])
+    places = jnp.arange(len(uniform))[:, None] * (2 + 3 * n_active) + columns
+    return uniform.ravel()[jnp.minimum(places, uniform.size - 1)]
 
 
 def _row(uniform: Array, n_people: Array) -> Array:

@@ -163,6 +163,12 @@ def discriminate(d: Network, y: Array) -> Array:
     return _linear(d["output"], hidden)
 
 
-def predict_r_indices(parameters: Parameters, y: Array) -> Array:
+def predict_r_indices(parameters: Parameters, y: Array, active: Array | None = None) -> Array:
     """R-indices of people ``(people, regions)`` → ``(people, patterns)``: what g₂ reads from all decomposed changes."""
-    return reconstruct(parameters.reconstructor, decompose(parameters.decomposer, y)).sum(axis=1)
+    read = reconstruct(parameters.reconstructor, decompose(parameters.decomposer, y))
+    return only(active, read).sum(axis=1)
+
+
+def only(active: Array | None, by_pattern: Array) -> Array:
+    """Keep what the active patterns made of ``(people, patterns, ...)``; zeros for those that are padding."""
+    return by_pattern if active is None else by_pattern * active[:, None]

@@ -15,7 +15,7 @@ from rindices.core import latent, networks
 from rindices.core import losses as terms
 from rindices.core.latent import Draw, draw
 from rindices.core.losses import Losses
-from rindices.core.networks import Network, Parameters, Sizes
+from rindices.core.networks import Network, Parameters, Sizes, only
 from rindices.settings import LearningRates, LossWeights, Training
 
 _TINY = 1e-6
@@ -33,6 +33,7 @@ class Data(NamedTuple):
     n_patients: Array
     min_steps: Array  # no model is frozen before
     region_share: Array  # real regions among all columns; the others are zeros that only please the hardware
+    active: Array | None = None  # (patterns,) 1 for those of this model, 0 for padding up to the most; None: no padding
 
 
 class Copula(NamedTuple):
@@ -88,12 +89,12 @@ def initial_state(key: Array, real: Sizes, with_padding: Sizes, training: Traini
     moments = Parameters(*(o.init(p) for o, p in zip(optimisers(training), parameters, strict=True)))
     copula = None
     if training.latent != "independent":
-        raw = jnp.zeros((real.patterns, real.patterns))
+        raw = jnp.zeros((with_padding.patterns, with_padding.patterns))
         copula = Copula(raw, _ADAM.init(raw))
     return TrainState(parameters, moments, steps_key, jnp.zeros((), jnp.int32), jnp.zeros((), bool), copula)
 
 
-def synthesise(f: Network, x: Array, draws: Draw, training: Training) -> Synthesis:
+def synthesise(f: Network, x: Array, draws: Draw, training: Training, active: Array | None = None) -> Synthesis:
     """Transform a batch of controls at all severities that the losses need, in one pass of the decoder."""
     n_patterns = draws.earlier.shape[1]
     encoding = networks.encode(f, x)
@@ -102,21 +103,24 @@ def synthesise(f: Network, x: Array, draws: Draw, training: Training) -> Synthes
         severities = [draws.earlier[:, :, None] * alone, draws.later[:, :, None] * alone, draws.near_control[:, None]]
         out = networks.decode(f, encoding, jnp.concatenate(severities, axis=1)).astype(x.dtype)
         changes, later, near = jnp.split(out, [n_patterns, 2 * n_patterns], axis=1)
+        changes, later = only(active, changes), only(active, later)
         return Synthesis(x + changes.sum(1), x + later.sum(1), x + near[:, 0], changes, later)
     severities = [z[:, None] for z in (draws.earlier, draws.later, draws.near_control)]
     severities.append(draws.earlier[:, :, None] * alone)
     out = _brains(networks.decode(f, encoding, jnp.concatenate(severities, axis=1)), x, training)
-    return Synthesis(out[:, 0], out[:, 1], out[:, 2], out[:, 3:] - x[:, None], None)
+    return Synthesis(out[:, 0], out[:, 1], out[:, 2], only(active, out[:, 3:] - x[:, None]), None)
 
 
-def synthesised_patients(f: Network, x: Array, z: Array, training: Training) -> tuple[Array, Array]:
+def synthesised_patients(
+    f: Network, x: Array, z: Array, training: Training, active: Array | None = None
+) -> tuple[Array, Array]:
     """Transform a batch of controls at severities `z` only → y' and q."""
     encoding, alone = networks.encode(f, x), z[:, :, None] * jnp.eye(z.shape[1])
     if training.composition == "additive":
-        changes = networks.decode(f, encoding, alone).astype(x.dtype)
+        changes = only(active, networks.decode(f, encoding, alone).astype(x.dtype))
         return x + changes.sum(1), changes
     out = _brains(networks.decode(f, encoding, jnp.concatenate([alone, z[:, None]], axis=1)), x, training)
-    return out[:, -1], out[:, :-1] - x[:, None]
+    return out[:, -1], only(active, out[:, :-1] - x[:, None])
 
 
 def _brains(out: Array, x: Array, training: Training) -> Array:
@@ -124,29 +128,37 @@ def _brains(out: Array, x: Array, training: Training) -> Array:
 
 
 def regularisers(
-    parameters: Parameters, x: Array, draws: Draw, made: Synthesis, region_share: Array, training: Training
+    parameters: Parameters, x: Array, draws: Draw, made: Synthesis, data: Data, training: Training
 ) -> dict[str, Array]:
-    """All terms of the objective but the adversarial ones; means over regions do not count padding."""
+    """All terms of the objective but the adversarial ones; means over regions and patterns do not count padding."""
+    region_share, active = data.region_share, data.active
+    pattern_share = _pattern_share(active)
     decomposed = networks.decompose(parameters.decomposer, made.patients).astype(x.dtype)
     if made.later_changes is None:
-        compared = (made.patients - x, made.later_patients - x)
+        compared, compared_share = (made.patients - x, made.later_patients - x), region_share
         patterns = made.changes
     else:
-        compared = (made.changes, made.later_changes)
+        compared, compared_share = (made.changes, made.later_changes), region_share * pattern_share
         patterns = jnp.concatenate([made.changes, made.later_changes])
     if training.orthogonality == "person":
         overlap = terms.orthogonality_of_person(made.changes)
     else:
         overlap = terms.orthogonality_of_batch(patterns)
+    if active is not None:  # the diagonal has a 1 where there is no pattern, too
+        overlap = (overlap - (1 - pattern_share) / len(active)) / pattern_share**2
     severities = networks.reconstruct(parameters.reconstructor, decomposed).astype(x.dtype)
     return {
         "change": terms.absolute_change(made.patients, x) / region_share,
-        "decomposition": terms.decomposition(decomposed, made.changes) / region_share,
-        "reconstruction": terms.reconstruction(severities, draws.earlier),
+        "decomposition": terms.decomposition(decomposed, made.changes) / (region_share * pattern_share),
+        "reconstruction": terms.reconstruction(only(active, severities), draws.earlier) / pattern_share**2,
         "orthogonality": overlap,
-        "monotonicity": terms.monotonicity(*compared) / region_share,
+        "monotonicity": terms.monotonicity(*compared) / compared_share,
         "near_control": terms.absolute_change(made.near_controls, x) / region_share,
     }
+
+
+def _pattern_share(active: Array | None) -> Array | float:
+    return 1.0 if active is None else jnp.mean(active)
 
 
 def seen_by_discriminator(y: Array, whitening: Array | None) -> Array:
@@ -171,8 +183,8 @@ def step(
     """
     n_patterns = len(state.parameters.transformation["severity"]["weight"])
     key = jax.random.fold_in(state.key, state.step)
-    independent = draw(key, batch_size, n_patterns, data.n_controls, data.n_patients)
-    draws = independent if state.copula is None else _correlated(independent, state.copula.raw, training)
+    independent = draw(key, batch_size, n_patterns, data.n_controls, data.n_patients, data.active)
+    draws = independent if state.copula is None else _correlated(independent, state.copula.raw, training, data.active)
     x, real = data.controls[data.drawn[draws.controls]], data.seen_patients[draws.patients]
     people = _weights(draws, state.copula, training)
 
@@ -181,13 +193,13 @@ def step(
 
     def losses_of(parameters: Parameters) -> tuple[Losses, tuple[Network, optax.OptState]]:
         parameters = rounded(parameters)
-        made = synthesise(parameters.transformation, x, draws, training)
+        made = synthesise(parameters.transformation, x, draws, training, data.active)
         fake = seen_by_discriminator(made.patients, data.whitening)
         value, updated = _update_discriminator(
             state, real, jax.lax.stop_gradient(fake), people, rates, training, rounded
         )
         adversarial = _fooled(rounded(updated[0]), fake, people)
-        others = regularisers(parameters, x, draws, made, data.region_share, training)
+        others = regularisers(parameters, x, draws, made, data, training)
         return Losses(adversarial=adversarial, discriminator=value, **others), updated
 
     def total(parameters: Parameters) -> tuple[Array, tuple]:
@@ -199,7 +211,7 @@ def step(
     for name in ("transformation", "decomposer", "reconstructor"):
         if name != "transformation" and training.updates != "joint":
             seen = state.parameters._replace(**moved) if training.updates == "sequential" else state.parameters
-            own = partial(_own_loss, name, seen, x, draws, data.region_share, training, rounded)
+            own = partial(_own_loss, name, seen, x, draws, data, training, rounded)
             gradients = gradients._replace(**{name: jax.grad(own)(getattr(state.parameters, name))})
         optimiser, gradient, moment, before = (
             getattr(of, name) for of in (optimisers(training), gradients, state.optimisers, state.parameters)
@@ -213,6 +225,8 @@ def step(
 
         def moved_copula(copula: Copula) -> Copula:
             gradient = jax.grad(lambda raw: fooled(raw) + _penalty(raw, training))(copula.raw)
+            if data.active is not None:
+                gradient = gradient * jnp.outer(data.active, data.active)
             return Copula(*_move(_ADAM, gradient, copula.moments, copula.raw, COPULA_EVERY * rates.correlation))
 
         after = after._replace(copula=jax.lax.cond(moves_copula, moved_copula, lambda same: same, state.copula))
@@ -226,28 +240,32 @@ def _own_loss(
     seen: Parameters,
     x: Array,
     draws: Draw,
-    region_share: Array,
+    data: Data,
     training: Training,
     rounded: Callable[[Any], Any],
     network: Network,
 ) -> Array:
     """Return the loss that g₁ (the decomposition) or g₂ (the reconstruction) alone minimises in Algorithm 1."""
     seen = rounded(seen._replace(**{name: network}))
-    patients, changes = synthesised_patients(seen.transformation, x, draws.earlier, training)
+    patients, changes = synthesised_patients(seen.transformation, x, draws.earlier, training, data.active)
+    share = _pattern_share(data.active)
     decomposed = networks.decompose(seen.decomposer, patients).astype(x.dtype)
     if name == "decomposer":
-        return terms.decomposition(decomposed, changes) / region_share
+        return terms.decomposition(decomposed, changes) / (data.region_share * share)
     severities = networks.reconstruct(seen.reconstructor, decomposed).astype(x.dtype)
-    return terms.reconstruction(severities, draws.earlier)
+    return terms.reconstruction(only(data.active, severities), draws.earlier) / share**2
 
 
-def _correlated(independent: Draw, raw: Array, training: Training) -> Draw:
+def _correlated(independent: Draw, raw: Array, training: Training, active: Array | None = None) -> Draw:
     """Return the draws at correlated severities, where they are sampled so; later ones stay as much later."""
     if training.latent != "sampled":
         return independent
     earlier = latent.correlated(independent.earlier, latent.unit_rows(raw))
     further = (independent.later - independent.earlier) / jnp.maximum(1 - independent.earlier, _TINY)
-    return independent._replace(earlier=earlier, later=earlier + (1 - earlier) * further)
+    later = earlier + (1 - earlier) * further
+    if active is not None:
+        earlier, later = active * earlier, active * later
+    return independent._replace(earlier=earlier, later=later)
 
 
 def _weights(draws: Draw, copula: Copula | None, training: Training) -> Array | float:
@@ -261,8 +279,9 @@ def _adversarial(
     f: Network, discriminator: Network, x: Array, independent: Draw, data: Data, training: Training, raw: Array
 ) -> Array:
     """Return f's adversarial term as a function of the copula alone."""
-    draws = _correlated(independent, raw, training)
-    fake = seen_by_discriminator(synthesised_patients(f, x, draws.earlier, training)[0], data.whitening)
+    draws = _correlated(independent, raw, training, data.active)
+    patients, _ = synthesised_patients(f, x, draws.earlier, training, data.active)
+    fake = seen_by_discriminator(patients, data.whitening)
     return _fooled(discriminator, fake, _weights(draws, Copula(raw, None), training))
 
 

@@ -48,6 +48,7 @@ class Members(NamedTuple):
     rates: LearningRates
     controls: Array  # (models, rows): numbers of those that each learns from first, then the others, then padding
     n_controls: Array  # how many each learns from
+    active: Array | None = None  # (models, patterns) 1 for those of each model, where numbers of patterns differ
 
 
 class Checkpoint(NamedTuple):
@@ -113,7 +114,7 @@ def train(
     members: Members,
     training: Training,
     *,
-    n_patterns: int,
+    n_patterns: int | Sequence[int],
     batch_size: int,
     checkpoint_every: int,
     min_steps: int,
@@ -122,13 +123,18 @@ def train(
 ) -> Iterator[Checkpoint]:
     """Train all `members` on `people`, yielding a `Checkpoint` of the patients' R-indices at regular steps.
 
-    The caller stops by not asking for the next checkpoint. `after` goes on from a step and its `saved_states`.
+    The caller stops by not asking for the next checkpoint. `after` goes on from a step and its `saved_states`. Where
+    `n_patterns` differs between members, all have as many as the one with most, and what is not theirs stays zero:
+    apart from rounding, each learns what it would learn alone.
     """
     n_members = len(members.keys)
     mesh, width = plan(n_members)
     shard = NamedSharding(mesh, PartitionSpec("models"))
+    numbers = np.broadcast_to(n_patterns, n_members)
+    real = networks.sizes(people.controls.shape[1], int(numbers.max()))
+    if len(set(numbers)) > 1:
+        members = members._replace(active=jnp.float32(np.arange(real.patterns) < numbers[:, None]))
     members = jax.device_put(_pad_members(members, len(mesh.devices)), shard)
-    real = networks.sizes(people.controls.shape[1], n_patterns)
     on_cores = mesh.devices[0].platform == "cpu"
     with_padding = networks.padded(real, 1 if on_cores else _MATRIX_UNIT)
     data, patients = _data(people, with_padding.regions, min_steps)
@@ -138,7 +144,7 @@ def train(
     program |= {"mesh": mesh, "width": width, "inner": inner}
     advance = partial(_advance_on_cores if on_cores else _advance_on_accelerators, **program)
     with _compiling[(with_padding, *program.values())]:
-        states = _start(members.keys, real=real, with_padding=with_padding, training=training)
+        states = _starts(members, numbers, real, with_padding, training)
         advance(jax.device_put(states, shard), members, data, 0, 0)
     done, states = (0, states) if after is None else (after[0], restored_states(after[1], states))
     states = jax.device_put(states, shard)
@@ -146,7 +152,8 @@ def train(
         n_steps = min(checkpoint_every, max_steps - done)
         states, losses = advance(states, members, data, done, n_steps)
         done += n_steps
-        r_indices = np.asarray(_score(states.parameters, patients))[:n_members, : len(people.patients)]
+        scores = _score(states.parameters, patients, members.active)
+        r_indices = np.asarray(scores)[:n_members, : len(people.patients)]
         means = {name: np.asarray(value)[:n_members] for name, value in losses._asdict().items()}
         yield Checkpoint(done, r_indices, means, np.asarray(states.frozen)[:n_members], states, real)
 
@@ -203,6 +210,18 @@ def _start(keys: Array, *, real: Sizes, with_padding: Sizes, training: Training)
     return jax.vmap(partial(initial_state, real=real, with_padding=with_padding, training=training))(keys)
 
 
+def _starts(members: Members, numbers: np.ndarray, real: Sizes, with_padding: Sizes, training: Training) -> TrainState:
+    """Start all models, those of each number of patterns together, and bring them to the order of the members."""
+    numbers = np.pad(numbers, (0, len(members.keys) - len(numbers)), mode="edge")
+    groups = [np.flatnonzero(numbers == number) for number in sorted(set(numbers))]
+    of_sizes = partial(_start, with_padding=with_padding, training=training)
+    if len(groups) == 1:
+        return of_sizes(members.keys, real=real)
+    started = [of_sizes(members.keys[of], real=real._replace(patterns=int(numbers[of[0]]))) for of in groups]
+    order = np.argsort(np.concatenate(groups))
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[order], *started)
+
+
 def _advance(
     states: TrainState,
     members: Members,
@@ -222,7 +241,7 @@ def _advance(
     def one_model(arguments: tuple[TrainState, Members], data: Data, steps: Steps) -> tuple[TrainState, Losses]:
         state, member = arguments
         done, n_steps = steps
-        data = data._replace(drawn=member.controls, n_controls=member.n_controls)
+        data = data._replace(drawn=member.controls, n_controls=member.n_controls, active=member.active)
 
         def one_step(number: Array, carry: tuple[TrainState, Losses]) -> tuple[TrainState, Losses]:
             state, sums = carry
@@ -262,5 +281,5 @@ _advance_on_cores = jax.jit(_advance, static_argnames=_STATIC, compiler_options=
 
 
 @jax.jit
-def _score(parameters: Parameters, people: Array) -> Array:
-    return jax.vmap(predict_r_indices, in_axes=(0, None))(parameters, people)
+def _score(parameters: Parameters, people: Array, active: Array | None) -> Array:
+    return jax.vmap(predict_r_indices, in_axes=(0, None, 0))(parameters, people, active)

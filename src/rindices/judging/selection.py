@@ -213,12 +213,13 @@ def sweep(
         device = execution.device()  # of a worker, who may have to come first
         return models_per_chunk(study.people(), most, batch_size, device, execution.ready_executor().chunks_per_device)
 
+    several = len({point.n_patterns for point in points}) > 1
+    execution.mixed = several and execution.on_accelerators_here()
     # The number of models in a chunk is fixed before work starts.
     execution.models_per_chunk = execution.store.plan(lambda: execution.models_per_chunk or as_many_as_fit())
     first = n_repetitions if exhaustive or len(points) == 1 else min(FIRST_LOOK, n_repetitions)
     stage = "Training" if first == n_repetitions else "First look at all settings"
     chunks = train_members(study, members_of(points, range(first)), execution, stage)
-    several = len({point.n_patterns for point in points}) > 1
     judged = {point: judge(study, point, first, chunks, execution, with_misfit=several) for point in points}
     if first < n_repetitions:
         close = rivals(list(judged.values()))
@@ -286,7 +287,8 @@ def train_members(study: Study, members: Sequence[Member], execution: Execution,
     """Train members in chunks, but for those that an earlier run trained; return the chunks."""
     chunks = [chunk for chunk in execution.store.earlier() if not {*chunk.members}.isdisjoint(members)]
     there = {member for chunk in chunks for member in chunk.members}
-    chunks += cut([member for member in members if member not in there], execution.models_per_chunk or 1)
+    left = [member for member in members if member not in there]
+    chunks += cut(left, execution.models_per_chunk or 1, mixed=execution.mixed)
     train_all(chunks, study.settings, study.people, execution, stage)
     return chunks
 
@@ -309,7 +311,7 @@ def judge(
     """See how well the first repetitions of a setting agree at each checkpoint, and find the best one."""
     found = _find(members_of([point], range(n_repetitions), cohort), chunks, execution)
     steps = max((trajectory.steps for trajectory, _, _ in found), key=len)
-    r_indices = np.stack([trajectory.r_indices[looks, k] for trajectory, looks, k in found])
+    r_indices = np.stack([of.r_indices[looks, k, :, : point.n_patterns] for of, looks, k in found])
     losses = {
         name: np.stack([trajectory.losses[name][looks, k] for trajectory, looks, k in found])
         for name in found[0][0].losses
@@ -327,19 +329,19 @@ def judge(
     limit, _ = threshold(point.n_patterns, sizes, study.residuals.shape[1])
     if not with_misfit:
         return Judged(point, n_repetitions, looks, best, threshold=limit)
-    distance = _misfit(study, looks[best].step, [(of, int(at[best]), k) for of, at, k in found])
+    distance = _misfit(study, point.n_patterns, looks[best].step, [(of, int(at[best]), k) for of, at, k in found])
     return Judged(point, n_repetitions, looks, best, distance, limit)
 
 
-def _misfit(study: Study, step: int, found: list[tuple[Trajectory, int, int]]) -> Misfit | None:
+def _misfit(study: Study, n_patterns: int, step: int, found: list[tuple[Trajectory, int, int]]) -> Misfit | None:
     """Compare the patients that sound models of a checkpoint synthesise with the real ones."""
-    faults = agreement.faults(np.stack([of.r_indices[at, k] for of, at, k in found]).astype(float))
+    faults = agreement.faults(np.stack([of.r_indices[at, k, :, :n_patterns] for of, at, k in found]).astype(float))
     sound = [one for one, fault in zip(found, faults, strict=True) if not fault]
     if not sound:
         return None
-    weights = [jax.tree.map(lambda leaf, k=k: leaf[k], of.weights_at(step)) for of, _, k in sound]
+    weights = [of.weights_of(k, n_patterns, step) for of, _, k in sound]
     models = jax.tree.map(lambda *leaves: np.stack(leaves), *weights)
-    correlations = np.stack([of.correlations[at, k] for of, at, k in sound]).astype(float)
+    correlations = np.stack([of.correlations[at, k, :n_patterns, :n_patterns] for of, at, k in sound]).astype(float)
     return misfit(models, correlations, study.people(), study.settings.preset.training.composition, study.settings.seed)
 
 
@@ -382,8 +384,9 @@ def _usable(faults: list[str]) -> np.ndarray:
 
 def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> Selected:
     """Bring the sound models of a setting's best checkpoint to one order of patterns; leave out who disagrees."""
+    n_patterns = judged.point.n_patterns
     found = _find(members_of([judged.point], range(judged.n_repetitions)), chunks, execution)
-    patients = np.stack([of.r_indices[looks[judged.best], k] for of, looks, k in found]).astype(float)
+    patients = np.stack([of.r_indices[looks[judged.best], k, :, :n_patterns] for of, looks, k in found]).astype(float)
     faults = agreement.faults(patients)
     usable = _usable(faults)
     if not len(usable):
@@ -403,8 +406,7 @@ def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> 
     aligned, correlations = [], []
     for member in kept:
         (trajectory, looks, k), order = found[member], orders[member]
-        weights = trajectory.weights_at(judged.look.step)
-        aligned.append(reorder_patterns(jax.tree.map(lambda leaf, k=k: leaf[k], weights), order))
+        aligned.append(reorder_patterns(trajectory.weights_of(k, n_patterns, judged.look.step), order))
         correlations.append(trajectory.correlations[looks[judged.best], k][np.ix_(order, order)])
     models = jax.tree.map(lambda *leaves: np.stack(leaves), *aligned)
     return Selected(models, kept, dict(sorted(left_out.items())), np.mean(correlations, axis=0))

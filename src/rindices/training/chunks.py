@@ -1,4 +1,4 @@
-"""The unit of work: some models of one number of patterns, trained from start to end, wherever there is a device.
+"""The unit of work: some models of one cohort, trained from start to end, wherever there is a device.
 
 A chunk depends on nothing but its arguments, so it can be trained in any process, in any order and again, with the
 same result.
@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from rindices.core.devices import Device
-from rindices.core.networks import Parameters, shapes, sizes
+from rindices.core.networks import Parameters, shapes, sizes, unpad
 from rindices.core.train import Checkpoint, People, make_members, saved_states, train
 from rindices.settings import Preset
 
@@ -45,14 +45,14 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True)
 class Chunk:
-    """Models that train together: of the same number of patterns, on the same cohort."""
+    """Models that train together, on the same cohort; on a processor, of one number of patterns."""
 
     members: tuple[Member, ...]
 
     @property
     def n_patterns(self) -> int:
-        """The number of patterns of all of them."""
-        return self.members[0].point.n_patterns
+        """The number of patterns, the largest where they differ."""
+        return max(member.point.n_patterns for member in self.members)
 
     @property
     def cohort(self) -> int:
@@ -62,7 +62,9 @@ class Chunk:
     @property
     def name(self) -> str:
         """A name for files."""
-        numbers = hashlib.sha256(repr([(m.point[1], m.repetition) for m in self.members]).encode()).hexdigest()[:10]
+        alike = len({member.point.n_patterns for member in self.members}) == 1
+        members = [(m.point[1] if alike else tuple(m.point), m.repetition) for m in self.members]
+        numbers = hashlib.sha256(repr(members).encode()).hexdigest()[:10]
         return f"{f'null{self.cohort}' if self.cohort else 'data'}-{self.n_patterns}-{numbers}"
 
 
@@ -75,7 +77,10 @@ class Settings(NamedTuple):
 
 
 class Trajectory(NamedTuple):
-    """What a chunk's models said about the patients at each checkpoint, and their weights at the later ones."""
+    """What a chunk's models said about the patients at each checkpoint, and their weights at the later ones.
+
+    Models with fewer patterns than others of the chunk have zeros in the place of those they lack.
+    """
 
     steps: np.ndarray
     r_indices: np.ndarray  # (checkpoints, models, patients, patterns)
@@ -83,9 +88,11 @@ class Trajectory(NamedTuple):
     correlations: np.ndarray  # of severities, (checkpoints, models, patterns, patterns)
     weights: Mapping[int, Parameters]  # by step, leading axis: models; from the least number of steps on
 
-    def weights_at(self, step: int) -> Parameters:
-        """Return the weights at a checkpoint; a chunk whose models were all frozen before stays as it was."""
-        return self.weights[step if step in self.weights else max(self.weights)]
+    def weights_of(self, place: int, n_patterns: int, step: int) -> Parameters:
+        """Return a model's weights at a checkpoint; a chunk whose models were all frozen before stays as it was."""
+        weights = self.weights[step if step in self.weights else max(self.weights)]
+        n_regions = weights.decomposer["patterns"]["weight"].shape[1]
+        return unpad(jax.tree.map(lambda leaf: leaf[place], weights), sizes(n_regions, n_patterns))
 
 
 class Unfinished(NamedTuple):
@@ -150,7 +157,7 @@ def train_chunk(
         people,
         members,
         settings.preset.training,
-        n_patterns=chunk.n_patterns,
+        n_patterns=[member.point.n_patterns for member in chunk.members],
         batch_size=settings.batch_size,
         checkpoint_every=schedule.checkpoint_every,
         min_steps=schedule.min_steps,
@@ -212,10 +219,13 @@ def models_per_chunk(people: People, n_patterns: int, batch_size: int, device: D
     return max(1, int(memory / (4 * (_COPIES * weights + passes + scores))))
 
 
-def cut(members: Sequence[Member], size: int) -> list[Chunk]:
-    """Cut models into chunks of at most `size`, nearly alike in number so that they share programs."""
+def cut(members: Sequence[Member], size: int, *, mixed: bool = False) -> list[Chunk]:
+    """Cut models into chunks of at most `size`, nearly alike in number so that they share programs.
+
+    Where chunks may be `mixed`, different numbers of patterns train together: an accelerator takes hardly longer.
+    """
     chunks: list[Chunk] = []
-    kind = attrgetter("cohort", "point.n_patterns")
+    kind = attrgetter("cohort") if mixed else attrgetter("cohort", "point.n_patterns")
     for _, group in groupby(sorted(members, key=kind), key=kind):
         alike = list(group)
         n_chunks = -(-len(alike) // size)

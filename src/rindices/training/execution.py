@@ -150,12 +150,15 @@ class Execution:
         Called as training goes on.
     models_per_chunk
         None: as many as a worker's device can hold.
+    mixed
+        Whether different numbers of patterns train together.
     """
 
     store: Store = field(default_factory=Memory)
     n_jobs: int | None = None
     progress: Callable[[Progress], None] | None = None
     models_per_chunk: int | None = None
+    mixed: bool = False
 
     def device(self) -> Device:
         """Ask a worker what it trains on."""
@@ -164,6 +167,10 @@ class Execution:
         except _LOSSES as error:
             raise LostWorkers("a worker was lost before the first chunk.") from error
         return found
+
+    def on_accelerators_here(self) -> bool:
+        """Whether one program can have all models; workers of a cluster need chunks to share out."""
+        return isinstance(executor(self.n_jobs), Local) and self.device().platform != "cpu"
 
     def ready_executor(self) -> Executor:
         """Return where chunks are trained; where the first worker has yet to come, wait and say so."""
