@@ -310,7 +310,7 @@ def _remedy(single: pd.DataFrame) -> list[str]:
     gains = " and ".join(f"{quicker[kind]:+.3f} on {NAMES[kind]}" for kind in ("basic", "mild"))
     return paragraph(
         "So what keeps some of these models below the paper is the pace of training. With the rates of its section",
-        "3.3 they are still learning when the rule stops them: 25,000 steps later, without the rule, all kinds but mild",
+        "3.3 they are still learning when the rule stops them: 25,000 steps later, without it, all kinds but mild",
         "are at the paper's figures or above. With a quicker f, or a quicker D, the better of the two:",
         f"{gains}, as high as the paper's figures or higher. Scaling, precision and the order of updates change",
         "single models by 0.03 or less, which is about two standard errors; the other two readings of f are worse.",
