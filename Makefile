@@ -32,7 +32,7 @@ test-browser: $(VENV)/installed
 $(OLDEST)/installed: pyproject.toml
 	$(PYTHON) -m venv --clear $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet uv
-	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST)/bin/python --resolution lowest-direct --editable '.[dev]'
+	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST)/bin/python --resolution lowest-direct --compile-bytecode --editable '.[dev]'
 	@touch $@
 
 # The tests with the oldest versions that pyproject.toml allows, on Python 3.11. Old matplotlib warns of new pyparsing.

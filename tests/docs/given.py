@@ -94,7 +94,8 @@ def _write_dictionary(path):
 
 
 def _write_old_layout(path):
-    made = table({"CN": 40, "AD": 40}).replace({"diagnosis": {"CN": -1, "AD": 1}, "sex": {"F": 0, "M": 1}})
+    made, codes = table({"CN": 40, "AD": 40}), {"diagnosis": {"CN": -1, "AD": 1}, "sex": {"F": 0, "M": 1}}
+    made = made.assign(**{name: made[name].map(code) for name, code in codes.items()})
     columns = ["sex", "age"] if path.name == "covariate.csv" else REGIONS
     made[["participant_id", "diagnosis", *columns]].to_csv(path, index=False)
 

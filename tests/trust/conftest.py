@@ -14,7 +14,8 @@ from tests.test_cli import TINY, run, small_table
 from tests.trust.watch import Watch, watching
 
 FORMULAS = ("=cmd|' /C calc'!A0", "-1", "+49 123", "@x", "'=already", "＝x", '"=quoted', "a;=b")
-REGION, SCORE = "@lAcc", "=score"  # names that would run, too
+REGION, SCORE = "@lAccumbens", "=recallPoints"  # names that would run, too
+PLANTED = ("SECRET-", "/C calc'", REGION[1:], SCORE[1:])  # in no source of a library, which may be compiled on import
 AGE, VOLUME, OUTLIER, POINTS = 77.7717, 0.31415926, 5.151515, 13.1313
 SECRETS = ("SECRET", "77.77", "0.3141", "5.1515", "13.13", "calc", "49 123", "=already", "=quoted")
 HEARD = "one line for certain: what is compiled already is not told again"

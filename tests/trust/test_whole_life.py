@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 
 from rindices.files import plain
 from tests.test_cli import TINY, run
-from tests.trust.conftest import FORMULAS, HEARD, OUTLIER, REGION, SCORE, SECRETS, secret_table
+from tests.trust.conftest import FORMULAS, HEARD, OUTLIER, PLANTED, REGION, SCORE, SECRETS, secret_table
 
 RECORDS = ("run.toml", "summary.json", "plan.json", "holder.txt")
 SIGNS = "=+-@＝＋－＠"
@@ -33,7 +33,7 @@ def test_no_text_of_a_table_is_compiled(life):
     sources = [one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in life.watch.compiled]
     texts = [text for text in sources if isinstance(text, str)]
     assert texts, "templates are compiled at least"
-    assert not [text for text in texts if any(word in text for word in ("SECRET", "calc'", REGION, SCORE))]
+    assert not [text for text in texts if any(word in text for word in PLANTED)]
 
 
 def told(text):
