@@ -80,7 +80,7 @@ def cases(real: bool) -> list[Case]:
         for seed in (0, 1)
     ]
     rows = [Case("plain", recipe) for recipe in large + small]
-    rows += [Case("gaps", recipe, share) for share in (0.1, 0.2) for recipe in (large[0], large[2], small[0], small[2])]
+    rows += [Case("gaps", recipe, share) for share in (0.1, 0.2) for recipe in large[:4] + small]
     rows += [
         Case("sites", Recipe(kind, FIRST_SEED + 10, 492, 900, n_fresh=300, covariates=2)) for kind in ("basic", "mild")
     ]
@@ -269,13 +269,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--table", type=Path, help="real people of many sites: site, diagnosis, age, sex, icv, regions")
+    parser.add_argument("--purpose", nargs="*", help="train only some: plain, gaps, sites, abide")
     parser.add_argument("--small", action="store_true", help="few steps, to try the script")
     options = parser.parse_args()
     devices.prepare()
     table = None if options.table is None else pd.read_csv(options.table)
     steps = 3 if options.small else fast().schedule.max_steps
     preset = replace(fast(), schedule=replace(fast().schedule, min_steps=steps, max_steps=steps))
-    wanted = cases(table is not None)[:: 6 if options.small else 1]
+    wanted = [case for case in cases(table is not None) if not options.purpose or case.purpose in options.purpose]
+    wanted = wanted[:: 6 if options.small else 1]
     with Parallel(n_jobs=-1) as cores:
         studies = cores(delayed(lambda case: study_of(made(case, table)))(case) for case in wanted)
     place = {id(study): case for study, case in zip(studies, wanted, strict=True)}
