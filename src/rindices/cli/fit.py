@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -301,11 +302,13 @@ def train_and_write(
 ) -> Summary:
     """Load the engine, train behind progress bars, and write the run folder."""
     from rindices.core import devices
-    from rindices.run.fit_table import carry_out
-    from rindices.training.clusters import parallel
 
     devices.prepare()  # before JAX is first asked for anything
-    console.print(f"Training on {devices.in_words()}.")
+    with ThreadPoolExecutor(1) as beside:  # a GPU takes seconds to start; meanwhile the engine is loaded
+        place = beside.submit(devices.in_words)
+        from rindices.run.fit_table import carry_out
+        from rindices.training.clusters import parallel
+    console.print(f"Training on {place.result()}.")
     ending = Ending()
 
     def work() -> Summary:

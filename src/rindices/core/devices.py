@@ -73,8 +73,9 @@ def describe() -> Device:
 
 
 def in_words() -> str:
-    """Name what this process trains on: ``2 cores``, ``1 x NVIDIA H200``."""
+    """Name what this process trains on, and start it: ``2 cores``, ``1 x NVIDIA H200``."""
     device = describe()
+    jax.random.key(0).block_until_ready()
     return f"{device.number} x {device.kind}" if device.platform != "cpu" else counted(n_cores(), "core")
 
 
