@@ -5,7 +5,8 @@
 
 On the same cohorts and cores, one model a core: two of theirs with its defaults; two of ours with the same settings
 (`official`); two of ours with our default (`fast`). Mean pattern concordance of the single models with the
-truth, against time (reading the table left out on both sides, our compilation included) and against steps.
+truth, against time (reading the table left out on both sides, our compilation included) and against steps. Their time
+is the processor's, so that other work on the machine does not count; ours is the clock's, so nothing else should run.
 """
 
 from __future__ import annotations

@@ -136,13 +136,16 @@ class FileKeeper(NamedTuple):
 class _WeightsOnDisk(Mapping[int, Parameters]):
     def __init__(self, path: Path, steps: list[int]) -> None:
         self._path, self._steps = path, steps
+        self._last: tuple[int, Parameters] | None = None  # many models of a chunk are asked for one after the other
 
     def __getitem__(self, step: int) -> Parameters:
         if step not in self._steps:
             raise KeyError(step)
-        with safe_open(self._path, framework="numpy") as file:
-            names = [name for name in file.keys() if name.startswith(f"weights.{step}.")]  # noqa: SIM118
-            return _parameters({name: file.get_tensor(name) for name in names}, step)
+        if self._last is None or self._last[0] != step:
+            with safe_open(self._path, framework="numpy") as file:
+                names = [name for name in file.keys() if name.startswith(f"weights.{step}.")]  # noqa: SIM118
+                self._last = step, _parameters({name: file.get_tensor(name) for name in names}, step)
+        return self._last[1]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._steps)
