@@ -12,12 +12,13 @@ from pathlib import Path
 LIMITS = {
     # 9,150 before severities, intervals, misfit and four verdicts (600); checking, growing, comparing and sharing runs
     # (810); missing regions, new sites, strangers (370); drawn brains and the explorer of the report (650); change
-    # between visits (370); the pages in the browser (1,280); numbers of patterns that train together (30)
-    "statements in src": 13_340,
-    "files in src": 150,
+    # between visits (370); the pages in the browser (1,280); numbers of patterns that train together (30);
+    # a file for what is loaded while models train, and weights that are tried where they matter (40)
+    "statements in src": 13_380,
+    "files in src": 151,
     # 1,893 before a table could be looked at without a fit (190); a file for each role of a column: imports (40)
     "statements of tables, cohort and schema": 2_150,
-    "statements in tests": 14_560,  # 12,370 before all that
+    "statements in tests": 14_590,  # 12,370 before all that
     "mappings of Any in src": 40,
     "command-line options outside cli": 0,
 }

@@ -14,7 +14,7 @@ from rindices import InputError, fit_table, load_model
 from rindices.cli import app, console, exits
 from rindices.errors import setting
 from rindices.judging.verdict import Verdict
-from rindices.run.fit_table import summarise
+from rindices.run.outcome import summarise
 from rindices.simulate import simulate_cohort
 from tests.report.page import pictures, rows_of
 
@@ -346,7 +346,7 @@ def test_report_of_an_unfinished_run_says_so_and_does_not_outlive_it(fitted, tmp
         assert "not finished" in (tmp_path / "run" / "report.html").read_text()
         return summarise(*told)
 
-    monkeypatch.setattr("rindices.run.fit_table.summarise", reported_meanwhile)
+    monkeypatch.setattr("rindices.run.outcome.summarise", reported_meanwhile)
     options = ["--patients", "PT", *TINY, "--no-report"]
     result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", *options)
     assert result.exit_code == 0, result.output

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pandas as pd
@@ -10,6 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 from rindices import SurrealGAN, SurrealGANSearch, load_model
 from rindices.judging.selection import FIRST_LOOK, Swept, choose
 from rindices.search import explain
+from rindices.training.chunks import Point
 from rindices.training.execution import Memory
 from tests.made_up import judged
 
@@ -52,12 +55,9 @@ def test_chosen_setting_is_a_plain_fit_of_it(fitted, unfitted, small_table, smal
 
 def test_results_have_a_row_a_setting_and_mark_the_chosen_one(fitted):
     results = fitted.results_
-    assert list(zip(results["n_patterns"], results["orthogonality"], strict=True)) == [
-        (2, 0.8),
-        (2, 0.2),
-        (3, 0.8),
-        (3, 0.2),
-    ]
+    tried, of = list(zip(results["n_patterns"], results["orthogonality"], strict=True)), fitted.best_params_
+    assert tried == [one for one in [(2, 0.8), (2, 0.2), (3, 0.8), (3, 0.2)] if one in tried]
+    assert {(2, 0.8), (3, 0.8), (of["n_patterns"], 0.2)} <= {*tried}
     assert set(results["n_repetitions"]) <= {FIRST_LOOK, 4}
     assert results["n_repetitions"].sum() == fitted.models_trained_
     chosen = results[results["chosen"]]
@@ -73,9 +73,9 @@ def test_history_has_a_row_a_checkpoint(fitted):
     pd.testing.assert_frame_equal(best.drop(columns="best"), fitted.results_.drop(columns="n_repetitions"))
 
 
-def test_progress_tells_of_both_stages(fitted, progress):
+def test_progress_tells_of_all_stages(fitted, progress):
     stages = list(dict.fromkeys(one.stage for one in progress))
-    assert stages == ["First look at all settings", "All repetitions of the best"]
+    assert stages == ["First look at all settings", "First look at other weights", "All repetitions of the best"]
     ends = [[one for one in progress if one.stage == stage][-1] for stage in stages]
     assert [one.done for one in ends] == [one.total for one in ends]
     assert sum(one.total for one in ends) == 40 * fitted.models_trained_
@@ -159,7 +159,7 @@ def test_bad_settings_are_errors_before_any_training(message, settings, small_ta
 
 def swept_of(*settings, n_repetitions=10):
     chosen = choose([one for one in settings if one.n_repetitions == n_repetitions])
-    return Swept(list(settings), chosen, 3, n_repetitions, [])
+    return Swept(list(settings), chosen, 3, n_repetitions, [], [])
 
 
 def setting(value, n_patterns, distance, **options):
@@ -197,6 +197,13 @@ def test_a_single_setting_was_not_chosen():
     assert explain(swept_of(BEST)) == "3 patterns: given, not chosen from the data."
 
 
+def test_settings_that_were_not_tried_are_counted():
+    settings = [judged(0.9, 2), judged(0.7, 3, n_repetitions=3)]
+    swept = replace(swept_of(*settings), untried=[Point(3, 0.2), Point(3, 0.4)])
+    assert explain(swept).endswith("2 more settings with as many patterns as these were not tried.")
+    assert (swept.models_trained, swept.models_exhaustive) == (13, 40)
+
+
 def test_choice_without_agreement_is_called_arbitrary():
     unknown = [judged(np.nan, m, n_models=1, n_repetitions=1) for m in (2, 3)]
-    assert "arbitrary" in explain(Swept(unknown, unknown[0], 1, 1, []))
+    assert "arbitrary" in explain(Swept(unknown, unknown[0], 1, 1, [], []))

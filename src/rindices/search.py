@@ -15,7 +15,7 @@ from rindices.errors import counted, worded
 from rindices.estimator import RIndexEstimator, SurrealGAN
 from rindices.judging.selection import Swept, best_of_each_number, consensus, sweep
 from rindices.judging.verdict import FEWEST_REFITS, calibrated, refits
-from rindices.settings import SearchSettings
+from rindices.settings import SearchSettings, get_preset
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store
 
@@ -24,8 +24,8 @@ from rindices.training.execution import Execution, Memory, Progress, Store
 class SurrealGANSearch(RIndexEstimator):
     """Chooses the number of patterns, by how well synthesised patients fit and repeated trainings agree.
 
-    Unless `exhaustive`, each setting first gets three repetitions, and only the best and those too close to call get
-    the rest.
+    Unless `exhaustive`, each number of patterns first gets three repetitions. Only for those that may be chosen other
+    weights λ are tried, and with the one that agrees best they get the rest.
 
     Parameters
     ----------
@@ -90,7 +90,8 @@ class SurrealGANSearch(RIndexEstimator):
         points = [Point(one.n_patterns, float(one._preset().weights.orthogonality)) for one in grid]
         training = grid[0]._training_set(X, y, covariates)
         execution = Execution(Memory() if store is None else store, self.n_jobs, progress, self.models_per_chunk)
-        swept = sweep(training.study, points, self.n_repetitions, execution, exhaustive=self.exhaustive)
+        usual = get_preset(self.preset).weights.orthogonality
+        swept = sweep(training.study, points, self.n_repetitions, execution, usual=usual, exhaustive=self.exhaustive)
         self.best_params_ = swept.chosen.point._asdict()
         best = grid[0].set_params(**self.best_params_)
         self.best_estimator_ = best._keep(training, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
@@ -104,6 +105,7 @@ class SurrealGANSearch(RIndexEstimator):
         )
         best.verdict_ = self.verdict_.state, worded(self.verdict_.reason)
         self.models_trained_, self.models_per_chunk_ = swept.models_trained, execution.models_per_chunk
+        self.models_exhaustive_ = swept.models_exhaustive
         return self
 
     def transform(self, X: Any, covariates: Any = None) -> Any:
@@ -179,6 +181,8 @@ def explain(swept: Swept) -> str:
         words.append(
             f"{len(dropped)} of {len(swept.judged)} settings were given up after {swept.first_look} repetitions."
         )
+    if swept.untried:
+        words.append(f"{counted(len(swept.untried), 'more setting')} with as many patterns as these were not tried.")
     return " ".join(words)
 
 

@@ -8,7 +8,17 @@ import pytest
 from rindices.core.inference import r_indices, reorder_patterns
 from rindices.judging import selection
 from rindices.judging.agreement import compare
-from rindices.judging.selection import FIRST_LOOK, Study, choose, consensus, judge, members_of, rivals, sweep
+from rindices.judging.selection import (
+    FIRST_LOOK,
+    Study,
+    choose,
+    consensus,
+    judge,
+    members_of,
+    rivals,
+    sweep,
+    usual_weights,
+)
 from rindices.preprocessing import whitening_matrix
 from rindices.settings import Schedule, Training, fast
 from rindices.training.chunks import Point, Settings, cut
@@ -225,21 +235,10 @@ def test_numbers_of_patterns_that_may_still_be_chosen_go_on(settings, expected):
     assert {point.n_patterns for point in rivals(given)} == expected
 
 
-@pytest.mark.parametrize(
-    ("other", "is_rival"),
-    [
-        (judged(0.881, error=0.0, weight=0.4), True),
-        (judged(0.879, error=0.0, weight=0.4), False),
-        (judged(0.841, error=0.06, weight=0.4), True),
-        (judged(0.839, error=0.06, weight=0.4), False),
-        (judged(0.885, error=np.nan, weight=0.4), True),
-        (judged(0.875, error=np.nan, weight=0.4), False),
-        (judged(np.nan, error=np.nan, n_models=1, weight=0.4), False),
-    ],
-)
-def test_rival_weights_are_within_a_standard_error_or_a_margin_of_two_hundredths(other, is_rival):
-    best = judged(0.9)
-    assert rivals([other, best]) == ([other.point, best.point] if is_rival else [best.point])
+@pytest.mark.parametrize("other", [0.89, 0.5, np.nan])
+def test_of_several_weights_the_one_that_agrees_best_goes_on(other):
+    best, other = judged(0.9), judged(other, weight=0.4)
+    assert rivals([other, best]) == rivals([best, other]) == [best.point]
     assert choose([other, best]) is best
 
 
@@ -263,26 +262,42 @@ def swept(points=GRID, noise=NOISE, n_repetitions=5, **options):
     return sweep(make_study(), points, n_repetitions, execution, **options), store
 
 
-def test_only_the_best_and_its_rivals_get_all_repetitions():
+def test_only_the_best_gets_all_repetitions():
     found, store = swept()
-    assert {one.point: one.n_repetitions for one in found.judged} == {
-        GRID[0]: FIRST_LOOK,
-        GRID[1]: 5,
-        GRID[2]: 5,
-        GRID[3]: FIRST_LOOK,
-    }
+    best = found.chosen.point
+    assert best in GRID[1:3]
+    assert {one.point: one.n_repetitions for one in found.judged} == dict.fromkeys(GRID, FIRST_LOOK) | {best: 5}
     trained = {member for chunk in store.asked for member in chunk.members}
-    assert len(trained) == found.models_trained == 3 + 5 + 5 + 3
-    assert trained == set(members_of(GRID, range(3))) | set(members_of(GRID[1:3], range(3, 5)))
-    assert found.chosen.point in GRID[1:3]
-    assert found.chosen.value == max(one.value for one in found.judged)
-    assert {one.point for one in found.full()} == set(GRID[1:3])
+    assert len(trained) == found.models_trained == 3 + 3 + 5 + 3
+    assert trained == set(members_of(GRID, range(3))) | set(members_of([best], range(3, 5)))
+    assert [one.point for one in found.full()] == [best]
+
+
+def test_other_weights_are_tried_where_a_number_of_patterns_may_be_chosen():
+    others = {Point(m, weight): (0.9, 0.9) for m in (1, 2, 4) for weight in (0.1, 0.3)}
+    noise = NOISE | others | {GRID[1]: (0.3, 0.01)}
+    found, _ = swept(sorted(noise), noise)
+    tried = [Point(1, 0.3), Point(2, 0.8), *GRID[1:3], Point(4, 0.8)]
+    assert [one.point for one in found.judged] == tried
+    assert found.chosen.point == GRID[1]
+    assert [*found.at_first] == [point for point in tried if point != GRID[1]]
+    assert {*found.untried} == {point for point in noise if point not in tried and point.n_patterns > 1}
+    assert found.models_exhaustive == 5 * (len(noise) - 1)
+    whole, _ = swept(sorted(noise), noise, exhaustive=True)
+    assert (whole.models_trained, whole.untried, whole.chosen.point) == (whole.models_exhaustive, [], GRID[1])
+
+
+@pytest.mark.parametrize(("usual", "expected"), [(0.8, [(2, 0.4), (3, 0.9)]), (0.1, [(2, 0.2), (3, 0.2)])])
+def test_usual_weight_is_the_nearest_that_was_asked_for(usual, expected):
+    points = [Point(3, 0.2), Point(2, 0.2), Point(2, 0.4), Point(3, 0.9)]
+    assert usual_weights(points, usual) == expected
 
 
 def test_exhaustive_search_trains_all_and_chooses_the_same():
-    found, _ = swept(exhaustive=True)
+    clear = NOISE | {GRID[1]: (0.3, 0.2)}
+    found, _ = swept(noise=clear, exhaustive=True)
     assert (found.models_trained, found.first_look) == (5 * len(GRID), 5)
-    quick, _ = swept()
+    quick, _ = swept(noise=clear)
     assert quick.first_look == FIRST_LOOK
     assert (found.chosen.point, found.chosen.value) == (quick.chosen.point, quick.chosen.value)
 

@@ -110,7 +110,7 @@ def test_shipped_thresholds_can_be_passed(n_patterns):
 
 def swept_of(*settings, n_repetitions=10):
     chosen = max(settings, key=lambda one: (one.point.n_patterns > 1, np.nan_to_num(one.value)))
-    return Swept(list(settings), chosen, 3, n_repetitions, [])
+    return Swept(list(settings), chosen, 3, n_repetitions, [], [one.point for one in settings])
 
 
 def study_of(n_controls=200, n_patients=200, preset=None, n_regions=32):
@@ -158,7 +158,7 @@ def test_one_of_several_numbers_of_patterns_has_to_pass_the_highest_of_their_thr
 
 
 def test_one_pattern_has_to_pass_its_own_threshold_only():
-    swept = Swept([certain(0.9, 1), judged(0.5, 2), judged(0.5, 5)], certain(0.9, 1), 3, 10, [])
+    swept = Swept([certain(0.9, 1), judged(0.5, 2), judged(0.5, 5)], certain(0.9, 1), 3, 10, [], [])
     assert calibrated(swept, study_of(n_regions=128)).threshold == limit(1)
 
 

@@ -55,7 +55,7 @@ CHANGES = [
             "related to updrs by",
             "below 0.35, between 0.35 and 0.75, and above 0.75",
             "chosen among 2 and 6",
-            "chosen among 0.1 and 0.3",
+            "Of the weights of orthogonality 0.1 and 0.3 the one",
             "rindices 9.9.9 (jax 8.8.8)",
             "controls (HC)",
             "Severities were allowed to be correlated",

@@ -38,6 +38,8 @@ def prepare() -> None:
     already computes with JAX keeps what it has, and trains on one core.
     """
     jax.config.update("jax_cpu_enable_async_dispatch", False)
+    # Memory as it is needed: to take most of a GPU's at once takes two seconds, and leaves nothing for others.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     folder = _cache_folder() if _SETTINGS.jax_compilation_cache_dir is None else None
     if folder is not None and _is_private(folder.parent) and _is_private(folder):
         jax.config.update("jax_compilation_cache_dir", str(folder))

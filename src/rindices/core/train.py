@@ -63,8 +63,8 @@ class Checkpoint(NamedTuple):
 
     def parameters(self) -> Parameters:
         """Return the weights of all models as NumPy arrays, leading axis: models."""
-        real = networks.unpad(self.states.parameters, self.sizes)
-        return jax.tree.map(lambda leaf: np.array(leaf[: len(self.frozen)]), real)
+        weights = jax.tree.map(np.asarray, self.states.parameters)
+        return jax.tree.map(lambda leaf: leaf[: len(self.frozen)].copy(), networks.unpad(weights, self.sizes))
 
     def correlations(self) -> np.ndarray:
         """Return the correlation of severities that each model has learned → ``(models, patterns, patterns)``."""
@@ -73,7 +73,7 @@ class Checkpoint(NamedTuple):
             return np.broadcast_to(
                 np.eye(self.sizes.patterns, dtype=np.float32), (n_models, *[self.sizes.patterns] * 2)
             )
-        factors = np.asarray(jax.vmap(unit_rows)(self.states.copula.raw))[:n_models]
+        factors = np.asarray(_factors(self.states.copula.raw))[:n_models]
         return factors @ factors.swapaxes(1, 2)
 
 
@@ -182,6 +182,8 @@ def plan(n_members: int) -> tuple[Mesh, int]:
 
 def _pad_members(members: Members, n_devices: int) -> Members:
     extra = -len(members.keys) % n_devices
+    if not extra:
+        return members
     return jax.tree.map(lambda leaf: jnp.concatenate([leaf, jnp.repeat(leaf[-1:], extra, axis=0)]), members)
 
 
@@ -191,13 +193,14 @@ def _data(people: People, n_columns: int, min_steps: int) -> tuple[Data, Array]:
     )
     seen, whitening = patients, None
     if people.whitening is not None:
-        n_regions = len(people.whitening)
-        whitening = jnp.eye(n_columns).at[:n_regions, :n_regions].set(people.whitening)
+        square = np.eye(n_columns, dtype=np.float32)
+        square[: len(people.whitening), : len(people.whitening)] = people.whitening
+        whitening = jnp.asarray(square)
         # Not by NumPy, whose last bits may depend on the number of threads.
         seen = _whitened(patients, whitening)
     counts = (jnp.asarray(len(people.controls)), jnp.asarray(len(people.patients)))
     share = jnp.asarray(people.controls.shape[1] / n_columns)
-    everybody = jnp.arange(len(controls))
+    everybody = jnp.asarray(np.arange(len(controls), dtype=np.int32))
     return Data(controls, everybody, seen, whitening, *counts, jnp.asarray(min_steps), share), patients
 
 
@@ -273,6 +276,7 @@ def _advance(
 
 
 _ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
+_factors = jax.jit(jax.vmap(unit_rows))
 _whitened = jax.jit(seen_by_discriminator, compiler_options=_ONE_THREAD)
 _STATIC = ("training", "batch_size", "precision", "mesh", "width", "inner")
 _advance_on_accelerators = jax.jit(_advance, static_argnames=_STATIC)

@@ -32,8 +32,6 @@ from rindices.training.chunks import Chunk, Member, Point, Settings, Trajectory,
 from rindices.training.execution import Execution, train_all
 
 FIRST_LOOK = 3  # repetitions of each setting before most of them are given up
-_CLOSE = 1.0  # standard errors above its agreement at which a weight λ is still a rival of the best
-_MARGIN = 0.02  # agreement below the best that is as good, whatever the standard errors say
 # Standard errors of the difference between two misfits beyond which one is worse: in the end, and after a first look.
 CLEARLY, HARDLY = 2.0, 3.0
 # Agreement that may be lost with one more pattern which is there. In sixteen cohorts with one to four patterns, basic
@@ -161,11 +159,18 @@ class Swept:
     first_look: int  # repetitions that every setting had
     n_repetitions: int
     chunks: list[Chunk]  # of the data
+    at_first: Sequence[Point]  # settings that are tried whatever the data are
+    untried: Sequence[Point] = ()  # other weights λ with numbers of patterns that were given up before
 
     @property
     def models_trained(self) -> int:
         """How many models it took."""
         return sum(one.n_repetitions for one in self.judged)
+
+    @property
+    def models_exhaustive(self) -> int:
+        """How many models all repetitions of all settings would have taken."""
+        return (len(self.judged) + len(self.untried)) * self.n_repetitions
 
     def full(self) -> list[Judged]:
         """Return the settings that were trained in full."""
@@ -199,35 +204,60 @@ class Selected:
 
 
 def sweep(
-    study: Study, points: Sequence[Point], n_repetitions: int, execution: Execution, *, exhaustive: bool = False
+    study: Study,
+    points: Sequence[Point],
+    n_repetitions: int,
+    execution: Execution,
+    *,
+    usual: float = 0.8,
+    exhaustive: bool = False,
 ) -> Swept:
     """Train the settings and choose one, see `choose`.
 
-    Unless `exhaustive`, every setting gets `FIRST_LOOK` repetitions, and only those that may be chosen get the others.
+    Unless `exhaustive`, every number of patterns gets `FIRST_LOOK` repetitions with the weight λ nearest to `usual`.
+    Those that may be chosen get as many with each other weight, and then, with the weight that agrees best, the others.
     Few steps instead of few repetitions would not do: at first, hard cohorts prefer too few patterns.
     """
-    points = list(dict.fromkeys(points))
+    of_each_number = usual_weights(points, usual)
+    # About one pattern, which is apart from none, a weight says nothing.
+    points = [point for point in dict.fromkeys(points) if point.n_patterns > 1 or point in of_each_number]
 
     def as_many_as_fit() -> int:
         most, batch_size = max(point.n_patterns for point in points), study.settings.batch_size
         device = execution.device()  # of a worker, who may have to come first
         return models_per_chunk(study.people(), most, batch_size, device, execution.ready_executor().chunks_per_device)
 
-    several = len({point.n_patterns for point in points}) > 1
+    several = len(of_each_number) > 1
     execution.mixed = several and execution.on_accelerators_here()
     # The number of models in a chunk is fixed before work starts.
     execution.models_per_chunk = execution.store.plan(lambda: execution.models_per_chunk or as_many_as_fit())
-    first = n_repetitions if exhaustive or len(points) == 1 else min(FIRST_LOOK, n_repetitions)
-    stage = "Training" if first == n_repetitions else "First look at all settings"
-    chunks = train_members(study, members_of(points, range(first)), execution, stage)
-    judged = {point: judge(study, point, first, chunks, execution, with_misfit=several) for point in points}
-    if first < n_repetitions:
-        close = rivals(list(judged.values()))
-        more = members_of(close, range(first, n_repetitions))
-        chunks += train_members(study, more, execution, "All repetitions of the best")
-        judged |= {point: judge(study, point, n_repetitions, chunks, execution, with_misfit=several) for point in close}
-    full = [one for one in judged.values() if one.n_repetitions == n_repetitions]
-    return Swept(list(judged.values()), choose(full), first, n_repetitions, chunks)
+    chunks: list[Chunk] = []
+    judged: dict[Point, Judged] = {}
+
+    def train(of: Sequence[Point], before: int, n_models: int, stage: str) -> None:
+        chunks.extend(train_members(study, members_of(of, range(before, n_models)), execution, stage))
+        judged.update({one: judge(study, one, n_models, chunks, execution, with_misfit=several) for one in of})
+
+    in_full = exhaustive or len(points) == 1 or n_repetitions <= FIRST_LOOK
+    first, at_first = (n_repetitions, points) if in_full else (FIRST_LOOK, of_each_number if several else points)
+    train(at_first, 0, first, "Training" if in_full else "First look at all settings")
+    if not in_full:
+        numbers = {point.n_patterns for point in rivals(list(judged.values()))}
+        others = [point for point in points if point.n_patterns in numbers and point not in judged]
+        if others:
+            train(others, 0, first, "First look at other weights")
+        train(rivals(list(judged.values())), first, n_repetitions, "All repetitions of the best")
+    tried = [judged[point] for point in points if point in judged]
+    chosen = choose([one for one in tried if one.n_repetitions == n_repetitions])
+    untried = [point for point in points if point not in judged]
+    return Swept(tried, chosen, first, n_repetitions, chunks, at_first, untried)
+
+
+def usual_weights(points: Iterable[Point], usual: float) -> list[Point]:
+    """Return the setting of each number of patterns whose weight λ is nearest to the usual one."""
+    nearest = sorted(points, key=lambda point: abs(point.orthogonality - usual))
+    of_each = {point.n_patterns: point for point in reversed(nearest)}
+    return sorted(of_each.values())
 
 
 def choose(judged: Sequence[Judged]) -> Judged:
@@ -256,20 +286,17 @@ def _climbed(good: Sequence[Judged], margin: float) -> Judged:
 
 
 def rivals(judged: Sequence[Judged]) -> list[Point]:
-    """Return the settings that may be chosen after a first look."""
+    """Return the settings that may be chosen after a first look.
+
+    Of each number of patterns one weight λ: which of them agrees best may be chance, and hardly matters (in cohorts of
+    five kinds, λ from 0.1 to 0.8, the concordance of the consensus with the truth differed by 0.002 at most).
+    """
     best, chosen = best_of_each_number(judged), choose(judged)
     good = [one for one in best if one.fits(best) and one.value > one.threshold]
     most = max([chosen, *([_climbed(good, _PERHAPS_AS_WELL)] if good else [])], key=lambda one: one.point.n_patterns)
     numbers = {one.point.n_patterns for one in best if one.fits(best, HARDLY) and one.value > one.threshold}
     numbers = {of for of in numbers if of <= most.point.n_patterns} | {chosen.point.n_patterns}
-
-    def is_close(one: Judged) -> bool:
-        """Whether it may agree as well as the best with the same number of patterns."""
-        [top] = [other for other in best if other.point.n_patterns == one.point.n_patterns]
-        margin = max(_CLOSE * np.nan_to_num(one.look.error.pattern_agreement), _MARGIN)
-        return one is top or (_rank(one)[0] == _rank(top)[0] and one.value + margin >= top.value)
-
-    return [one.point for one in judged if one.point.n_patterns in numbers and is_close(one)]
+    return [one.point for one in best if one.point.n_patterns in numbers]
 
 
 def best_of_each_number(judged: Sequence[Judged]) -> list[Judged]:

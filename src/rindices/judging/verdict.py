@@ -164,10 +164,10 @@ def _severities(preset: Preset) -> str:
 def refits(swept: Swept, study: Study, n_refits: int, execution: Execution) -> Verdict:
     """Search again in cohorts whose people were dealt out to the groups anew, and see how often they agree as well.
 
-    The data and these cohorts are compared by the same statistic: the best agreement over all settings, of the
-    same number of repetitions of each.
+    The data and these cohorts are compared by the same statistic: the best agreement over the settings that are tried
+    whatever the data are, of the same number of repetitions of each.
     """
-    points = [one.point for one in swept.judged]
+    points = swept.at_first
     n_repetitions = min(FIRST_LOOK, swept.n_repetitions)
     members = [
         member for cohort in range(1, n_refits + 1) for member in members_of(points, range(n_repetitions), cohort)

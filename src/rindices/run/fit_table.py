@@ -5,40 +5,24 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
-from datetime import date
+from importlib import import_module
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import pandas as pd
 
-from rindices import plots, record
-from rindices.analysis import balance_warnings, group_balance
+from rindices import record
 from rindices.cohort import Cohort, correction_of
-from rindices.core import devices
-from rindices.errors import InputError, Value, in_python, without_data, worded
-from rindices.files import atomic_file
-from rindices.judging.agreement import match_patterns
-from rindices.judging.verdict import Verdict, differences_that_count, to_json
-from rindices.report import write_report
-from rindices.run.bids_output import write_bids
-from rindices.run.plan import PlannedRun, planned, versions
-from rindices.run.scores_and_analyses import (
-    analyse,
-    keep_training,
-    reference_of,
-    results_of,
-    separation,
-    unknown_of,
-)
+from rindices.errors import InputError, Value, in_python
+from rindices.run.plan import PlannedRun, planned
 from rindices.search import SurrealGANSearch
-from rindices.settings import Correction, Labels, Names, OutputSettings, SearchSettings, TableSettings
+from rindices.settings import Labels, Names, OutputSettings, SearchSettings, TableSettings
 from rindices.training.execution import Progress
 from rindices.training.journal import Journal
 
 __all__ = ["FittedRun", "carry_out", "fit_table"]
-
-_RUNNERS_UP = 3
 
 
 class FittedRun(NamedTuple):
@@ -213,9 +197,12 @@ def carry_out(
     with record.held(out, settings, overwrite=overwrite) as goes_on:
         journal = Journal(out / record.JOURNAL, settings.fingerprint(), out / record.TRAINED)
         try:
-            told = _fit(search, plan, journal, progress)
-            known = summarise(plan, search, told, wording)
-            summary = _write_results(plan, search, known, truth)
+            with ThreadPoolExecutor(1) as beside:  # what analyses and draws takes seconds to load: while a GPU trains
+                beside.submit(import_module, "rindices.run.outcome")
+                told = _fit(search, plan, journal, progress)
+            from rindices.run.outcome import summarise, write_report, write_results
+
+            summary = write_results(plan, search, summarise(plan, search, told, wording), truth)
             settings = settings.model_copy(update={"plan": {"models_per_chunk": search.models_per_chunk_}})
             record.write_text(out / record.SETTINGS, settings.text())
             summary = summary.updated(resumed=goes_on, seconds=round(time.perf_counter() - start, 1))
@@ -230,7 +217,9 @@ def carry_out(
                 record.discard(out)
             raise
         except Exception as error:
-            _write_failure(plan, error, wording)
+            from rindices.run.outcome import write_failure
+
+            write_failure(plan, error, wording)
             raise
     record.keep_trained(out)
     return summary
@@ -266,141 +255,3 @@ def _fit(
     told = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
     damaged = [f"{name} in the journal was damaged and trained again." for name in journal.damaged]
     return [*cohort.messages, *told, *damaged]
-
-
-def summarise(
-    plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str], wording: Callable[[str, Value], str]
-) -> record.Summary:
-    """Say what came out of a finished training; the model is told the final verdict."""
-    cohort, model = plan.cohort, search.best_estimator_
-    training = cohort.training
-    balance = group_balance(cohort.background[training], (cohort.group[training] == "patient").to_numpy())
-    verdict: Verdict = search.verdict_.with_differences(differences_that_count(balance))
-    model.verdict_ = verdict.state, worded(verdict.reason, wording)
-    outcome = {
-        "status": record.DONE,
-        "n_patterns": model.n_patterns,
-        "patterns_chosen_from_data": search.results_["n_patterns"].nunique() > 1,
-        "correction": asdict(search.correction or Correction())
-        | {"n_sites": None if cohort.site is None else int(cohort.site.nunique())},
-        "weights": model.preset_.weights._asdict(),
-        "preset": model.preset_.name,
-        "repetitions": model.n_repetitions,
-        "members_used": len(model.members_),
-        "members_left_out": [{"member": one, "reason": why} for one, why in model.left_out_.items()],
-        "step": model.step_,
-        "agreement": model.agreement_._asdict(),
-        "latent": "independent" if model.correlation_ is None else "correlated",
-        "correlation": None if model.correlation_ is None else model.correlation_.tolist(),
-        "verdict": verdict.state,
-        "reliable": verdict.reliable,
-        "reliable_reason": model.verdict_[1],
-        "null": to_json(verdict),
-        "separation": separation(cohort, search.correction),
-        "search": _searched(search),
-        "balance": balance.to_dict("records"),
-        "warnings": [worded(told, wording) for told in (*told, *unknown_of(model), *balance_warnings(balance))],
-        "seed": model.seed_,
-        "versions": versions(),
-        "device": devices.in_words(),
-        "models_per_chunk": search.models_per_chunk_,
-        "peak_device_memory": devices.peak_memory(),
-        "unit": model.contract_.unit,
-        "subgroup_limits": plan.output.limits,
-        "level": plan.output.level,
-        "scan_noise": plan.output.scan_noise,
-        "reference": reference_of(model),
-        "finished": date.today().isoformat(),
-    }
-    return _people(cohort).updated(**outcome)
-
-
-def _people(cohort: Cohort) -> record.Summary:
-    """Say who took part in a run that is not finished yet."""
-    left_out = cohort.people["reason"][~cohort.people["used"].astype(bool)]
-    return record.Summary(
-        status=record.UNFINISHED,
-        n_controls=cohort.n_controls,
-        n_patients=cohort.n_patients,
-        n_other=cohort.n_other,
-        n_features=cohort.features.shape[1],
-        source=cohort.source,
-        region_names={name: words for name, words in cohort.region_names.items() if words},
-        source_doi=cohort.doi,
-        input_sha256=cohort.sha256,
-        control_labels=cohort.control_labels,
-        patient_labels=cohort.patient_labels,
-        covariates=tuple(map(str, cohort.covariates.columns)),
-        clinical=tuple(map(str, cohort.clinical.columns)),
-        visits=cohort.visit is not None,
-        n_read=len(cohort.people),
-        excluded={str(reason): int(n) for reason, n in left_out.value_counts().items()},
-    )
-
-
-def _searched(search: SurrealGANSearch) -> dict[str, object]:
-    results = search.results_
-    others = results[(results["n_repetitions"] == search.n_repetitions) & ~results["chosen"]]
-    others = others.sort_values("misfit").head(_RUNNERS_UP)
-    shown = ["n_patterns", "orthogonality", "misfit", "pattern_agreement", "n_models"]
-    return {
-        "n_patterns": sorted(results["n_patterns"].unique().tolist()),
-        "orthogonality": sorted(results["orthogonality"].unique().tolist()),
-        "exhaustive": bool((results["n_repetitions"] == search.n_repetitions).all()),
-        "first_stage_repetitions": int(results["n_repetitions"].min()),
-        "models_trained": search.models_trained_,
-        "models_exhaustive": len(results) * search.n_repetitions,
-        "runners_up": others[shown].to_dict("records"),
-        "reason": search.reason_,
-    }
-
-
-def _write_results(
-    plan: PlannedRun, search: SurrealGANSearch, summary: record.Summary, truth: pd.DataFrame | None
-) -> record.Summary:
-    """Write all tables and pictures of a finished run, and return the summary with what they say."""
-    out, model = plan.out, search.best_estimator_
-    results = results_of(model, plan.cohort, plan.output.level)
-    analyses = analyse(model, results, summary)
-    keep_training(model, results, analyses)
-    model.save(out / record.MODEL)
-    record.write_tables(out, results, analyses, selection=search.history_, truth=truth)
-    kept = {"variables": results.kinds, "model_sha256": record.sha256_of(out / record.MODEL)}
-    summary, figure = summary.updated(**kept), plots.r_index_distributions(results.r_indices)
-    if truth is not None:
-        known = truth.set_index("participant_id")
-        scores = results.r_indices.set_index("participant_id").loc[known.index, results.score_names]
-        recovery = _recovery(known, scores)
-        summary = summary.updated(recovery=recovery)
-        figure = plots.recovery(known[list(recovery.matched_truth)], scores, list(recovery.per_pattern))
-    with atomic_file(out / record.PICTURE) as beside:
-        plots.figure_png(figure, beside)
-    if plan.output.bids:
-        write_bids(out / record.BIDS, results.r_indices, summary)
-    return summary
-
-
-def _recovery(known: pd.DataFrame, scores: pd.DataFrame) -> record.Recovery:
-    """Compare severities with those that are known of a simulated cohort."""
-    order, concordances = match_patterns(scores.to_numpy(), known.to_numpy())
-    return record.Recovery(
-        pattern_concordance=float(concordances.mean()),
-        per_pattern=tuple(concordances.tolist()),
-        matched_truth=tuple(str(known.columns[i]) for i in order),
-    )
-
-
-def _write_failure(plan: PlannedRun, error: Exception, wording: Callable[[str, Value], str]) -> None:
-    """Say in the folder that the run failed, as far as it can still be written to."""
-    failed = {
-        "status": record.FAILED,
-        "failure": without_data(error),
-        "warnings": tuple(worded(sentence, wording) for sentence in plan.cohort.messages),
-        "versions": versions(),
-    }
-    try:
-        record.write_summary(plan.out, _people(plan.cohort).updated(**failed))
-        if plan.output.report:
-            write_report(plan.out)
-    except (OSError, ValueError):
-        return  # it still says that it is not finished
