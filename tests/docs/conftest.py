@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from rindices import plots, report, settings
 from rindices.cli import app
 from rindices.cli.console import set_output
-from rindices.run import fit_table, report_again
+from rindices.run import outcome, report_again
 from tests.docs import given
 
 
@@ -31,7 +31,7 @@ def short_trainings(quick_preset):
         return path
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (report, report_again, fit_table):
+        for module in (report, report_again, outcome):
             patch.setattr(module, "write_report", written)
         patch.setattr(plots, "figure_png", lambda figure, path: path.write_bytes(b""))
         for name in list(settings.PRESETS):
