@@ -200,7 +200,7 @@ def test_a_single_setting_was_not_chosen():
 def test_settings_that_were_not_tried_are_counted():
     settings = [judged(0.9, 2), judged(0.7, 3, n_repetitions=3)]
     swept = replace(swept_of(*settings), untried=[Point(3, 0.2), Point(3, 0.4)])
-    assert explain(swept).endswith("2 more settings with as many patterns as these were not tried.")
+    assert explain(swept).endswith("given up, other orthogonalities were not tried (2 settings).")
     assert (swept.models_trained, swept.models_exhaustive) == (13, 40)
 
 

@@ -160,7 +160,8 @@ def explain(swept: Swept) -> str:
     fits, agrees = chosen.fits(rivals), chosen.value > chosen.threshold
     agreement = f"repetitions agree at {chosen.value:.3f} (without disease hardly above {chosen.threshold:.3f})"
     if len({one.point.n_patterns for one in swept.judged}) == 1:
-        words = [f"{name}: of {len(swept.judged)} weights the one whose {agreement}, the best of all."]
+        best = f"of {len(swept.judged)} weights the one that agreed best after {swept.first_look} repetitions"
+        words = [f"{name}: {best}; {agreement}."]
     elif fits and agrees:
         words = [f"{name}: with so many, synthesised patients vary as the real ones do, and {agreement}."]
     else:
@@ -182,7 +183,8 @@ def explain(swept: Swept) -> str:
             f"{len(dropped)} of {len(swept.judged)} settings were given up after {swept.first_look} repetitions."
         )
     if swept.untried:
-        words.append(f"{counted(len(swept.untried), 'more setting')} with as many patterns as these were not tried.")
+        left = counted(len(swept.untried), "setting")
+        words.append(f"For numbers of patterns that were given up, other orthogonalities were not tried ({left}).")
     return " ".join(words)
 
 
