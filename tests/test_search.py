@@ -181,7 +181,7 @@ def test_reason_names_both_figures_and_what_fewer_patterns_lack():
     neither = explain(swept_of(setting(0.9, 2, 9.0), setting(0.55, 3, 3.0)))
     weights = explain(swept_of(judged(0.9, weight=0.4), judged(0.8)))
     assert weights.startswith(
-        "3 patterns with orthogonality 0.4: of 2 weights the one whose repetitions agree at 0.900"
+        "3 patterns with orthogonality 0.4: of 2 weights the one that agreed best after 3 repetitions; "
     )
     assert neither.startswith("2 patterns: no setting both fits the patients and agrees better than cohorts without")
 
