@@ -18,7 +18,7 @@ LIMITS = {
     "files in src": 151,
     # 1,893 before a table could be looked at without a fit (190); a file for each role of a column: imports (40)
     "statements of tables, cohort and schema": 2_150,
-    "statements in tests": 14_590,  # 12,370 before all that
+    "statements in tests": 14_600,  # 12,370 before all that
     "mappings of Any in src": 40,
     "command-line options outside cli": 0,
 }

@@ -69,6 +69,7 @@ def test_severities_and_their_intervals_hold_the_truth_where_patterns_are_absent
     regions = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
     patient = (cohort.table["diagnosis"] == "PT").to_numpy()
     model = SurrealGAN(3, n_repetitions=4, preset=QUICK, random_state=0).fit(regions, patient)
+    assert len(model.members_) >= 3
     truth, people = cohort.truth[["s1", "s2", "s3"]].to_numpy(), model.prepare(regions[patient])
     order = best_order(truth, model.transform(people))
     assert sorted(order) == [0, 1, 2]

@@ -69,6 +69,17 @@ def test_encoding_and_decoding_follow_table_3(model, brains, draws):
     close(out[:, 1], plain.f_pass(f, brains, draws.later))
 
 
+def test_gradient_of_the_gate_that_is_written_by_hand_is_that_of_the_product(model, brains, draws, monkeypatch):
+    severities = np.stack([draws.earlier, draws.later], axis=1)
+
+    def summed(f):
+        return (networks.decode(f, networks.encode(f, brains), severities) ** 2).sum()
+
+    by_hand = jax.grad(summed)(model.transformation)
+    monkeypatch.setattr(networks, "_gated", lambda encoding, gate: encoding[:, None] * gate)
+    jax.tree.map(close, by_hand, jax.grad(summed)(model.transformation))
+
+
 @pytest.mark.parametrize("composition", ["additive", "joint"])
 def test_synthesis_composes_patterns(model, brains, draws, composition):
     f = model.transformation
