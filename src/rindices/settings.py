@@ -184,6 +184,7 @@ class LossWeights(NamedTuple):
     orthogonality: float = 0.8  # λ: as good as 0.4 on easy cohorts, clearly better on hard ones
     monotonicity: float = 500.0  # μ: a pattern never recedes with severity
     near_control: float = 6.0  # η: a severity near zero leaves the brain as it is
+    prior: float = 3000.0  # keeps f near the linear model that it starts from, where there is one
 
 
 class LearningRates(NamedTuple):

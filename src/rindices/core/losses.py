@@ -28,6 +28,14 @@ class Losses(NamedTuple):
     monotonicity: Array
     near_control: Array
     discriminator: Array
+    prior: Array | float = 0.0
+
+
+class Prior(NamedTuple):
+    """What a linear model knows of the patterns before training."""
+
+    maps: Array  # (patterns, regions): the change at severity 1
+    exponents: Array  # (patterns,): how the change grows with a severity that is uniform among patients
 
 
 def cross_entropy(logits: Array, label: int, people: Array | float = 1.0) -> Array:
@@ -76,6 +84,15 @@ def _overlap(sizes: Array) -> Array:
 def monotonicity(earlier: Array, later: Array) -> Array:
     """Mean square of what is lost from `earlier` to `later`: changes may only grow with severity."""
     return jnp.mean(jnp.maximum(jnp.abs(earlier) - jnp.abs(later), 0) ** 2)
+
+
+def prior(changes: Array, z: Array, known: Prior, whitening: Array | None) -> Array:
+    """Mean squared distance of f's changes from those of a linear model, as the discriminator sees them.
+
+    At severity z a pattern's change should be z to the power of its exponent, times its map.
+    """
+    differences = changes - (z**known.exponents)[:, :, None] * known.maps
+    return jnp.mean((differences if whitening is None else differences @ whitening) ** 2)
 
 
 def objective(losses: Losses, weights: LossWeights) -> Array:

@@ -14,7 +14,7 @@ from jax import Array
 from rindices.core import latent, networks
 from rindices.core import losses as terms
 from rindices.core.latent import Draw, draw
-from rindices.core.losses import Losses
+from rindices.core.losses import Losses, Prior
 from rindices.core.networks import Network, Parameters, Sizes, only
 from rindices.settings import LearningRates, LossWeights, Training
 
@@ -34,6 +34,7 @@ class Data(NamedTuple):
     min_steps: Array  # no model is frozen before
     region_share: Array  # real regions among all columns; the others are zeros that only please the hardware
     active: Array | None = None  # (patterns,) 1 for those of this model, 0 for padding up to the most; None: no padding
+    prior: Prior | None = None  # None: training starts from nothing
 
 
 class Copula(NamedTuple):
@@ -147,7 +148,11 @@ def regularisers(
     if active is not None:  # the diagonal has a 1 where there is no pattern, too
         overlap = (overlap - (1 - pattern_share) / len(active)) / pattern_share**2
     severities = networks.reconstruct(parameters.reconstructor, decomposed).astype(x.dtype)
-    return {
+    known = {}
+    if data.prior is not None:
+        distance = terms.prior(made.changes, draws.earlier, data.prior, data.whitening)
+        known["prior"] = distance / (region_share * pattern_share)
+    return known | {
         "change": terms.absolute_change(made.patients, x) / region_share,
         "decomposition": terms.decomposition(decomposed, made.changes) / (region_share * pattern_share),
         "reconstruction": terms.reconstruction(only(active, severities), draws.earlier) / pattern_share**2,

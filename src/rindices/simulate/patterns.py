@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -60,6 +61,10 @@ class Kind:
         Share of the volume lost at severity 1.
     noise : float
         Standard deviation of the factor, of mean 1, by which this loss varies between people and regions.
+    shape : {"even", "dense", "half", "graded", "signed"}
+        How a pattern's loss is spread over regions; see `regional_losses`.
+    shift : float
+        Share of every region that every patient loses, whatever the severities.
 
     Examples
     --------
@@ -72,6 +77,8 @@ class Kind:
     shared: int = 1
     atrophy: float = 0.3
     noise: float = 0.05
+    shape: Literal["even", "dense", "half", "graded", "signed"] = "even"
+    shift: float = 0.0
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
@@ -81,6 +88,11 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "scarce": Kind("only 4 regions per pattern, none shared", SCARCE, shared=0),
         "noise": Kind("as basic, but regions of a pattern shrink less uniformly", noise=0.2),
         "mild": Kind("as basic, but less atrophy", atrophy=0.2),
+        "dense": Kind("every region in every pattern, most of them a little", shape="dense"),
+        "half": Kind("each region in each pattern with probability one half", shape="half"),
+        "graded": Kind("as basic, but from strong to weak within a pattern", shape="graded"),
+        "signed": Kind("as basic, but half of a pattern's regions grow", shape="signed"),
+        "shift": Kind("as basic, and all patients lose a little everywhere", shift=0.03),
         "null": Kind("no disease: patients are drawn like controls", atrophy=0.0, noise=0.0),
     }
 )
@@ -110,6 +122,41 @@ def named_patterns(kind: Kind, n_patterns: int) -> dict[str, tuple[str, ...]]:
     return {
         f"p{k}": tuple(side + code for code in pattern for side in ("l", "r")) for k, pattern in enumerate(patterns, 1)
     }
+
+
+def regional_losses(
+    kind: Kind, patterns: Mapping[str, Sequence[str]], regions: Sequence[str], rng: np.random.Generator
+) -> np.ndarray:
+    """Share of each region that each pattern takes at severity 1 ``(patterns, regions)``.
+
+    ``even``: the same in all regions of a pattern. ``graded``: from a tenth of the strongest loss to the whole of it.
+    ``signed``: every other bilateral region grows. ``dense``: exponentially distributed over all regions. ``half``: the
+    same in a random half of all regions. All shapes have the sum of squares of the even one, so that they are about as
+    easy to see.
+
+    Examples
+    --------
+    >>> losses = regional_losses(KINDS["signed"], {"p1": list("abcd")}, list("abcdef"), np.random.default_rng(0))
+    >>> losses.tolist()
+    [[0.3, 0.3, -0.3, -0.3, 0.0, 0.0]]
+    """
+    position = {region: j for j, region in enumerate(regions)}
+    losses = np.zeros((len(patterns), len(regions)))
+    for row, pattern in zip(losses, patterns.values(), strict=True):
+        if kind.shape == "dense":
+            row[:] = rng.exponential(size=len(regions))
+        elif kind.shape == "half":
+            row[:] = rng.random(len(regions)) < 0.5
+        else:
+            places = [position[region] for region in pattern]
+            bilateral = np.arange(len(places)) // 2
+            row[places] = {
+                "even": np.ones(len(places)),
+                "graded": np.linspace(1, 0.1, len(places)),
+                "signed": 1.0 - 2 * (bilateral % 2),
+            }[kind.shape]
+        row *= kind.atrophy * np.sqrt(len(pattern)) / max(np.linalg.norm(row), 1e-12)
+    return np.where(np.isclose(np.abs(losses), kind.atrophy), np.sign(losses) * kind.atrophy, losses)
 
 
 def random_patterns(

@@ -22,9 +22,11 @@ from rindices.simulate.patterns import (
     draw_severities,
     named_patterns,
     random_patterns,
+    regional_losses,
 )
 
 _MOST_VISITS = 20
+_WIDEST = 5  # spread of healthy brains; far beyond, volumes would be negative
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,8 @@ class SimulatedCohort:
         the severities s1 to sM.
     patterns : mapping of str to tuple of str
         Regions that each pattern p1 to pM changes.
+    losses : DataFrame
+        Share of each region that each pattern takes at severity 1: a row a pattern, a column a region.
     kind : str
         Kind of the cohort.
     note : str
@@ -56,6 +60,7 @@ class SimulatedCohort:
     table: pd.DataFrame
     truth: pd.DataFrame
     patterns: Mapping[str, tuple[str, ...]]
+    losses: pd.DataFrame
     kind: str
     note: str
 
@@ -89,6 +94,7 @@ def simulate_cohort(
     severities: str | pd.DataFrame | np.ndarray = "uniform",
     severity_correlation: Correlation | None = None,
     severity_age: float = 0.0,
+    spread: float = 1.0,
     n_visits: int = 1,
     progression: float = 0.1,
     scan_noise: float = 0.2,
@@ -99,8 +105,9 @@ def simulate_cohort(
 
     Parameters
     ----------
-    kind : {"basic", "overlap", "scarce", "noise", "mild", "null"}
-        Cohort of the paper to follow; "null" has patients without a disease. ``KINDS`` describes them.
+    kind : {"basic", "overlap", "scarce", "noise", "mild", "dense", "half", "graded", "signed", "shift", "null"}
+        Cohort of the paper to follow; from "dense" on they are ours, and "null" has patients without a disease.
+        ``KINDS`` describes them.
     n_controls, n_patients : int, optional
         Sizes of the groups; 492 and 900 unless given. With ``controls``, a third of its rows and the rest; where one
         is given, the other is the rest.
@@ -125,6 +132,9 @@ def simulate_cohort(
         Correlation of every pattern's severity with the patient's age, by normal scores, between -1 and 1; the
         distribution of severities stays. ``severity_correlation`` is then that among people of one age. Not with a
         table of severities.
+    spread : float
+        How much healthy brains vary, relative to the population or to `controls`; at 1.7 regression that knows the
+        truth does as well as in the paper.
     n_visits : int
         Visits of each person, a year apart; with several, table and truth have a column ``visit`` (bl, m12, m24 ...).
         Not with ``controls``, of whom it is not known how they age.
@@ -148,14 +158,22 @@ def simulate_cohort(
     """
     chosen_kind = _check_request(kind, n_patterns, seed)
     _check_visits(n_visits, progression, scan_noise, controls)
+    if not 0 < spread <= _WIDEST:
+        raise InputError(f"Expected {setting('spread')} above 0 and up to {_WIDEST}, found {spread:g}.")
     people_rng, pattern_rng, severity_rng, effect_rng, order_rng, visit_rng = np.random.default_rng(seed).spawn(6)
     people, origin = _choose_people(controls, regions, n_controls, n_patients, people_rng)
+    people = _varying(people, spread)
     true, law = draw_severities(severities, n_patterns, severity_correlation, severity_age, people, severity_rng)
     if chosen_kind.atrophy == 0:
         patterns: dict[str, tuple[str, ...]] = {f"p{k}": () for k in range(1, n_patterns + 1)}
         true, law, about = np.zeros_like(true), "Severities: all 0.", "Patterns: none, patients are like controls."
     else:
         patterns, about = _choose_patterns(chosen_kind, n_patterns, people.regions, pattern_rng)
+    losses = regional_losses(chosen_kind, patterns, people.regions, pattern_rng)
+    if chosen_kind.shape in ("dense", "half"):
+        patterns = {name: tuple(np.array(people.regions)[row != 0]) for name, row in zip(patterns, losses, strict=True)}
+        about = f"Patterns: drawn, {chosen_kind.description}."
+    lost = pd.DataFrame(losses, list(patterns), people.regions)
     rates = visit_rng.uniform(0, 2 * progression, true.shape) * bool(chosen_kind.atrophy)
     parts = []
     for years in range(n_visits):  # everything but time and noise is drawn alike at all visits
@@ -164,10 +182,20 @@ def simulate_cohort(
             population = ReferencePopulation.load()
             seen = people._replace(table=population.aged(people.table, years))
             noise = population.scan_noise(len(people.table), scan_noise, visit_rng)
-        diseased = _with_disease(seen, severity, patterns, chosen_kind, deepcopy(effect_rng), noise)
+        diseased = _with_disease(seen, severity, patterns, lost, chosen_kind, deepcopy(effect_rng), noise)
         parts.append(_assemble(diseased, people.n_controls, severity, deepcopy(order_rng)))
     table, truth = parts[0] if n_visits == 1 else (_by_person(*of) for of in zip(*parts, strict=True))
-    return SimulatedCohort(table=table, truth=truth, patterns=patterns, kind=kind, note=f"{origin} {about} {law}")
+    return SimulatedCohort(table, truth, patterns, lost, kind, note=f"{origin} {about} {law}")
+
+
+def _varying(people: HealthyPeople, spread: float) -> HealthyPeople:
+    """Return healthy people who differ from their mean `spread` times as much; no volume falls below a tenth of it."""
+    if spread == 1:
+        return people
+    volumes = people.table[people.regions]
+    means = volumes.mean()
+    wider = (means + spread * (volumes - means)).clip(lower=0.1 * means, axis=1)
+    return people._replace(table=people.table.assign(**wider))
 
 
 def _check_request(kind: str, n_patterns: int, seed: int) -> Kind:
@@ -239,20 +267,21 @@ def _with_disease(
     people: HealthyPeople,
     severities: np.ndarray,
     patterns: Mapping[str, tuple[str, ...]],
+    losses: pd.DataFrame,
     kind: Kind,
     rng: np.random.Generator,
     scan_noise: np.ndarray | None = None,
 ) -> pd.DataFrame:
-    """Shrink the patients' regions: v becomes v - v * severity * N(1, noise) * atrophy, one pattern after the other.
+    """Shrink the patients' regions: v becomes v - v * severity * N(1, noise) * loss, one pattern after the other.
 
-    Noise of the scan comes after that; no region loses more than 99 % by it.
+    Then comes the shift that all patients share, then noise of the scan; no region loses more than 99 % by that.
     """
     volumes = people.table[people.regions].to_numpy(dtype=float, copy=True, na_value=np.nan)
-    position = {region: j for j, region in enumerate(people.regions)}
-    for severity, pattern in zip(severities.T, patterns.values(), strict=True):
-        cells = np.ix_(range(people.n_controls, len(volumes)), [position[region] for region in pattern])
+    for severity, (name, pattern) in zip(severities.T, patterns.items(), strict=True):
+        cells = np.ix_(range(people.n_controls, len(volumes)), losses.columns.get_indexer(pattern))
         factor = rng.normal(1, kind.noise, size=(len(severity), len(pattern)))
-        volumes[cells] -= volumes[cells] * severity[:, None] * factor * kind.atrophy
+        volumes[cells] -= volumes[cells] * severity[:, None] * factor * losses.loc[name, list(pattern)].to_numpy()
+    volumes[people.n_controls :] *= 1 - kind.shift
     if scan_noise is not None:
         volumes = np.maximum(volumes + scan_noise, 0.01 * volumes)
     changed = pd.DataFrame(volumes, people.table.index, people.regions)

@@ -1,0 +1,252 @@
+"""A look of a second, before anything is trained: do patients differ from controls, and in how many directions?
+
+*Spread*: the eigenvalues of the patients' covariance relative to the controls'. A pattern whose severity differs between
+patients is a direction in which they vary more. *Shift*: how well regions tell the groups apart in people who were left
+out. Both are compared with the same tables after people were permuted between the groups, which makes the joint p value
+valid by construction, whatever the distribution of the regions.
+
+Covariates: rows are first rotated into the space that is orthogonal to the covariates, where residuals are exchangeable
+(Huh and Jhun, 2001); residuals themselves are not.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.special import ndtr
+from sklearn.covariance import ledoit_wolf
+
+N_PERMUTATIONS = 199
+LEVEL = 0.05
+_KEPT = 12  # eigenvalues that are shown
+_FAR = 4.0  # robust sd of people's distances from everybody's middle, beyond which they are drawn in
+_FEWEST_ROWS = 10  # left of a group after covariates, to estimate anything from
+_CLOSE = 1.15  # an eigenvalue within this factor of the limit could be on either side of it
+
+
+class Spectrum(NamedTuple):
+    """What the look showed.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray
+        Variance of patients relative to controls in each direction, the largest first.
+    null : ndarray of shape (permutations, directions)
+        The same after permutations.
+    limit : float
+        The 95th centile of the first eigenvalue after permutations.
+    shift, null_shift : float, ndarray
+        Correlation of the group with what regions predict for each person who is left out, and after permutations.
+    share : float
+        Of patients among the people.
+    p, p_spread, p_shift : float
+        Of both together, of the first eigenvalue and of the shift.
+    """
+
+    eigenvalues: np.ndarray
+    null: np.ndarray
+    limit: float
+    shift: float
+    null_shift: np.ndarray
+    share: float
+    p: float
+    p_spread: float
+    p_shift: float
+
+    @property
+    def count(self) -> int:
+        """The number of directions beyond chance."""
+        return int((self.eigenvalues > self.limit).sum())
+
+    @property
+    def counts(self) -> range:
+        """Numbers of directions that are possible, where some eigenvalues are close to the limit."""
+        sure, perhaps = ((self.eigenvalues > self.limit * factor).sum() for factor in (_CLOSE, 1 / _CLOSE))
+        return range(int(sure), int(perhaps) + 1)
+
+    @property
+    def detectable(self) -> tuple[float, float]:
+        """The AUC, and the ratio of patients' to controls' sd in one direction, that would have shown."""
+        correlation = max(float(np.quantile(self.null_shift, 1 - LEVEL)), 0.0)
+        distance = correlation / np.sqrt(self.share * (1 - self.share) * (1 - correlation**2))
+        return float(ndtr(distance / np.sqrt(2))), float(np.sqrt(self.limit))
+
+
+class NotTestable(ValueError):
+    """There are too few people, given the covariates and sites, to permute anybody."""
+
+
+def look(
+    regions: np.ndarray,
+    patient: np.ndarray,
+    design: np.ndarray | None = None,
+    site: np.ndarray | None = None,
+    seed: int = 0,
+    n_permutations: int = N_PERMUTATIONS,
+) -> Spectrum:
+    """Compare patients with controls, and with what chance makes.
+
+    Parameters
+    ----------
+    regions : ndarray of shape (people, regions)
+        Complete, in any unit.
+    patient : ndarray of bool
+        Who is a patient.
+    design : ndarray of shape (people, columns), optional
+        Covariates as numbers, without a constant.
+    site : ndarray of shape (people,), optional
+        People are permuted within sites that have both groups; those of other sites are left out.
+    seed : int
+        Of the permutations.
+    n_permutations : int
+        How many.
+
+    Raises
+    ------
+    NotTestable
+        With too few people.
+    """
+    rng = np.random.default_rng([seed, len(patient)])
+    regions, patient, design, site = _comparable(regions, patient, design, site)
+    spread = _Spread.of(drawn_in(regions), patient, design, site)
+    shift = _Shift.of(drawn_in(regions), patient, design, site)
+    eigenvalues, correlation = spread.eigenvalues(spread.labels), shift.correlation(shift.labels)
+    null = np.stack([spread.eigenvalues(_permuted(spread.labels, spread.blocks, rng)) for _ in range(n_permutations)])
+    shifts = [shift.correlation(_permuted(shift.labels, shift.blocks, rng)) for _ in range(n_permutations)]
+    first, second = np.log(np.append(eigenvalues[0], null[:, 0])), np.array([correlation, *shifts])
+    largest = np.maximum(_standardised(first), _standardised(second))
+    return Spectrum(
+        eigenvalues,
+        null,
+        float(np.quantile(null[:, 0], 1 - LEVEL)),
+        correlation,
+        second[1:],
+        float(patient.mean()),
+        *(_p_value(values) for values in (largest, first, second)),
+    )
+
+
+def _p_value(values: np.ndarray) -> float:
+    """Share of permutations, and of the data, which come first, that are as large as the data."""
+    return float((values >= values[0]).mean())
+
+
+def _standardised(values: np.ndarray) -> np.ndarray:
+    """Return values by the mean and sd of all of them, the data's included: so permutations stay exchangeable."""
+    return (values - values.mean()) / max(values.std(), 1e-12)
+
+
+def _comparable(
+    regions: np.ndarray, patient: np.ndarray, design: np.ndarray | None, site: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return people of sites with both groups, and covariates with a constant."""
+    site = np.zeros(len(patient), int) if site is None else np.unique(site, return_inverse=True)[1]
+    both = np.isin(site, np.intersect1d(site[patient], site[~patient]))
+    columns = np.ones((len(patient), 1)) if design is None else np.column_stack([np.ones(len(patient)), design])
+    if not both.any():
+        raise NotTestable("no site has both controls and patients")
+    return regions[both], patient[both], columns[both], site[both]
+
+
+def drawn_in(regions: np.ndarray) -> np.ndarray:
+    """Standardise regions robustly and draw people far from everybody's middle in to where others end.
+
+    It does not look at labels.
+    """
+    middle = np.median(regions, axis=0)
+    away = regions - middle
+    sd = 1.4826 * np.median(np.abs(away), axis=0)
+    away = away / np.where(sd > 0, sd, np.maximum(regions.std(axis=0), 1e-12))
+    distance = np.sqrt((away**2).mean(axis=1))
+    usual = np.median(distance)
+    most = usual + _FAR * 1.4826 * np.median(np.abs(distance - usual))
+    return away * np.minimum(1, most / np.maximum(distance, 1e-12))[:, None]
+
+
+def _orthogonal(columns: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of what is orthogonal to some columns ``(people, people − rank)``."""
+    left, values, _ = np.linalg.svd(columns, full_matrices=True)
+    rank = int((values > 1e-9 * max(values.max(initial=0), 1e-12)).sum())
+    return left[:, rank:]
+
+
+def _permuted(labels: np.ndarray, blocks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Permute rows of `labels` within blocks."""
+    # Sorted by block, then by chance: the k-th row of a block gets the k-th of its rows in random order.
+    places, order = np.lexsort([blocks]), np.lexsort([rng.random(len(blocks)), blocks])
+    new = np.empty_like(labels)
+    new[places] = labels[order]
+    return new
+
+
+class _Spread(NamedTuple):
+    """Residual rows of both groups, each group's orthogonal to its own mean and covariates."""
+
+    rows: np.ndarray
+    labels: np.ndarray  # of bool: patients'
+    blocks: np.ndarray  # sites
+
+    @classmethod
+    def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> _Spread:
+        rows, labels, blocks = [], [], []
+        for group in (False, True):
+            members = patient == group
+            residuals = regions[members]
+            if design.shape[1] > 1 and len(set(site)) > 1:  # covariates first, for all sites of a group together
+                own = design[members] - design[members].mean(axis=0)
+                residuals = residuals - own @ np.linalg.lstsq(own, residuals, rcond=None)[0]
+            for place in np.unique(site[members]):
+                here = site[members] == place
+                columns = design[members] if len(set(site)) == 1 else np.ones((int(here.sum()), 1))
+                part = _orthogonal(columns).T @ residuals[here]
+                rows.append(part)
+                labels += [group] * len(part)
+                blocks += [int(place)] * len(part)
+        found = cls(np.concatenate(rows), np.array(labels), np.array(blocks))
+        if min(found.labels.sum(), (~found.labels).sum()) < _FEWEST_ROWS:
+            raise NotTestable("too few people are left in a group once covariates are allowed for")
+        return found
+
+    def eigenvalues(self, labels: np.ndarray) -> np.ndarray:
+        patients, controls = self.rows[labels], self.rows[~labels]
+        healthy = ledoit_wolf(controls, assume_centered=True)[0]
+        n_regions = len(healthy)
+        wanted = (max(0, n_regions - _KEPT), n_regions - 1)
+        return eigh(patients.T @ patients / len(patients), healthy, eigvals_only=True, subset_by_index=wanted)[::-1]
+
+
+class _Shift(NamedTuple):
+    """Ridge regression of the group on regions, both orthogonal to the covariates."""
+
+    left: np.ndarray  # left singular vectors of the regions
+    shrinkage: np.ndarray  # of each
+    labels: np.ndarray  # the group, as a number
+    blocks: np.ndarray
+
+    @classmethod
+    def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> _Shift:
+        group = patient.astype(float)
+        rows, labels, blocks = [], [], []
+        if len(set(site)) > 1:
+            own = design - design.mean(axis=0)
+            regions = regions - own @ np.linalg.lstsq(own, regions, rcond=None)[0]
+            group = group - own @ np.linalg.lstsq(own, group, rcond=None)[0]
+        for place in np.unique(site):
+            here = site == place
+            basis = _orthogonal(design if len(set(site)) == 1 else np.ones((int(here.sum()), 1)))
+            rows.append(basis.T @ regions[here])
+            labels.append(basis.T @ group[here])
+            blocks += [int(place)] * basis.shape[1]
+        if len(blocks) < 2 * _FEWEST_ROWS:
+            raise NotTestable("too few people are left once covariates are allowed for")
+        left, values, _ = np.linalg.svd(np.concatenate(rows), full_matrices=False)
+        return cls(left, values**2 / (values**2 + (values**2).mean()), np.concatenate(labels), np.array(blocks))
+
+    def correlation(self, labels: np.ndarray) -> float:
+        """Correlate what is predicted for each row without it with what it is."""
+        weighted = self.left * self.shrinkage
+        own = (weighted * self.left).sum(axis=1)
+        predicted = (weighted @ (self.left.T @ labels) - own * labels) / (1 - own)
+        return float(np.corrcoef(predicted, labels)[0, 1])

@@ -1,0 +1,238 @@
+"""One linear model of how patients differ from controls: v = s · maps + healthy variation.
+
+People are regions in standard deviations of the controls, whose mean is 0. Severities s have a mean and a covariance of
+their own; a person's are read as their posterior mean. Two ways to find the maps: `sparse_factors` assumes patterns
+that touch few regions and hardly overlap, `contrastive_ica` that severities are independent and not normal.
+
+Contrastive PCA (Abid et al., 2018) has the same beginning; signals above noise-only samples are Nadakuditi and
+Silverstein's (2010).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.covariance import ledoit_wolf, ledoit_wolf_shrinkage
+from sklearn.decomposition import FastICA
+from sklearn.exceptions import ConvergenceWarning
+
+_ROUNDS = 12  # of EM; severities hardly change afterwards
+_CUT_AT_START = 2.5  # robust sd of a map: most regions are untouched, so their spread is noise
+_CUT = 3.0  # standard errors of a region's change
+_RESTARTS = 6  # of the rotation, which has local minima
+_SMOOTHING = 0.02  # of the absolute value, relative to a map's size
+_LEAST_VARIANCE = 0.05  # of severities along a direction, relative to healthy variation
+
+
+class Whitening(NamedTuple):
+    """The controls' covariance, shrunk after Ledoit and Wolf, and its symmetric roots."""
+
+    covariance: np.ndarray
+    root: np.ndarray
+    inverse_root: np.ndarray
+
+    @classmethod
+    def of(cls, controls: np.ndarray) -> Whitening:
+        """Estimate it."""
+        covariance = ledoit_wolf(controls)[0]
+        values, vectors = np.linalg.eigh(covariance)
+        return cls(covariance, (vectors * np.sqrt(values)) @ vectors.T, (vectors / np.sqrt(values)) @ vectors.T)
+
+
+class LinearModel(NamedTuple):
+    """What a linear model says of people; severities have unit variance among the patients.
+
+    Attributes
+    ----------
+    maps : ndarray of shape (patterns, regions)
+        Change of each region with a severity of 1.
+    mean, covariance : ndarray of shape (patterns,) and (patterns, patterns)
+        Of the patients' severities; healthy people have 0.
+    gain : ndarray of shape (patterns, regions)
+        What each region adds to a person's posterior mean.
+    offset : ndarray of shape (patterns,)
+        The posterior mean of a person who is like the average control.
+    """
+
+    maps: np.ndarray
+    mean: np.ndarray
+    covariance: np.ndarray
+    gain: np.ndarray
+    offset: np.ndarray
+
+    def severities(self, people: np.ndarray) -> np.ndarray:
+        """Return the posterior mean of each person's severities ``(people, patterns)``."""
+        return self.offset + people @ self.gain.T
+
+
+def sparse_factors(
+    controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0, whitening: Whitening | None = None
+) -> LinearModel:
+    """Fit by sparse contrastive factor analysis.
+
+    The directions in which patients differ most from the controls' mean, in units of healthy variation, are rotated,
+    obliquely, to maps that overlap least. EM then alternates between severities (posterior) and maps (regression), and
+    each map loses the regions that are within three standard errors of no change.
+
+    Parameters
+    ----------
+    controls, patients : ndarray of shape (people, regions)
+        In sd of the controls.
+    n_patterns : int
+        Number of patterns M.
+    seed : int
+        Of the rotation's starts.
+    whitening : Whitening, optional
+        Of these controls, where it is known.
+    """
+    whitening = Whitening.of(controls) if whitening is None else whitening
+    maps, covariance = _rotated_start(patients @ whitening.inverse_root, n_patterns, whitening, seed)
+    return _refined(controls, patients, maps, covariance, whitening.covariance, sparse=True)
+
+
+def contrastive_ica(
+    controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0, whitening: Whitening | None = None
+) -> LinearModel:
+    """Fit by independent components of what varies among patients beyond healthy variation; maps may be dense.
+
+    The parameters are those of `sparse_factors`.
+    """
+    whitening = Whitening.of(controls) if whitening is None else whitening
+    white = patients @ whitening.inverse_root
+    directions = np.linalg.eigh(np.cov(white.T))[1][:, ::-1][:, :n_patterns]
+    ica = FastICA(n_patterns, fun="cube", random_state=seed, max_iter=1000, tol=1e-5, whiten="unit-variance")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the last rotation is as good as any
+        ica.fit(white @ directions)
+    mixing = directions @ ica.mixing_
+    maps = whitening.root @ (mixing * np.sign(mixing.T @ white.mean(axis=0)))
+    return _refined(controls, patients, maps, np.eye(n_patterns), whitening.covariance, sparse=False)
+
+
+def _rotated_start(
+    white: np.ndarray, n_patterns: int, whitening: Whitening, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return maps (regions, patterns) that overlap least, cut, and the covariance of their severities."""
+    n_people, n_regions = white.shape
+    mean = white.mean(axis=0)
+    directions = np.linalg.eigh(np.cov(white.T) + np.outer(mean, mean))[1][:, ::-1][:, :n_patterns]
+    projected = white @ directions
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(projected.T)))
+    signal = (vectors * _signal_variance(values, n_regions / n_people)) @ vectors.T
+    basis, triangle = np.linalg.qr(whitening.root @ directions)
+    mixing = np.linalg.solve(triangle, least_overlap(basis, seed))
+    back = np.linalg.inv(mixing)
+    mixing = mixing * np.sqrt(np.diag(back @ signal @ back.T))  # severities of unit variance
+    mixing = mixing * np.sign(mixing.T @ projected.mean(axis=0))  # that grow towards the patients
+    maps, back = whitening.root @ directions @ mixing, np.linalg.inv(mixing)
+    noise = 1.4826 * np.median(np.abs(maps - np.median(maps, axis=0)), axis=0)
+    kept = maps * np.sign((maps**3).sum(axis=0)) > _CUT_AT_START * noise
+    return np.where(kept | ~kept.any(axis=0), maps, 0), back @ signal @ back.T
+
+
+def _signal_variance(values: np.ndarray, regions_a_person: float) -> np.ndarray:
+    """Return the variance beyond noise of 1 that makes such sample eigenvalues (spiked covariance model)."""
+    beyond = values - 1 - regions_a_person
+    root = np.sqrt(np.maximum(beyond**2 - 4 * regions_a_person, 0))
+    return np.maximum((beyond + root) / 2, _LEAST_VARIANCE)
+
+
+def least_overlap(basis: np.ndarray, seed: int = 0, start: np.ndarray | None = None) -> np.ndarray:
+    """Return unit columns W ``(patterns, patterns)`` for which the maps ``basis @ W`` overlap least in regions.
+
+    The paper's orthogonality loss: squared off-diagonal cosines of the absolute maps. From several starts, or from the
+    one that is given.
+    """
+    n_patterns = basis.shape[1]
+    if n_patterns == 1:
+        return np.ones((1, 1))
+    rng = np.random.default_rng(seed)
+    starts: Sequence[np.ndarray] = (
+        [start] if start is not None else [np.linalg.qr(rng.standard_normal((n_patterns,) * 2))[0] for _ in range(_RESTARTS)]
+    )
+    ends = [
+        minimize(_overlap, one.ravel(), args=(basis,), jac=True, method="L-BFGS-B", options={"maxiter": 300})
+        for one in starts
+    ]
+    columns = min(ends, key=lambda end: end.fun).x.reshape(n_patterns, n_patterns)
+    return columns / np.linalg.norm(columns, axis=0)
+
+
+def _overlap(flat: np.ndarray, basis: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the overlap of the maps and its gradient."""
+    n_regions, n_patterns = basis.shape
+    raw = flat.reshape(n_patterns, n_patterns)
+    lengths = np.linalg.norm(raw, axis=0)
+    columns = raw / lengths
+    maps = np.sqrt(n_regions) * basis @ columns
+    absolute = np.sqrt(maps**2 + _SMOOTHING**2)
+    sizes = np.linalg.norm(absolute, axis=0)
+    unit = absolute / sizes
+    cosines = unit.T @ unit - np.eye(n_patterns)
+    by_unit = 4 * unit @ cosines
+    by_absolute = (by_unit - unit * (unit * by_unit).sum(axis=0)) / sizes
+    by_column = np.sqrt(n_regions) * basis.T @ (by_absolute * maps / absolute)
+    gradient = (by_column - columns * (columns * by_column).sum(axis=0)) / lengths
+    return float((cosines**2).sum()), gradient.ravel()
+
+
+def _refined(
+    controls: np.ndarray,
+    patients: np.ndarray,
+    maps: np.ndarray,
+    covariance: np.ndarray,
+    healthy: np.ndarray,
+    *,
+    sparse: bool,
+) -> LinearModel:
+    """Alternate between severities and maps (EM); `maps` are (regions, patterns) here."""
+    n_patients, precision = len(patients), np.linalg.inv(healthy)
+    mean = np.linalg.lstsq(maps.T @ precision @ maps, maps.T @ precision @ patients.mean(axis=0), rcond=None)[0]
+    for _ in range(_ROUNDS):
+        scores, error = _posterior(patients, maps, precision, mean, covariance)
+        squares = scores.T @ scores + n_patients * error
+        mean, covariance = scores.mean(axis=0), np.atleast_2d(np.cov(scores.T)) + error
+        maps = np.linalg.solve(squares, scores.T @ patients).T
+        if sparse:
+            basis, triangle = np.linalg.qr(maps)
+            turn = np.linalg.solve(triangle, least_overlap(basis, start=triangle / np.linalg.norm(triangle, axis=0)))
+            maps, back = maps @ turn, np.linalg.inv(turn)
+            mean, scores = back @ mean, scores @ back.T
+            covariance, squares, error = (back @ matrix @ back.T for matrix in (covariance, squares, error))
+            errors = np.sqrt(np.outer(np.diag(healthy), np.diag(np.linalg.inv(squares))))
+            kept = np.abs(maps) > _CUT * errors
+            maps = np.where(kept | (kept.sum(axis=0) < 2), maps, 0)
+        sd = np.sqrt(np.diag(covariance))
+        maps, mean, scores = maps * sd, mean / sd, scores / sd
+        covariance, error = covariance / np.outer(sd, sd), error / np.outer(sd, sd)
+        residuals = patients - scores @ maps.T
+        total = controls.T @ controls + residuals.T @ residuals + n_patients * maps @ error @ maps.T
+        healthy = _shrunk(total / (len(controls) + n_patients), np.concatenate([controls, residuals]))
+        precision = np.linalg.inv(healthy)
+    return _finished(maps, mean, covariance, precision)
+
+
+def _finished(maps: np.ndarray, mean: np.ndarray, covariance: np.ndarray, precision: np.ndarray) -> LinearModel:
+    """Return the model whose severities grow towards the patients."""
+    sign = np.where(mean < 0, -1.0, 1.0)
+    maps, mean, covariance = maps * sign, mean * sign, covariance * np.outer(sign, sign)
+    gain = np.linalg.inv(maps.T @ precision @ maps + np.linalg.inv(covariance)) @ maps.T @ precision
+    return LinearModel(maps.T, mean, covariance, gain, mean - gain @ maps @ mean)
+
+
+def _posterior(
+    people: np.ndarray, maps: np.ndarray, precision: np.ndarray, mean: np.ndarray, covariance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return posterior means of severities, and their covariance, which is the same for everybody."""
+    error = np.linalg.inv(maps.T @ precision @ maps + np.linalg.inv(covariance))
+    return mean + (people - mean @ maps.T) @ precision @ maps @ error, error
+
+
+def _shrunk(covariance: np.ndarray, people: np.ndarray) -> np.ndarray:
+    """Shrink a covariance as Ledoit and Wolf would that of these people."""
+    share, n_regions = ledoit_wolf_shrinkage(people), len(covariance)
+    return (1 - share) * covariance + share * np.trace(covariance) / n_regions * np.eye(n_regions)
