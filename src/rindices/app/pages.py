@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse
 from rindices import record
 from rindices.app.query import Desk, address
 from rindices.app.safety import MODELS, TABLES
-from rindices.errors import InputError
+from rindices.problems import InputError, Text
 from rindices.report.sheets import render_in
 
 _ROOM = "rindices.app"
@@ -55,7 +55,7 @@ def page(
     return HTMLResponse(render_in(_ROOM, f"{template}.html.j2", shown), status)
 
 
-def trouble(desk: Desk, message: str, status: int = 400) -> HTMLResponse:
+def trouble(desk: Desk, message: Text, status: int = 400) -> HTMLResponse:
     """Return a page that says what was wrong with what was asked for."""
     return page(desk, "trouble", "This cannot be done", {"text": desk.said(message)}, status=status)
 

@@ -16,8 +16,8 @@ from rindices import record
 from rindices.app.pages import models_of, page, row_of, runs_of, soon, tables_of
 from rindices.app.query import Desk, address
 from rindices.app.train_page import training_of
-from rindices.errors import InputError
 from rindices.plots.brain_drawing import draw_brain, measures_of
+from rindices.problems import InputError
 from rindices.report.brain_section import has_outlines
 from rindices.report.citations import cited_in
 from rindices.report.explorer import explorer_section, script_json

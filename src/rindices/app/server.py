@@ -20,7 +20,7 @@ from rindices.app import apply_page, run_pages, table_page, train_page
 from rindices.app.pages import NotYet, busy, trouble
 from rindices.app.query import Desk
 from rindices.app.safety import ENTRANCE, Guard, TooLarge, receive_file
-from rindices.errors import InputError, Value, without_data
+from rindices.problems import InputError, Wording, without_data
 from rindices.report.sheets import file_text, page_style
 
 Handler = Callable[[Desk, Request], Response] | Callable[[Desk, Request], Awaitable[Response]]
@@ -50,9 +50,7 @@ _CHANGES: dict[str, Handler] = {
 }
 
 
-def make_app(
-    folder: Path, port: int, token: str, *, wording: Callable[[str, Value], str], program: tuple[str, ...]
-) -> Guard:
+def make_app(folder: Path, port: int, token: str, *, wording: Wording, program: tuple[str, ...]) -> Guard:
     """Return the application for a folder, guarded.
 
     Parameters
@@ -125,7 +123,7 @@ def serve(
     port: int | None,
     *,
     ready: Callable[[str], None],
-    wording: Callable[[str, Value], str],
+    wording: Wording,
     program: tuple[str, ...],
 ) -> None:
     """Serve a folder on the loopback address until Ctrl-C.
