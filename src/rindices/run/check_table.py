@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict
 
 from rindices.analysis import balance_warnings, flow_table, group_balance
 from rindices.cohort import Cohort, Looked
+from rindices.pages.privacy import Curtain
 from rindices.problems import InputError, Remedy, Text, Value, Wording, in_python, remedies_in, worded
-from rindices.report.privacy import Curtain
 from rindices.run.plan import look
 from rindices.schema.kinds import Kind, grouped, kinds_of
 from rindices.settings import TableSettings
