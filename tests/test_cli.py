@@ -16,7 +16,7 @@ from rindices.errors import setting
 from rindices.judging.verdict import Verdict
 from rindices.run.outcome import summarise
 from rindices.simulate import simulate_cohort
-from tests.report.page import pictures, rows_of
+from tests.pages.page import pictures, rows_of
 
 TINY = ["--repetitions", "2", "--steps", "10", "--patterns", "2"]
 FILES = {

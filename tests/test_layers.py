@@ -36,10 +36,10 @@ MAY_IMPORT = {
     "simulate": [],
     "interop": ["estimator", "cohort"],
     "record": [],
-    "report": ["record", "plots"],
-    "run": ["search", "cohort", "interop", "analysis", "imaging", "report", "record", "plots"],
-    "app": ["run", "report", "record"],
-    "cli": ["app", "run", "simulate", "interop", "tables"],
+    "pages": ["record", "plots"],
+    "run": ["search", "cohort", "interop", "analysis", "imaging", "pages", "record", "plots"],
+    "pages.server": ["run", "pages", "record"],
+    "cli": ["pages.server", "run", "simulate", "interop", "tables"],
 }
 
 ENGINE_LIBRARIES = {"jax", "optax", "numpy"}

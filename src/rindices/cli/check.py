@@ -65,7 +65,7 @@ def check(
     _show_columns(found)
     _show_people(found)
     if report is not None:
-        from rindices.report.sheets import write_sheet
+        from rindices.pages.layout import write_sheet
 
         show_places({"Page": write_sheet("check", report, title=f"Check of {found.source}", found=found)})
     for problem in found.problems:

@@ -249,7 +249,7 @@ def _write_report(
     model: SurrealGAN, results: record.Results, out: Path, output: OutputSettings, summary: record.Summary
 ) -> None:
     """Write the report of people whom a model that was there already was applied to."""
-    from rindices.report import write_report
+    from rindices.pages.report import write_report
     from rindices.run.scores_and_analyses import analyse
 
     with private_folder() as folder:

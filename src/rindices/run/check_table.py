@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from rindices.analysis import balance_warnings, flow_table, group_balance
 from rindices.cohort import Cohort, Looked
 from rindices.errors import InputError, Problem, Value, in_python, worded
-from rindices.report.privacy import Curtain
+from rindices.pages.privacy import Curtain
 from rindices.run.plan import look
 from rindices.schema.kinds import Kind, grouped, kinds_of
 from rindices.settings import TableSettings

@@ -13,9 +13,9 @@ from rindices import plots
 from rindices.errors import InputError, listed, setting
 from rindices.files import check_folder, write_csv
 from rindices.judging.agreement import concordance, match_patterns
+from rindices.pages.elements import Gallery, Picture
+from rindices.pages.layout import write_sheet
 from rindices.record import Run, read_run
-from rindices.report.elements import Gallery, Picture
-from rindices.report.sheets import write_sheet
 from rindices.schema.region_field import MIN_REGIONS
 
 __all__ = ["ComparedRuns", "Pair", "check_comparison_folder", "compare_runs", "shown_pairs", "write_comparison"]

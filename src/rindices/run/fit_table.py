@@ -200,7 +200,7 @@ def carry_out(
             with ThreadPoolExecutor(1) as beside:  # what analyses and draws takes seconds to load: while a GPU trains
                 beside.submit(import_module, "rindices.run.outcome")
                 told = _fit(search, plan, journal, progress)
-            from rindices.report import write_report
+            from rindices.pages.report import write_report
             from rindices.run.outcome import summarise, write_results
 
             summary = write_results(plan, search, summarise(plan, search, told, wording), truth)

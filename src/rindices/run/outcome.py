@@ -16,7 +16,7 @@ from rindices.errors import Value, without_data, worded
 from rindices.files import atomic_file
 from rindices.judging.agreement import match_patterns
 from rindices.judging.verdict import Verdict, differences_that_count, to_json
-from rindices.report import write_report
+from rindices.pages.report import write_report
 from rindices.run.bids_output import write_bids
 from rindices.run.plan import PlannedRun, versions
 from rindices.run.scores_and_analyses import (

@@ -12,7 +12,7 @@ from rindices import record
 from rindices.cohort import expand_names, wanted_names
 from rindices.cohort.column_roles import require_column
 from rindices.errors import InputError, counted, refusal, setting
-from rindices.report import write_report
+from rindices.pages.report import write_report
 from rindices.schema.cells import Roster, spreadsheet_rows
 from rindices.schema.score_field import ScoreField
 from rindices.settings import Names, OutputSettings, TableSettings, check_scan_noise
@@ -58,7 +58,7 @@ def report_again(
     atlas
         A label image to paint the patterns on, and the table of its regions.
     show_ids, figures
-        As in `rindices.report.write_report`.
+        As in `rindices.pages.report.write_report`.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def compare_images(
     limits
         Of the subgroups; those of the run if not given.
     show_ids
-        As in `rindices.report.write_report`.
+        As in `rindices.pages.report.write_report`.
 
     Returns
     -------
