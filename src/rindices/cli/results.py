@@ -226,8 +226,6 @@ def _range_in_words(contract: Contract) -> str:
     """Say what is known of the regions in training."""
     if None in contract.feature_minimum:
         return "their range in training (unknown)"
-    if contract.quantile is None:
-        return "their range in training"
     return f"the range of {1 - 2 * contract.quantile:.0%} of the training people"
 
 
