@@ -27,7 +27,7 @@ test-slow: $(VENV)/installed
 
 # Pages and reports in a real browser; with PICTURES=docs/pictures, the tutorial's pictures are made again on the way.
 test-browser: $(VENV)/installed
-	RINDICES_PICTURES=$(PICTURES) $(BIN)/python -m pytest tests/app/test_browser.py tests/report/test_browser.py
+	RINDICES_PICTURES=$(PICTURES) $(BIN)/python -m pytest tests/pages/server/test_browser.py tests/pages/test_browser.py
 
 $(OLDEST)/installed: pyproject.toml
 	$(PYTHON) -m venv --clear $(OLDEST)

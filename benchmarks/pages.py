@@ -18,10 +18,10 @@ import pandas as pd
 from starlette.requests import Request
 
 from rindices import fit_table
-from rindices.app import run_pages, table_page
-from rindices.app.pages import NotYet
-from rindices.app.query import Desk
 from rindices.cli.console import on_command_line
+from rindices.pages.server import run_pages, table_page
+from rindices.pages.server.page import NotYet
+from rindices.pages.server.query import Desk
 
 PEOPLE, REGIONS = 5_000, 200
 ROLES = "covariates=age&covariates=sex&site=site"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from rindices.report import write_report
+from rindices.pages.report import write_report
 
 HERE = Path(__file__).parent
 WIDTH, NARROWER, COLOURS = 1100, 760, 128

@@ -11,8 +11,8 @@ from typing import Any
 import typer
 from mkdocs.structure.files import File
 
-from rindices import report
 from rindices.cli import app
+from rindices.pages import report
 
 ROOT = Path(__file__).resolve().parents[2]
 _DRAWING = re.compile(r'<img alt="([^"]*)" class="drawing" src="[^"]*pictures/([\w-]+\.svg)" ?/?>')

@@ -9,16 +9,16 @@ __version__ = "0.2.0"
 _HOMES = {
     "Cohort": "rindices.cohort",
     "Correction": "rindices.settings",
-    "InputError": "rindices.errors",
+    "InputError": "rindices.problems",
     "SurrealGAN": "rindices.estimator",
     "SurrealGANSearch": "rindices.search",
     "fit_table": "rindices.run.fit_table",
     "load_model": "rindices.estimator",
     "make_cohort": "rindices.cohort",
-    "make_report": "rindices.report",
+    "make_report": "rindices.pages.report",
     "read_cohort": "rindices.cohort",
     "simulate_cohort": "rindices.simulate",
-    "write_report": "rindices.report",
+    "write_report": "rindices.pages.report",
 }
 
 __all__ = sorted(_HOMES)

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from rindices import plots, report, settings
+from rindices import plots, settings
 from rindices.cli import app
 from rindices.cli.console import set_output
+from rindices.pages import report
 from rindices.run import outcome, report_again
 from tests.docs import given
 

@@ -11,7 +11,8 @@ import zipfile
 import pytest
 
 import rindices
-from rindices import plots, report
+from rindices import plots
+from rindices.pages import report
 from tests.docs.pages import ROOT
 from tests.docs.test_commands import COMMANDS
 

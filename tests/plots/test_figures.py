@@ -161,7 +161,7 @@ def test_no_pyplot_and_no_changed_settings():
         "import sys, matplotlib; before = matplotlib.rcParams.copy();"
         "from rindices import plots; from matplotlib.figure import Figure; plots.figure_svg(Figure());"
         "assert matplotlib.rcParams.copy() == before; assert 'matplotlib.pyplot' not in sys.modules;"
-        "assert not {'jax', 'sklearn', 'rindices.report'} & set(sys.modules)"
+        "assert not {'jax', 'sklearn', 'rindices.pages.report'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

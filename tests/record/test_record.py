@@ -6,7 +6,7 @@ import math
 import pandas as pd
 import pytest
 
-from rindices.errors import InputError
+from rindices.problems import InputError
 from rindices.record import (
     DONE,
     Results,
@@ -20,7 +20,7 @@ from rindices.record import (
     write_tables,
 )
 from rindices.settings import SearchSettings
-from tests.report.made_run import REFITS, add_analyses, add_truth, change_summary, make_run
+from tests.pages.made_run import REFITS, add_analyses, add_truth, change_summary, make_run
 
 ODD = ["007", "=1+1", "NA"]
 

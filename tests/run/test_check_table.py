@@ -14,7 +14,7 @@ from rindices.run.check_table import CheckedTable, check_table
 from rindices.schema.kinds import kind_of
 from rindices.settings import TableSettings
 from rindices.simulate import simulate_cohort
-from tests.report.page import Page
+from tests.pages.page import Page
 
 ROLES = ("--covariates", "age,sex", "--site", "site")
 

@@ -7,8 +7,8 @@ import sys
 import time
 
 from rindices.record import worker_of
-from tests.app.conftest import TOKEN, client_of  # noqa: F401 (a fixture)
-from tests.app.test_pages import watched
+from tests.pages.server.conftest import TOKEN, client_of  # noqa: F401 (a fixture)
+from tests.pages.server.test_pages import watched
 from tests.survival.conftest import COMMAND, PATIENCE, assert_same, finished_chunks, status
 
 

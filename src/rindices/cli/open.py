@@ -14,7 +14,7 @@ import typer
 from rindices.cli.console import console, on_command_line
 from rindices.cli.exits import guarded
 from rindices.cli.options import app, option
-from rindices.errors import InputError
+from rindices.problems import InputError
 
 _PROGRAM = (sys.executable, "-c", "from rindices.cli import app; app()")
 
@@ -36,7 +36,7 @@ def open_folder(
         raise InputError(f'The page needs {" and ".join(missing)}.\nInstall them with: pip install "rindices[app]"')
     if not folder.is_dir():
         raise InputError(f"There is no folder {folder}.\nGive the folder of your tables and runs.")
-    from rindices.app.server import serve
+    from rindices.pages.server.addresses import serve
 
     def ready(address: str) -> None:
         console.print(f"Serving {folder.resolve()} to this machine only (127.0.0.1). Ctrl-C stops.")

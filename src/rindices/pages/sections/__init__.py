@@ -1,0 +1,1 @@
+"""The sections of pages: each takes a run and gives what its template shows."""

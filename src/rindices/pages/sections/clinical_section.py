@@ -1,0 +1,162 @@
+"""The sections on what severities go together with: clinical variables, and time."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rindices import plots
+from rindices.pages.elements import (
+    GROUPS,
+    Gallery,
+    Picture,
+    Table,
+    counts,
+    limits,
+    listed,
+    measures,
+    number,
+    p_words,
+    probabilities,
+    words,
+)
+from rindices.record import Run
+
+_LARGEST_Q = 0.05
+_MOST_VARIABLES = 2  # in short
+_LETTERS = {"Pearson r": "r", "point-biserial r": "r", "eta²": "η²"}
+_DIFFERENCE = "patients less controls"  # as it stands in ``change_summary.csv``
+
+
+def _variable_names(table: pd.DataFrame) -> list[str]:
+    """Return the variables of a table of associations, with the level of those that have two."""
+    pairs = zip(table["variable"], table["level"], strict=True)
+    return [f"{name} = {level}" if level.strip() else name for name, level in pairs]
+
+
+def related(table: pd.DataFrame | None, pattern: int) -> str | None:
+    """Return in words the associations in patients with a q that is low enough, the strongest first."""
+    if table is None or not (table["people"] == "patients").any():
+        return None
+    clear = table[(table["people"] == "patients") & (table["pattern"] == pattern) & (table["q"] < _LARGEST_Q)]
+    clear = clear.sort_values("coefficient", key=abs, ascending=False, kind="stable").head(_MOST_VARIABLES)
+    rows = zip(_variable_names(clear), clear["statistic"], clear["coefficient"], clear["q"], strict=True)
+    return listed(
+        f"{name} ({_LETTERS.get(statistic, statistic)} = {number(value)}, {p_words('q', q)})"
+        for name, statistic, value, q in rows
+    )
+
+
+def associations_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+    """Return the associations among patients and among everybody, nothing where none were looked at."""
+    table = run.analyses.get("associations")
+    if table is None:
+        return None
+    return {
+        "parts": [_part(table[table["people"] == people], people, gallery) for people in table["people"].unique()],
+        "partial": bool(table["partial"].notna().any()),
+        "eta": bool((table["statistic"] == "eta²").any()),
+    }
+
+
+def _part(table: pd.DataFrame, people: str, gallery: Gallery) -> dict[str, object]:
+    n_known, n_clear = int(table["coefficient"].notna().sum()), int((table["q"] < _LARGEST_Q).sum())
+    alt = (
+        f"Association of each variable with each pattern in {people}, with 95 % intervals; {n_clear} of "
+        f"{n_known} have q below {_LARGEST_Q:g}. The table has the values."
+    )
+    figure = gallery.draw(f"associations_{people}", plots.forest(table, people=people), alt) if n_known else None
+    return {
+        "people": people,
+        "picture": figure,
+        "n": n_known,
+        "n_clear": n_clear,
+        "table": _associations(table, people),
+    }
+
+
+def _associations(table: pd.DataFrame, people: str) -> Table:
+    columns = [
+        counts("Pattern", table["pattern"]),
+        words("Variable", _variable_names(table)),
+        words("Statistic", table["statistic"]),
+        counts("n", table["n"]),
+        measures("Coefficient", table["coefficient"]),
+        limits(table["low"], table["high"]),
+        probabilities("p", table["p"]),
+        probabilities("q", table["q"]),
+    ]
+    if table["partial"].notna().any():
+        columns.append(measures("Adjusted", table["partial"]))
+        columns.append(limits(table["partial_low"], table["partial_high"], of="95 % interval, adjusted"))
+        columns.append(probabilities("q, adjusted", table["partial_q"]))
+    if (table["note"].str.strip() != "").any():
+        columns.append(words("Note", table["note"]))
+    return Table(f"Associations in {people}", columns, source="analysis/associations.csv")
+
+
+def change_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+    """Return how severities change between visits, of groups and of single people; nothing without repeated visits."""
+    change, means = run.analyses.get("change"), run.analyses.get("change_summary")
+    if change is None or means is None:
+        return None
+    groups = means[means["group"].isin(GROUPS) & means["mean"].notna()]
+    alt = (
+        f"Change of each {run.results.measure} per year: each person faintly, and the mean of each group with its 95 % "
+        "interval. The table has the values."
+    )
+    columns = [
+        counts("Pattern", means["pattern"]),
+        words("Group", means["group"].replace(GROUPS | {_DIFFERENCE: _DIFFERENCE.capitalize()})),
+        counts("People", means["n"]),
+        measures("Change per year", means["mean"], 3, "+"),
+        limits(means["low"], means["high"], 3),
+        probabilities("p", means["p"]),
+    ]
+    mixed = "random_effects" in means  # runs of before have t tests
+    columns += [probabilities("q", means["q"])] if mixed else []
+    pairs = dict.fromkeys(zip(means["group"], means["note"], strict=True)) if mixed else {}
+    return {
+        "n": len(change),
+        "years": change["years"].median(),
+        "mixed": mixed,
+        "slopes": mixed and bool(means["random_effects"].str.contains("slope").any()),
+        "notes": [f"{GROUPS.get(group, group.capitalize())}: {note}" for group, note in pairs if note],
+        "compared": bool((means["group"] == _DIFFERENCE).any()),
+        "paths": _paths(run, groups, gallery) if mixed else None,
+        "picture": gallery.draw("change", plots.change_lines(change, groups), alt) if len(groups) else None,
+        "table": Table(f"Change of the {run.results.measures} per year", columns),
+        **_reliable(run, change),
+    }
+
+
+def _paths(run: Run, groups: pd.DataFrame, gallery: Gallery) -> Picture:
+    again = run.results.r_indices["participant_id"].duplicated(keep=False) & run.results.r_indices["years"].notna()
+    alt = f"{run.results.measures.capitalize()} over the years since the first visit, and the line of each group."
+    return gallery.draw("trajectories", plots.trajectories(run.results.r_indices[again], groups), alt)
+
+
+def _reliable(run: Run, change: pd.DataFrame) -> dict[str, object]:
+    """Return what is known of the scan noise, and how many people of each group have changed by more than that."""
+    noise, names = run.analyses.get("scan_noise"), run.results.score_names
+    if noise is None:
+        return {"noise": None, "reliable": None}
+    rows = [
+        (place, GROUPS[str(group)], len(own), int((own > 0).sum()), int((own < 0).sum()))
+        for place, name in enumerate(names, start=1)
+        for group, own in change.groupby("group")[f"{name}_reliable"]
+    ]
+    pattern, group, people, worse, better = zip(*rows, strict=True)
+    columns = [counts("Pattern", pattern), words("Group", group), counts("People", people)]
+    columns += [counts("Reliably worse", worse), counts("Reliably better", better)]
+    known = noise["sd"].notna().all()
+    table = Table("Reliable change of single people", columns) if known else None
+    about = noise.iloc[0]
+    return {
+        "noise": {
+            "source": about["source"],
+            "n": int(about["n_controls"]),
+            "years": about["years"],
+            "sds": listed(number(sd, 3) for sd in noise["sd"]),
+        },
+        "reliable": table,
+    }

@@ -1,0 +1,212 @@
+"""The section in which people can be looked at one by one: what the page's script needs for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+from rindices.pages.privacy import Curtain
+from rindices.record import Run
+
+Row = dict[Hashable, Any]  # of a table, by column
+
+MOST_PEOPLE = 3000
+_CENTILES = (0.05, 0.5, 0.95)
+_EXAMPLE_CENTILE = 0.9  # a patient with a high severity, but not the most extreme one
+# None of these can end the script element or begin a tag, wherever they stand in a name.
+_ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
+
+
+class Drivers(NamedTuple):
+    """The regions that drive severities: by person and visit, a list for each pattern, and the names of all regions.
+
+    A list is flat, which keeps the page light: place of the region among the names, change, z, and so on.
+    """
+
+    of: dict[tuple[str, str], list[list[float | None]]]
+    regions: list[str]
+
+
+def script_json(data: Mapping[str, object]) -> Markup:
+    """Return data for a script element, in which HTML's own escapes are not read."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Markup(text.translate(_ESCAPES))
+
+
+def explorer_section(
+    run: Run,
+    curtain: Curtain,
+    names: Mapping[str, str],
+    *,
+    show_ids: bool,
+    variables: Sequence[str] | None = None,
+    most: int = MOST_PEOPLE,
+) -> dict[str, object] | None:
+    """Return everybody who can be looked at, nothing where nobody has a score.
+
+    Without ids there are no diagnoses, dates or names of visits either, and people stand in the order of their scores.
+
+    Parameters
+    ----------
+    run, curtain, names, show_ids
+        The run, what hides ids, and names of regions; whether ids are shown.
+    variables
+        Columns beside the severities; the clinical scores if not given.
+    most
+        How many people at most.
+    """
+    variables = run.summary.clinical if variables is None else variables
+    table = _people(run, variables, most)
+    if not len(table):
+        return None
+    scores, reference = run.results.score_names, run.summary.reference
+    first = table[table["first_visit"]].set_index("participant_id")
+    drivers, controls = _drivers(run, table), _controls(run)
+    if not show_ids:
+        first = first.sort_values(["group", *scores], ascending=False, kind="stable")
+    sites = _levels(table["site"]) or []
+    clinical = {name: _levels(table[name]) for name in variables if name in table}
+    visits, changes = _visits(table), _changes(run)
+    people = [
+        ({"id": who, "diagnosis": one["diagnosis"]} if show_ids else {})
+        | {"group": one["group"], "site": sites.index(one["site"]) if one["site"] in sites else None}
+        | ({"change": changes[str(who)]} if str(who) in changes else {})
+        | {"visits": [_visit(row, scores, controls, drivers, clinical, curtain, show_ids) for row in visits[str(who)]]}
+        for who, one in first.iterrows()
+    ]
+    bands = reference or [np.quantile(values, _CENTILES) for values in controls if all(map(len, controls))]
+    data = {
+        "ids": show_ids,
+        "names": [f"{'R' if run.results.measure == 'R-index' else 'Severity '}{k + 1}" for k in range(len(scores))],
+        "level": f"{100 * run.summary.level:g} %",
+        "reference": "controls" if reference is None else "held-out controls",
+        "bands": [_rounded(band, 4) for band in bands],
+        "sites": sites,
+        "scores": [{"name": name, "levels": levels} for name, levels in clinical.items()],
+        "regions": [[region, names.get(region, region)] for region in drivers.regions],
+        "example": _example(first, scores),
+        "people": people,
+    }
+    return {
+        "json": script_json(data),
+        "ids": show_ids,
+        "n_shown": len(people),
+        "bands": bool(len(bands)),
+        "held_out": reference is not None,
+        "intervals": f"{scores[0]}_low" in table,
+        "drivers": bool(drivers.regions),
+    }
+
+
+def _people(run: Run, variables: Sequence[str], most: int) -> pd.DataFrame:
+    """Return the rows of at most so many people, patients first, with their sites and variables."""
+    results = run.results
+    rows = results.r_indices.reset_index(drop=True)
+    used = results.people[results.people["used"].astype(bool)].reset_index(drop=True)
+    site = used.get("site", pd.Series("", used.index)).fillna("")
+    clinical = results.variables.filter(list(variables)).reset_index(drop=True)
+    extra = pd.DataFrame({"site": site, "first_visit": results.first_visit}, index=rows.index)
+    taken = ["site", "first_visit", *clinical]
+    rows = pd.concat([rows.drop(columns=taken, errors="ignore"), extra, clinical], axis=1)
+    first = rows[rows["first_visit"] & rows[results.score_names].notna().all(axis=1)]
+    rank = first["group"].map({"patient": 0, "other": 1, "control": 2})
+    ids = first.loc[rank.sort_values(kind="stable").index, "participant_id"].head(most)
+    return rows[rows["participant_id"].isin(ids)]
+
+
+def _visits(table: pd.DataFrame) -> dict[str, list[Row]]:
+    """Return the rows of each person, the first visit first."""
+    ordered = table.sort_values(["first_visit", "years"], ascending=[False, True]) if "years" in table else table
+    found: dict[str, list[Row]] = {}
+    for row in ordered.to_dict("records"):
+        found.setdefault(row["participant_id"], []).append(row)
+    return found
+
+
+def _changes(run: Run) -> dict[str, list[list[float | None]]]:
+    """Return each person's change of each score from the first visit to the last, its limits, and if it is reliable."""
+    table, parts = run.analyses.get("change"), ("change", "change_low", "change_high", "reliable")
+    if table is None or "scan_noise" not in run.analyses:
+        return {}
+    names = [[f"{name}_{part}" for part in parts] for name in run.results.score_names]
+    return {
+        row["participant_id"]: [_rounded((row[one] for one in of), 3) for of in names]
+        for row in table.to_dict("records")
+    }
+
+
+def _controls(run: Run) -> list[np.ndarray]:
+    first = run.results.first_visits
+    return [np.sort(first.loc[first["group"] == "control", name].dropna()) for name in run.results.score_names]
+
+
+def _levels(values: pd.Series) -> list[str] | None:
+    """Return the categories of a variable; None where it is a number."""
+    if values.dtype.kind == "f":
+        return None
+    return sorted({str(value) for value in values.dropna()} - {""})
+
+
+def _example(first: pd.DataFrame, scores: list[str]) -> int:
+    """Return the place of a patient with a high severity, but not the most extreme one."""
+    patients = np.flatnonzero((first["group"] == "patient").to_numpy())
+    places = patients if len(patients) else np.arange(len(first))
+    highest = first[scores].max(axis=1).to_numpy()[places]
+    return int(places[np.argsort(highest, kind="stable")[int(_EXAMPLE_CENTILE * (len(places) - 1))]])
+
+
+def _drivers(run: Run, rows: pd.DataFrame) -> Drivers:
+    empty = pd.DataFrame(columns=["participant_id", "rank", "region", "pattern", "change_sd", "z"])
+    table = run.analyses.get("drivers", empty)
+    table = table[table["participant_id"].isin(rows["participant_id"])].sort_values("rank", kind="stable")
+    places, names = pd.factorize(table["region"])
+    found: dict[tuple[str, str], list[list[float | None]]] = {}
+    for place, row in zip(places, table.to_dict("records"), strict=True):
+        key = (row["participant_id"], row.get("visit", ""))
+        lists = found.setdefault(key, [[] for _ in range(run.summary.n_patterns)])
+        lists[row["pattern"] - 1] += [int(place), *_rounded((row["change_sd"], row["z"]), 2)]
+    return Drivers(found, [*names])
+
+
+def _visit(
+    row: Row,
+    names: list[str],
+    controls: list[np.ndarray],
+    drivers: Drivers,
+    clinical: Mapping[str, list[str] | None],
+    curtain: Curtain,
+    show_ids: bool,
+) -> dict[str, object]:
+    visit = str(row.get("visit", ""))
+    own = np.array([row[name] for name in names], dtype=float)
+    places = zip(own, controls, strict=True)
+    above = [100 * np.searchsorted(known, value) / len(known) for value, known in places if len(known)]
+    scores = [_code(row[name], levels) for name, levels in clinical.items()]
+    known = {
+        "r": _rounded(own, 3),
+        "low": _rounded([row[f"{name}_low"] for name in names if f"{name}_low" in row], 3),
+        "high": _rounded([row[f"{name}_high"] for name in names if f"{name}_high" in row], 3),
+        "above": _rounded([row[f"centile{k + 1}"] for k in range(len(names)) if f"centile{k + 1}" in row] or above, 1),
+        "visit": visit if show_ids else "",
+        "years": _rounded([row.get("years", np.nan)], 1 if not show_ids else 2)[0],
+        "scores": scores if any(score is not None for score in scores) else None,
+        "flags": curtain(str(row.get("flags", "")).strip()),
+        "drivers": drivers.of.get((str(row["participant_id"]), visit)),
+    }
+    return {name: value for name, value in known.items() if value not in (None, "", [])}
+
+
+def _code(value: Any, levels: list[str] | None) -> float | None:
+    """Return the value of a score: a number, or the place of a category; None where it is missing."""
+    if pd.isna(value) or value == "":
+        return None
+    return _rounded([value], 3)[0] if levels is None else levels.index(str(value))
+
+
+def _rounded(values: Iterable[Any], digits: int) -> list[float | None]:
+    return [None if pd.isna(value) else round(float(value), digits) for value in values]

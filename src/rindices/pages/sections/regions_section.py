@@ -1,0 +1,133 @@
+"""The sections on what patterns do to regions: by pattern, by severity, and in subgroups of patients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from rindices import plots
+from rindices.pages.elements import (
+    Gallery,
+    Picture,
+    Table,
+    counts,
+    limits,
+    listed,
+    measures,
+    number,
+    probabilities,
+    words,
+)
+from rindices.pages.sections.brain_section import brains_of
+from rindices.record import Run
+
+_TOP_REGIONS = 12
+_HALF_WIDTH = 6.2  # inches: the brain stands beside
+
+
+def maps_section(run: Run, gallery: Gallery, names: Mapping[str, str]) -> dict[str, object]:
+    """Return the regions of each pattern, on the brain and in their order."""
+    table = run.results.patterns
+    decomposed = "decomposed_sd" in table and bool(table["decomposed_sd"].notna().any())
+    brains = brains_of(run, gallery)
+    patterns = [
+        (brains.drawn.get(place, []), *_pattern(table, place, gallery, names, decomposed))
+        for place in range(1, run.summary.n_patterns + 1)
+    ]
+    return {"patterns": patterns, "decomposed": decomposed, "brains": brains}
+
+
+def _pattern(
+    patterns: pd.DataFrame, place: int, gallery: Gallery, names: Mapping[str, str], decomposed: bool
+) -> tuple[Picture, Table]:
+    rows = patterns[patterns["pattern"] == place]
+    rows = rows.sort_values("change_sd", key=abs, ascending=False, kind="stable")
+    first = rows.iloc[0]
+    alt = (
+        f"The regions that change most in pattern {place}, left and right as two marks; the strongest is "
+        f"{names[first['region']]} with {number(first['change_sd'], 2, '+')} sd of controls. The table has all values."
+    )
+    columns = [
+        words("Region", rows["region"]),
+        words("Full name", rows["region"].map(names)),
+        measures("Change (sd)", rows["change_sd"], 2, "+"),
+        measures("Spread (sd)", rows["spread_sd"]),
+        measures("Change (%)", rows["change_percent"], 1, "+"),
+    ]
+    if decomposed:
+        columns.append(measures("In patients (sd)", rows["decomposed_sd"], 2, "+"))
+        columns.append(measures("Spread of that (sd)", rows["decomposed_spread_sd"]))
+    figure = plots.pattern_dots(patterns, place, _TOP_REGIONS, names, _HALF_WIDTH)
+    picture = gallery.draw(f"pattern_{place}", figure, alt)
+    return picture, Table(f"All regions of pattern {place}, strongest first", columns, source="patterns.csv")
+
+
+def dose_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+    """Return the regions of patients at each severity, nothing where they were not looked at."""
+    table = run.analyses.get("dose_response")
+    if table is None:
+        return None
+    alt = (
+        "Mean of the strongest regions in patients, in standard deviations of the controls, against severity; "
+        "one panel per pattern. The table has the values."
+    )
+    columns = [
+        counts("Pattern", table["pattern"]),
+        words("Region", table["region"]),
+        limits(table["low"], table["high"], 1, title=run.results.measure.capitalize()),
+        counts("Patients", table["n"]),
+        measures("Mean z", table["mean"], 2, "+"),
+        limits(table["mean_low"], table["mean_high"]),
+    ]
+    return {
+        "picture": gallery.draw("dose_response", plots.dose_response(table), alt),
+        "table": Table("Regions of patients by severity", columns, source="analysis/dose_response.csv"),
+    }
+
+
+def subgroups_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+    """Return sizes and regions of the subgroups, nothing where there are none."""
+    sizes, effects = run.analyses.get("subgroup_sizes"), run.analyses.get("subgroups")
+    if sizes is None:
+        return None
+    names = ("pattern " + sizes["pattern"].astype(str) + " " + sizes["level"])[~sizes["used"]]
+    small = names.groupby(sizes["note"].replace("", "not compared"), sort=False)
+    columns = [
+        counts("Pattern", sizes["pattern"]),
+        words("Level", sizes["level"]),
+        words("Rule", sizes["rule"]),
+        counts("Patients", sizes["n"]),
+        words("Note", sizes["note"]),
+    ]
+    alt = (
+        "Difference of each subgroup of patients from controls in its strongest regions, as Cohen's d; one panel "
+        "per pattern. The table has the values."
+    )
+    picture = (
+        gallery.draw("subgroups", plots.subgroup_dots(effects, sizes), alt)
+        if effects is not None and effects["effect"].notna().any()
+        else None
+    )
+    return {
+        "sizes": Table("Subgroups of patients", columns),
+        "small": [f"{note[:1].upper()}{note[1:]}: {listed(part)}." for note, part in small],
+        "picture": picture,
+        "effects": None if effects is None else _effects(effects),
+    }
+
+
+def _effects(effects: pd.DataFrame) -> Table:
+    rows = effects.sort_values("effect", key=abs, ascending=False, kind="stable")
+    columns = [
+        counts("Pattern", rows["pattern"]),
+        words("Level", rows["level"]),
+        words("Region", rows["region"]),
+        measures("d", rows["effect"], 2, "+"),
+        limits(rows["low"], rows["high"]),
+        measures("t", rows["t"]),
+        probabilities("p", rows["p"]),
+        probabilities("q", rows["q"]),
+    ]
+    caption = "Regions of the subgroups against controls, strongest first"
+    return Table(caption, columns, source="analysis/subgroups.csv")

@@ -1,0 +1,195 @@
+"""A model and new people: a table of them, or a form for one; what does not match the model, and what helps."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urlencode
+
+import pandas as pd
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from rindices.files import atomic_file, guarded_text, plain
+from rindices.model.file import read_header
+from rindices.model.header import Header
+from rindices.pages.server.page import free_name, models_of, page, soon, tables_of
+from rindices.pages.server.query import (
+    Button,
+    Desk,
+    Pairs,
+    address,
+    buttons_of,
+    first_of,
+    options_of,
+    pairs_of,
+    read_query,
+)
+from rindices.pages.server.run_pages import call
+from rindices.pages.server.table_page import stamp_of
+from rindices.problems import InputError
+from rindices.record.verdict_words import SENTENCES
+from rindices.run.apply_table import people_for
+from rindices.run.check_table import fixes_in
+from rindices.settings import ApplySettings
+
+_PER_PAGE = 100  # people
+_MOST_FORM = 2**20  # bytes of a form
+
+
+class Verdict(NamedTuple):
+    """What a model's training found, for a page: nothing is shown without it."""
+
+    state: str | None
+    verdict_words: tuple[str, str]
+    reliable_reason: str
+
+
+class Match(NamedTuple):
+    """Whether a table fits a model: who would be scored and what to look at, or what is wrong and what helps."""
+
+    n_people: int = 0
+    n_flagged: int = 0
+    notes: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = ()
+    buttons: tuple[Button, ...] = ()
+
+
+def _model(desk: Desk, name: str) -> tuple[Path, Header]:
+    path = desk.path(name)
+    if not path.is_file():
+        raise InputError(f"There is no model {name!r} in the folder.")
+    return path, read_header(path)
+
+
+def verdict_of(header: Header) -> Verdict:
+    """Return what the training of a model found."""
+    state, reason = header.verdict
+    return Verdict(state, SENTENCES[state], reason or "The model was trained elsewhere.")
+
+
+def apply_page(desk: Desk, request: Request) -> HTMLResponse:
+    """Show a model, and whether a table fits it."""
+    asked = request.query_params
+    model, table = asked.get("model", ""), asked.get("table", "")
+    shown: dict[str, object] = {"models": models_of(desk), "tables": tables_of(desk), "model": model, "table": table}
+    shown |= {"match": None, "verdict": None, "contract": None, "query": ""}
+    words: list[str] = []
+    if model:
+        path, header = _model(desk, model)
+        shown |= {"verdict": verdict_of(header), "contract": header.contract}
+    if model and table:
+        settings = read_query(ApplySettings, asked, desk)
+        pairs: Pairs = [("model", model), ("table", table), *pairs_of(settings, desk)]
+        scores, report = _outputs(desk, table)
+        words = desk.words("apply", model, table, **options_of(settings, desk), out=scores, report=report)
+        key = ("match", stamp_of(path), stamp_of(desk.path(table)), settings)
+        shown |= {"match": soon(key, lambda: _match(desk, path, table, settings)), "query": urlencode(pairs)}
+    return page(desk, "apply", "Apply", {**shown}, command=words)
+
+
+def _match(desk: Desk, model: Path, table: str, settings: ApplySettings) -> Match:
+    """Look at a table as the model would, without scoring anybody."""
+    path = desk.path(table)
+    try:
+        batches = list(people_for(model, path, settings))
+    except InputError as error:
+        return Match(
+            problems=tuple(desk.said(one.what) for one in error.problems),
+            remedies=tuple(map(desk.said, error.remedies)),
+            buttons=tuple(buttons_of(fixes_in([error.message]), ApplySettings)),
+        )
+    notes = dict.fromkeys(desk.said(note) for people in batches for note in people.notes)
+    flagged = sum(int((people.flags != "").sum()) for people in batches)
+    return Match(sum(len(people.features) for people in batches), flagged, tuple(notes))
+
+
+def _outputs(desk: Desk, table: str) -> tuple[str, str]:
+    """Return names for the scores and for the report of a table; no file is replaced."""
+    stem = f"{Path(table).name.partition('.')[0]}_scores"
+    scores = free_name(desk, stem, ".csv")
+    return scores, f"{scores.removesuffix('.csv')}.html"
+
+
+def score(desk: Desk, request: Request) -> Response:
+    """Let the command line score the people of a table."""
+    asked = request.query_params
+    model, table = asked.get("model", ""), asked.get("table", "")
+    _model(desk, model)
+    desk.path(table)
+    options = options_of(read_query(ApplySettings, asked, desk), desk)
+    scores, report = _outputs(desk, table)
+    ids = True if asked.get("ids") == "yes" else None
+    call(desk, desk.words("apply", model, table, **options, out=scores, report=report, show_ids=ids))
+    return RedirectResponse(address("/scored", ("model", model), ("scores", scores)), 303)
+
+
+def scored_page(desk: Desk, request: Request) -> HTMLResponse:
+    """Show people who were scored, under the verdict of the model that did."""
+    asked = request.query_params
+    model, scores = asked.get("model", ""), asked.get("scores", "")
+    _, header = _model(desk, model)
+    path, first = desk.path(scores), first_of(asked)
+    try:
+        table = plain(
+            pd.read_csv(path, dtype={"participant_id": str, "flags": str}, keep_default_na=False, na_values=[""])
+        )
+    except (OSError, ValueError) as error:
+        raise InputError(f"{scores} is no table of scores.") from error
+    names = [
+        name for name in table if str(name).startswith("severity") and str(name).removeprefix("severity").isdigit()
+    ]
+    if "participant_id" not in table or not names:
+        raise InputError(f"{scores} is no table of scores.")
+    rows = table.iloc[first : first + _PER_PAGE].astype(object)
+    report = f"{scores.removesuffix('.csv')}.html"
+    return page(
+        desk,
+        "scored",
+        f"Scores of {scores}",
+        {
+            "verdict": verdict_of(header),
+            "model": model,
+            "scores": scores,
+            "names": names,
+            "rows": rows.where(rows.notna(), None).to_dict("records"),
+            "n_rows": len(table),
+            "first": first,
+            "per_page": _PER_PAGE,
+            "report": report if desk.path(report).is_file() else "",
+        },
+    )
+
+
+def person_page(desk: Desk, request: Request) -> HTMLResponse:
+    """Show a form for one person."""
+    model = request.query_params.get("model", "")
+    _, header = _model(desk, model)
+    return page(
+        desk, "person", "One person", {"model": model, "contract": header.contract, "verdict": verdict_of(header)}
+    )
+
+
+async def keep_person(desk: Desk, request: Request) -> Response:
+    """Write what a form says about one person as a table, which is then checked as any other."""
+    model = request.query_params.get("model", "")
+    _, header = _model(desk, model)
+    contract, body = header.contract, b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_FORM:
+            raise InputError("The form has too much text.")
+    said = {name: text.strip() for name, text in parse_qsl(body.decode("utf-8", errors="replace"))}
+    who = said.get("id", "") or "person"
+    row = {contract.id_column: guarded_text(who)}
+    row |= {spec.name: said.get(f"covariate {spec.name}", "") for spec in contract.covariates}
+    row |= {name: said.get(f"region {name}", "") for name in contract.features}
+    stem = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in who)[:60].lstrip("-") or "person"
+    name = free_name(desk, stem, ".csv")
+    with atomic_file(desk.path(name)) as beside, beside.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(row))
+        writer.writeheader()
+        writer.writerow(row)
+    return RedirectResponse(address("/apply", ("model", model), ("table", name)), 303)

@@ -1,0 +1,217 @@
+"""The table: what each column is taken for, what is in it, what is wrong and what helps; this is `rindices check`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+import numpy as np
+import pandas as pd
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from rindices.cohort import wanted_names
+from rindices.cohort.column_roles import paths_of
+from rindices.pages.server import query
+from rindices.pages.server.page import page, tables_of
+from rindices.pages.server.query import Desk, Pairs, address, buttons_of, columns_of, options_of, pairs_of, read_query
+from rindices.problems import InputError, Wording, worded
+from rindices.run.check_table import CheckedColumn, CheckedTable, FoundProblem, FoundRemedy, check_table, fixes_in
+from rindices.settings import TableSettings
+from rindices.tables import Source, read_source
+
+_BINS, _MOST_LEVELS = 16, 12
+_PER_PAGE = 250  # columns
+# As `rindices.cohort` calls the parts of columns, and as menus do.
+_ROLES = {
+    "the people's id": "id",
+    "the diagnosis": "diagnosis",
+    "a covariate": "covariate",
+    "the site": "site",
+    "the visit": "visit",
+    "a clinical score": "clinical score",
+    "a region": "region",
+    "no role": "no role",
+}
+Stamp = tuple[tuple[str, int, int], ...]
+
+
+class ColumnRow(NamedTuple):
+    """A column as it is shown: what was found, its role in the menu, its histogram, and what is wrong with it."""
+
+    found: CheckedColumn
+    role: str
+    bars: list[tuple[float, str]]  # height from 0 to 1, and what it stands for
+    problems: list[str]
+
+
+class Check(NamedTuple):
+    """A table that was checked, or why it could not be."""
+
+    found: CheckedTable | None
+    problems: tuple[FoundProblem, ...]
+    remedies: tuple[str, ...]
+    fixes: tuple[FoundRemedy, ...]
+    bars: dict[str, list[tuple[float, str]]]
+
+
+def stamp_of(path: Path, settings: TableSettings | None = None) -> Stamp:
+    """Return what tells whether files were changed since they were read."""
+    others = () if settings is None else (*paths_of(settings.join), settings.dictionary)
+    paths = [Path(str(one).partition("#")[0]) for one in (path, *others) if one]
+    return tuple((str(one), one.stat().st_mtime_ns, one.stat().st_size) for one in paths if one.exists())
+
+
+@lru_cache(maxsize=2)
+def _read(stamp: Stamp, path: Path, join: tuple[Path, ...], **choices: str | tuple[str, ...] | None) -> Source:
+    return read_source(path, join=join, **choices)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=16)
+def checked(stamp: Stamp, path: Path, settings: TableSettings, wording: Wording) -> Check:
+    """Check a table; one that did not change is read once."""
+
+    def read(file: Path, *, join: Sequence[Path] = (), **choices: str | tuple[str, ...] | None) -> Source:
+        source = _read(stamp, file, tuple(join), **choices)
+        sources.append(source)
+        return source
+
+    sources: list[Source] = []
+    try:
+        found = check_table(path, settings, wording=wording, read=read)
+    except InputError as error:
+        problems = tuple(FoundProblem(text=worded(one.what, wording), columns=one.where) for one in error.problems)
+        remedies = tuple(worded(one, wording) for one in error.remedies)
+        return Check(None, problems, remedies, fixes_in([error.message]), _histograms(sources))
+    return Check(found, found.problems, found.remedies, found.fixes, _histograms(sources))
+
+
+def _histograms(sources: list[Source]) -> dict[str, list[tuple[float, str]]]:
+    """Return the histogram of each column of numbers, and of those with few categories."""
+    found: dict[str, list[tuple[float, str]]] = {}
+    for name, column in sources[0].frame.items() if sources else ():
+        values = pd.to_numeric(column, errors="coerce").to_numpy(float)
+        values = values[np.isfinite(values)]
+        levels = column.dropna().astype(str).value_counts() if column.dtype.kind not in "fiu" else pd.Series(dtype=int)
+        if len(values) and not len(levels):
+            counts, edges = np.histogram(values, min(_BINS, max(1, len(np.unique(values)))))
+            words = [
+                f"{low:.4g} to {high:.4g}: {n}" for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True)
+            ]
+        elif 0 < len(levels) <= _MOST_LEVELS:
+            counts, words = levels.to_numpy(), [f"{level}: {n}" for level, n in levels.items()]
+        else:
+            continue
+        found[str(name)] = [(float(n / max(counts)), word) for n, word in zip(counts, words, strict=True)]
+    return found
+
+
+def changed(settings: TableSettings, request: Request) -> TableSettings:
+    """Return settings with the one change that a menu asks for."""
+    asked = request.query_params
+    if "column" in asked:
+        settings = query.with_role(settings, asked["column"], asked.get("role", ""))
+    if "label" in asked:
+        settings = query.with_group(settings, asked["label"], asked.get("group", ""))
+    usual = {one.name: one.default for one in fields(TableSettings)}
+    if (without := asked.get("without")) in usual:
+        settings = replace(settings, **{without: usual[without]})  # type: ignore[arg-type]
+    return settings
+
+
+def table_page(desk: Desk, request: Request) -> HTMLResponse:
+    """Show which tables there are, or the one that was chosen, which is checked while the page is there already."""
+    name = request.query_params.get("table", "")
+    if name:
+        _file_of(desk, name)
+    source = address("/table/checked", *request.query_params.multi_items())
+    return page(desk, "table", name or "Tables", {"table": name, "source": source, "tables": tables_of(desk)})
+
+
+def checked_part(desk: Desk, request: Request) -> Response:
+    """Show a checked table: the part of the page that takes a while."""
+    name = request.query_params.get("table", "")
+    path = _file_of(desk, name)
+    settings = read_query(TableSettings, request.query_params, desk)
+    columns = columns_of(path)
+    if not pairs_of(settings, desk) and "chosen" not in request.query_params:
+        settings = query.guessed(columns)
+    settings = changed(settings, request)
+    check = checked(stamp_of(path, settings), path, settings, desk.wording)
+    rows = _rows(columns, settings, check)
+    first = query.first_of(request.query_params)
+    pairs: Pairs = [("table", name), ("chosen", "yes"), *pairs_of(settings, desk)]
+    return page(
+        desk,
+        "checked",
+        name,
+        {
+            "table": name,
+            "query": urlencode(pairs),
+            "found": check.found,
+            "problems": [one.text for one in check.problems],
+            "remedies": check.remedies,
+            "buttons": buttons_of(check.fixes, TableSettings),
+            "doubts": buttons_of(check.found.advice if check.found else (), TableSettings),
+            "warnings": check.found.warnings if check.found else (),
+            "given": [
+                (one, text) for one, text in pairs[2:] if one in ("drop_missing", "drop_outliers", "small_sites")
+            ],
+            "missing": settings.missing or (),
+            "rows": rows[first : first + _PER_PAGE],
+            "first": first,
+            "per_page": _PER_PAGE,
+            "n_columns": len(rows),
+            "roles": query.ROLES,
+            "groups": _groups(check.found, settings),
+        },
+        command=_command(desk, name, settings),
+    )
+
+
+def _file_of(desk: Desk, name: str) -> Path:
+    path = desk.path(name)
+    if not stamp_of(path):
+        raise InputError(f"There is no table {name!r} in the folder.")
+    return path
+
+
+def _command(desk: Desk, name: str, settings: TableSettings) -> list[str]:
+    try:
+        return desk.words("check", name, **options_of(settings, desk))
+    except InputError:  # a name with a comma; training says so
+        return []
+
+
+def _rows(columns: list[str], settings: TableSettings, check: Check) -> list[ColumnRow]:
+    """Return all columns; what is wrong with one comes first, then what may be no region."""
+    known = {one.name: one for one in check.found.columns} if check.found else {}
+    named = {settings.id: "the people's id", settings.diagnosis: "the diagnosis"}
+    rows = []
+    for name in columns:
+        blank = CheckedColumn(name=name, role=named.get(name, "no role"), why="not looked at yet")
+        found = known.get(name, blank)
+        role = _ROLES[found.role]
+        if name in wanted_names(settings.smooth):
+            role = "curve"
+        elif name == settings.proportion:
+            role = "head size"
+        wrong = [one.text for one in check.problems if name in one.columns]
+        rows.append(ColumnRow(found, role, check.bars.get(name, []), wrong))
+    return sorted(rows, key=lambda row: (not row.problems, not row.found.suspicion, row.role in ("region", "no role")))
+
+
+def _groups(found: CheckedTable | None, settings: TableSettings) -> list[tuple[str, int, str]]:
+    """Return each label of the diagnosis: how many rows have it, and in which group they are."""
+    if found is None:
+        return []
+    control = found.control_labels or settings.control or ()
+    patients = found.patient_labels or settings.patients or ()
+    return [
+        (label, number, "control" if label in control else "patient" if label in patients else "other")
+        for label, number in found.labels.items()
+    ]

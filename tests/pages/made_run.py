@@ -1,0 +1,289 @@
+"""A run folder as training and analyses would leave it, made up with NumPy."""
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+CALIBRATED = {"method": "calibrated", "statistic": 0.93, "threshold": 0.612, "repetitions": 3}
+REFITS = {"method": "refits", "statistic": 0.93, "p": 0.1, "n": 19, "repetitions": 3, "values": [0.94] + [0.52] * 18}
+RUN_TOML = """[command]
+line = "rindices fit volumes.csv"
+
+[table]
+path = "volumes.csv"
+
+[training]
+n_patterns = [{n_patterns}]
+n_repetitions = 10
+random_state = 0
+"""
+AGREEMENT = ("pattern_agreement", "dimension_correlation", "difference_correlation")
+
+
+def summary_of(n_patterns, n_controls, n_patients, n_regions):
+    return {
+        "status": "done",
+        "n_controls": n_controls,
+        "n_patients": n_patients,
+        "n_other": 12,
+        "n_features": n_regions,
+        "n_patterns": n_patterns,
+        "patterns_chosen_from_data": False,
+        "weights": {"change": 6.0, "decomposition": 40.0, "orthogonality": 0.8, "near_control": 6.0},
+        "preset": "fast",
+        "repetitions": 10,
+        "members_used": 9,
+        "members_left_out": [{"member": 4, "reason": "disagrees with the others (0.61)"}],
+        "step": 20000,
+        "agreement": {"pattern_agreement": 0.95, "dimension_correlation": 0.9, "difference_correlation": 0.85},
+        "verdict": "reproducible",
+        "reliable": True,
+        "reliable_reason": "Agreement 0.950 is above 0.612, the most that 20 cohorts without disease reached.",
+        "warnings": [],
+        "seed": 0,
+        "versions": {"rindices": "0.2.0", "jax": "0.7.0"},
+        "device": "cpu",
+        "seconds": 3725.2,
+        "input_sha256": "ab" * 32,
+        "source": "volumes.csv",
+        "control_labels": ["CN"],
+        "patient_labels": ["AD", "MCI"],
+        "covariates": ["age", "sex"],
+        "unit": "mL",
+        "n_read": n_controls + n_patients + 12,
+        "variables": {"age": "number", "sex": "category"},
+        "level": 0.9,
+        "reference": [[0.01, 0.05, 0.2]] * n_patterns,
+    }
+
+
+def make_run(folder: Path, n_patterns=3, n_controls=40, n_patients=60, n_regions=20, names=None):
+    """Write the files of a run as they would come from training; severities are uniform, controls near zero."""
+    rng = np.random.default_rng(n_patterns)
+    folder.mkdir(parents=True, exist_ok=True)
+    sizes = {"control": n_controls, "patient": n_patients, "other": 12}
+    groups = np.repeat(list(sizes), list(sizes.values()))
+    truth = rng.uniform(size=(len(groups), n_patterns)) * (groups == "patient")[:, None]
+    people = pd.DataFrame({"participant_id": [f"sub-{place:04d}" for place in range(len(groups))]})
+    people["diagnosis"] = pd.Series(groups).map({"control": "CN", "patient": "AD", "other": "unclear"})
+    people["group"] = groups
+    scores = [f"r{place + 1}" for place in range(n_patterns)]
+    people[scores] = truth * 0.9 + 0.03 + rng.normal(0, 0.07, truth.shape)
+    people[[f"{name}_sd" for name in scores]] = rng.uniform(0.01, 0.05, truth.shape)
+    for end, values in (("", 0), ("_low", -0.2), ("_high", 0.3)):
+        people[[f"severity{place + 1}{end}" for place in range(n_patterns)]] = people[scores].to_numpy() + values
+    people[[f"centile{place + 1}" for place in range(n_patterns)]] = np.clip(300 * people[scores], 0, 100)
+    people.assign(flags="").to_csv(folder / "r_indices.csv", index=False)
+    regions = (names or []) + [f"region {place}" for place in range(n_regions - len(names or []))]
+    size = np.sort(rng.gamma(1.0, 0.8, (n_patterns, n_regions)))[:, ::-1]
+    change = (size * rng.choice([-1, -1, -1, 1], size.shape)).ravel()
+    patterns = {"region": regions * n_patterns, "pattern": np.repeat(np.arange(1, n_patterns + 1), n_regions)}
+    patterns |= {"change_sd": change, "change_percent": change * 6.1, "spread_sd": rng.uniform(0.02, 0.3, len(change))}
+    pd.DataFrame(patterns).to_csv(folder / "patterns.csv", index=False)
+    steps = np.arange(2000, 32000, 2000)
+    rise = 1 - np.exp(-steps / 6000) - 0.04 * (steps > 22000)
+    selection = pd.DataFrame({"n_patterns": n_patterns, "orthogonality": 0.8, "step": steps, "n_models": 10})
+    selection["pattern_agreement"] = 0.52 + 0.44 * rise
+    selection["dimension_correlation"] = 0.05 + 0.9 * rise
+    selection["difference_correlation"] = np.nan if n_patterns == 1 else 0.85 * rise
+    with_intervals(selection).assign(best=steps == 20000, chosen=steps == 20000).to_csv(
+        folder / "selection.csv", index=False
+    )
+    save_summary(folder, summary_of(n_patterns, n_controls, n_patients, n_regions))
+    (folder / "run.toml").write_text(RUN_TOML.format(n_patterns=n_patterns))
+    ids = people[["participant_id"]]
+    z_scores = pd.DataFrame(rng.normal(size=(len(ids), n_regions)).round(3), columns=regions)
+    pd.concat([ids, z_scores], axis=1).to_csv(folder / "z_scores.csv", index=False)
+    ids.assign(age=70.5, sex="F").to_csv(folder / "variables.csv", index=False)
+    record = people[["participant_id", "diagnosis", "group"]].assign(site="", used=True, reason="", distance=np.nan)
+    record.assign(flags="").to_csv(folder / "people.csv", index=False)
+    return truth
+
+
+def with_intervals(selection, width=0.02):
+    for name in AGREEMENT:
+        selection[f"{name}_low"] = selection[name] - width
+        selection[f"{name}_high"] = (selection[name] + width).clip(upper=1)
+    return selection
+
+
+def add_settings(folder, settings):
+    """Add settings that were not chosen to the selection: (patterns, orthogonality, models, pattern agreement)."""
+    rows = []
+    for n_patterns, orthogonality, n_models, value in settings:
+        setting = {"n_patterns": n_patterns, "orthogonality": orthogonality, "n_models": n_models, "chosen": False}
+        for step, agreement in ((10000, value - 0.1), (16000, value)):
+            values = dict(zip(AGREEMENT, (agreement, agreement - 0.1, agreement - 0.2), strict=True))
+            rows.append({**setting, **values, "step": step, "best": step == 16000})
+    chosen = pd.read_csv(folder / "selection.csv")
+    pd.concat([chosen, with_intervals(pd.DataFrame(rows), 0.05)]).to_csv(folder / "selection.csv", index=False)
+
+
+def save_summary(folder, summary):
+    (folder / "summary.json").write_text(json.dumps(summary))
+
+
+def change_summary(folder, **changes):
+    save_summary(folder, {**json.loads((folder / "summary.json").read_text()), **changes})
+
+
+def add_truth(folder, truth):
+    """Store the truth with its columns shuffled, as a training without labels would find them."""
+    n_patterns = truth.shape[1]
+    people = pd.read_csv(folder / "r_indices.csv")
+    order = [f"s{n_patterns - place}" for place in range(n_patterns)]
+    table = pd.DataFrame(dict(zip(order, truth.T, strict=True)))
+    table.insert(0, "participant_id", people["participant_id"])
+    table[people["group"] == "patient"].sample(frac=1, random_state=0).to_csv(folder / "truth.csv", index=False)
+    per_pattern = [0.9 + place / 100 for place in range(n_patterns)]
+    found = {"pattern_concordance": 0.911, "per_pattern": per_pattern, "matched_truth": order}
+    change_summary(folder, recovery=found)
+
+
+def add_analyses(folder, clinical=("mmse", "moca", "apoe4", "subtype"), sites=("Ann Arbor", "Basel"), n_drivers=30):
+    """Add a record of people and all tables of analyses but those of visits."""
+    rng = np.random.default_rng(7)
+    (folder / "analysis").mkdir(exist_ok=True)
+    people = pd.read_csv(folder / "r_indices.csv", dtype={"participant_id": str})
+    patterns = pd.read_csv(folder / "patterns.csv", keep_default_na=False)
+    n_patterns = int(patterns["pattern"].max())
+    _write_people(folder, people, rng, sites)
+    _save(_associations(people, clinical, n_patterns, rng), folder, "associations")
+    _save(_group_check(n_patterns), folder, "group_check")
+    _write_regions(folder, patterns, rng)
+    drivers = [
+        {"participant_id": person, "pattern": pattern, "rank": rank, "region": region, "change_sd": -1.31, "z": -0.84}
+        for person in people.loc[people["group"] == "patient", "participant_id"].head(n_drivers)
+        for pattern in range(1, n_patterns + 1)
+        for rank, region in enumerate(patterns["region"].unique()[:6], start=1)
+    ]
+    _save(pd.DataFrame(drivers), folder, "drivers")
+    changes = pd.Series({"missing region": 3, "outlier": 2})
+    change_summary(
+        folder,
+        correction={
+            "smooth": ["age"],
+            "interactions": [["age", "sex"]],
+            "proportion": "icv",
+            "site": "site",
+            "n_sites": len(sites),
+        },
+        covariates=["age", "sex", "icv", "site"],
+        clinical=list(clinical),
+        visits=False,
+        excluded=changes.to_dict(),
+        n_read=len(people) + int(changes.sum()),
+        subgroup_limits=[0.4, 0.7],
+    )
+
+
+def _save(table, folder, name):
+    table.to_csv(folder / "analysis" / f"{name}.csv", index=False)
+
+
+def _write_people(folder, people, rng, sites):
+    record = people[["participant_id", "diagnosis", "group"]].assign(used=True, reason="", flags="")
+    record["site"] = rng.choice(list(sites), len(people))
+    lost = {"participant_id": [f"lost-{place}" for place in range(5)], "used": False}
+    lost |= {"reason": ["missing region"] * 3 + ["outlier"] * 2, "flags": ["lHip is missing"] * 3 + ["far away"] * 2}
+    record = pd.concat([record, record.sample(5, random_state=1).assign(**lost)], ignore_index=True)
+    record["distance"] = rng.chisquare(8, len(record)) + 20.0 * (record["reason"] == "outlier")
+    record.to_csv(folder / "people.csv", index=False)
+    rows = []
+    for site, group in itertools.product(("all", *sites), ("all", "control", "patient", "other")):
+        part = record[((site == "all") | (record["site"] == site)) & ((group == "all") | (record["group"] == group))]
+        reasons = {name: int((part["reason"] == name).sum()) for name in ("missing region", "outlier")}
+        rows.append({"site": site, "group": group, "read": len(part), **reasons, "used": int(part["used"].sum())})
+    _save(pd.DataFrame(rows), folder, "flow")
+
+
+def _associations(people, clinical, n_patterns, rng):
+    kinds = [("continuous", "Pearson r", ""), ("dichotomous", "point-biserial r", "1"), ("categorical", "eta²", "")]
+    sizes = {"patients": int((people["group"] == "patient").sum()), "everybody": len(people)}
+    rows = []
+    for group, (place, name), pattern in itertools.product(sizes, enumerate(clinical), range(1, n_patterns + 1)):
+        kind, statistic, level = kinds[0 if place < 2 else min(place - 1, 2)]
+        value = abs(rng.normal(0, 0.1)) if kind == "categorical" else rng.normal(-0.2, 0.2)
+        p = 0.0004 if abs(value) > 0.2 else 0.3
+        row = {"people": group, "pattern": pattern, "variable": name, "level": level, "kind": kind, "n": sizes[group]}
+        row |= {"statistic": statistic, "coefficient": value, "low": value - 0.1, "high": value + 0.1, "p": p}
+        row |= {"q": p, "partial": 0.8 * value, "partial_low": value - 0.2, "partial_high": value + 0.1}
+        rows.append(row | {"partial_p": p, "partial_q": p, "note": ""})
+    rows[-1] |= dict.fromkeys(("coefficient", "low", "high", "p", "q"), np.nan) | {"note": "fewer than 10 people"}
+    return pd.DataFrame(rows)
+
+
+def _group_check(n_patterns):
+    row = {"variable": "age", "kind": "continuous", "statistic": "Pearson r", "p": 0.004, "n_controls": 40}
+    row |= {"coefficient": 0.21, "q": 0.008, "removed": False, "n_patients": 50, "coefficient_patients": 0.05}
+    row |= {"q_patients": 0.7, "explained": 0.12, "imbalanced": False, "remark": ""}
+    remark = "In controls, pattern 1 rises with age (r = 0.21), and patients are older: part of pattern 1 may be age."
+    rows = [row | {"pattern": pattern} for pattern in range(1, n_patterns + 1)]
+    rows[0] |= {"imbalanced": True, "remark": remark}
+    return pd.DataFrame(rows)
+
+
+def _write_regions(folder, patterns, rng):
+    sizes, effects, doses = [], [], []
+    for pattern, rows in patterns.groupby("pattern"):
+        top = rows.loc[rows["change_sd"].abs().sort_values(ascending=False).index]
+        for place, level in enumerate(("low", "middle", "high")):
+            used = not (pattern == 1 and level == "high")
+            which = {"pattern": pattern, "level": level}
+            size = which | {"rule": f"severity{pattern}, {level}, others < 0.4", "n": 30 - 8 * place}
+            sizes.append(size | {"used": used, "note": "" if used else "fewer than 10 patients"})
+            effect = top["change_sd"] * (0.1 + 0.4 * place) + rng.normal(0, 0.05, len(top))
+            part = top[["region"]].assign(**which, n=30, effect=effect, low=effect - 0.3, high=effect + 0.3)
+            p = np.exp(-10 * effect.abs())
+            effects += [part.assign(t=5 * effect, p=p, q=p)] if used else []
+        for low in (0.0, 0.2, 0.4, 0.6, 0.8):
+            mean = top["change_sd"].head(6) * (low + 0.1)
+            dose = top[["region"]].head(6).assign(pattern=pattern, low=low, high=low + 0.2, n=12, severity=low + 0.1)
+            doses.append(dose.assign(mean=mean, mean_low=mean - 0.2, mean_high=mean + 0.2))
+    _save(pd.DataFrame(sizes), folder, "subgroup_sizes")
+    _save(pd.concat(effects), folder, "subgroups")
+    _save(pd.concat(doses), folder, "dose_response")
+
+
+def add_visits(folder):
+    """Give everybody a baseline and a visit after a year, and add the tables of change to the other analyses."""
+    people = pd.read_csv(folder / "r_indices.csv")
+    scores = people.filter(regex=r"^severity\d+$").columns
+    later = people.assign(**people[scores] + 0.05, visit="m12", years=1.0, first_visit=False)
+    first = people.assign(visit="bl", years=0.0, first_visit=True)
+    pd.concat([later, first]).to_csv(folder / "r_indices.csv", index=False)
+    for name in ("z_scores.csv", "variables.csv", "people.csv"):
+        rows = pd.read_csv(folder / name, keep_default_na=False)
+        used = rows[rows["used"]] if "used" in rows else rows
+        both = pd.concat([used.assign(visit="m12"), rows.assign(visit="bl")])
+        both.to_csv(folder / name, index=False)
+    change_summary(folder, visits=True, n_read=len(both))
+    _save(pd.read_csv(folder / "analysis" / "drivers.csv", keep_default_na=False).assign(visit="bl"), folder, "drivers")
+    slopes, columns = np.linspace(0, 0.1, len(people)), {}
+    for name in scores:
+        columns |= {
+            f"{name}_per_year": slopes,
+            f"{name}_change": slopes,
+            f"{name}_reliable": (slopes > 0.08).astype(int),
+        }
+        columns |= {f"{name}_change_low": slopes - 0.08, f"{name}_change_high": slopes + 0.08}
+    change = people[["participant_id", "group"]].assign(n_visits=2, years=1.0, **columns)
+    _save(change, folder, "change")
+    sizes = change.groupby("group").size().to_dict()
+    rows = [{"group": group, "n": n, "mean": 0.05, "low": 0.04, "high": 0.06, "p": 0.001} for group, n in sizes.items()]
+    rows.append(
+        {"group": "patients less controls", "n": len(change), "mean": 0.002, "low": -0.01, "high": 0.014, "p": 0.6}
+    )
+    patterns, model = range(1, len(scores) + 1), {"start": 0.2, "q": 0.003, "random_effects": "intercept", "note": ""}
+    means = pd.concat(pd.DataFrame(rows).assign(pattern=pattern, **model) for pattern in patterns)
+    _save(means, folder, "change_summary")
+    noise = {"source": "controls", "n_controls": 40, "freedom": 39, "years": 1.0, "sd": 0.029}
+    _save(pd.DataFrame([noise | {"pattern": pattern} for pattern in patterns]), folder, "scan_noise")
+
+
+def balance_row(variable, kind, difference, p, imbalanced):
+    texts = {"controls": "61.2 ± 8.1", "patients": "70.3 ± 7.9"}
+    return {"variable": variable, "kind": kind, **texts, "difference": difference, "p": p, "imbalanced": imbalanced}

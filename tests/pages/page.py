@@ -1,0 +1,80 @@
+"""What is in a page, for the tests."""
+
+import re
+from html.parser import HTMLParser
+
+from rindices.pages.report import write_report
+
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+SCRIPT = "<script>alert('region')</script>"
+LAYERS = ["Result", "Checks", "Details"]
+SECTIONS = [
+    "Regions of each pattern",
+    "People",
+    "Who took part",
+    "How to read a severity",
+    "Severities of every person",
+    "Agreement over training",
+    "Methods, for a paper",
+    "Limits",
+    "Repetitions used and left out",
+    "Glossary",
+    "Settings and versions",
+]
+
+
+class Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text, self.headings, self.scripts, self.open = [], [], [], [], None
+        self.drawing = 0
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.drawing += tag == "svg"
+        if re.fullmatch(r"h\d", tag):
+            self.headings.append((int(tag[1]), ""))
+            self.open = tag
+        if tag in ("script", "style"):
+            self.open = tag
+
+    def handle_endtag(self, tag):
+        self.open = None if tag == self.open else self.open
+        self.drawing -= tag == "svg"
+
+    def handle_data(self, data):
+        if self.open in ("script", "style"):
+            self.scripts.append(data)
+            return
+        if self.drawing:
+            return
+        self.text.append(data)
+        if self.open:
+            level, text = self.headings[-1]
+            self.headings[-1] = (level, text + data)
+
+    def every(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    @property
+    def words(self):
+        return " ".join("".join(self.text).split())
+
+
+def pictures(text):
+    """Return the drawings of a page by their names."""
+    form = r'<figure data-name="([^"]*)">\s*<div class="scroller">(<svg.*?</svg>)</div>'
+    return dict(re.findall(form, text, re.DOTALL))
+
+
+def report_of(folder, **options):
+    return Page(write_report(folder, **options).read_text(encoding="utf-8"))
+
+
+def rows_of(text, caption):
+    """Return the cells of the table with this caption, a list for each row, tags replaced by spaces."""
+    table = text.split(f"<caption>{caption}")[1].split("</table>")[0]
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", table.split("<tbody>")[1])
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in rows]
+    return [[" ".join(re.sub("<[^>]*>", " ", cell).split()) for cell in row] for row in cells]

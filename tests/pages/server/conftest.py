@@ -1,0 +1,81 @@
+"""A folder with a table, two runs and a model, and a browser without a screen."""
+
+import shutil
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+
+from rindices.cli.console import on_command_line
+from rindices.pages.server.addresses import make_app
+from tests import longevity
+from tests.pages.conftest import browser  # noqa: F401 (a fixture)
+
+TOKEN = "a-token"
+PROGRAM = (sys.executable, "-c", "from rindices.cli import app; app()")
+PATIENCE = 300  # seconds; a machine that is busy with other things is no reason to fail
+HERE = Path(longevity.__file__).parent
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a folder as a user has it."""
+    folder = tmp_path / "study"
+    folder.mkdir()
+    for name in ("finished", "interrupted"):
+        shutil.copytree(HERE / "runs" / name, folder / name)
+    shutil.copy(HERE / "cohort.csv", folder)
+    shutil.copy(HERE / "people.csv", folder / "new.csv")
+    shutil.copy(HERE / "frozen" / "linear" / "model.safetensors", folder / "three.safetensors")
+    (tmp_path / "secret.csv").write_text("participant_id\nsub-1\n")
+    return folder
+
+
+class Browser(httpx.Client):
+    """A client that asks again where a page takes a while, as a browser does."""
+
+    def get(self, *args, **options):
+        while (answer := super().get(*args, **options)).status_code == 202:
+            assert 'http-equiv="refresh"' in answer.text
+            time.sleep(0.05)
+        return answer
+
+
+@pytest.fixture
+def client_of():
+    """Return a function that serves a folder to a browser that has not entered yet."""
+    ends = []
+
+    def opened(folder, program=PROGRAM):
+        listening = socket.create_server(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+        app = make_app(folder, port, TOKEN, wording=on_command_line, program=program)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", ws="none", timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=server.run, args=[[listening]])
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        origin = f"http://127.0.0.1:{port}"
+        client = Browser(base_url=origin, headers={"origin": origin}, follow_redirects=True, timeout=PATIENCE)
+        ends.append((client, server, thread, listening))
+        return client
+
+    yield opened
+    for client, server, thread, listening in ends:
+        client.close()
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+@pytest.fixture
+def client(client_of, folder):
+    """Return a browser that has entered."""
+    client = client_of(folder)
+    assert client.get("/enter", params={"token": TOKEN}).status_code == 200
+    return client

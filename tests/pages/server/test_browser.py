@@ -1,0 +1,213 @@
+"""The pages in a real browser: a table dropped, a role corrected, a run trained, people looked at, new ones scored."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from rindices.simulate import simulate_cohort
+from tests.pages.server.conftest import PROGRAM
+
+# Where pictures for the tutorial go, if they are asked for; then a run is trained as long as it should be.
+PICTURES = os.environ.get("RINDICES_PICTURES")
+PATIENCE = 1_800_000 if PICTURES else 600_000  # milliseconds; the machine may be busy with something else
+HOSTILE = "<img src=x onerror=alert(1)>"
+FAULTS = Path(__file__).with_name("faults.js").read_text()
+
+
+class Visit:
+    """A browser that has entered, and what went wrong in it."""
+
+    def __init__(self, browser, address, **options):
+        self.context = browser.new_context(viewport={"width": 1280, "height": 860}, accept_downloads=True, **options)
+        self.context.set_default_timeout(PATIENCE)
+        self.context.set_default_navigation_timeout(PATIENCE)  # else old Playwright waits 30 seconds for addresses
+        self.page, self.troubles, self.base = self.context.new_page(), [], address.partition("/enter")[0]
+        self.page.on("console", lambda message: self.troubles.append(message.text))
+        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.troubles.append(dialog.message), dialog.dismiss()))
+        self.page.on("request", lambda request: self._foreign(request.url))
+        self.page.goto(address)
+        self.page.wait_for_url(f"{self.base}/")
+
+    def _foreign(self, url):
+        if not url.startswith((self.base, "data:", "blob:")):
+            self.troubles.append(url)
+
+    def go(self, path, wait="main h1"):
+        self.page.goto(self.base + path)
+        self.page.wait_for_selector(wait, state="attached")  # it may be folded
+        return self.page
+
+    def picture(self, name):
+        if PICTURES:
+            path = Path(PICTURES, f"app-{name}.png")
+            self.page.evaluate("scrollTo(0, 0)")
+            end = self.page.locator("main").evaluate("main => Math.ceil(main.getBoundingClientRect().bottom) + 12")
+            self.page.screenshot(path=path, clip={"x": 0, "y": 0, "width": 1280, "height": min(end, 860)})
+            Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
+
+    def faults(self):
+        return self.page.evaluate(FAULTS)
+
+
+@pytest.fixture
+def visit(browser):
+    """Return a function that opens a folder with `rindices open`, and enters."""
+    ends = []
+
+    def opened(folder, **options):
+        line = [*PROGRAM, "open", str(folder), "--no-browser"]
+        server = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        ends.append(server)
+        said = ""
+        while "token=" not in said:
+            said = server.stdout.readline()
+            assert said or server.poll() is None
+        entered = Visit(browser, said.strip(), **options)
+        ends.append(entered)
+        return entered
+
+    yield opened
+    for one in ends:
+        if isinstance(one, Visit):
+            one.context.close()
+            assert one.troubles == []
+        else:
+            one.terminate()
+            one.communicate()
+
+
+PLACES = (
+    *("/", "/table", "/table?table=cohort.csv", "/train?table=cohort.csv", "/run?run=finished", "/run?run=interrupted"),
+    *("/people?run=finished", "/apply?model=three.safetensors&table=new.csv", "/person?model=three.safetensors"),
+    *("/compare?first=finished&second=again", "/compare"),
+)
+
+
+@pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, {"narrow": True}], ids=["light", "dark", "narrow"])
+def test_every_page_can_be_read_by_everybody(folder, visit, options):
+    shutil.copytree(folder / "finished", folder / "again")
+    narrow = options.pop("narrow", False)
+    seen = visit(folder, **options)
+    if narrow:
+        seen.page.set_viewport_size({"width": 400, "height": 800})
+    for place in PLACES:
+        wait = ".part" if "/table?" in place else "#linked" if "people" in place else "main h1"
+        seen.go(place, wait)
+        assert seen.faults() == [], place
+
+
+def test_names_in_a_table_run_nothing(folder, visit):
+    lines = (folder / "cohort.csv").read_text().splitlines()
+    lines[0] = ",".join([*lines[0].split(",")[:-1], HOSTILE])
+    (folder / f"{HOSTILE}.csv".replace("/", "")).write_text("\n".join(lines))
+    seen = visit(folder)
+    page = seen.go("/table")
+    page.get_by_role("link", name=HOSTILE).click()
+    page.wait_for_selector(".part")
+    page.get_by_label(f"Role of {HOSTILE}").select_option("no role")
+    page.wait_for_url(re.compile("exclude="))
+    assert page.locator("main img").count() == 0
+
+
+def test_slider_moves_brain_and_regions_by_keyboard(folder, visit):
+    page = visit(folder).go("/run?run=finished", "#slider")
+    if page.locator("details.gate").count():
+        page.locator("details.gate > summary").click()
+    bars = page.locator("[data-regions] svg").first
+    before = bars.get_attribute("aria-label")
+    page.locator("#slider").focus()
+    page.keyboard.press("Home")
+    assert page.locator("output").text_content() == "0.00"
+    assert bars.get_attribute("aria-label") != before
+    assert set(re.findall(r"[+−]\d+\.\d+", bars.get_attribute("aria-label"))) <= {"+0.00", "−0.00"}
+
+
+def test_card_of_a_person_fits_one_page(folder, visit, tmp_path):
+    page = visit(folder).go("/people?run=finished&ids=yes", "#linked")
+    if page.locator("details.gate").count():
+        page.locator("details.gate > summary").click()
+    page.locator("#everybody button.link").nth(3).click()
+    chosen = page.locator("#everybody tr.chosen").text_content()
+    assert page.locator("#card h4").text_content() in chosen
+    page.evaluate("document.body.classList.add('one-card')")
+    path = tmp_path / "card.pdf"
+    page.pdf(path=path, format="A4")
+    assert len(re.findall(rb"/Type\s*/Page[^s]", path.read_bytes())) == 1
+
+
+@pytest.mark.slow
+def test_from_a_table_to_new_people(tmp_path, visit):
+    folder = tmp_path / "study"
+    folder.mkdir()
+    long = {} if PICTURES else {"n_controls": 60, "n_patients": 60}
+    cohort = simulate_cohort("basic", seed=0, **long)
+    table = cohort.table.assign(weight=70.0 + cohort.table["age"] % 7)
+    table.iloc[:-20].to_csv(tmp_path / "cohort.csv", index=False)
+    table.iloc[-20:].drop(columns="weight").to_csv(tmp_path / "new.csv", index=False)
+    seen = visit(folder)
+    page = seen.page
+    seen.go("/table")
+    page.set_input_files("[data-file]", tmp_path / "cohort.csv")
+    page.wait_for_selector(".part")
+    assert "May be" in page.locator("tr.doubt").first.inner_text()
+    seen.picture("table")
+    page.get_by_label("Role of weight").select_option("clinical score")
+    page.wait_for_url(re.compile("clinical=weight"))
+    page.get_by_role("link", name="Train on this table").click()
+
+    page.locator("[name=repetitions]").fill("4" if PICTURES else "3")
+    if not PICTURES:
+        page.locator("summary", has_text="More").click()
+        page.locator("[name=steps]").fill("400")
+        page.locator("[name=patterns]").fill("2")
+    page.locator("[name=out]").fill("first")
+    page.locator("#planned pre", has_text="--out first").wait_for(state="attached")
+    page.locator("#planned summary").click()
+    assert "rindices fit cohort.csv" in page.locator("#planned pre").inner_text()
+    seen.picture("train")
+    page.get_by_role("button", name="Train").click()
+    page.wait_for_url("**/run?run=first")
+    page.wait_for_selector("[data-numbers]:has-text('%')", state="attached")
+    if PICTURES:
+        page.wait_for_selector("svg.agreed .dot")
+        seen.picture("training")
+    page.get_by_role("button", name="Stop").click()
+    page.wait_for_selector("text=This run is not finished")
+    page.get_by_role("button", name="Continue").click()
+    page.wait_for_selector("#training")
+    page.wait_for_selector(".verdict")
+    seen.picture("result")
+
+    with page.expect_download() as kept:
+        page.get_by_role("link", name="r_indices.csv").click()
+    assert kept.value.path().read_bytes() == (folder / "first" / "r_indices.csv").read_bytes()
+    frame = page.frame_locator("iframe.report")
+    frame.locator("h1").wait_for(state="attached")
+    page.get_by_role("link", name="People", exact=True).first.click()
+    page.wait_for_selector("#linked", state="attached")
+    if page.locator("details.gate").count():
+        page.locator("details.gate > summary").click()
+    page.locator("#everybody button.link").nth(2).click()
+    assert page.locator("#card h4").is_visible()
+    seen.picture("people")
+
+    seen.go("/apply?model=first%2Fmodel.safetensors")
+    page.set_input_files("[data-file]", tmp_path / "new.csv")
+    page.wait_for_selector("text=This table matches the model")
+    seen.picture("apply")
+    page.get_by_role("button", name="Score them").click()
+    page.wait_for_selector("text=20 rows scored")
+    assert page.locator(".verdict").is_visible()
+    assert (folder / "new_scores.html").is_file()
+    seen.picture("scored")
+
+    shutil.copytree(folder / "first", folder / "second")
+    page = seen.go("/")
+    page.get_by_role("button", name="Compare").click()
+    page.wait_for_selector("text=Patterns that belong together")

@@ -1,0 +1,241 @@
+"""The pages: what a table is taken for, what helps, results under their verdict, new people, two runs."""
+
+import json
+import re
+import shutil
+import socket
+import sys
+import time
+
+import pandas as pd
+from typer.testing import CliRunner
+
+from rindices.cli import app
+from rindices.cli import open as open_command
+from tests.pages.server.conftest import TOKEN
+
+
+def checked(client, **asked):
+    answer = client.get("/table/checked", params={"table": "cohort.csv"} | asked)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+def query_of(text):
+    return re.search(r'data-query="([^"]*)"', text)[1].replace("&amp;", "&")
+
+
+def test_runs_have_their_verdict_or_how_far_they_got(client):
+    text = client.get("/").text
+    assert re.search(r"run=finished.*?class=\"tag", text, re.DOTALL)
+    assert re.search(r"interrupted.*?unfinished.*?/continue\?run=interrupted", text, re.DOTALL)
+
+
+def test_roles_are_guessed_shown_and_changed(client, folder):
+    text = checked(client)
+    assert "This table can be trained on" in text
+    assert "covariates=age" in query_of(text)
+    assert text.count('class="spark"') > 10
+    region = pd.read_csv(folder / "cohort.csv").columns[-1]
+    changed = checked(client, chosen="yes", covariates=["age", "sex"], column=region, role="clinical score")
+    assert f"clinical={region}" in query_of(changed)
+    assert f"rindices check cohort.csv --covariates age,sex --clinical {region}" in changed
+    back = client.get(f"/table/checked?{query_of(changed)}&column={region}&role=region").text
+    assert "clinical" not in query_of(back)
+    assert "no role of a column" in client.get("/table/checked?table=cohort.csv&column=age&role=king").text
+
+
+def test_problems_stand_at_their_column_with_a_button_that_helps(client, folder):
+    table = pd.read_csv(folder / "cohort.csv")
+    table.loc[3, "age"] = -5
+    table.to_csv(folder / "cohort.csv", index=False)
+    text = checked(client)
+    assert "cannot be trained on as it is" in text
+    assert re.search(r'<tr class="wrong">\s*<th scope="row">age<', text)
+    assert "row 5" in text
+    assert 'data-change="drop_missing=yes"' in text
+    mended = client.get(f"/table/checked?{query_of(text)}&drop_missing=yes").text
+    assert "This table can be trained on" in mended
+    assert 'data-change="without=drop_missing"' in mended
+
+
+def test_tables_that_cannot_be_read_say_why(client, folder):
+    (folder / "odd.csv").write_text("who;b\n1;2\n")
+    text = client.get("/table/checked?table=odd.csv").text
+    assert "cannot be trained on" in text
+    assert "no column &#39;participant_id&#39;" in text
+    assert "Role of who" in text
+    (folder / "labels.csv").write_text((folder / "cohort.csv").read_text().replace("CN", "one"))
+    text = client.get("/table/checked?table=labels.csv").text
+    assert "Name the controls with --control" in text
+    assert "controls (one)" in client.get(f"/table/checked?{query_of(text)}&label=one&group=control").text
+
+
+def test_odd_addresses_are_no_trouble_inside(client):
+    for query in (
+        "table=cohort.csv&first=x",
+        "table=cohort.csv&without=__class__",
+        "table=cohort.csv&small_sites=what",
+    ):
+        assert client.get(f"/table/checked?{query}").status_code in (200, 400), query
+    for path in (
+        "/scored?model=three.safetensors&scores=new.csv&first=-1",
+        "/run?run=cohort.csv",
+        "/apply?model=new.csv",
+    ):
+        assert client.get(path).status_code in (200, 400), path
+
+
+def test_training_shows_its_command_and_its_time(client):
+    text = client.get("/train?table=cohort.csv&covariates=age&patterns=2-4&repetitions=5&out=next").text
+    assert "rindices fit cohort.csv --covariates age --patterns 2-4 --repetitions 5 --out next" in text
+    assert "log-json" not in text
+    assert "It takes about" in text
+    refused = client.get("/train?table=cohort.csv&covariates=a,b").text
+    assert "has a comma" in refused
+
+
+def fake(lines, seconds):
+    """Return a program that logs these lines, and then goes on for so long."""
+    code = f"import time\nfor line in {lines!r}: print(line, flush=True)\ntime.sleep({seconds})"
+    return sys.executable, "-c", code
+
+
+def watched(client, run):
+    with client.stream("GET", f"/events?run={run}") as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        return [json.loads(line[6:]) for line in answer.iter_lines() if line.startswith("data: ")]
+
+
+def test_one_training_a_folder_is_watched_and_stopped(client_of, folder):
+    when = "2026-01-01T00:00:{:02}+0000"
+    events = [
+        {"event": "progress", "stage": "Training", "done": n, "total": 100, "time": when.format(n)} for n in (0, 20)
+    ]
+    client = client_of(folder, fake([json.dumps(one) for one in events], 60))
+    client.get("/enter", params={"token": TOKEN})
+    begun = client.post("/train?table=cohort.csv&out=next", follow_redirects=False)
+    assert (begun.status_code, begun.headers["location"]) == (303, "/run?run=next")
+    again = client.post("/train?table=cohort.csv&out=next")
+    assert (again.status_code, "at work" in again.text) == (400, True)
+    deadline = time.monotonic() + 60
+    while "Training" not in client.get("/run?run=next").text and time.monotonic() < deadline:
+        time.sleep(0.1)
+    client.post("/stop?run=next", follow_redirects=False)
+    assert "This run was refused" in client.get("/run?run=next").text  # there is no folder of a run
+    assert watched(client, "next")[-1]["state"] == "refused"
+    for name in ("../out", "", "a\nb", "finished/journal/x/y"):
+        assert client.post("/train", params={"table": "cohort.csv", "out": name}).status_code == 400
+
+
+def test_progress_has_speed_and_time_left(client_of, folder):
+    when = "2026-01-01T00:00:{:02}+0000"
+    events = [
+        {"event": "progress", "stage": "Training", "done": n, "total": 100, "time": when.format(n)} for n in (0, 20)
+    ]
+    client = client_of(folder, fake([json.dumps(one) for one in events], 4))
+    client.get("/enter", params={"token": TOKEN})
+    client.post("/train?table=cohort.csv&out=next", follow_redirects=False)
+    seen = [one for one in watched(client, "next") if one["rate"]]
+    assert seen
+    assert (seen[-1]["share"], seen[-1]["rate"], seen[-1]["left"]) == (0.2, 1.0, 80.0)
+
+
+def test_refusals_of_the_command_line_are_shown(client, folder):
+    client.post("/train?table=cohort.csv&out=next&patterns=0", follow_redirects=False)
+    told = watched(client, "next")[-1]
+    assert told["state"] == "refused"
+    assert "from 1 to 20" in told["said"]
+    assert "from 1 to 20" in client.get("/run?run=next").text
+    assert not (folder / "next").exists()
+
+
+def test_interrupted_run_can_go_on(client):
+    text = client.get("/run?run=interrupted").text
+    assert "This run is not finished" in text
+    assert "/continue?run=interrupted" in text
+    assert "There is no run" in client.get("/run?run=nowhere").text or "refused" in client.get("/run?run=nowhere").text
+
+
+def test_result_has_verdict_slider_and_downloads(client, folder):
+    text = client.get("/run?run=finished").text
+    assert text.index('class="verdict') < text.index('id="slider"')
+    doses = json.loads(re.search(r'id="doses">(.*?)</script>', text, re.DOTALL)[1])
+    assert set(doses["patterns"]) == {"1", "2"} or len(doses["patterns"]) >= 1
+    got = client.get("/files/finished/patterns.csv")
+    assert got.content == (folder / "finished" / "patterns.csv").read_bytes()
+    assert "attachment" in got.headers["content-disposition"]
+    assert "Surreal" in client.get("/methods?run=finished").text
+    assert client.get("/methods?run=finished&as=bibtex").text.startswith("@")
+
+
+def test_nobody_interprets_what_is_not_reproducible(client, folder):
+    path = folder / "finished" / "summary.json"
+    summary = json.loads(path.read_text()) | {"verdict": "not reproducible", "reliable": False}
+    path.write_text(json.dumps(summary))
+    for page in ("/run?run=finished", "/people?run=finished"):
+        text = client.get(page).text
+        assert "The patterns are not reproducible." in text
+        assert text.index('class="gate"') < text.index('id="slider"' if "/run" in page else 'id="linked"')
+
+
+def test_people_are_without_ids_unless_asked_for(client, folder):
+    ids = pd.read_csv(folder / "finished" / "r_indices.csv", dtype=str)["participant_id"]
+    text = client.get("/people?run=finished").text
+    assert ids[0] not in text
+    assert ids[0] in client.get("/people?run=finished&ids=yes").text
+    assert text.index('class="verdict') < text.index('id="linked"')
+    people = json.loads(re.search(r'id="people-data">(.*?)</script>', text, re.DOTALL)[1])
+    assert {"age", "sex"} <= {score["name"] for score in people["scores"]}
+
+
+def test_new_people_are_checked_and_scored_under_the_verdict(client, folder):
+    text = client.get("/apply?model=three.safetensors&table=new.csv").text
+    assert "This table matches the model" in text
+    assert "rindices apply three.safetensors new.csv --out new_scores.csv --report new_scores.html" in text
+    done = client.post("/apply?model=three.safetensors&table=new.csv")
+    assert done.status_code == 200, done.text
+    assert done.text.index('class="verdict') < done.text.index("Severities with their intervals")
+    first = pd.read_csv(folder / "new_scores.csv", dtype=str)["participant_id"][0]
+    assert first in done.text
+    assert client.get("/report/new_scores.html").headers["content-security-policy"].startswith("sandbox")
+
+
+def test_tables_that_do_not_match_a_model_say_what_helps(client, folder):
+    table = pd.read_csv(folder / "new.csv").assign(weight=70.0)
+    table.to_csv(folder / "more.csv", index=False)
+    text = client.get("/apply?model=three.safetensors&table=more.csv").text
+    assert "does not match the model" in text
+    assert 'data-change="exclude=weight"' in text
+    assert "matches the model" in client.get("/apply?model=three.safetensors&table=more.csv&exclude=weight").text
+    assert "does not match" in client.get("/apply?model=three.safetensors&table=cohort.csv&id=nobody").text
+
+
+def test_one_person_becomes_a_table(client, folder):
+    form = client.get("/person?model=three.safetensors").text
+    person = pd.read_csv(folder / "new.csv").iloc[0]
+    names = re.findall(r'name="((?:region|covariate) [^"]+)"', form)
+    said = {name: str(person[name.partition(" ")[2]]) for name in names} | {"id": "=1+1"}
+    kept = client.post("/person?model=three.safetensors", data=said, follow_redirects=False)
+    assert kept.status_code == 303
+    assert "matches the model" in client.get(kept.headers["location"]).text
+    written = folder / kept.headers["location"].rpartition("table=")[2]
+    assert "'=1+1" in written.read_text()
+
+
+def test_two_runs_are_compared(client, folder):
+    shutil.copytree(folder / "finished", folder / "again")
+    text = client.get("/compare?first=finished&second=again").text
+    assert "Patterns that belong together" in text
+    assert text.count("The patterns are") + text.count("Whether the patterns") >= 2
+    assert "are the same run" in client.get("/compare?first=finished&second=finished").text
+
+
+def test_what_is_missing_or_taken_is_said(folder, monkeypatch):
+    monkeypatch.setattr(open_command, "find_spec", lambda name: None)
+    told = CliRunner().invoke(app, ["open", str(folder)])
+    assert (told.exit_code, 'pip install "rindices[app]"' in told.output) == (2, True)
+    monkeypatch.undo()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        told = CliRunner().invoke(app, ["open", str(folder), "--port", str(taken.getsockname()[1])])
+    assert (told.exit_code, "cannot be used" in told.output) == (2, True)

@@ -1,0 +1,297 @@
+"""The report in a real browser without a network: it works, asks for nothing, and runs nobody's names."""
+
+import csv
+import io
+import random
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from rindices.files import guarded_text
+from rindices.pages import report
+from rindices.pages.report import Report, write_report
+from tests.pages.made_run import add_analyses, add_visits, change_summary, make_run
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</script><script>alert(2)</script>",
+    "=cmd|' /C calc'!A0",
+    "${alert(3)}",
+    '"><img src=x onerror=alert(4)>',
+    "-- {{ 7*7 }}",
+    "\u2028</style>",
+]
+PERSON = "</script><b onclick=alert(5)>"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("browser")
+    make_run(folder, n_patterns=2, n_controls=30, n_patients=40, n_regions=24, names=HOSTILE)
+    add_analyses(folder, clinical=[*HOSTILE[:3], "=1+1"], sites=("@site", "+1 site", HOSTILE[0]))
+    add_visits(folder)
+    named = ("r_indices.csv", "people.csv", "z_scores.csv", "variables.csv", "analysis/drivers.csv")
+    for path in [folder / name for name in named if (folder / name).exists()]:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        table["participant_id"] = table["participant_id"].replace("sub-0031", PERSON)
+        table.to_csv(path, index=False)
+    people = pd.read_csv(folder / "r_indices.csv", keep_default_na=False)
+    people["flags"] = HOSTILE[4]
+    people.to_csv(folder / "r_indices.csv", index=False)
+    change_summary(folder, warnings=[HOSTILE[0]], source=HOSTILE[4])
+    write_report(folder, folder / "plain.html")
+    write_report(folder, folder / "ids.html", show_ids=True)
+    return folder
+
+
+def unfold(page):
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+
+
+def column(page, file, place):
+    cells = page.locator(f'table[data-file="{file}"] tbody tr > :nth-child({place})')
+    return cells.evaluate_all("cells => cells.map(cell => cell.dataset.value ?? cell.textContent)")
+
+
+def test_tables_sort_by_number_and_by_keyboard(folder, visit):
+    page = visit(folder / "plain.html")
+    file = "all-regions-of-pattern-1-strongest-first"
+    table = pd.read_csv(folder / "patterns.csv", keep_default_na=False).query("pattern == 1")
+    expected = sorted(table["change_sd"])
+    unfold(page)
+    header = page.locator(f'table[data-file="{file}"] thead th').nth(2)
+    header.locator("button").click()
+    assert [float(value) for value in column(page, file, 3)] == pytest.approx(expected)
+    assert header.get_attribute("aria-sort") == "ascending"
+    header.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert [float(value) for value in column(page, file, 3)] == pytest.approx(expected[::-1])
+    assert header.get_attribute("aria-sort") == "descending"
+    page.locator(f'table[data-file="{file}"] thead th button').first.click()
+    assert header.get_attribute("aria-sort") is None
+    assert sorted(column(page, file, 1)) == sorted(table["region"])
+    page.locator('table[data-file="associations-in-everybody"] thead th').nth(4).locator("button").click()
+    assert column(page, "associations-in-everybody", 5)[-1] == ""  # what is not known stays last
+
+
+def test_long_tables_are_cut_until_asked(folder, visit):
+    page = visit(folder / "plain.html")
+    unfold(page)
+    rows = page.locator('table[data-file="all-regions-of-pattern-2-strongest-first"] tbody tr')
+    button = page.get_by_role("button", name="Show all 24 rows").nth(1)
+    assert rows.locator("visible=true").count() == 15
+    button.click()
+    assert rows.locator("visible=true").count() == 24
+    page.locator("#maps").get_by_role("button", name="Show 15 rows").click()
+    assert rows.locator("visible=true").count() == 15
+    page.emulate_media(media="print")
+    assert rows.locator("visible=true").count() == 24
+    assert page.get_by_role("button", name="Download CSV").locator("visible=true").count() == 0
+
+
+def downloaded(page, file):
+    with page.expect_download() as waiting:
+        page.locator(f'div:has(> table[data-file="{file}"]) + .tools').get_by_text("Download CSV").click()
+    assert waiting.value.suggested_filename == f"{file}.csv"
+    data = waiting.value.path().read_bytes()
+    assert data.startswith(b"\xef\xbb\xbf")
+    return list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
+
+
+def test_download_has_all_rows_and_digits_and_no_formulas(folder, visit):
+    page = visit(folder / "plain.html")
+    unfold(page)
+    head, *rows = downloaded(page, "all-regions-of-pattern-1-strongest-first")
+    table = pd.read_csv(folder / "patterns.csv", keep_default_na=False).query("pattern == 1").set_index("region")
+    assert head == ["Region", "Full name", "Change (sd)", "Spread (sd)", "Change (%)"]
+    assert len(rows) == 24
+    for region, _, change, *_ in rows:
+        assert float(change) == pytest.approx(table.loc[region.removeprefix("'"), "change_sd"], rel=1e-14)
+    assert {row[0] for row in rows} >= {"'=cmd|' /C calc'!A0", "'-- {{ 7*7 }}", "<script>alert(1)</script>"}
+    head, *rows = downloaded(page, "associations-in-patients")
+    assert head[5:7] == ["95 % interval, low", "95 % interval, high"]
+    known = pd.read_csv(folder / "analysis" / "associations.csv", keep_default_na=False)
+    assert float(rows[0][5]) == pytest.approx(float(known["low"].iloc[0]), rel=1e-14)
+    assert any(row[1].startswith("'=1+1") for row in rows)
+    assert {row[0] for row in downloaded(page, "the-same-by-site")[1:]} == {"'@site", "'+1 site", HOSTILE[0]}
+
+
+def test_figure_table_and_card_belong_together(folder, visit):
+    page = visit(folder / "ids.html")
+    card, chosen = page.locator("#card"), page.locator("#everybody tr.chosen")
+    page.fill("#who", "sub-0040")
+    page.keyboard.press("Enter")
+    assert card.locator("h4").inner_text() == chosen.locator("button").inner_text() == "sub-0040"
+    assert page.locator("#found").inner_text() == "1 person"
+    assert page.locator("#scatter [role=button]").count() == 1
+    assert card.locator("h5").all_inner_texts() == ["Visit bl, 0.0 years", "Visit m12, 1.0 years"]
+    assert page.locator("#scatter path.open").count() == 1  # the way from visit to visit
+    assert page.evaluate("location.hash") == "#person=sub-0040"
+    own = pd.read_csv(folder / "analysis" / "change.csv").set_index("participant_id").loc["sub-0040"]
+    change, low, high = own[["severity1_change", "severity1_change_low", "severity1_change_high"]]
+    told = f"Severity 1, first visit to last: {change:+.2f} ({low:+.2f} to {high:+.2f}), within scan noise"
+    assert told in card.inner_text().replace("−", "-")
+    people = pd.read_csv(folder / "r_indices.csv").set_index(["participant_id", "visit"])
+    ends = people.loc[("sub-0040", "bl"), ["severity1", "severity1_low", "severity1_high"]]
+    told = "Severity 1: {:.2f} (90 % interval {:.2f} to {:.2f}), not higher than any of the held-out controls"
+    assert told.format(*ends) in card.inner_text().replace("−", "-")
+    page.fill("#who", "")
+    page.select_option("#across", "1")
+    assert page.locator("#scatter svg").get_attribute("aria-label").startswith("Severity 2 across, Severity 2 up")
+    page.locator('#scatter [aria-label^="sub-0050,"]').dispatch_event("click")
+    assert card.locator("h4").inner_text() == chosen.locator("button").inner_text() == "sub-0050"
+    page.locator("#everybody button", has_text="sub-0045").click()
+    assert card.locator("h4").inner_text() == "sub-0045"
+    focused = page.locator('#scatter [tabindex="0"]')
+    assert focused.get_attribute("aria-label").startswith("sub-0045,")
+    focused.focus()
+    page.keyboard.press("End")
+    name = page.evaluate("document.activeElement.getAttribute('aria-label')").split(", ")[0]
+    page.keyboard.press("Enter")
+    assert card.locator("h4").inner_text() == name
+    linked = visit(folder / "ids.html", "#person=sub-0041")
+    assert linked.locator("#card h4").inner_text() == "sub-0041"
+
+
+def test_people_are_filtered_coloured_and_sorted(folder, visit):
+    page = visit(folder / "plain.html")
+    assert page.locator("#card h4").inner_text().startswith("Patient ")
+    marks = page.locator("#scatter [role=button]")
+    assert marks.count() == 82
+    page.select_option("#shown", label="controls")
+    assert marks.count() == 30
+    page.select_option("#colour", label="site")
+    assert page.locator("#legend span").all_inner_texts() == sorted(["@site", "+1 site", HOSTILE[0]])
+    page.select_option("#shown", label="everybody")
+    last = marks.nth(81).get_attribute("aria-label")
+    assert ", control:" in last  # above the patients, who would hide them
+    page.check("#paths")
+    assert page.locator("#scatter path.path").count() >= 1
+    page.uncheck("#paths")
+    page.select_option("#across", label="Years since the first visit")
+    assert page.locator("#scatter path.path").count() >= 1  # over time there is nothing else to see
+    ends = [
+        float(point.split()[0])
+        for point in page.locator("#scatter path.path").first.get_attribute("d")[1:].split("L")[:2]
+    ]
+    assert ends[1] == pytest.approx(ends[0] + 520 / 1.08, abs=1)
+    page.select_option("#shown", label="reliable change")
+    assert 0 < marks.count() < 82
+    page.select_option("#shown", label="everybody")
+    page.locator("#everybody thead button", has_text="Severity 1").click()
+    shown = page.locator("#everybody tbody tr td:nth-last-child(2)").all_inner_texts()
+    values = [float(text.replace("−", "-").split(" ")[0]) for text in shown]
+    assert values[0] == max(values)
+
+
+def test_figures_are_saved_as_svg_and_png(folder, visit, tmp_path):
+    page = visit(folder / "plain.html", color_scheme="dark")
+    figure = page.locator('figure[data-name="overview"]')
+    for kind, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
+        with page.expect_download() as waiting:
+            figure.get_by_role("button", name=f"as {kind}").click()
+        assert waiting.value.suggested_filename == f"overview.{kind.lower()}"
+        data = waiting.value.path().read_bytes()
+        assert data.startswith(start)
+        assert b"var(" not in data  # no program but a browser knows the page's colours
+    assert "Controls: median" in page.content()
+    assert page.locator('figure[data-name="overview"] title').count() > 2
+
+
+def test_hostile_names_are_text_and_strangers_are_told(folder, visit):
+    page = visit(folder / "ids.html")
+    page.fill("#who", "nobody")
+    assert page.locator("#found").inner_text() == "Nobody is found by “nobody”."
+    page.fill("#who", PERSON)
+    page.keyboard.press("Enter")
+    assert page.locator("#card h4").inner_text() == PERSON
+    assert HOSTILE[0] in page.locator("#card").inner_text()
+    assert page.locator("main b, img[src=x]").count() == 0
+    stranger = visit(folder / "ids.html", "#person=nobody")
+    assert stranger.locator("#found").inner_text() == "There is no card of “nobody”."
+
+
+def test_methods_can_be_copied(folder, visit):
+    page = visit(folder / "plain.html", permissions=["clipboard-read", "clipboard-write"])
+    unfold(page)
+    page.get_by_role("button", name="Copy", exact=True).click()
+    page.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()").startswith("The table had ")
+
+
+CONTRAST = """() => {
+  const light = (colour) => {
+    const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).map((v) => v / 255)
+      .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (node) => {
+    for (; node; node = node.parentElement) {
+      const colour = getComputedStyle(node).backgroundColor;
+      if (!/rgba\\(.*, 0\\)/.test(colour)) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const texts = "p, li, td, th, a, h1, h2, h3, dt, dd, figcaption, button, code";
+  return [...document.querySelectorAll(texts)].map((node) => {
+    const [a, b] = [light(getComputedStyle(node).color), light(behind(node))].sort((x, y) => y - x);
+    return (a + 0.05) / (b + 0.05);
+  }).reduce((least, ratio) => Math.min(least, ratio), 21);
+}"""
+
+
+LETTERS = """() => [...document.querySelectorAll("svg text")].filter((node) => node.getClientRects().length)
+  .map((node) => parseFloat(getComputedStyle(node).fontSize) * node.getScreenCTM().a)
+  .filter((size) => size > 0).reduce((least, size) => Math.min(least, size), 99)"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read(folder, visit, scheme):
+    page = visit(folder / "plain.html", color_scheme=scheme)
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (paper == "rgb(255, 255, 255)") is (scheme == "light")
+    assert page.evaluate(CONTRAST) >= 4.5
+    ink = "getComputedStyle(document.querySelector('figure svg text')).fill"
+    assert page.evaluate(ink) == page.evaluate("getComputedStyle(document.body).color")
+
+
+def test_narrow_page_does_not_scroll_sideways(folder, visit):
+    page = visit(folder / "ids.html")
+    unfold(page)
+    for width in (360, 800, 1300):
+        page.set_viewport_size({"width": width, "height": 700})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(LETTERS) >= 10.9
+
+
+def test_page_is_short_and_is_printed_on_few_pages(folder, visit):
+    page = visit(folder / "plain.html")
+    assert page.evaluate("document.documentElement.scrollHeight") < 8000
+    data = page.pdf(prefer_css_page_size=True)
+    assert 1 < len(re.findall(rb"/Type\s*/Page\b", data)) <= 10
+    page.evaluate("location.hash = '#glossary'")  # a link opens what is folded
+    page.wait_for_function("document.getElementById('glossary').open")
+
+
+def test_report_works_inside_a_notebook(folder, visit, tmp_path):
+    outer = tmp_path / "notebook.html"
+    report = Report((folder / "plain.html").read_text(encoding="utf-8"))
+    outer.write_text(f"<!DOCTYPE html><meta charset=utf-8>{report._repr_html_()}", encoding="utf-8")
+    frame = visit(outer).frame_locator("iframe")
+    assert frame.locator("#card h4").inner_text().startswith("Patient ")
+    assert frame.locator("button", has_text="Download CSV").count() > 5
+
+
+def test_downloads_are_guarded_as_tables_are(browser):
+    """The rule is written twice, in Python and in the page's script."""
+    script = (Path(report.__file__).parent / "report.js").read_text(encoding="utf-8")
+    number = next(line for line in script.splitlines() if "const NUMBER" in line)
+    rule = script[script.index("  const FORMULA") : script.index("  function csvCell")]
+    rng = random.Random(0)
+    texts = ["".join(rng.choices("=+-@'\"; \t\r\na1.eE＝＠\ufeff\u00a0", k=rng.randrange(10))) for _ in range(3000)]
+    page = browser.new_page()
+    found = page.evaluate(f"(texts) => {{ {number} {rule} return texts.map(harmless); }}", texts)
+    page.close()
+    assert found == [guarded_text(text) for text in texts]

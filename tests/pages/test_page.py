@@ -1,0 +1,259 @@
+"""The page as a whole, the sections of every run, and the page of a run that is not finished."""
+
+import base64
+import hashlib
+import itertools
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rindices import plots
+from rindices.pages.report import make_report, write_report
+from tests.pages.made_run import (
+    AGREEMENT,
+    CALIBRATED,
+    REFITS,
+    add_settings,
+    add_truth,
+    balance_row,
+    change_summary,
+    make_run,
+    save_summary,
+)
+from tests.pages.page import LAYERS, POLICY, SCRIPT, SECTIONS, Page, pictures, report_of, rows_of
+
+
+def test_sections_and_headline(run, undrawn):
+    page = report_of(run)
+    assert [text for level, text in page.headings if level == 2] == LAYERS
+    assert [text for level, text in page.headings if level == 3] == SECTIONS
+    expected = [
+        "60 patients (AD, MCI) compared with 40 controls (CN) in 20 regions: 3 disease patterns, as asked for",
+        "12 other people",
+        "Severity is the share of the largest change that the model learned",
+        "holds the true severity in about 90 % of people",
+        "not a confidence interval",
+        "9 of 10 repetitions",
+        "disagrees with the others (0.61)",
+        "1 h 2 min 5 s",
+        'line = "rindices fit volumes.csv"',
+        "Surreal-GAN",
+        "ICLR",
+    ]
+    assert [words for words in expected if words not in page.words] == []
+    change_summary(run, patterns_chosen_from_data=True, warnings=["Sites differ between the groups."])
+    page = report_of(run)
+    assert "3 disease patterns, chosen from the data" in page.words
+    assert (3, "Warnings") in page.headings
+    assert "Sites differ between the groups." in page.words
+
+
+def test_tables_are_those_of_the_files(run, undrawn):
+    text = write_report(run).read_text(encoding="utf-8")
+    people = pd.read_csv(run / "r_indices.csv")
+    values = np.percentile(people.loc[people["group"] == "patient", "severity2"], [25, 50, 75])
+    rows = rows_of(text, "Quartiles of the severities")
+    assert rows[4] == ["2", "Patients", "60", *(f"{value:.2f}".replace("-", "−") for value in values)]
+    rows = pd.read_csv(run / "patterns.csv").query("pattern == 2").to_dict("records")
+    rows.sort(key=lambda row: -abs(row["change_sd"]))
+    found = rows_of(text, "All regions of pattern 2, strongest first")
+    assert [[row[0], row[2]] for row in found] == [
+        [row["region"], f"{row['change_sd']:+.2f}".replace("-", "−")] for row in rows
+    ]
+    assert f'data-value="{rows[0]["change_sd"]:.15g}"' in text
+
+
+def test_hostile_text_is_shown_and_never_run(tmp_path):
+    folder = tmp_path / "run"
+    odd = "Gyrus präfrontalis 海马 $x^2_$ \u202e"
+    make_run(folder, n_patterns=2, names=[SCRIPT, odd, "a\"b'c&d</style>", "NA"])
+    change_summary(
+        folder,
+        warnings=[SCRIPT],
+        reliable=False,
+        reliable_reason=SCRIPT,
+        source='"><img src=x onerror=alert(1)>',
+        control_labels=["<b>CN</b>"],
+        members_left_out=[{"member": 1, "reason": SCRIPT}],
+        versions={SCRIPT: SCRIPT},
+        balance=[balance_row(SCRIPT, SCRIPT, 0.5, 0.01, True) | {"controls": SCRIPT}],
+        null=REFITS,
+        search={"reason": SCRIPT},
+    )
+    add_settings(folder, [(3, 0.2, 3, 0.7)])
+    run_toml = (folder / "run.toml").read_text()
+    (folder / "run.toml").write_text(run_toml.replace("volumes.csv", f"{SCRIPT}</code></pre>"))
+    text = write_report(folder).read_text(encoding="utf-8")
+    page = Page(text)
+    assert [script.get("type") for script in page.every("script")] == ["application/json", None]
+    assert "alert" not in "".join(page.scripts)
+    assert not page.every("b")
+    assert not page.every("img")
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+    assert page.words.count(SCRIPT) >= 2 + 5 + 5
+    assert odd.split("\u202e", maxsplit=1)[0].strip() in page.words
+    assert '<th scope="row">NA</th>' in text
+    assert len(pictures(text)) > 4
+    assert "<script" not in "".join(pictures(text).values())
+
+
+def test_nothing_comes_from_elsewhere(run):
+    page = report_of(run)
+    for _, attributes in page.tags:
+        for name in ("src", "href", "srcset", "data", "action", "poster"):
+            assert attributes.get(name, "data:").startswith(("data:", "#"))
+    assert not page.every("link")
+    [policy] = [meta["content"] for meta in page.every("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
+    code = hashlib.sha256(page.scripts[-1].encode()).digest()
+    assert policy == f"{POLICY}; script-src 'sha256-{base64.b64encode(code).decode()}'"
+    text = (run / "report.html").read_text(encoding="utf-8")
+    assert not re.search(r"@import|url\((?!#)", text)
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for picture in pictures(text).values():
+        links = re.findall(r'href="#([^"]*)"', picture)
+        assert links
+        assert {*links} <= {*ids}
+    levels = [level for level, _ in page.headings]
+    assert levels.count(1) == levels[0] == 1
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+    assert len(page.every("caption")) == len(page.every("table"))
+    assert all(heading.get("scope") in ("col", "row") for heading in page.every("th"))
+    drawn = [attributes["aria-label"] for attributes in page.every("svg")]
+    assert all(len(alt) > 40 for alt in drawn)
+    assert len(drawn) == len(pictures(text))
+    assert page.every("html") == [{"lang": "en"}]
+
+
+def test_one_pattern_and_one_training(tmp_path, undrawn):
+    make_run(tmp_path, n_patterns=1)
+    page = report_of(tmp_path)
+    assert [text for level, text in page.headings if level == 3] == SECTIONS
+    assert "1 disease pattern" in page.words
+    assert "Difference correlation –" in re.sub(r"(correlation)(–)", r"\1 \2", page.words)
+    selection = pd.read_csv(tmp_path / "selection.csv").assign(n_models=1)
+    selection[[name for name in selection.columns if name.startswith(AGREEMENT)]] = np.nan
+    selection.to_csv(tmp_path / "selection.csv", index=False)
+    pd.read_csv(tmp_path / "r_indices.csv").assign(r1_sd=np.nan).to_csv(tmp_path / "r_indices.csv", index=False)
+    words = report_of(tmp_path).words
+    assert "Agreement needs at least two trainings" in words
+    assert "half of all people have less than" not in words
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected", "classes"),
+    [
+        ({"verdict": None, "reliable": None}, "Whether the patterns are reproducible was not judged.", "verdict "),
+        ({"verdict": "reproducible"}, "The patterns are reproducible.", "verdict good"),
+        ({"verdict": "confounded"}, "reproducible, but the groups also differ in something else.", "verdict warnings"),
+        ({"verdict": "not testable"}, "Whether the patterns are reproducible cannot be told.", "verdict bad"),
+        ({"verdict": "not reproducible"}, "The patterns are not reproducible.", "verdict bad"),
+    ],
+)
+def test_verdict(run, undrawn, changes, expected, classes):
+    separation = {"auc": 0.871, "low": 0.82, "high": 0.91}
+    change_summary(run, **changes, reliable_reason="The reason is given.", separation=separation)
+    text = write_report(run).read_text(encoding="utf-8")
+    page = Page(text)
+    found = [attributes["class"] for attributes in page.every("div") if attributes.get("role") == "note"]
+    assert found == [classes]
+    assert f"{expected} The reason is given." in page.words
+    gated = changes.get("verdict") in ("not testable", "not reproducible")
+    gates = [attributes for attributes in page.every("details") if attributes.get("class") == "gate"]
+    assert [("open" in gate) for gate in gates] == [False] * gated
+    if gated:  # all results lie behind it, checks do not
+        behind = text[text.index('<details class="gate">') : text.index('<section id="checks"')]
+        assert all(name in behind for name in ('data-name="overview"', 'id="maps"', 'id="explorer"', "Pattern 1"))
+        assert 'data-name="overview"' not in text[: text.index('<details class="gate">')]
+    assert "an AUC of 0.87 (95 % interval 0.82 to 0.91" in page.words
+    told = "no reproducible pattern does not mean no difference" in page.words
+    assert told is (changes.get("verdict") == "not reproducible")
+
+
+@pytest.mark.parametrize(
+    ("changes", "strip"),
+    [
+        ({"verdict": "reproducible"}, None),
+        ({"verdict": "not reproducible"}, "NOT REPRODUCIBLE: do not interpret"),
+        ({"verdict": "not testable"}, "NOT TESTED: do not interpret"),
+        (
+            {"verdict": "confounded", "balance": [balance_row("age", "number", 1.1, 0.001, True)]},
+            "CONFOUNDED: the groups also differ in age, so this may not be disease",
+        ),
+    ],
+)
+def test_every_result_carries_its_strip(tmp_path, changes, strip):
+    make_run(tmp_path, n_patterns=1, n_regions=6)
+    change_summary(tmp_path, **changes)
+    text = write_report(tmp_path).read_text(encoding="utf-8")
+    drawn = pictures(text)
+    results = ("overview", "pattern_1", "r_indices")
+    assert {*drawn} == {*results, "agreement_over_training"}
+    for name, picture in drawn.items():
+        assert (strip is not None and strip in picture) is (strip is not None and name in results), name
+    assert text.count('<p class="strip">') == (strip is not None)  # of the people
+
+
+def test_sentences_on_groups_follow_the_data(run, undrawn):
+    assert "hardly differ" not in report_of(run).words
+    people = pd.read_csv(run / "r_indices.csv")
+    controls, patients = (people["group"] == group for group in ("control", "patient"))
+    people.loc[patients, "severity1"] = np.resize(people.loc[controls, "severity1"], patients.sum())
+    people.loc[controls, "severity2"] = 3.0
+    people.to_csv(run / "r_indices.csv", index=False)
+    words = report_of(run).words
+    median = people.loc[controls, "severity1"].median()
+    assert f"in patients and {median:.2f} in controls; a patient lies above a control in" in words.replace("−", "-")
+    assert words.count("so the groups hardly differ in it") == 1
+    assert words.count("in 0 % of all pairs: controls lie higher") == 1
+
+
+def test_recovery_matches_people_and_patterns(tmp_path, monkeypatch, undrawn):
+    add_truth(tmp_path, make_run(tmp_path, n_patterns=2))
+    drawn = []
+    monkeypatch.setattr(plots, "recovery", lambda *tables: drawn.append(tables))
+    page = report_of(tmp_path)
+    assert (3, "Recovery of the known truth") in page.headings
+    assert "0.911" in page.words
+    [(known, scores, concordance)] = drawn
+    assert list(known.columns) == ["s2", "s1"]
+    assert len(known) == 60
+    assert concordance == [0.90, 0.91]
+    for place in range(2):
+        assert np.corrcoef(known.iloc[:, place], scores.iloc[:, place])[0, 1] > 0.9
+
+
+# Runs that failed or are not finished.
+
+
+@pytest.mark.parametrize(
+    ("status", "headline"), [("failed", "This run failed"), ("unfinished", "This run is not finished")]
+)
+def test_stopped_run_shows_no_results(run, status, headline):
+    change_summary(run, status=status, failure="Out of memory.", warnings=["One region is constant."], null=CALIBRATED)
+    (run / "r_indices.csv").unlink()
+    report = make_report(run)
+    page = Page(report.html)
+    assert report.status == status
+    assert page.headings[:3] == [(1, "R-indices report"), (2, headline), (3, "Warnings")]
+    told = ["Out of memory.", "repeat the same command. It goes on where it stopped.", "One region is constant."]
+    assert [words for words in (*told, 'line = "rindices fit volumes.csv"') if words not in page.words] == []
+    assert "Patients60" in page.words.replace(" ", "")
+    assert "jax0.7.0" in page.words.replace(" ", "")
+    assert not page.every("svg")
+    for word in ("greement", "reproducible", "reliable", "Training steps", "each of 3", "0.95", "Quartiles"):
+        assert word not in page.words, word
+
+
+def test_stopped_run_with_hostile_text_and_almost_nothing_known(tmp_path):
+    save_summary(tmp_path, {"status": "failed"})
+    assert "Reason: it is not known." in report_of(tmp_path).words
+    save_summary(tmp_path, {"status": "failed", "failure": SCRIPT, "warnings": [SCRIPT]})
+    (tmp_path / "run.toml").write_bytes(f"{SCRIPT}</code>".encode() + b"\xff")
+    page = report_of(tmp_path)
+    [policy] = [meta["content"] for meta in page.every("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
+    assert policy == POLICY
+    assert not page.every("script")
+    assert page.words.count(SCRIPT) == 3

@@ -1,0 +1,314 @@
+"""The sections: each shows its table, and those on analyses only where the table is there."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rindices.pages.report import write_report
+from tests.pages.made_run import (
+    CALIBRATED,
+    REFITS,
+    add_analyses,
+    add_settings,
+    add_visits,
+    balance_row,
+    change_summary,
+    make_run,
+    save_summary,
+)
+from tests.pages.page import SECTIONS, Page, pictures, report_of, rows_of
+
+KINDS = {"age": "number", "sex": "category"}
+TITLES = {
+    "associations": "Clinical variables",
+    "subgroup_sizes": "Subgroups of patients",
+    "dose_response": "Regions by severity",
+    "group_check": "Is there anything to find?",
+    "change_summary": "Change between visits",
+}
+
+
+def read(tmp_path, stem):
+    return (tmp_path / "figures" / f"{stem}.svg").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def analysed(tmp_path):
+    folder = tmp_path / "run"
+    make_run(folder, n_patterns=2, names=["lHip", "rHip", "lAmy"])
+    add_analyses(folder)
+    return folder
+
+
+def table_of(folder, name):
+    return pd.read_csv(folder / "analysis" / f"{name}.csv", keep_default_na=False, na_values=[""])
+
+
+def titles(page):
+    return [text for level, text in page.headings if level == 3]
+
+
+def page_text(folder, **options):
+    return write_report(folder, **options).read_text(encoding="utf-8")
+
+
+def section_of(text, name):
+    return re.search(rf'<(section|details) id="{name}"[^>]*>(.*?)</\1>', text, flags=re.DOTALL)[2]
+
+
+def test_every_section_is_in_the_contents_and_needs_its_table(analysed, undrawn):
+    add_visits(analysed)
+    page = report_of(analysed, show_ids=True)
+    anchors = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(anchors) == len(set(anchors))
+    assert {link["href"].removeprefix("#") for link in page.every("a")} <= {*anchors}
+    assert set(TITLES.values()) <= set(titles(page))
+    for place, name in enumerate(TITLES):
+        path = analysed / "analysis" / f"{name}.csv"
+        if place % 2:
+            path.unlink()
+        else:  # an empty table is as good as none
+            path.write_text(path.read_text().splitlines()[0] + "\n")
+    assert not set(TITLES.values()) & set(titles(report_of(analysed)))
+
+
+def test_flow_and_associations_are_the_tables(analysed, undrawn):
+    text = page_text(analysed)
+    flow = table_of(analysed, "flow")
+    shown = ["read", "missing region", "outlier", "used"]
+    expected = flow.loc[flow["site"] == "all", shown].astype(str).to_numpy().tolist()
+    assert [row[1:] for row in rows_of(text, "People read, left out and used")] == expected
+    assert [row[0] for row in rows_of(text, "The same by site")] == ["Ann Arbor"] * 4 + ["Basel"] * 4
+    assert "117 people were read and 112 used." in Page(text).words
+    table = table_of(analysed, "associations")
+    first = table[table["people"] == "patients"].iloc[0]
+    rows = rows_of(text, "Associations in patients")
+    assert rows[0][:5] == ["1", "mmse", "Pearson r", "60", f"{first['coefficient']:.2f}".replace("-", "−")]
+    assert len(rows) == 8
+    assert rows[4][1] == "apoe4 = 1"
+    assert "part of pattern 1 may be age" in section_of(text, "verdict")
+    assert "Fewer than 10 patients: pattern 1 high." in section_of(text, "subgroups")
+
+
+def test_summary_names_regions_and_clear_associations(analysed, undrawn):
+    table = table_of(analysed, "associations")
+    table["q"], table["coefficient"] = 0.5, 0.1
+    row = (table["people"] == "patients") & (table["pattern"] == 1) & (table["variable"] == "mmse")
+    table.loc[row, ["q", "coefficient"]] = 0.0001, -0.41
+    table.to_csv(analysed / "analysis" / "associations.csv", index=False)
+    patterns = pd.read_csv(analysed / "patterns.csv")
+    patterns["change_sd"] = np.where(patterns["region"].isin(["lHip", "rHip"]), -1.2, 0.1)
+    patterns.loc[patterns["region"] == "lAmy", "change_sd"] = 0.9
+    patterns.to_csv(analysed / "patterns.csv", index=False)
+    words = report_of(analysed).words
+    regions = (
+        "lower in left and right hippocampus (−1.20 to −1.20 sd of controls at severity 1); higher in left amygdala"
+    )
+    assert f"Pattern 1: {regions} (0.90 sd" in words
+    assert "Related to mmse (r = −0.41, q < 0.001) in patients." in words
+    assert words.count("Not clearly related to any clinical variable") == 1
+
+
+def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
+    before = rows_of(page_text(analysed), "Quartiles of the severities")
+    add_visits(analysed)
+    text = page_text(analysed)
+    assert rows_of(text, "Quartiles of the severities") == before  # of first visits only
+    rows, words = rows_of(text, "Change of the severities per year"), Page(section_of(text, "change")).words
+    assert ["1", "Patients less controls", "112", "+0.002", "−0.010 to 0.014", "0.600", "0.003"] in rows
+    assert "is told by “Patients less controls” alone" in words
+    assert "severity by time and group, with an intercept of each person" in words
+    assert "learned from 40 controls who came again within 1.0 years" in words
+    people = rows_of(text, "Reliable change of single people")
+    assert [sum(int(row[place]) for row in people if row[0] == "1") for place in (2, 3, 4)] == [112, 23, 0]
+
+
+@pytest.mark.parametrize(
+    ("source", "said", "has_table"),
+    [("given", "The noise was given", True), ("unknown", "40 controls came again, too few to tell", False)],
+)
+def test_change_says_what_the_scan_noise_is(analysed, undrawn, source, said, has_table):
+    add_visits(analysed)
+    noise, means = table_of(analysed, "scan_noise"), table_of(analysed, "change_summary")
+    noise.assign(source=source, sd=0.04 if has_table else np.nan).to_csv(
+        analysed / "analysis" / "scan_noise.csv", index=False
+    )
+    note = "the mixed model did not converge"
+    means.assign(note=np.where(means["group"] == "control", note, "")).to_csv(
+        analysed / "analysis" / "change_summary.csv", index=False
+    )
+    text = page_text(analysed)
+    words = Page(section_of(text, "change")).words
+    assert said in words
+    assert f"Controls: {note}." in words
+    assert ("Reliable change of single people" in text) == has_table
+
+
+def test_change_of_an_earlier_version_is_shown_as_it_was(analysed, undrawn):
+    add_visits(analysed)
+    change, means = table_of(analysed, "change"), table_of(analysed, "change_summary")
+    before = change[["participant_id", "group", "n_visits", "years", *change.filter(regex="per_year$")]]
+    before.to_csv(analysed / "analysis" / "change.csv", index=False)
+    means[["group", "pattern", "n", "mean", "low", "high", "p"]].to_csv(
+        analysed / "analysis" / "change_summary.csv", index=False
+    )
+    (analysed / "analysis" / "scan_noise.csv").unlink()
+    text = page_text(analysed)
+    assert "computed by an earlier version" in Page(section_of(text, "change")).words
+    rows = rows_of(text, "Change of the severities per year")
+    assert ["1", "Patients less controls", "112", "+0.002", "−0.010 to 0.014", "0.600"] in rows
+
+
+def test_long_table_is_cut_and_says_where_the_rest_is(tmp_path, undrawn):
+    make_run(tmp_path, n_patterns=2, n_regions=130)
+    add_analyses(tmp_path)
+    text = page_text(tmp_path)
+    assert page_text(tmp_path) == text
+    effects = table_of(tmp_path, "subgroups")["effect"].abs()
+    rows = rows_of(text, "Regions of the subgroups against controls, strongest first")
+    assert len(rows) == 600
+    assert rows[0][3].lstrip("+−") == f"{effects.max():.2f}"
+    assert f"{len(effects) - 600} more rows are in <code>analysis/subgroups.csv</code>" in text
+
+
+def test_figures_are_saved_under_names(tmp_path):
+    make_run(tmp_path / "run", n_patterns=2, n_regions=6)
+    text = page_text(tmp_path / "run", figures=tmp_path / "figures")
+    names = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    stems = ["01_overview", "02_pattern_1", "03_pattern_2", "04_r_indices", "05_agreement_over_training"]
+    assert names == [f"{stem}.{kind}" for stem in stems for kind in ("png", "svg")]
+    for stem in stems:  # the same, but for colours that follow the page
+        lines = [re.findall(r' d="([^"]*)"', one) for one in (pictures(text)[stem[3:]], read(tmp_path, stem))]
+        assert lines[0] == lines[1]
+    assert (tmp_path / "figures" / names[0]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
+    for name in ("selection.csv", "run.toml"):
+        (analysed / name).unlink()
+    summary = {"status": "done", "applied": True, "n_features": 20, "n_patterns": 2, "warnings": ["Two are odd."]}
+    summary |= {"model": {"file": "model.safetensors", "sha256": "abc"}, "n_controls": 40, "n_patients": 60}
+    save_summary(analysed, summary | {"n_other": 12, "covariates": ["age"], "variables": KINDS})
+    page = report_of(analysed)
+    expected = [
+        "112 people were scored in 20 regions by a model that was trained before (model.safetensors)",
+        "Two are odd.",
+        "Effects of age were estimated in the controls that the model was trained with by linear regression",
+    ]
+    assert [words for words in expected if words not in page.words] == []
+    for word in ("Agreement over training", "The patterns are", "not judged", "Repetitions used", "How many patterns"):
+        assert word not in page.words, word
+    assert titles(page)[:3] == ["People", "These people among those of the training", "Clinical variables"]
+    assert [text for level, text in page.headings if level == 2] == ["Result", "The model", "Checks", "Details"]
+
+
+@pytest.mark.slow
+def test_fifty_thousand_people_fit_into_five_megabytes(tmp_path):
+    make_run(tmp_path, n_patterns=5, n_controls=20_000, n_patients=30_000, n_regions=200)
+    add_analyses(tmp_path, clinical=[f"score {place}" for place in range(20)], n_drivers=3000)
+    for show_ids in (False, True):
+        assert write_report(tmp_path, show_ids=show_ids).stat().st_size < 5_000_000
+
+
+# The search and the verdict.
+
+
+@pytest.fixture
+def searched(run, undrawn):
+    add_settings(run, [(2, 0.8, 10, 0.91), (4, 0.8, 3, 0.85), (1, 0.8, 10, 0.98), (2, 0.2, 9, 0.1)])
+    runner_up = {"n_patterns": 2, "orthogonality": 0.8, "pattern_agreement": 0.91, "n_models": 10}
+    search = {"n_patterns": [1, 2, 3, 4], "orthogonality": [0.2, 0.8], "exhaustive": False}
+    search |= {"first_stage_repetitions": 3, "models_trained": 1057, "models_exhaustive": 2120}
+    search |= {"runners_up": [runner_up], "reason": "It agrees best & most clearly."}
+    change_summary(run, search=search)
+    return run, search
+
+
+def test_search_lists_settings_best_first(searched):
+    run, search = searched
+    text = page_text(run)
+    page = Page(text)
+    assert titles(page) == [*SECTIONS[:2], "How many patterns?", *SECTIONS[2:]]
+    assert "It agrees best & most clearly." in page.words
+    assert "Runner-up: 2 patterns with orthogonality 0.8 (pattern agreement 0.910, 10 models)." in page.words
+    assert "1,057 models were trained" in page.words
+    assert "would have been 2,120" in page.words
+    rows = rows_of(text, "Fit and agreement of each setting, best first")
+    assert [row[:4] for row in rows] == [
+        ["1", "0.8", "", "10"],
+        ["3", "0.8", "chosen", "10"],
+        ["2", "0.8", "runner-up", "10"],
+        ["4", "0.8", "dropped early", "3"],
+        ["2", "0.2", "", "9"],
+    ]
+    assert rows[3][4:] == ["16,000", "0.850", "0.800–0.900", "0.750", "0.700–0.800", "0.650", "0.600–0.700"]
+    assert rows[4][-1] == "−0.150 to −0.050"
+    change_summary(run, search=search | {"exhaustive": True, "models_trained": 2120, "runners_up": []})
+    words = report_of(run).words
+    assert "Every setting was trained in full: 2,120 models." in words
+    assert "dropped" not in words.lower()
+
+
+@pytest.mark.parametrize(
+    ("null", "expected"),
+    [
+        (
+            CALIBRATED,
+            "at 0.930 (pattern agreement among 3 repetitions; 0.5 is chance). This is above the threshold of 0.612",
+        ),
+        ({**CALIBRATED, "statistic": 0.6}, "This is not above the threshold of 0.612"),
+        ({**CALIBRATED, "threshold": None}, "there is no threshold"),
+        (REFITS, "the groups do not differ; 1 of them agreed as well or better (p = 0.100)"),
+        ({**REFITS, "values": [0.5] * 19, "p": 0.0002}, "none of them agreed as well or better (p < 0.001)"),
+        ({**REFITS, "values": [], "p": None}, "gave no p value"),
+        ({"method": "none", "statistic": None, "values": []}, "was not compared with cohorts without disease"),
+    ],
+)
+def test_verdict_in_words(run, undrawn, null, expected):
+    change_summary(run, null=null)
+    page = report_of(run)
+    assert "Is there anything to find?" in titles(page)
+    assert expected in page.words
+    assert "No covariates were in the table, so this could not be checked." in page.words
+    drawn = [image["aria-label"] for image in page.every("svg") if "cohorts without disease" in image["aria-label"]]
+    assert len(drawn) == (null["method"] == "refits" and bool(null["values"]))
+
+
+def test_balance_of_groups_and_learned_correlation(run, undrawn):
+    rows = [
+        balance_row("age", "number", 1.126, 1e-9, True),
+        balance_row("sex", "category", 0.034, 0.5, False),
+        balance_row("site", "category", 0.31, 0.0421, True),
+        balance_row("scanner", "category", 0, None, False),
+    ]
+    correlation = [[1.0, 0.523, -0.104], [0.523, 1, 0.3], [-0.104, 0.3, 1.0]]
+    change_summary(run, balance=rows, latent="correlated", correlation=correlation)
+    text = page_text(run)
+    words = Page(text).words
+    assert "Patients and controls differ in age and site." in words
+    assert "what age explains in the controls was removed" in words
+    assert "give site as covariates" in words
+    values = ["61.2 ± 8.1", "70.3 ± 7.9"]
+    assert rows_of(text, "Controls and patients compared") == [
+        ["age", *values, "+1.13 sd", "&lt; 0.001", "imbalanced"],
+        ["sex", *values, "V = 0.03", "0.500", "no clear difference"],
+        ["site", *values, "V = 0.31", "0.042", "imbalanced"],
+        ["scanner", *values, "V = 0.00", "–", "no clear difference"],
+    ]
+    assert rows_of(text, "Learned correlation of severities")[2] == ["Pattern 3", "−0.10", "0.30", "1.00"]
+    change_summary(run, balance=[balance_row("age", "number", -0.02, 0.8, False)])
+    words = report_of(run).words
+    assert "do not differ clearly in these variables" in words
+    assert "−0.02 sd" in words
+
+
+@pytest.mark.parametrize(("mean", "doubted"), [(0.05, False), (0.4, True)])
+def test_severities_are_doubted_where_controls_read_high(run, undrawn, mean, doubted):
+    people = pd.read_csv(run / "r_indices.csv")
+    people.loc[people["group"] == "control", "severity1"] = mean
+    people.to_csv(run / "r_indices.csv", index=False)
+    words = report_of(run).words
+    assert f"Controls average {mean}" in words
+    assert ("Severities of pattern 1 are not to be trusted" in words) is doubted
