@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 import rindices
 from rindices.core import devices, inference
 from rindices.core.held_out_controls import held_out
+from rindices.core.networks import n_patterns
 from rindices.judging.agreement import Agreement
 from rindices.judging.selection import Judged, Selected, Study, consensus, sweep
 from rindices.model.estimator_inputs import (
@@ -232,7 +233,7 @@ class SurrealGAN(RIndexEstimator):
     (200, 3)
     """
 
-    n_patterns: int = SearchSettings.n_patterns[0]
+    n_patterns: int = 3
     orthogonality: float | None = field(default=None, kw_only=True)
 
     def fit(
@@ -286,7 +287,9 @@ class SurrealGAN(RIndexEstimator):
         devices.prepare()
         settings = Settings(preset, batch_size, seed)
         design = None if table is None else design_of(table, patient, self.correction)
-        study = Study(preprocessing.transform(X, table), patient, settings, design)
+        site = None if self.correction is None or self.correction.site is None else self.correction.site
+        sites = None if site is None or table is None else pd.factorize(table[site])[0]
+        study = Study(preprocessing.transform(X, table), patient, settings, design, sites)
         if study.uncertainty > TOO_UNCERTAIN:
             warnings.warn(uncertainty_in_words(study.uncertainty), UserWarning, stacklevel=3)
         return TrainingSet(study, contract, preprocessing, filled)
@@ -545,7 +548,7 @@ class SurrealGAN(RIndexEstimator):
 
     @property
     def _n_features_out(self) -> int:
-        return self.models_.transformation["severity"]["weight"].shape[1]
+        return n_patterns(self.models_)
 
     def _preset(self) -> Preset:
         """Return the preset with what was overridden; settings are checked here."""

@@ -4,42 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from numbers import Integral
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rindices.estimator import RIndexEstimator, SurrealGAN
-from rindices.judging.selection import Swept, best_of_each_number, consensus, sweep
-from rindices.judging.verdict import FEWEST_REFITS, calibrated, refits
+from rindices.judging.selection import UNLIKELY, Study, Swept, best_of_each_number, consensus, sweep
+from rindices.judging.spectrum import NotTestable, Spectrum
+from rindices.judging.verdict import Verdict, judged, not_testable
 from rindices.problems import counted
-from rindices.settings import SearchSettings, get_preset
+from rindices.settings import AUTO, Preset, SearchSettings, get_preset
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store
 
 
 @dataclass(eq=False, repr=False)
 class SurrealGANSearch(RIndexEstimator):
-    """Chooses the number of patterns, by how well synthesised patients fit and repeated trainings agree.
+    """Chooses the number of patterns, trains, and says whether there is anything to find.
 
-    Unless `exhaustive`, each number of patterns first gets three repetitions. Only for those that may be chosen other
-    weights λ are tried, and with the one that agrees best they get the rest.
+    A look before training counts the directions in which patients vary more than controls, also in people who were left
+    out; so many patterns are trained. From random weights (preset ``blind`` or ``paper``), or where `exhaustive`, all
+    numbers are trained, and the fewest whose synthesised patients fit and whose repetitions agree are chosen.
 
     Parameters
     ----------
-    n_patterns : int or sequence of int, default=(1, 2, 3, 4, 5)
-        Numbers of patterns M to try.
+    n_patterns : "auto", int or sequence of int, default="auto"
+        Number of patterns M; of several, the one that the look before training is nearest to.
     orthogonality : float, sequence of float or None, default=None
         Weights λ of the separation of patterns to try; by default the preset's.
     n_repetitions : int, default=10
         Trainings of a setting that differ in their random numbers only.
     exhaustive : bool, default=False
         Train all repetitions of all settings.
-    n_null : int, default=0
-        Refits of the search with people dealt out to the groups at random, 19 or more, to test whether there is
-        anything to find. With 0, agreement is compared with a threshold from simulated cohorts.
     preset, inference, max_steps, latent, correction, random_state, n_jobs, models_per_chunk
         As in `SurrealGAN`.
 
@@ -56,6 +54,8 @@ class SurrealGANSearch(RIndexEstimator):
         and the misfit, the squared distance of the covariances of synthesised and real patients.
     history_ : DataFrame
         The same at every checkpoint.
+    spectrum_ : Spectrum or None
+        The look before training; None with too few people.
     verdict_ : Verdict
         Whether there is anything to find, and why.
     reason_ : str
@@ -64,17 +64,16 @@ class SurrealGANSearch(RIndexEstimator):
     Examples
     --------
     >>> from rindices import SurrealGANSearch, simulate_cohort
-    >>> table = simulate_cohort("basic", n_controls=100, n_patients=100, seed=0).table
+    >>> table = simulate_cohort("basic", n_controls=100, n_patients=200, n_patterns=2, seed=0).table
     >>> regions = table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
-    >>> search = SurrealGANSearch((2, 3), n_repetitions=2, max_steps=10, random_state=0)
-    >>> search.fit(regions, table["diagnosis"] == "PT").results_["n_patterns"].tolist()
-    [2, 3]
+    >>> search = SurrealGANSearch(n_repetitions=2, max_steps=10, random_state=0)
+    >>> search.fit(regions, table["diagnosis"] == "PT").best_params_["n_patterns"]
+    2
     """
 
-    n_patterns: int | Sequence[int] = (1, 2, 3, 4, 5)
+    n_patterns: Literal["auto"] | int | Sequence[int] = SearchSettings.n_patterns
     orthogonality: float | Sequence[float] | None = None
     exhaustive: bool = field(default=SearchSettings.exhaustive, kw_only=True)
-    n_null: int = field(default=SearchSettings.n_null, kw_only=True)
 
     def fit(
         self,
@@ -85,28 +84,50 @@ class SurrealGANSearch(RIndexEstimator):
         progress: Callable[[Progress], None] | None = None,
         store: Store | None = None,
     ) -> Self:
-        """Train all settings, choose, and judge; the arguments are those of `SurrealGAN.fit`."""
-        grid = self._grid()
+        """Look, train, choose and judge; the arguments are those of `SurrealGAN.fit`."""
+        weights = _several(self.orthogonality)
+        one = self._estimator(1, weights[0] if weights else None)
+        training = one._training_set(X, y, covariates)
+        study = training.study
+        self.spectrum_, untestable = _look(study)
+        numbers = self._numbers(study.settings.preset)
+        if not numbers or not weights:
+            raise ValueError("n_patterns and orthogonality should each have at least one value.")
+        grid = [self._estimator(number, weight) for number in numbers for weight in weights]
         points = [Point(one.n_patterns, float(one._preset().weights.orthogonality)) for one in grid]
-        training = grid[0]._training_set(X, y, covariates)
         execution = Execution(Memory() if store is None else store, self.n_jobs, progress, self.models_per_chunk)
         usual = get_preset(self.preset).weights.orthogonality
-        swept = sweep(training.study, points, self.n_repetitions, execution, usual=usual, exhaustive=self.exhaustive)
+        swept = sweep(study, points, self.n_repetitions, execution, usual=usual, exhaustive=self.exhaustive)
         self.best_params_ = swept.chosen.point._asdict()
-        best = grid[0].set_params(**self.best_params_)
+        best = one.set_params(**self.best_params_)
         self.best_estimator_ = best._keep(training, swept.chosen, consensus(swept.chosen, swept.chunks, execution))
         self.best_score_ = swept.chosen.value
         self.history_ = swept.table()
         self.results_ = self.history_[self.history_["best"]].drop(columns="best").reset_index(drop=True)
         self.results_.insert(3, "n_repetitions", [one.n_repetitions for one in swept.judged])
-        self.reason_ = explain(swept)
-        self.verdict_ = (
-            refits(swept, training.study, self.n_null, execution) if self.n_null else calibrated(swept, training.study)
+        self.reason_ = explain(swept, self.n_patterns, self.spectrum_)
+        self.verdict_: Verdict = (
+            not_testable(untestable)
+            if self.spectrum_ is None
+            else judged(self.spectrum_, study, best.r_indices_[study.patient], swept.chosen.value)
         )
-        best.verdict_ = self.verdict_.state, self.verdict_.reason
+        best.verdict_ = self.verdict_.state, str(self.verdict_.message)
         self.models_trained_, self.models_per_chunk_ = swept.models_trained, execution.models_per_chunk
         self.models_exhaustive_ = swept.models_exhaustive
         return self
+
+    def _numbers(self, preset: Preset) -> list[int]:
+        """Return the numbers of patterns to train."""
+        look = self.spectrum_
+        proposed = look.found_again if look is not None and look.differs else 0
+        if isinstance(self.n_patterns, str):
+            if self.n_patterns != AUTO:
+                raise ValueError(f"n_patterns should be {AUTO!r}, a number or several, found {self.n_patterns!r}.")
+            return [proposed] if proposed else [1, 2]
+        given = _several(self.n_patterns)
+        if len(given) > 1 and preset.training.start == "linear" and not self.exhaustive:
+            return [min(given, key=lambda number: (abs(number - proposed), number))]
+        return given
 
     def transform(self, X: Any, covariates: Any = None) -> Any:
         """Return the R-indices of people by the best estimator."""
@@ -133,32 +154,40 @@ class SurrealGANSearch(RIndexEstimator):
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.get_feature_names_out(input_features)
 
-    def _grid(self) -> list[SurrealGAN]:
-        """Return an unfitted estimator for each setting."""
-        if not isinstance(self.n_null, Integral) or self.n_null < 0 or 0 < self.n_null < FEWEST_REFITS:
-            raise ValueError(f"n_null should be 0 or at least {FEWEST_REFITS}, found {self.n_null!r}.")
-        numbers, weights = _several(self.n_patterns), _several(self.orthogonality)
-        if not numbers or not weights:
-            raise ValueError("n_patterns and orthogonality should each have at least one value.")
+    def _estimator(self, n_patterns: int, weight: float | None) -> SurrealGAN:
+        """Return an unfitted estimator for a setting."""
         settings = {shared.name: getattr(self, shared.name) for shared in fields(RIndexEstimator)}
-        return [SurrealGAN(m, orthogonality=weight, **settings) for m in numbers for weight in weights]
+        return SurrealGAN(n_patterns, orthogonality=weight, **settings)
+
+
+def _look(study: Study) -> tuple[Spectrum | None, str]:
+    """Return the look before training, or why there is none."""
+    try:
+        return study.spectrum, ""
+    except NotTestable as error:
+        return None, str(error)
 
 
 def _several(values: Any) -> list[Any]:
     return list(values) if isinstance(values, Sequence | np.ndarray | range) else [values]
 
 
-def explain(swept: Swept) -> str:
+def explain(swept: Swept, asked: str | int | Sequence[int], look: Spectrum | None) -> str:
     """Say in words why a setting was chosen."""
     chosen, name = swept.chosen, _name(swept.chosen.point, swept)
+    if look is not None and look.differs and len({one.point.n_patterns for one in swept.judged}) == 1:
+        if not isinstance(asked, int) and look.found_again:
+            again = counted(look.found_again, "direction")
+            nearest = "" if asked == AUTO else ", and of the numbers that were asked for this is the nearest"
+            return f"{name}: people who were left out differ in {again}, too{nearest}."
     if len(swept.judged) == 1:
         return f"{name}: given, not chosen from the data."
     if np.isnan(chosen.value):
         return f"{name}: agreement is unknown, so the choice is arbitrary."
     others = [one for one in swept.judged if one is not chosen]
     rivals = best_of_each_number(swept.full())  # by which it was chosen
-    fits, agrees = chosen.fits(rivals), chosen.value > chosen.threshold
-    agreement = f"repetitions agree at {chosen.value:.3f} (without disease hardly above {chosen.threshold:.3f})"
+    fits, agrees = chosen.fits(rivals), chosen.value > UNLIKELY
+    agreement = f"repetitions agree at {chosen.value:.3f} (without disease hardly above {UNLIKELY:g})"
     if len({one.point.n_patterns for one in swept.judged}) == 1:
         best = f"of {len(swept.judged)} weights the one that agreed best after {swept.first_look} repetitions"
         words = [f"{name}: {best}; {agreement}."]
@@ -170,7 +199,7 @@ def explain(swept: Swept) -> str:
     fewer = [one for one in others if one.point.n_patterns < chosen.point.n_patterns]
     if fits and agrees and fewer:
         worse = [one for one in fewer if not one.fits(swept.judged)]
-        unlike = [one for one in fewer if one not in worse and not one.value > one.threshold]
+        unlike = [one for one in fewer if one not in worse and not one.value > UNLIKELY]
         told = {
             "fit the patients clearly worse": worse,
             "do not agree": unlike,

@@ -54,7 +54,7 @@ def synthesise(models: Parameters, brains: np.ndarray, z: np.ndarray, compositio
 
 def pattern_changes(models: Parameters, controls: np.ndarray, composition: str, severity: float = 1.0) -> np.ndarray:
     """Mean change of scaled `controls` by each pattern alone, relative to f(x, 0) → ``(models, patterns, regions)``."""
-    n_patterns = models.transformation["severity"]["weight"].shape[1]
+    n_patterns = networks.n_patterns(models)
 
     def mean_at(z: np.ndarray) -> np.ndarray:
         return synthesise(models, controls, np.broadcast_to(z, (len(controls), n_patterns)), composition).mean(axis=1)
@@ -81,12 +81,33 @@ def order_by_change(models: Parameters, controls: np.ndarray, composition: str) 
 
 
 def reorder_patterns(parameters: Parameters, order: np.ndarray) -> Parameters:
-    """Make pattern ``order[i]`` pattern i: in f's severities, g₁'s changes and g₂'s outputs, of one model or many."""
-    f, g1, g2, d = parameters
+    """Make pattern ``order[i]`` pattern i: in f's severities, g₁'s changes and g₂'s outputs, of one model or many.
+
+    So too in a linear model beside them.
+    """
+    if parameters.linear is not None:
+        axes = {"reading": dict.fromkeys(("weight", "bias", "share"), -1), "change": {"map": -2, "exponent": -1}}
+        linear = {
+            name: {kind: np.take(array, order, axes[name][kind]) for kind, array in kinds.items()}
+            for name, kinds in parameters.linear.items()
+        }
+        parameters = parameters._replace(linear=linear)
+    f, g1, g2 = parameters[:3]
+    if not f:  # a linear model alone
+        return parameters
     severity = f["severity"] | {"weight": np.take(f["severity"]["weight"], order, -2)}
     patterns = {name: np.take(array, order, -2) for name, array in g1["patterns"].items()}
     output = {name: np.take(array, order, -1) for name, array in g2["output"].items()}
-    return Parameters(f | {"severity": severity}, {"patterns": patterns}, g2 | {"output": output}, d)
+    return parameters._replace(
+        transformation=f | {"severity": severity},
+        decomposer={"patterns": patterns},
+        reconstructor=g2 | {"output": output},
+    )
+
+
+def without_linear(models: Parameters) -> Parameters:
+    """Return the networks alone, whose reading is the paper's R = g₂(g₁(y))."""
+    return models._replace(linear=None)
 
 
 def _by_blocks(function: Callable[..., Array], people: tuple[np.ndarray, ...], axis: int) -> np.ndarray:
@@ -112,16 +133,28 @@ def _double(models: Parameters) -> Parameters:
 @jax.jit
 def _r_indices(models: Parameters, brains: Array) -> Array:
     def one(model: Parameters) -> Array:
-        # g₁ and g₂'s first layer are both linear: multiplied together first, they halve the work.
-        g1, first = model.decomposer["patterns"], model.reconstructor["layer1"]
-        merged = {
-            "weight": g1["weight"] @ first["weight"],
-            "bias": g1["bias"] @ first["weight"] + first["bias"],
-        }
-        hidden = networks.decompose({"patterns": merged}, brains)
-        return networks.finish_reconstruction(model.reconstructor, hidden).sum(axis=1)
+        return _with_linear(model, _network_reading(model, brains) if model.decomposer else 0.0, brains)
 
     return jax.lax.map(one, _double(models))
+
+
+def _network_reading(model: Parameters, brains: Array) -> Array:
+    # g₁ and g₂'s first layer are both linear: multiplied together first, they halve the work.
+    g1, first = model.decomposer["patterns"], model.reconstructor["layer1"]
+    merged = {
+        "weight": g1["weight"] @ first["weight"],
+        "bias": g1["bias"] @ first["weight"] + first["bias"],
+    }
+    hidden = networks.decompose({"patterns": merged}, brains)
+    return networks.finish_reconstruction(model.reconstructor, hidden).sum(axis=1)
+
+
+def _with_linear(model: Parameters, read: Array | float, brains: Array) -> Array:
+    """Average what the networks read with what the linear model beside them does."""
+    if model.linear is None:
+        return read
+    reading = model.linear["reading"]
+    return (1 - reading["share"]) * read + reading["share"] * (reading["bias"] + (brains - 1) @ reading["weight"])
 
 
 @jax.jit
@@ -134,6 +167,9 @@ def _decompose(models: Parameters, brains: Array) -> Array:
     def add(total: Array, g1: dict) -> tuple[Array, None]:
         return total + networks.decompose(g1, brains), None
 
+    if not models.decomposer:  # a linear model has the change that its severity makes
+        severities = jnp.maximum(_r_indices(models, brains), 0)
+        return jnp.mean(_linear_changes(_double(models), severities), axis=0)
     doubled = _double(models).decomposer
     n_models, n_regions, n_patterns, _ = doubled["patterns"]["weight"].shape
     return jax.lax.scan(add, jnp.zeros((len(brains), n_patterns, n_regions)), doubled)[0] / n_models
@@ -144,13 +180,25 @@ def _weighted_changes(models: Parameters, brains: Array, scores: Array) -> Array
     def one(model: tuple[dict, Array]) -> Array:
         return jnp.einsum("pm,pmr->mr", model[1], networks.decompose(model[0], brains))
 
-    decomposers = _double(models).decomposer
-    n_models = len(decomposers["patterns"]["weight"])
-    return jax.lax.map(one, (decomposers, scores.reshape(len(brains), n_models, -1).swapaxes(0, 1)))
+    n_models = len(jax.tree.leaves(models)[0])
+    by_model = scores.reshape(len(brains), n_models, -1).swapaxes(0, 1)
+    if not models.decomposer:
+        changes = _linear_changes(_double(models), jnp.maximum(by_model, 0))
+        return jnp.einsum("kpm,kpmr->kmr", by_model, changes)
+    return jax.lax.map(one, (_double(models).decomposer, by_model))
+
+
+def _linear_changes(models: Parameters, z: Array) -> Array:
+    """Return each pattern's change at severities ``(models, people, patterns)`` by linear models."""
+    change = models.linear["change"]
+    return (z ** change["exponent"][:, None])[..., None] * change["map"][:, None]
 
 
 @partial(jax.jit, static_argnames="composition")
 def _synthesise(models: Parameters, brains: Array, z: Array, composition: str) -> Array:
+    if not models.transformation:
+        everybody = jnp.broadcast_to(z, (len(models.linear["change"]["exponent"]), *z.shape))
+        return brains + _linear_changes(_double(models), everybody).sum(axis=2)
     alone = z[:, :, None] * jnp.eye(z.shape[1])
 
     def one(f: dict) -> Array:

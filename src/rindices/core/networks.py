@@ -25,6 +25,7 @@ class Parameters(NamedTuple):
     decomposer: Any  # g₁
     reconstructor: Any  # g₂
     discriminator: Any  # D
+    linear: Any = None  # what a linear model adds to the reading, where there is one; it is not trained
 
 
 class Sizes(NamedTuple):
@@ -59,6 +60,12 @@ _ARCHITECTURE = Parameters(
     },
 )
 
+# A linear model of the same patterns: how it reads severities, its share of the R-index, and how it changes brains.
+LINEAR = {
+    "reading": {"weight": ("regions", "patterns"), "bias": ("patterns",), "share": ("patterns",)},
+    "change": {"map": ("patterns", "regions"), "exponent": ("patterns",)},
+}
+
 
 def sizes(n_regions: int, n_patterns: int) -> Sizes:
     """Hidden layers have half and a quarter of the regions, rounded down, and are never empty."""
@@ -72,19 +79,31 @@ def padded(real: Sizes, multiple: int) -> Sizes:
     )
 
 
-def shapes(lengths: Sizes) -> Parameters:
-    """Shape of every weight and bias, in the places of the arrays."""
+def shapes(lengths: Sizes, *, networks: bool = True, linear: bool = False) -> Parameters:
+    """Shape of every weight and bias, in the places of the arrays, of the networks and of a linear model."""
 
     def layer(axes: tuple[str, ...], bias: bool) -> dict[str, tuple[int, ...]]:
         shape = tuple(getattr(lengths, axis) for axis in axes)
         return {"weight": shape} | ({"bias": shape[1:]} if bias else {})
 
-    return Parameters(*({name: layer(*of) for name, of in network.items()} for network in _ARCHITECTURE))
+    trained = ({name: layer(*of) for name, of in network.items()} if networks else {} for network in _ARCHITECTURE[:4])
+    known = {
+        name: {kind: tuple(getattr(lengths, axis) for axis in axes) for kind, axes in kinds.items()}
+        for name, kinds in LINEAR.items()
+    }
+    return Parameters(*trained, linear=known if linear else None)
+
+
+def n_patterns(models: Parameters) -> int:
+    """Return the number of patterns of one model or of several."""
+    if models.linear is not None:
+        return models.linear["reading"]["bias"].shape[-1]
+    return models.transformation["severity"]["weight"].shape[-2]
 
 
 def initialise(key: Array, real: Sizes) -> Parameters:
     """Draw the initial weights of one model from N(0, 0.1²); biases are zero."""
-    shape_of = shapes(real)
+    shape_of = shapes(real)[:4]
     n_weights = sum(math.prod(layer["weight"]) for network in shape_of for layer in network.values())
     # One draw for all layers compiles several times faster than a draw for each.
     left = _INITIAL_SD * jax.random.normal(key, (n_weights,))
@@ -114,7 +133,8 @@ def unpad(parameters: Parameters, real: Sizes) -> Parameters:
     def cut(array: Array, shape: tuple[int, ...]) -> Array:
         return array[(..., *(slice(length) for length in shape))]
 
-    return jax.tree.map(cut, parameters, shapes(real))
+    has = {"networks": bool(parameters.transformation), "linear": parameters.linear is not None}
+    return jax.tree.map(cut, parameters, shapes(real, **has))
 
 
 def _linear(layer: Layer, inputs: Array) -> Array:

@@ -87,7 +87,7 @@ def initial_state(key: Array, real: Sizes, with_padding: Sizes, training: Traini
     """Draw the weights of one model and start its optimisers."""
     weights_key, steps_key = jax.random.split(key)
     parameters = networks.pad(networks.initialise(weights_key, real), with_padding)
-    moments = Parameters(*(o.init(p) for o, p in zip(optimisers(training), parameters, strict=True)))
+    moments = Parameters(*(o.init(p) for o, p in zip(optimisers(training)[:4], parameters[:4], strict=True)))
     copula = None
     if training.latent != "independent":
         raw = jnp.zeros((with_padding.patterns, with_padding.patterns))

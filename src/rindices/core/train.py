@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from threading import Lock
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +24,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from rindices.core import networks
 from rindices.core.held_out_controls import held_out
 from rindices.core.latent import unit_rows
-from rindices.core.losses import Losses
+from rindices.core.losses import Losses, Prior
 from rindices.core.networks import Parameters, Sizes, predict_r_indices
 from rindices.core.step import COPULA_EVERY, Data, TrainState, initial_state, seen_by_discriminator, step
 from rindices.settings import LearningRates, LossWeights, Training
@@ -49,6 +50,7 @@ class Members(NamedTuple):
     controls: Array  # (models, rows): numbers of those that each learns from first, then the others, then padding
     n_controls: Array  # how many each learns from
     active: Array | None = None  # (models, patterns) 1 for those of each model, where numbers of patterns differ
+    prior: Prior | None = None  # (models, patterns, ...) what is known before training
 
 
 class Checkpoint(NamedTuple):
@@ -83,6 +85,7 @@ class People(NamedTuple):
     controls: np.ndarray
     patients: np.ndarray
     whitening: np.ndarray | None = None
+    methods: Mapping[int, Literal["sparse", "ica"]] = MappingProxyType({})  # of linear models, by number of patterns
 
 
 def make_members(
@@ -92,17 +95,30 @@ def make_members(
     n_controls: int,
     numbers: Sequence[int] | None = None,
     n_folds: int = 0,
+    priors: Sequence[Prior] | None = None,
 ) -> Members:
     """Give each model its key, which depends on the seed and its number only: neither order nor company matters.
 
-    So does what `held_out` of the `n_controls` says whom it does not learn from.
+    So does what `held_out` of the `n_controls` says whom it does not learn from. Where priors differ in their number of
+    patterns, those with fewer have zeros in the place of the others.
     """
     numbers = range(len(weights)) if numbers is None else numbers
     keys = jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(jnp.asarray(numbers))
     without = [held_out(n_controls, seed, number, n_folds) for number in numbers]
     orders = [np.pad(np.argsort(left_out, kind="stable"), (0, -n_controls % _ROWS)) for left_out in without]
     counts = jnp.asarray([n_controls - left_out.sum() for left_out in without])
-    return Members(keys, _stack(weights), _stack(rates), jnp.asarray(np.stack(orders)), counts)
+    members = Members(keys, _stack(weights), _stack(rates), jnp.asarray(np.stack(orders)), counts)
+    return members if priors is None else members._replace(prior=_stacked_priors(priors))
+
+
+def _stacked_priors(priors: Sequence[Prior]) -> Prior:
+    most = max(len(prior.exponents) for prior in priors)
+    lacking = [most - len(prior.exponents) for prior in priors]
+    maps = [np.pad(prior.maps, [(0, lack), (0, 0)]) for prior, lack in zip(priors, lacking, strict=True)]
+    exponents = [
+        np.pad(prior.exponents, (0, lack), constant_values=1) for prior, lack in zip(priors, lacking, strict=True)
+    ]
+    return Prior(jnp.asarray(np.stack(maps), jnp.float32), jnp.asarray(np.stack(exponents), jnp.float32))
 
 
 def _stack(items: list) -> Any:
@@ -134,9 +150,12 @@ def train(
     real = networks.sizes(people.controls.shape[1], int(numbers.max()))
     if len(set(numbers)) > 1:
         members = members._replace(active=jnp.float32(np.arange(real.patterns) < numbers[:, None]))
-    members = jax.device_put(_pad_members(members, len(mesh.devices)), shard)
     on_cores = mesh.devices[0].platform == "cpu"
     with_padding = networks.padded(real, 1 if on_cores else _MATRIX_UNIT)
+    if members.prior is not None:
+        maps = jnp.pad(members.prior.maps, [(0, 0), (0, 0), (0, with_padding.regions - real.regions)])
+        members = members._replace(prior=members.prior._replace(maps=maps))
+    members = jax.device_put(_pad_members(members, len(mesh.devices)), shard)
     data, patients = _data(people, with_padding.regions, min_steps)
     precision = jnp.float32 if on_cores else jnp.bfloat16  # a third faster there, and as accurate
     inner = 1 if on_cores else math.gcd(checkpoint_every, max_steps, _STEPS_AT_ONCE)
@@ -244,7 +263,9 @@ def _advance(
     def one_model(arguments: tuple[TrainState, Members], data: Data, steps: Steps) -> tuple[TrainState, Losses]:
         state, member = arguments
         done, n_steps = steps
-        data = data._replace(drawn=member.controls, n_controls=member.n_controls, active=member.active)
+        data = data._replace(
+            drawn=member.controls, n_controls=member.n_controls, active=member.active, prior=member.prior
+        )
 
         def one_step(number: Array, carry: tuple[TrainState, Losses]) -> tuple[TrainState, Losses]:
             state, sums = carry

@@ -6,7 +6,7 @@ One setting is a sweep too: there is no other way to train.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,9 +19,10 @@ from rindices.core.networks import Parameters
 from rindices.core.train import People
 from rindices.judging import agreement
 from rindices.judging.agreement import Agreement
-from rindices.judging.agreement_threshold import threshold
 from rindices.judging.misfit import Misfit, misfit
-from rindices.preprocessing import ControlScaler, whitening_matrix
+from rindices.judging.spectrum import Spectrum, look
+from rindices.linear.halves import Method, suited
+from rindices.preprocessing import SCALED_SD, ControlScaler, whitening_matrix
 from rindices.preprocessing.covariates import (
     leverage_of,
     rescaled_by_leverage,
@@ -37,6 +38,9 @@ CLEARLY, HARDLY = 2.0, 3.0
 # Agreement that may be lost with one more pattern which is there. In sixteen cohorts with one to four patterns, basic
 # and mild, that was 0.01 at most, and 0.04 or more with a pattern that was not.
 _AS_WELL, _PERHAPS_AS_WELL = 0.02, 0.06
+UNLIKELY = 0.6  # agreement that repetitions from random weights hardly reach without disease
+MOST_REPLACED = 2  # repetitions that are trained in the place of failed ones
+_LATE = 2.0  # overlap of patterns, relative to the median of the repetitions; a late one had 2.5, others 0.9 to 1.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +57,34 @@ class Study:
         What all models share.
     design : ndarray of shape (people, columns), optional
         What was removed, see `rindices.preprocessing.covariates.design_of`; None without covariates.
+    site : ndarray of shape (people,), optional
+        Where they were measured.
     """
 
     residuals: np.ndarray
     patient: np.ndarray
     settings: Settings
     design: np.ndarray | None = None
+    site: np.ndarray | None = None
+    _methods: dict[int, Method] = field(default_factory=dict)
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """The look before training; raises `NotTestable` with too few people."""
+        return look(self.residuals, self.patient, self.design, self.site, self.settings.seed)
+
+    def method(self, n_patterns: int) -> Method:
+        """Return how linear models of so many patterns find them best in these people."""
+        if n_patterns not in self._methods:
+            several = n_patterns > 1  # else there is nothing to rotate
+            seed = self.settings.seed
+            self._methods[n_patterns] = suited(*self.standardised(), n_patterns, seed)[0] if several else "sparse"
+        return self._methods[n_patterns]
+
+    def standardised(self, cohort: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Return controls and patients in sd of the controls; see `people`."""
+        people = self.people(cohort)
+        return (people.controls - 1) / SCALED_SD, (people.patients - 1) / SCALED_SD
 
     @cached_property
     def leverage(self) -> np.ndarray:
@@ -91,7 +117,7 @@ class Study:
         such a cohort the groups differ by chance alone, and by the error that removing covariates makes in patients.
         """
         if not cohort:
-            return self._data
+            return self._data._replace(methods=dict(self._methods))
         scaled = np.random.default_rng([self.settings.seed, cohort]).permutation(self.scaled)
         scaled = scaled if self.design is None else without_effects(scaled, self.design, self.patient)
         return self._grouped(self._of_one_variance(ControlScaler.fit(scaled[~self.patient]).transform(scaled)))
@@ -132,7 +158,7 @@ class Judged:
     looks: list[Look]
     best: int  # position in `looks`
     misfit: Misfit | None = None  # None: not asked for, or no model is sound
-    threshold: float = 0.0  # agreement that cohorts without disease hardly reach
+    n_failed: int = 0  # repetitions that diverged, collapsed or are late, whether they agree or not
 
     @property
     def look(self) -> Look:
@@ -174,7 +200,7 @@ class Swept:
 
     def full(self) -> list[Judged]:
         """Return the settings that were trained in full."""
-        return [one for one in self.judged if one.n_repetitions == self.n_repetitions]
+        return [one for one in self.judged if one.n_repetitions >= self.n_repetitions]
 
     def table(self) -> pd.DataFrame:
         """Agreement of each setting at each checkpoint."""
@@ -182,10 +208,7 @@ class Swept:
             [
                 one.point._asdict()
                 | look.row()
-                | {
-                    "threshold": one.threshold,
-                    "misfit": one.misfit.value if look is one.look and one.misfit else np.nan,
-                }
+                | {"misfit": one.misfit.value if look is one.look and one.misfit else np.nan}
                 | {"best": look is one.look, "chosen": look is self.chosen.look}
                 for one in self.judged
                 for look in one.looks
@@ -239,6 +262,9 @@ def sweep(
         judged.update({one: judge(study, one, n_models, chunks, execution, with_misfit=several) for one in of})
 
     in_full = exhaustive or len(points) == 1 or n_repetitions <= FIRST_LOOK
+    if study.settings.preset.training.start == "linear":
+        for number in {point.n_patterns for point in points}:
+            study.method(number)  # known before people travel to where they are trained on
     first, at_first = (n_repetitions, points) if in_full else (FIRST_LOOK, of_each_number if several else points)
     train(at_first, 0, first, "Training" if in_full else "First look at all settings")
     if not in_full:
@@ -249,6 +275,9 @@ def sweep(
         train(rivals(list(judged.values())), first, n_repetitions, "All repetitions of the best")
     tried = [judged[point] for point in points if point in judged]
     chosen = choose([one for one in tried if one.n_repetitions == n_repetitions])
+    if n_more := min(chosen.n_failed, MOST_REPLACED):
+        train([chosen.point], n_repetitions, n_repetitions + n_more, "In the place of failed repetitions")
+        tried[tried.index(chosen)] = chosen = judged[chosen.point]
     untried = [point for point in points if point not in judged]
     return Swept(tried, chosen, first, n_repetitions, chunks, at_first, untried)
 
@@ -269,7 +298,7 @@ def choose(judged: Sequence[Judged]) -> Judged:
     agrees by the largest margin. Of several weights λ with one number of patterns, the one that agrees best.
     """
     best = best_of_each_number(judged)
-    good = [one for one in best if one.fits(best) and one.value > one.threshold]
+    good = [one for one in best if one.fits(best) and one.value > UNLIKELY]
     if not good:
         return max(best, key=_rank)
     return _climbed(good, _AS_WELL)
@@ -292,9 +321,9 @@ def rivals(judged: Sequence[Judged]) -> list[Point]:
     five kinds, λ from 0.1 to 0.8, the concordance of the consensus with the truth differed by 0.002 at most).
     """
     best, chosen = best_of_each_number(judged), choose(judged)
-    good = [one for one in best if one.fits(best) and one.value > one.threshold]
+    good = [one for one in best if one.fits(best) and one.value > UNLIKELY]
     most = max([chosen, *([_climbed(good, _PERHAPS_AS_WELL)] if good else [])], key=lambda one: one.point.n_patterns)
-    numbers = {one.point.n_patterns for one in best if one.fits(best, HARDLY) and one.value > one.threshold}
+    numbers = {one.point.n_patterns for one in best if one.fits(best, HARDLY) and one.value > UNLIKELY}
     numbers = {of for of in numbers if of <= most.point.n_patterns} | {chosen.point.n_patterns}
     return [one.point for one in best if one.point.n_patterns in numbers]
 
@@ -322,7 +351,7 @@ def train_members(study: Study, members: Sequence[Member], execution: Execution,
 
 def _rank(one: Judged) -> tuple[bool, float, int]:
     known, n_models = not np.isnan(one.value), one.look.n_models
-    return n_models > 0, one.value - one.threshold if known else -1.0, n_models
+    return n_models > 0, one.value if known else -1.0, n_models
 
 
 def judge(
@@ -352,12 +381,17 @@ def judge(
     from_step = preset.schedule.min_steps if preset.training.freeze_below is None else looks[-1].step
     eligible = [place for place, look in enumerate(looks) if look.step >= from_step] or [len(looks) - 1]
     best = max(eligible, key=lambda place: _look_rank(looks[place]))
-    sizes = (int((~study.patient).sum()), int(study.patient.sum()))
-    limit, _ = threshold(point.n_patterns, sizes, study.residuals.shape[1])
+    n_failed = _n_failed(r_indices[:, best], losses.get("orthogonality", np.ones((len(found), len(looks))))[:, best])
     if not with_misfit:
-        return Judged(point, n_repetitions, looks, best, threshold=limit)
+        return Judged(point, n_repetitions, looks, best, n_failed=n_failed)
     distance = _misfit(study, point.n_patterns, looks[best].step, [(of, int(at[best]), k) for of, at, k in found])
-    return Judged(point, n_repetitions, looks, best, distance, limit)
+    return Judged(point, n_repetitions, looks, best, distance, n_failed)
+
+
+def _n_failed(r_indices: np.ndarray, overlaps: np.ndarray) -> int:
+    """Count repetitions that diverged or collapsed, or whose patterns still overlap far more than those of others."""
+    late = overlaps > _LATE * np.median(overlaps)
+    return sum(bool(fault) or bool(slow) for fault, slow in zip(agreement.faults(r_indices), late, strict=True))
 
 
 def _misfit(study: Study, n_patterns: int, step: int, found: list[tuple[Trajectory, int, int]]) -> Misfit | None:

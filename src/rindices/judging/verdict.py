@@ -1,95 +1,127 @@
-"""Is there anything to find? Agreement of repetitions, against what it is where groups do not differ.
+"""Is there anything to find, and is it found again?
 
-Either way the test is of one thing: that patients and controls differ in a way that training finds again. Where they
-differ in age, site or scanner, training finds that again too.
+The guarantee is a permutation test of the table itself (`spectrum`): without a difference between the groups, five
+tables in a hundred pass it. Whether what differs are patterns that are found again is another question, and three
+numbers answer it: linear models of disjoint halves of the people, against the same with permuted groups; repetitions
+among each other; and what repetitions found with what a linear model of everybody finds.
+
+Where groups differ in age, site or scanner, all of that is found again, too.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rindices.judging.agreement_threshold import N_SD, highest_threshold
-from rindices.judging.selection import FIRST_LOOK, Study, Swept, judge, members_of, train_members
-from rindices.preprocessing.covariates import TOO_UNCERTAIN
-from rindices.problems import Message, Remedy, Text, counted, joined, listed, worded
-from rindices.settings import Preset, State, fast
-from rindices.training.execution import Execution
+from rindices.judging.selection import Study
+from rindices.judging.spectrum import LEVEL, Spectrum
+from rindices.linear.factors import one_thread
+from rindices.linear.halves import METHODS, halves_agreement, matched_concordance
+from rindices.problems import Message, Text, counted, listed
+from rindices.settings import State
 
-LEVEL = 0.05
-FEWEST_REFITS = 19  # with fewer, no p value can reach the level
-FEWEST_MODELS = 3  # for an interval of their agreement
-_CHANCE = 0.5
+FEWEST_SHUFFLED = 19  # tables with permuted groups: the largest of 20 has p = 0.05
+_SPLITS = 2  # into halves, of each table
+_NOT_FOUND = 0.6  # concordance with the linear model, or among repetitions, below which they did not find the same
+_WEAK = 0.6  # concordance of halves below which a person's severity says little
 # From which on a difference makes it doubtful that a pattern is disease: a standardised difference of 0.25 is where
 # regression no longer adjusts for it safely (Rubin, 2001), a Cramér's V of 0.2 is 40 % women against 60 %.
 _COUNTS_FROM = {"number": 0.25, "category": 0.2}
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """What a verdict rests on; None where it was not measured.
+
+    Attributes
+    ----------
+    p, p_spread, p_shift
+        Of the permutation test: of both together, of the patients' spread, and of their shift.
+    directions, found_again
+        Directions beyond chance, and those that people who were left out have, too.
+    eigenvalues, limit, band
+        Variance of patients relative to controls in each direction, what the first has to exceed, and the 95th
+        centile of each after permutations.
+    detectable_auc, detectable_ratio
+        Differences that would have shown: of means, and of standard deviations in one direction.
+    halves, halves_chance, halves_p
+        Concordance of linear models of disjoint halves of the people, the largest with permuted groups, and its p.
+    repetitions
+        Mean concordance of repetitions.
+    with_linear
+        Concordance of the consensus with a linear model of everybody.
+    """
+
+    p: float | None = None
+    p_spread: float | None = None
+    p_shift: float | None = None
+    directions: int | None = None
+    found_again: int | None = None
+    eigenvalues: tuple[float, ...] = ()
+    limit: float | None = None
+    band: tuple[float, ...] = ()
+    detectable_auc: float | None = None
+    detectable_ratio: float | None = None
+    halves: float | None = None
+    halves_chance: float | None = None
+    halves_p: float | None = None
+    repetitions: float | None = None
+    with_linear: float | None = None
+
+    @classmethod
+    def of(cls, spectrum: Spectrum) -> Evidence:
+        """Return what the look before training showed."""
+        auc, ratio = spectrum.detectable
+        return cls(
+            p=spectrum.p,
+            p_spread=spectrum.p_spread,
+            p_shift=spectrum.p_shift,
+            directions=spectrum.count,
+            found_again=spectrum.found_again,
+            eigenvalues=tuple(spectrum.eigenvalues.tolist()),
+            limit=spectrum.limit,
+            band=tuple(np.quantile(spectrum.null, 1 - LEVEL, axis=0).tolist()),
+            detectable_auc=auc,
+            detectable_ratio=ratio,
+        )
+
+
+@dataclass(frozen=True)
 class Verdict:
     """Whether patterns are reproducible, and why.
-
-    Refits of the table decide where there are any, else the threshold does; what cannot be tested by it is *not
-    testable*. What differs between the groups besides the disease comes last: it only qualifies what is reproducible,
-    and no refit overrules it.
 
     Attributes
     ----------
     state
-        ``reproducible``: repetitions agree better than they would without a difference between the groups;
-        ``confounded``: they do, but the groups also differ in age, site or a covariate; ``not reproducible``;
-        ``not testable``: the threshold was made for other cases, or the agreement is too uncertain to tell.
+        ``no difference``: the groups differ no more than by chance. ``not found again``: they differ, but not in
+        patterns that are found again. ``reproducible``; ``weak``: so too, but severities say little of one person;
+        ``confounded``: so too, but the groups also differ in age, site or a covariate. ``not testable``.
     message
         The same in words.
-    method
-        ``calibrated``: against a threshold from simulated cohorts; ``refits``: against refits of this very table with
-        people dealt out anew; ``none``: there is nothing to compare.
-    statistic
-        Mean pattern agreement of the repetitions.
-    threshold
-        That a calibrated statistic must exceed.
-    p
-        Share of refits, and of the data, that agree at least as well as the data.
-    n
-        Number of refits.
-    repetitions
-        Repetitions behind the statistic.
-    values
-        Statistics of the refits.
+    evidence
+        What it rests on.
     """
 
     state: State
     message: Text
-    method: Literal["calibrated", "refits", "none"]
-    statistic: float
-    threshold: float | None = None
-    p: float | None = None
-    n: int = 0
-    repetitions: int = 0
-    values: tuple[float, ...] = ()
-
-    @property
-    def reason(self) -> str:
-        """Why, in words that speak of settings as Python does."""
-        return worded(self.message)
+    evidence: Evidence = Evidence()
 
     @property
     def reliable(self) -> bool | None:
-        """True for reproducible patterns, whatever else the groups differ in; None where that cannot be tested."""
-        return {"not reproducible": False, "not testable": None}.get(self.state, True)
+        """True for patterns that are found again, whatever else the groups differ in; None where that is not known."""
+        return {"no difference": False, "not found again": False, "not testable": None}.get(self.state, True)
 
     def with_differences(self, names: Sequence[str]) -> Verdict:
         """Return the verdict where the groups differ in these variables, too."""
-        if self.state != "reproducible" or not names:
+        if self.state not in ("reproducible", "weak") or not names:
             return self
-        said = listed(list(names), joiner=" and ")
-        but = f" But patients and controls also differ in {said}: what is reproducible may be that."
-        return replace(self, state="confounded", message=Message(self.message, but))
+        also = listed(list(names), joiner=" and ")
+        more = f" But patients and controls also differ in {also}: what is reproducible may be that."
+        return replace(self, state="confounded", message=Message(self.message, more))
 
 
 def differences_that_count(balance: pd.DataFrame) -> list[str]:
@@ -106,112 +138,101 @@ def differences_that_count(balance: pd.DataFrame) -> list[str]:
     return balance["variable"][balance["imbalanced"].astype(bool) & large].tolist()
 
 
-def calibrated(swept: Swept, study: Study) -> Verdict:
-    """Compare the agreement of the chosen setting with a threshold from simulated cohorts without disease."""
-    look, statistic = swept.chosen.look, swept.chosen.value
-    if look.n_models < FEWEST_MODELS:
-        return _too_few(look.n_models, swept.chosen.n_repetitions, statistic)
-    sizes = (int((~study.patient).sum()), int(study.patient.sum()))
-    tried = _in_question(swept)
-    limit, outside = highest_threshold(tried, sizes, study.residuals.shape[1])
-    unlike, low, high = [*outside, *_unlike(study, swept)], look.low.pattern_agreement, look.high.pattern_agreement
-    words: list[Text] = [
-        f"Repeated trainings agree at {statistic:.3f} (95 % interval {low:.3f} to {high:.3f}), where 0.5 is chance. "
-        f"The threshold is {limit:.3f}: {N_SD} sd above the mean of simulated cohorts without disease that have about "
-        "as many people and regions, and the same number of patterns."
-    ]
-    if len(tried) > 1:
-        words.append(f"Of {tried[0]} to {tried[-1]} patterns one was chosen, so it is the highest of their thresholds.")
-    state: State = "reproducible" if low > limit else "not reproducible" if high < limit else "not testable"
-    if unlike:
-        but = f"But the threshold was made for other cases ({'; '.join(unlike)}): test with refits ("
-        words.append(Message(but, Remedy("n_null", FEWEST_REFITS), ")."))
-        state = "not testable"
-    elif state == "not testable":
-        more = Message("The interval holds the threshold: more repetitions can tell (", Remedy("n_repetitions"), ").")
-        words.append(more)
-    elif state == "not reproducible":
-        words.append("There may be nothing to find, the number of patterns may not fit, or training was too short.")
-    return Verdict(state, joined(words, " "), "calibrated", statistic, threshold=limit, repetitions=look.n_models)
+def not_testable(why: str) -> Verdict:
+    """Return the verdict where nobody can be permuted."""
+    return Verdict("not testable", f"Whether the groups differ cannot be tested: {why}.")
 
 
-def _too_few(n_models: int, n_repetitions: int, statistic: float) -> Verdict:
-    if n_models == 0:
-        words = (
-            "Training failed: in every repetition an R-index is nearly the same for all patients (it collapsed). Do "
-            "not use these R-indices. Look for fewer patterns, or give more regions: with few, training rarely learns."
-        )
-        return Verdict("not reproducible", words, "none", statistic)
-    left = counted(n_models, "repetition") if n_repetitions == n_models else f"only {n_models} that can be used"
-    words = f"Nobody can tell how well trainings agree: there are {left}, and {FEWEST_MODELS} are needed."
-    return Verdict("not testable", words.replace("are 1 rep", "is 1 rep"), "none", statistic, repetitions=n_models)
+@one_thread
+def judged(spectrum: Spectrum, study: Study, r_indices: np.ndarray, repetitions: float) -> Verdict:
+    """Judge what repetitions found.
 
-
-def _unlike(study: Study, swept: Swept) -> list[str]:
-    here, made = study.settings.preset, fast()
-    same, weights = here.name == made.name, sorted({one.point.orthogonality for one in swept.judged})
-    told = ", ".join(f"{weight:g}" for weight in weights)
-    cases = {
-        "groups with covariates alike, here few controls are like the patients": study.uncertainty > TOO_UNCERTAIN,
-        f"preset {made.name}, here {here.name}": not same,
-        f"{made.schedule.max_steps:,} steps, here {here.schedule.max_steps:,}": same
-        and here.schedule.max_steps != made.schedule.max_steps,
-        f"{_severities(made)} severities, here {_severities(here)}": same
-        and here.training.latent != made.training.latent,
-        f"orthogonality {made.weights.orthogonality:g}, here {told}": same and weights != [made.weights.orthogonality],
-    }
-    return [case for case, found in cases.items() if found]
-
-
-def _severities(preset: Preset) -> str:
-    return "independent" if preset.training.latent == "independent" else "correlated"
-
-
-def refits(swept: Swept, study: Study, n_refits: int, execution: Execution) -> Verdict:
-    """Search again in cohorts whose people were dealt out to the groups anew, and see how often they agree as well.
-
-    The data and these cohorts are compared by the same statistic: the best agreement over the settings that are tried
-    whatever the data are, of the same number of repetitions of each.
+    Parameters
+    ----------
+    spectrum
+        The look before training.
+    study
+        The people.
+    r_indices
+        Of the patients by the consensus ``(patients, patterns)``.
+    repetitions
+        Mean pattern agreement of the repetitions; NaN with a single one.
     """
-    points = swept.at_first
-    n_repetitions = min(FIRST_LOOK, swept.n_repetitions)
-    members = [
-        member for cohort in range(1, n_refits + 1) for member in members_of(points, range(n_repetitions), cohort)
-    ]
-    chunks = train_members(study, members, execution, "Cohorts without disease")
-
-    def statistic(cohort: int) -> float:
-        judged = [
-            judge(study, point, n_repetitions, chunks if cohort else swept.chunks, execution, cohort).value
-            for point in points
-        ]
-        return max((value for value in judged if not np.isnan(value)), default=_CHANCE)
-
-    data, values = statistic(0), tuple(statistic(cohort) for cohort in range(1, n_refits + 1))
-    p = (1 + sum(value >= data for value in values)) / (n_refits + 1)
-    n_models = swept.chosen.look.n_models
-    words = (
-        f"Repeated trainings agree at {data:.3f} ({n_repetitions} repetitions of each setting). With people "
-        f"dealt out to the groups at random, {n_refits} refits of the same search agree at {np.median(values):.3f} "
-        f"(median) and at most at {max(values):.3f}: p = {p:.3g}."
+    evidence = Evidence.of(spectrum)
+    if not spectrum.differs:
+        return Verdict("no difference", _no_difference(evidence), evidence)
+    n_patterns = r_indices.shape[1]
+    controls, patients = study.standardised()
+    method = study.method(n_patterns)
+    linear = METHODS[method](controls, patients, n_patterns)
+    halves, chance, p = halves_test(study, n_patterns)
+    evidence = replace(
+        evidence,
+        halves=halves,
+        halves_chance=chance,
+        halves_p=p,
+        repetitions=None if np.isnan(repetitions) else float(repetitions),
+        with_linear=matched_concordance(r_indices, linear.severities(patients)),
     )
-    state: State = "reproducible" if p <= LEVEL else "not reproducible"
-    if n_models < 2:
-        few = _too_few(n_models, swept.chosen.n_repetitions, data)
-        state, words = few.state, f"{few.reason} {words}"
-    elif state == "not reproducible":
-        words += " The groups differ no more than groups of the same people put together at random."
-    return Verdict(state, words, "refits", data, p=p, n=n_refits, repetitions=n_repetitions, values=values)
+    state: State = "reproducible"
+    if p > LEVEL or min(evidence.with_linear or 0, evidence.repetitions or 1) < _NOT_FOUND:
+        state = "not found again"
+    elif halves < _WEAK:
+        state = "weak"
+    return Verdict(state, _found(state, n_patterns, evidence), evidence)
 
 
-def _in_question(swept: Swept) -> list[int]:
-    """Return the numbers of patterns that were tried against the one that was chosen; one pattern stands alone."""
-    if swept.chosen.point.n_patterns == 1:
-        return [1]
-    return sorted({one.point.n_patterns for one in swept.judged} - {1})
+def halves_test(study: Study, n_patterns: int) -> tuple[float, float, float]:
+    """Compare disjoint halves of the people, and of the same people with permuted groups.
+
+    Returns their concordance, the largest of the permuted ones, and p. It ends with the first permuted table that agrees
+    as well: p exceeds 0.05 then, whatever the others are.
+    """
+    method, seed = study.method(n_patterns), study.settings.seed
+
+    def agreement(cohort: int) -> float:
+        people = study.standardised(cohort)
+        return halves_agreement(*people, n_patterns, method, disjoint_controls=True, n_splits=_SPLITS, seed=seed)
+
+    own, largest = agreement(0), 0.0
+    for cohort in range(1, FEWEST_SHUFFLED + 1):
+        largest = max(largest, agreement(cohort))
+        if largest >= own:
+            return own, largest, 2 / (cohort + 1)
+    return own, largest, 1 / (FEWEST_SHUFFLED + 1)
 
 
-def to_json(verdict: Verdict) -> dict[str, Any]:
-    """Return what was compared, in plain JSON types."""
-    kept = {name: value for name, value in vars(verdict).items() if name not in ("state", "message")}
-    return json.loads(json.dumps(kept | {"values": list(verdict.values)}))
+def _no_difference(evidence: Evidence) -> str:
+    return (
+        f"Patients and controls differ no more than groups of the same people put together at random (p = "
+        f"{evidence.p:.2g}). That does not mean that they are alike: a difference would have shown where regions tell "
+        f"the groups apart with an AUC of about {evidence.detectable_auc:.2f}, or where patients vary in one direction "
+        f"{evidence.detectable_ratio:.1f} times as much as controls."
+    )
+
+
+def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
+    pairs = 100 * (evidence.halves or 0)
+    words = [
+        f"Patients and controls differ (p = {evidence.p:.2g}, permutation test).",
+        f"Models of two halves of the people, with nobody in common, rank {pairs:.0f} of 100 pairs of patients in the "
+        f"same order; chance is 50, and with permuted groups it is at most {100 * (evidence.halves_chance or 0):.0f}.",
+    ]
+    if evidence.repetitions is not None:
+        words.append(f"Any two repetitions agree on {100 * evidence.repetitions:.0f} of 100 pairs.")
+    if state == "not found again":
+        if (evidence.halves_p or 0) > LEVEL:
+            words.append("So other people of the same kind do not show these patterns again.")
+        else:
+            words.append(
+                f"But these trainings did not find them: they agree with a linear model on only "
+                f"{100 * (evidence.with_linear or 0):.0f} of 100 pairs. Train longer, or with the default settings."
+            )
+    else:
+        words.append(f"So at least {counted(n_patterns, 'pattern')} can be found again in other people.")
+    return " ".join(words)
+
+
+def to_json(evidence: Evidence) -> dict[str, Any]:
+    """Return the evidence in plain JSON types."""
+    return asdict(evidence)

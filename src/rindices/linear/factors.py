@@ -19,6 +19,7 @@ from scipy.optimize import minimize
 from sklearn.covariance import ledoit_wolf, ledoit_wolf_shrinkage
 from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 _ROUNDS = 12  # of EM; severities hardly change afterwards
 _CUT_AT_START = 2.5  # robust sd of a map: most regions are untouched, so their spread is noise
@@ -26,6 +27,10 @@ _CUT = 3.0  # standard errors of a region's change
 _RESTARTS = 6  # of the rotation, which has local minima
 _SMOOTHING = 0.02  # of the absolute value, relative to a map's size
 _LEAST_VARIANCE = 0.05  # of severities along a direction, relative to healthy variation
+
+
+# Matrices are small: threads of a linear algebra library only wait for each other, for minutes on a busy machine.
+one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
 
 
 class Whitening(NamedTuple):
@@ -152,7 +157,9 @@ def least_overlap(basis: np.ndarray, seed: int = 0, start: np.ndarray | None = N
         return np.ones((1, 1))
     rng = np.random.default_rng(seed)
     starts: Sequence[np.ndarray] = (
-        [start] if start is not None else [np.linalg.qr(rng.standard_normal((n_patterns,) * 2))[0] for _ in range(_RESTARTS)]
+        [start]
+        if start is not None
+        else [np.linalg.qr(rng.standard_normal((n_patterns,) * 2))[0] for _ in range(_RESTARTS)]
     )
     ends = [
         minimize(_overlap, one.ravel(), args=(basis,), jac=True, method="L-BFGS-B", options={"maxiter": 300})

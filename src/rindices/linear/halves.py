@@ -13,15 +13,16 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
-from rindices.linear.factors import LinearModel, Whitening, contrastive_ica, sparse_factors
+from rindices.linear.factors import LinearModel, contrastive_ica, one_thread, sparse_factors
 
 Method = Literal["sparse", "ica"]
 METHODS: dict[Method, Callable[..., LinearModel]] = {"sparse": sparse_factors, "ica": contrastive_ica}
-_SPLITS = 4
+_SPLITS = 3
 _CLEARLY = 0.005  # by which ICA has to agree better: where both agree about as well, sparse maps lose less
 FAILED = 0.5  # agreement where a half cannot be fitted: chance
 
 
+@one_thread
 def halves_agreement(
     controls: np.ndarray,
     patients: np.ndarray,
@@ -52,11 +53,15 @@ def halves_agreement(
     values = []
     for split in range(n_splits):
         rng = np.random.default_rng([seed, split])
-        sick, healthy = np.array_split(rng.permutation(len(patients)), 2), np.array_split(rng.permutation(len(controls)), 2)
+        sick, healthy = (
+            np.array_split(rng.permutation(len(patients)), 2),
+            np.array_split(rng.permutation(len(controls)), 2),
+        )
         try:
             scores = [
-                METHODS[method](controls[healthy[k]] if disjoint_controls else controls, patients[sick[k]], n_patterns, k)
-                .severities(patients)
+                METHODS[method](
+                    controls[healthy[k]] if disjoint_controls else controls, patients[sick[k]], n_patterns, k
+                ).severities(patients)
                 for k in (0, 1)
             ]
             values.append(matched_concordance(*scores))
@@ -65,7 +70,9 @@ def halves_agreement(
     return float(np.mean(values))
 
 
-def suited(controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0) -> tuple[Method, dict[Method, float]]:
+def suited(
+    controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0
+) -> tuple[Method, dict[Method, float]]:
     """Return the method whose models of two halves of the patients agree better, and how well each does."""
     values: dict[Method, float] = {
         method: halves_agreement(controls, patients, n_patterns, method, disjoint_controls=False, seed=seed)

@@ -133,7 +133,7 @@ def _flatten(models: Parameters) -> dict[str, np.ndarray]:
     return {
         f"{network}.{layer}.{kind}": np.asarray(array, np.float32)
         for network, layers in models._asdict().items()
-        for layer, weights in layers.items()
+        for layer, weights in (layers or {}).items()
         for kind, array in weights.items()
     }
 
@@ -149,12 +149,15 @@ def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
 
     read, n_models = partial(_checked, arrays), len(header.members)
     sizes = networks.sizes(len(header.contract.features), header.parameters.n_patterns)
+    is_linear = any(name.startswith("linear.") for name in arrays)
+    is_trained = not is_linear or any(name.startswith("transformation.") for name in arrays)
     models = {
         network: {
             layer: {kind: read(f"{network}.{layer}.{kind}", (n_models, *shape)) for kind, shape in shapes.items()}
             for layer, shapes in layers.items()
         }
-        for network, layers in networks.shapes(sizes)._asdict().items()
+        for network, layers in networks.shapes(sizes, networks=is_trained, linear=is_linear)._asdict().items()
+        if layers is not None
     }
     preprocessing = restore(header.preprocessing, read, sizes.regions)
     named = {spec.name for spec in header.contract.covariates}

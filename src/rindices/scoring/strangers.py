@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from rindices.core.networks import Parameters
+from rindices.core.networks import Parameters, n_patterns
 from rindices.preprocessing.missing import Population
 from rindices.scoring.intervals import Healthy, make_people
 
@@ -59,9 +59,9 @@ def fit_familiar(
     if n_controls < FEWEST_CONTROLS:
         return None
     rng = np.random.default_rng([seed, n_controls, 1])
-    n_patterns = models.transformation["severity"]["weight"].shape[1]
-    factor = np.eye(n_patterns) if correlation is None else np.linalg.cholesky(correlation)
-    severities = ndtr(rng.standard_normal((n_controls, n_patterns)) @ factor.T)
+    number = n_patterns(models)
+    factor = np.eye(number) if correlation is None else np.linalg.cholesky(correlation)
+    severities = ndtr(rng.standard_normal((n_controls, number)) @ factor.T)
     maker = rng.integers(n_models, size=n_controls)
     people = np.stack([healthy.brains, make_people(models, healthy.brains, severities, maker, composition)])
     fold = rng.permutation(n_controls) % _FOLDS

@@ -21,6 +21,7 @@ from rindices.core.devices import Device
 from rindices.core.networks import Parameters, shapes, sizes, unpad
 from rindices.core.train import Checkpoint, People, make_members, saved_states, train
 from rindices.settings import Preset
+from rindices.training.starts import Start, beside_networks, start_of
 
 _SAVE_SECONDS = 20.0  # between two saved states: what a killed run may lose
 _MEMORY_SHARE = 0.5  # of a device, for the models; the rest is for the compiler's scratch space and fragmentation
@@ -91,7 +92,10 @@ class Trajectory(NamedTuple):
     def weights_of(self, place: int, n_patterns: int, step: int) -> Parameters:
         """Return a model's weights at a checkpoint; a chunk whose models were all frozen before stays as it was."""
         weights = self.weights[step if step in self.weights else max(self.weights)]
-        n_regions = weights.decomposer["patterns"]["weight"].shape[1]
+        if weights.decomposer:
+            n_regions = weights.decomposer["patterns"]["weight"].shape[1]
+        else:
+            n_regions = weights.linear["change"]["map"].shape[-1]
         return unpad(jax.tree.map(lambda leaf: leaf[place], weights), sizes(n_regions, n_patterns))
 
 
@@ -143,6 +147,10 @@ def train_chunk(
     looks = [] if left is None else [left.trajectory]
     after = None if left is None else (int(left.trajectory.steps[-1]), left.states)
     weights = [settings.preset.weights._replace(orthogonality=member.point.orthogonality) for member in chunk.members]
+    starts = starts_of(chunk.members, settings, people)
+    if not schedule.max_steps:
+        _report(progress, chunk, 0)
+        return untrained(starts, people.patients)
     members = make_members(
         settings.seed,
         weights,
@@ -150,6 +158,7 @@ def train_chunk(
         len(people.controls),
         [member.repetition for member in chunk.members],
         schedule.folds,
+        [start.prior for start in starts] or None,
     )
     _report(progress, chunk, 0 if after is None else after[0])
     saved = time.monotonic()
@@ -164,8 +173,8 @@ def train_chunk(
         max_steps=schedule.max_steps,
         after=after,
     ):
-        with_weights = chunk.cohort == 0 and checkpoint.step >= min(schedule.min_steps, schedule.max_steps)
-        looks.append(_look(checkpoint, with_weights))
+        with_weights = checkpoint.step >= min(schedule.min_steps, schedule.max_steps)
+        looks.append(_look(checkpoint, with_weights, starts, people.patients))
         _report(progress, chunk, checkpoint.step)
         if keeper is not None and checkpoint.step < schedule.max_steps and time.monotonic() - saved > _SAVE_SECONDS:
             looks = [_joined(looks)]
@@ -179,13 +188,44 @@ def _report(progress: Callable[[Chunk, int], bool] | None, chunk: Chunk, step: i
         raise Stopped
 
 
-def _look(checkpoint: Checkpoint, with_weights: bool) -> Trajectory:
+def starts_of(members: Sequence[Member], settings: Settings, people: People) -> list[Start]:
+    """Return where each of some repetitions starts; none where training starts from nothing."""
+    if settings.preset.training.start == "random":
+        return []
+    return [
+        start_of(
+            people.controls,
+            people.patients,
+            member.point.n_patterns,
+            people.methods[member.point.n_patterns],
+            settings.seed,
+            member.repetition,
+            settings.preset.schedule.folds,
+        )
+        for member in members
+    ]
+
+
+def untrained(starts: list[Start], patients: np.ndarray) -> Trajectory:
+    """Return linear models alone, as if they were the only checkpoint."""
+    linear, r_indices = beside_networks(starts, None, patients)
+    most = r_indices.shape[-1]
+    correlations = np.stack([np.eye(most) for _ in starts])
+    for matrix, start in zip(correlations, starts, strict=True):
+        matrix[: len(start.offset), : len(start.offset)] = start.correlation
+    return Trajectory(np.array([0]), r_indices[None], {}, correlations[None], {0: Parameters({}, {}, {}, {}, linear)})
+
+
+def _look(checkpoint: Checkpoint, with_weights: bool, starts: list[Start], patients: np.ndarray) -> Trajectory:
+    r_indices, linear = checkpoint.r_indices, None
+    if starts:
+        linear, r_indices = beside_networks(starts, r_indices, patients)
     return Trajectory(
         np.array([checkpoint.step]),
-        checkpoint.r_indices[None],
+        r_indices[None],
         {name: values[None] for name, values in checkpoint.losses.items()},
         checkpoint.correlations()[None],
-        {checkpoint.step: checkpoint.parameters()} if with_weights else {},
+        {checkpoint.step: checkpoint.parameters()._replace(linear=linear)} if with_weights else {},
     )
 
 

@@ -159,7 +159,7 @@ def _arrays(trajectory: Trajectory) -> dict[str, np.ndarray]:
         f"weights.{step}.{network}.{layer}.{kind}": array
         for step, parameters in trajectory.weights.items()
         for network, layers in parameters._asdict().items()
-        for layer, kinds in layers.items()
+        for layer, kinds in (layers or {}).items()
         for kind, array in kinds.items()
     }
     return {
@@ -181,7 +181,7 @@ def _parameters(arrays: dict[str, np.ndarray], step: int) -> Parameters:
     for name, array in _below(f"weights.{step}.", arrays).items():
         network, layer, kind = name.split(".")
         networks[network].setdefault(layer, {})[kind] = array
-    return Parameters(**networks)
+    return Parameters(**networks | {"linear": networks["linear"] or None})
 
 
 def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -1,0 +1,162 @@
+"""Where a repetition starts: a linear model of its own controls and of nine tenths of the patients.
+
+Training keeps f near it (`core.losses.prior`), and the R-index is the mean of what the networks and the linear model
+read. Both depend on the seed and the repetition's number only, as all else of a repetition does.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rindices.core.held_out_controls import held_out
+from rindices.core.losses import Prior
+from rindices.linear.factors import LinearModel, contrastive_ica, one_thread
+from rindices.linear.halves import METHODS, Method
+
+PATIENTS = 0.9  # of the patients that a repetition's linear model learns from
+SHARE = 0.5  # of the linear model in the R-index; from a quarter to three quarters of it differ little
+SCALED_SD = 0.1  # of controls, about their mean of 1
+_UNIFORM_MEAN, _UNIFORM_SD = 0.5, 12**-0.5  # of severities as f draws them
+# Exponents of severities that are uniform to a power: from mostly severe to mostly absent.
+_LEAST, _LARGEST = 0.25, 5.0
+
+
+Linear = dict[str, dict[str, np.ndarray]]  # see `core.networks.LINEAR`
+
+
+class Start(NamedTuple):
+    """A linear model as training and scoring need it; regions are scaled.
+
+    Attributes
+    ----------
+    prior : Prior
+        What f should make of a brain.
+    gain, offset : ndarray of shape (regions, patterns) and (patterns,)
+        By which severities are read, of mean 0 and sd 1 among the patients.
+    correlation : ndarray of shape (patterns, patterns)
+        Of the severities.
+    """
+
+    prior: Prior
+    gain: np.ndarray
+    offset: np.ndarray
+    correlation: np.ndarray
+
+    def read(self, people: np.ndarray) -> np.ndarray:
+        """Return severities of scaled people ``(people, patterns)``, of mean 0 and sd 1 among the patients."""
+        return self.offset + (people - 1) @ self.gain
+
+    def beside(self, r_indices: np.ndarray | None) -> Linear:
+        """Return the linear part of a model, on the scale of the networks' R-indices of the same patients.
+
+        Without networks, on that of severities that are uniform among the patients, and alone.
+        """
+        n_patterns = len(self.offset)
+        if r_indices is None:
+            mean, sd, share = np.full(n_patterns, _UNIFORM_MEAN), np.full(n_patterns, _UNIFORM_SD), 1.0
+        else:
+            mean, sd, share = r_indices.mean(axis=0), r_indices.std(axis=0), SHARE
+        return {
+            "reading": {
+                "weight": (self.gain * sd).astype(np.float32),
+                "bias": (mean + self.offset * sd).astype(np.float32),
+                "share": np.full(n_patterns, share, np.float32),
+            },
+            "change": {"map": self.prior.maps, "exponent": self.prior.exponents},
+        }
+
+
+@one_thread
+def start_of(
+    controls: np.ndarray, patients: np.ndarray, n_patterns: int, method: Method, seed: int, number: int, n_folds: int
+) -> Start:
+    """Fit the linear model of a repetition.
+
+    Parameters
+    ----------
+    controls, patients
+        Scaled people.
+    n_patterns
+        Number of patterns.
+    method
+        How they are found.
+    seed, number, n_folds
+        Of the run, of the repetition, and of the controls that repetitions leave out in turn.
+    """
+    rng = np.random.default_rng([seed, number, n_patterns])
+    some = rng.permutation(len(patients))[: max(2, round(PATIENTS * len(patients)))]
+    own = controls[~held_out(len(controls), seed, number, n_folds)]
+    people = [(of - 1) / SCALED_SD for of in (own, patients[np.sort(some)])]
+    try:
+        model = METHODS[method](*people, n_patterns, number)
+    except np.linalg.LinAlgError:  # maps that no longer differ: dense ones always do
+        model = contrastive_ica(*people, n_patterns, number)
+    return from_model(model, patients)
+
+
+def from_model(model: LinearModel, patients: np.ndarray) -> Start:
+    """Return a linear model as training needs it, given the scaled patients of the cohort."""
+    exponents = power_of_uniform(model.mean)
+    full = SCALED_SD * (model.mean * (1 + exponents))[:, None] * model.maps
+    scores = model.severities((patients - 1) / SCALED_SD)
+    mean, sd = scores.mean(axis=0), scores.std(axis=0)
+    gain = (model.gain / sd[:, None]).T / SCALED_SD
+    prior = Prior(full.astype(np.float32), exponents.astype(np.float32))
+    return Start(prior, gain, (model.offset - mean) / sd, model.covariance)
+
+
+def power_of_uniform(mean: np.ndarray) -> np.ndarray:
+    """Return exponents a such that a uniform severity to the power a has these means in units of its own sd.
+
+    The mean of uᵃ is 1 / (1 + a) and that of its square 1 / (1 + 2a).
+
+    Examples
+    --------
+    >>> uniform, mostly_severe = 0.5 * np.sqrt(12), 0.75 / np.sqrt(3 / 80)  # Beta(3, 1) is the cube root
+    >>> power_of_uniform(np.array([uniform, mostly_severe])).round(3).tolist()
+    [1.0, 0.333]
+    """
+    share = mean**2 / (mean**2 + 1)  # of the squared mean in the mean square: (1 + 2a) / (1 + a)²
+    return np.clip((1 + np.sqrt(1 - share)) / np.maximum(share, 1e-9) - 1, _LEAST, _LARGEST)
+
+
+def beside_networks(
+    starts: list[Start], r_indices: np.ndarray | None, patients: np.ndarray
+) -> tuple[Linear, np.ndarray]:
+    """Return the linear parts of all models of a checkpoint, and the R-indices of networks and linear models together.
+
+    Parameters
+    ----------
+    starts
+        One a model.
+    r_indices
+        Of the patients by the networks ``(models, patients, patterns)``, zeros beyond a model's own patterns; None
+        where there are no networks.
+    patients
+        Scaled.
+    """
+    most = max(len(start.offset) for start in starts)
+    together, parts = np.zeros((len(starts), len(patients), most), np.float32), []
+    for k, start in enumerate(starts):
+        n_patterns = len(start.offset)
+        own = None if r_indices is None else r_indices[k, :, :n_patterns].astype(float)
+        part = start.beside(own)
+        reading = part["reading"]
+        read = reading["bias"] + (patients - 1) @ reading["weight"]
+        together[k, :, :n_patterns] = read if own is None else (1 - reading["share"]) * own + reading["share"] * read
+        parts.append(
+            {name: {kind: _padded(kind, of, most) for kind, of in kinds.items()} for name, kinds in part.items()}
+        )
+    stacked = {
+        name: {kind: np.stack([part[name][kind] for part in parts]) for kind in kinds}
+        for name, kinds in parts[0].items()
+    }
+    return stacked, together
+
+
+def _padded(kind: str, array: np.ndarray, n_patterns: int) -> np.ndarray:
+    """Add zeros for patterns that other models of a chunk have."""
+    axis = 0 if kind == "map" else array.ndim - 1
+    return np.pad(array, [(0, n_patterns - array.shape[axis] if k == axis else 0) for k in range(array.ndim)])
