@@ -20,6 +20,7 @@ from rindices.cohort.column_roles import is_region_name, named_parts, paths_of
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
 from rindices.problems import Blank, InputError, Message, Remedy, listed
+from rindices.setting_fields import settings_of
 from rindices.settings import (
     OutputSettings,
     SearchSettings,
@@ -125,11 +126,12 @@ def planned(
         )
     # Where regions were summed, the columns that were not are said; else the regions say it all.
     asked, summed = cohort.settings, table.features == MUSE72
-    said = asdict(asked) | {name: wanted_names(getattr(asked, name)) for name in ("smooth", "interactions", "missing")}
+    several = [one.name for one in settings_of(TableSettings) if one.kind.several and one.default == ()]
+    said = asdict(asked) | {name: wanted_names(getattr(asked, name)) for name in several}
     said |= {
         "join": tuple(map(str, paths_of(asked.join))),
         "features": MUSE72 if summed else tuple(map(str, cohort.features.columns)),
-        "exclude": table.exclude if summed else (),
+        "exclude": wanted_names(table.exclude) if summed else (),
         "unit": asked.unit or cohort.unit,
     }
     described = record.RunTable(**said, path=str(path), sha256=cohort.sha256)

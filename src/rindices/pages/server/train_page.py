@@ -29,8 +29,8 @@ from rindices import record
 from rindices.judging import agreement
 from rindices.judging.agreement_threshold import threshold
 from rindices.pages.server.page import free_name, is_running, page, row_of, runs_of, tables_of
-from rindices.pages.server.query import Desk, address, columns_of, guessed, options_of, pairs_of, read_query
-from rindices.problems import InputError, Remedy, Value
+from rindices.pages.server.query import Desk, address, columns_of, form_of, guessed, options_of, pairs_of, read_query
+from rindices.problems import InputError, Remedy
 from rindices.settings import SearchSettings, TableSettings, get_preset
 
 # Of the default training on one core, for 128 regions: ten repetitions take two minutes on two (docs/results.md).
@@ -198,13 +198,13 @@ def train_page(desk: Desk, request: Request) -> HTMLResponse:
     if not pairs_of(settings, desk) and "chosen" not in asked:
         settings = guessed(columns_of(desk.path(name)))
     out = asked.get("out", "").strip() or free_name(desk, f"{Path(name).name.partition('.')[0]}-run", "")
-    refused = ""
+    words, refused, estimate = list[str](), "", None
     try:
-        words = _words(desk, name, settings, out, request)
+        search = read_query(SearchSettings, asked, desk)
+        words, estimate = _words(desk, name, settings, search, out), _estimate(desk, search)
     except InputError as error:
-        words, refused = [], desk.said(error.message)
+        refused = desk.said(error.message)
     pairs = [("table", name), ("chosen", "yes"), *pairs_of(settings, desk)]
-    search = {one: asked.get(one, "") for one in ("patterns", "repetitions", "null", "steps")}
     return page(
         desk,
         "train",
@@ -213,10 +213,9 @@ def train_page(desk: Desk, request: Request) -> HTMLResponse:
             "table": name,
             "pairs": pairs,
             "out": out,
-            "search": search,
-            "defaults": SearchSettings(),
+            "fields": form_of(SearchSettings, asked),
             "refused": refused,
-            "estimate": _estimate(desk, search),
+            "estimate": estimate,
             "cores": os.cpu_count() or 1,
         },
         command=[word for word in words if word not in _read_along(desk)],
@@ -227,29 +226,20 @@ def _read_along(desk: Desk) -> list[str]:
     return shlex.split(desk.wording(Remedy("log_json", True)))
 
 
-def _words(desk: Desk, name: str, settings: TableSettings, out: str, request: Request) -> list[str]:
+def _words(desk: Desk, name: str, settings: TableSettings, search: SearchSettings, out: str) -> list[str]:
     desk.path(out)
-    asked = {"n_patterns": "patterns", "n_repetitions": "repetitions", "n_null": "null", "max_steps": "steps"}
-    search: dict[str, Value] = {one: request.query_params.get(there, "").strip() for one, there in asked.items()}
-    given = {one: text for one, text in search.items() if text}
-    options = options_of(settings, desk) | given
+    options = options_of(settings, desk) | options_of(search, desk)
     return desk.words("fit", name, **options, out=out, log_json=True)
 
 
-def _estimate(desk: Desk, search: dict[str, str]) -> tuple[float, bool] | None:
+def _estimate(desk: Desk, search: SearchSettings) -> tuple[float, bool]:
     """Return about how many seconds a training takes, and whether earlier ones of this folder say so."""
-    try:
-        ends = [int(part) for part in re.split("[-,]", search["patterns"] or "3")]
-        repetitions = int(search["repetitions"] or SearchSettings.n_repetitions)
-        steps = int(search["steps"] or get_preset(SearchSettings.preset).schedule.max_steps)
-        null = int(search["null"] or 0)
-    except ValueError:
-        return None
-    several = len(range(ends[0], ends[-1] + 1)) if "-" in search["patterns"] else len(ends)
+    steps = search.max_steps or get_preset(search.preset).schedule.max_steps
+    repetitions, several = search.n_repetitions, len(search.n_patterns)
     models = (
         repetitions if several == 1 else several * min(_FIRST_LOOK, repetitions) + max(0, repetitions - _FIRST_LOOK)
     )
-    models *= 1 + null
+    models *= 1 + search.n_null
     earlier = [
         row.summary.seconds / (row.summary.search.models_trained * row.summary.step)
         for row in runs_of(desk)
@@ -265,8 +255,9 @@ def _estimate(desk: Desk, search: dict[str, str]) -> tuple[float, bool] | None:
 def begin(desk: Desk, request: Request) -> Response:
     """Start the training that the address describes."""
     asked = request.query_params
-    settings, out = read_query(TableSettings, asked, desk), asked.get("out", "").strip()
-    start(desk, out, _words(desk, asked.get("table", ""), settings, out, request))
+    settings, search = read_query(TableSettings, asked, desk), read_query(SearchSettings, asked, desk)
+    out = asked.get("out", "").strip()
+    start(desk, out, _words(desk, asked.get("table", ""), settings, search, out))
     return RedirectResponse(address("/run", ("run", out)), 303)
 
 
