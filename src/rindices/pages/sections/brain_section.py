@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from rindices.pages.elements import Gallery, Picture, Table, counts, measures, probabilities
+from rindices.pages.run_view import RunView
 from rindices.plots import brain
 from rindices.plots.brain_drawing import SEVERITIES, draw_brain, measures_of, outlined_regions
 from rindices.plots.region_names import known_regions
@@ -61,12 +62,12 @@ def has_outlines(run: Run) -> bool:
     return len(outlined_regions(names)) >= _ENOUGH * len(names)
 
 
-def brains_of(run: Run, gallery: Gallery) -> Brains:
+def brains_of(view: RunView) -> Brains:
     """Return pictures of each pattern with growing severity: on the atlas that was given, else as outlines."""
-    painted = sorted((run.folder / BRAIN).glob("pattern-*.nii.gz")) if find_spec("nilearn") is not None else []
-    names = list(run.results.patterns["region"].astype(str).unique())
+    painted = sorted((view.run.folder / BRAIN).glob("pattern-*.nii.gz")) if find_spec("nilearn") is not None else []
+    names = list(view.results.patterns["region"].astype(str).unique())
     regions, outlined = known_regions(names), outlined_regions(names)
-    drawn = _painted(painted, gallery) if painted else _drawings(run, gallery) if has_outlines(run) else {}
+    drawn = _painted(painted, view.gallery) if painted else _drawings(view) if has_outlines(view.run) else {}
     titles = {name: f"{regions[name].title} ({name})" if name in regions else name for name in names}
     return Brains(
         drawn,
@@ -75,30 +76,30 @@ def brains_of(run: Run, gallery: Gallery) -> Brains:
         len(outlined),
         [titles[name] for name in names if name not in outlined],
         {region.atlas for region in outlined.values()},
-        "severities" not in run.analyses,
+        "severities" not in view.analyses,
     )
 
 
-def _drawings(run: Run, gallery: Gallery) -> dict[int, list[Picture]]:
-    table, many = run.analyses.get("severities", run.results.patterns), run.summary.n_patterns > _MANY_PATTERNS
+def _drawings(view: RunView) -> dict[int, list[Picture]]:
+    table, many = view.analyses.get("severities", view.results.patterns), view.summary.n_patterns > _MANY_PATTERNS
     found: dict[int, list[Picture]] = {}
-    for pattern, measure in product(range(1, run.summary.n_patterns + 1), measures_of(table["region"])):
+    for pattern, measure in product(range(1, view.summary.n_patterns + 1), measures_of(table["region"])):
         severities = (1.0,) if many else SEVERITIES
         drawing = draw_brain(table, pattern, severities, measure=measure, per_line=5, width=_HALF_PAGE)
         if drawing is not None:
             name = f"brain_pattern_{pattern}{measure and '_'}{measure}"
             alt = f"Pattern {pattern} on the brain: regions coloured by their change at growing severity."
-            found.setdefault(pattern, []).append(gallery.keep(name, drawing.figure(), drawing.svg(name), alt))
+            found.setdefault(pattern, []).append(view.gallery.keep(name, drawing.figure(), drawing.svg(name), alt))
     return found
 
 
-def voxelwise_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+def voxelwise_section(view: RunView) -> dict[str, object] | None:
     """Return where images of the people differ, nothing where none were compared, or nilearn is missing."""
-    compared = run.analyses.get("comparisons")
+    compared = view.analyses.get("comparisons")
     if compared is None or find_spec("nilearn") is None:
         return None
     return {
-        "comparisons": [_comparison(run, row, gallery) for _, row in compared[compared["t_map"] != ""].iterrows()],
+        "comparisons": [_comparison(view, row) for _, row in compared[compared["t_map"] != ""].iterrows()],
         "not_tested": [
             f"pattern {row['pattern']}, {row['level']} ({row['note']})"
             for _, row in compared[compared["t_map"] == ""].iterrows()
@@ -125,15 +126,15 @@ def _painted(paths: list[Path], gallery: Gallery) -> dict[int, list[Picture]]:
     return pictures
 
 
-def _comparison(run: Run, row: pd.Series, gallery: Gallery) -> dict[str, object]:
+def _comparison(view: RunView, row: pd.Series) -> dict[str, object]:
     """Return a voxel-wise comparison, with pictures where anything is significant, and its largest clusters."""
-    where, clusters = f"Pattern {row['pattern']}, {row['level']}", run.analyses.get("clusters")
+    where, clusters = f"Pattern {row['pattern']}, {row['level']}", view.analyses.get("clusters")
     return {
         "title": f"{where} ({row['rule']})",
         "regression": row["level"] == "regression",
         "n_patients": row["n_patients"],
         "n_significant": row["n_significant"],
-        "pictures": _t_maps(run.folder / VOXELWISE, row, where, gallery) if row["n_significant"] else [],
+        "pictures": _t_maps(view.run.folder / VOXELWISE, row, where, view.gallery) if row["n_significant"] else [],
         "clusters": None if clusters is None else _clusters(clusters, row, where),
     }
 

@@ -9,52 +9,47 @@ import pandas as pd
 from scipy.stats import mannwhitneyu
 
 from rindices import plots
-from rindices.pages.elements import Gallery, interval, listed, number
+from rindices.pages.elements import interval, listed, number
+from rindices.pages.run_view import RunView
 from rindices.pages.sections.brain_section import has_outlines
 from rindices.pages.sections.clinical_section import related
-from rindices.plots.region_names import known_regions, pair_sides
-from rindices.record import Run
+from rindices.plots.region_names import pair_sides
 
 _MOST_REGIONS = 6  # in a sentence
 _SHARE_OF_STRONGEST = 0.5
 _FEW = 20  # people of a group: fewer are not summed up
 
 
-def region_names(run: Run) -> dict[str, str]:
-    """Return the full name of each region: what the table's dictionary calls it, else what its atlas does."""
-    regions = list(map(str, run.results.patterns["region"].unique()))
-    known = {name: region.title for name, region in known_regions(regions).items()}
-    return {name: name for name in regions} | known | run.summary.region_names
-
-
-def overview_section(run: Run, gallery: Gallery, names: Mapping[str, str]) -> dict[str, object]:
+def overview_section(view: RunView) -> dict[str, object]:
     """Return the figure that sums up the run, and what there is to say about each pattern."""
-    people, summary = run.results.first_visits, run.summary
-    training = _training(run)
-    figure = plots.pattern_overview(run.results.patterns, people, names, training, brains=has_outlines(run))
+    people, summary = view.results.first_visits, view.summary
+    training = _training(view)
+    figure = plots.pattern_overview(
+        view.results.patterns, people, view.region_names, training, brains=has_outlines(view.run)
+    )
     alt = (
-        f"A row for each pattern: its regions on the brain, {run.results.measures} of each group, and the three "
+        f"A row for each pattern: its regions on the brain, {view.results.measures} of each group, and the three "
         "regions that change most. The sentences below say the same."
     )
     return {
-        "picture": gallery.draw("overview", figure, alt),
+        "picture": view.gallery.draw("overview", figure, alt),
         "training": training is not None,
         "patterns": [
             {
-                "changes": _changes(run.results.patterns, place, names),
-                "related": related(run.analyses.get("associations"), place),
+                "changes": _changes(view.results.patterns, place, view.region_names),
+                "related": related(view.analyses.get("associations"), place),
                 "groups": _groups(people, name),
             }
-            for place, name in enumerate(run.results.score_names[: summary.n_patterns], start=1)
+            for place, name in enumerate(view.results.score_names[: summary.n_patterns], start=1)
         ],
     }
 
 
-def _training(run: Run) -> pd.DataFrame | None:
+def _training(view: RunView) -> pd.DataFrame | None:
     """Return the severities of the people a model was trained with, as their centiles; None where they are unknown."""
     parts = [
-        pd.DataFrame(np.transpose(known), columns=run.results.score_names).assign(group=group)
-        for group, known in run.summary.training.items()
+        pd.DataFrame(np.transpose(known), columns=view.results.score_names).assign(group=group)
+        for group, known in view.summary.training.items()
     ]
     return pd.concat(parts, ignore_index=True) if parts else None
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup
 
-from rindices.pages.privacy import Curtain
+from rindices.pages.elements import script_json
+from rindices.pages.run_view import RunView
 from rindices.record import Run
 
 Row = dict[Hashable, Any]  # of a table, by column
 
-MOST_PEOPLE = 3000
 _CENTILES = (0.05, 0.5, 0.95)
 _EXAMPLE_CENTILE = 0.9  # a patient with a high severity, but not the most extreme one
-# None of these can end the script element or begin a tag, wherever they stand in a name.
-_ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
 
 class Drivers(NamedTuple):
@@ -32,36 +28,13 @@ class Drivers(NamedTuple):
     regions: list[str]
 
 
-def script_json(data: Mapping[str, object]) -> Markup:
-    """Return data for a script element, in which HTML's own escapes are not read."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Markup(text.translate(_ESCAPES))
-
-
-def explorer_section(
-    run: Run,
-    curtain: Curtain,
-    names: Mapping[str, str],
-    *,
-    show_ids: bool,
-    variables: Sequence[str] | None = None,
-    most: int = MOST_PEOPLE,
-) -> dict[str, object] | None:
+def explorer_section(view: RunView) -> dict[str, object] | None:
     """Return everybody who can be looked at, nothing where nobody has a score.
 
     Without ids there are no diagnoses, dates or names of visits either, and people stand in the order of their scores.
-
-    Parameters
-    ----------
-    run, curtain, names, show_ids
-        The run, what hides ids, and names of regions; whether ids are shown.
-    variables
-        Columns beside the severities; the clinical scores if not given.
-    most
-        How many people at most.
     """
-    variables = run.summary.clinical if variables is None else variables
-    table = _people(run, variables, most)
+    run, show_ids = view.run, view.show_ids
+    table = _people(run, view.variables, view.most_people)
     if not len(table):
         return None
     scores, reference = run.results.score_names, run.summary.reference
@@ -70,13 +43,13 @@ def explorer_section(
     if not show_ids:
         first = first.sort_values(["group", *scores], ascending=False, kind="stable")
     sites = _levels(table["site"]) or []
-    clinical = {name: _levels(table[name]) for name in variables if name in table}
+    clinical = {name: _levels(table[name]) for name in view.variables if name in table}
     visits, changes = _visits(table), _changes(run)
     people = [
         ({"id": who, "diagnosis": one["diagnosis"]} if show_ids else {})
         | {"group": one["group"], "site": sites.index(one["site"]) if one["site"] in sites else None}
         | ({"change": changes[str(who)]} if str(who) in changes else {})
-        | {"visits": [_visit(row, scores, controls, drivers, clinical, curtain, show_ids) for row in visits[str(who)]]}
+        | {"visits": [_visit(row, scores, controls, drivers, clinical, view) for row in visits[str(who)]]}
         for who, one in first.iterrows()
     ]
     bands = reference or [np.quantile(values, _CENTILES) for values in controls if all(map(len, controls))]
@@ -88,7 +61,7 @@ def explorer_section(
         "bands": [_rounded(band, 4) for band in bands],
         "sites": sites,
         "scores": [{"name": name, "levels": levels} for name, levels in clinical.items()],
-        "regions": [[region, names.get(region, region)] for region in drivers.regions],
+        "regions": [[region, view.region_names.get(region, region)] for region in drivers.regions],
         "example": _example(first, scores),
         "people": people,
     }
@@ -179,8 +152,7 @@ def _visit(
     controls: list[np.ndarray],
     drivers: Drivers,
     clinical: Mapping[str, list[str] | None],
-    curtain: Curtain,
-    show_ids: bool,
+    view: RunView,
 ) -> dict[str, object]:
     visit = str(row.get("visit", ""))
     own = np.array([row[name] for name in names], dtype=float)
@@ -192,10 +164,10 @@ def _visit(
         "low": _rounded([row[f"{name}_low"] for name in names if f"{name}_low" in row], 3),
         "high": _rounded([row[f"{name}_high"] for name in names if f"{name}_high" in row], 3),
         "above": _rounded([row[f"centile{k + 1}"] for k in range(len(names)) if f"centile{k + 1}" in row] or above, 1),
-        "visit": visit if show_ids else "",
-        "years": _rounded([row.get("years", np.nan)], 1 if not show_ids else 2)[0],
+        "visit": visit if view.show_ids else "",
+        "years": _rounded([row.get("years", np.nan)], 2 if view.show_ids else 1)[0],
         "scores": scores if any(score is not None for score in scores) else None,
-        "flags": curtain(str(row.get("flags", "")).strip()),
+        "flags": view.curtain(str(row.get("flags", "")).strip()),
         "drivers": drivers.of.get((str(row["participant_id"]), visit)),
     }
     return {name: value for name, value in known.items() if value not in (None, "", [])}

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pandas as pd
 
 from rindices import plots
-from rindices.pages.elements import GROUPS, Gallery, Table, counts, measures, number, words
-from rindices.record import Run
+from rindices.pages.elements import GROUPS, Table, counts, measures, number, words
+from rindices.pages.run_view import RunView
 
 # Mean severity of controls: 0.02 to 0.16 in cohorts whose intervals hold, 0.36 where they hold the truth in half of the
 # people only (experiments/results/severity.csv).
 _HIGH_FOR_CONTROLS = 0.2
 
 
-def people_section(run: Run, gallery: Gallery, *, show_ids: bool) -> dict[str, object]:
+def people_section(view: RunView) -> dict[str, object]:
     """Return the flow of people, and those who are unusual; by name where ids are shown."""
-    flow, people = run.analyses.get("flow"), run.results.people
+    flow, people = view.analyses.get("flow"), view.results.people
     flagged = people[people["flags"].str.strip() != ""]
     alt = (
         "How far each person's regions lie from those of the controls, as a robust distance, for each group; "
@@ -23,11 +23,11 @@ def people_section(run: Run, gallery: Gallery, *, show_ids: bool) -> dict[str, o
     )
     known = people["distance"].notna().any()
     return {
-        "flow": [] if flow is None else _flow(flow, "Visits" if run.summary.visits else "People"),
+        "flow": [] if flow is None else _flow(flow, "Visits" if view.summary.visits else "People"),
         "n_used": int(people["used"].sum()),
         "n_flagged": len(flagged),
-        "picture": gallery.draw("outliers", plots.outlier_distances(people), alt, result=False) if known else None,
-        "flagged": _flagged(flagged) if show_ids and len(flagged) else None,
+        "picture": view.gallery.draw("outliers", plots.outlier_distances(people), alt, result=False) if known else None,
+        "flagged": _flagged(flagged) if view.show_ids and len(flagged) else None,
     }
 
 
@@ -56,22 +56,22 @@ def _flagged(rows: pd.DataFrame) -> Table:
     return Table("People with something unusual", columns, source="people.csv")
 
 
-def recovery_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+def recovery_section(view: RunView) -> dict[str, object] | None:
     """Return the comparison with the truth of a demonstration."""
-    if run.truth is None or run.summary.recovery is None:
+    if view.run.truth is None or view.summary.recovery is None:
         return None
-    known = run.truth.notna().all(axis=1) & (run.results.r_indices["group"] == "patient")
-    per_pattern = list(run.summary.recovery.per_pattern)
-    figure = plots.recovery(run.truth[known], run.results.scores[known], per_pattern)
+    known = view.run.truth.notna().all(axis=1) & (view.results.r_indices["group"] == "patient")
+    per_pattern = list(view.summary.recovery.per_pattern)
+    figure = plots.recovery(view.run.truth[known], view.results.scores[known], per_pattern)
     values = ", ".join(f"pattern {place}: {value:.3f}" for place, value in enumerate(per_pattern, start=1))
-    alt = f"Known severity against {run.results.measure} in patients. Concordance, {values}."
-    return {"picture": gallery.draw("recovery", figure, alt, result=False)}
+    alt = f"Known severity against {view.results.measure} in patients. Concordance, {values}."
+    return {"picture": view.gallery.draw("recovery", figure, alt, result=False)}
 
 
-def distributions_section(run: Run, gallery: Gallery) -> dict[str, object]:
+def distributions_section(view: RunView) -> dict[str, object]:
     """Return the severities of each group as a picture and their quartiles."""
-    first = run.results.first_visits
-    scores = [first.groupby("group")[name].describe() for name in run.results.score_names]
+    first = view.results.first_visits
+    scores = [first.groupby("group")[name].describe() for name in view.results.score_names]
     found = {place: table.reindex(["control", "patient", "other"]) for place, table in enumerate(scores, start=1)}
     rows = pd.concat(found, names=["pattern", "group"]).reset_index()
     rows = rows[rows["count"] > 0]
@@ -81,21 +81,21 @@ def distributions_section(run: Run, gallery: Gallery) -> dict[str, object]:
         counts("People", rows["count"]),
         *(measures(title, rows[name]) for title, name in (("25 %", "25%"), ("Median", "50%"), ("75 %", "75%"))),
     ]
-    what, reference = run.results.measures, run.summary.reference
+    what, reference = view.results.measures, view.summary.reference
     alt = f"{what.capitalize()} of each group, one panel per pattern; the table below gives the quartiles."
     return {
-        "picture": gallery.draw("r_indices", plots.r_index_distributions(first, reference), alt),
+        "picture": view.gallery.draw("r_indices", plots.r_index_distributions(first, reference), alt),
         "table": Table(f"Quartiles of the {what}", columns),
     }
 
 
-def reading_section(run: Run) -> dict[str, object]:
+def reading_section(view: RunView) -> dict[str, object]:
     """Return the median spread over repetitions of each R-index, and what is known of severities."""
-    people = run.results.r_indices
-    known = {f"R{place}": people[f"r{place}_sd"].dropna() for place in range(1, run.summary.n_patterns + 1)}
+    people = view.results.r_indices
+    known = {f"R{place}": people[f"r{place}_sd"].dropna() for place in range(1, view.summary.n_patterns + 1)}
     spreads = [f"{number(values.median(), 3)} ({name})" for name, values in known.items() if len(values)]
     means = (
-        people.loc[(people["group"] == "control") & run.results.first_visit, run.results.score_names].mean().dropna()
+        people.loc[(people["group"] == "control") & view.results.first_visit, view.results.score_names].mean().dropna()
     )
     return {
         "spreads": ", ".join(spreads),
@@ -106,9 +106,9 @@ def reading_section(run: Run) -> dict[str, object]:
     }
 
 
-def correlation_section(run: Run) -> dict[str, object] | None:
+def correlation_section(view: RunView) -> dict[str, object] | None:
     """Return the learned correlation of severities, nothing where there is none, or one pattern only."""
-    rows = run.summary.correlation or ()
+    rows = view.summary.correlation or ()
     if len(rows) < 2:
         return None
     names = [f"Pattern {place}" for place in range(1, len(rows) + 1)]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pandas as pd
 
 from rindices import plots
 from rindices.pages.elements import (
-    Gallery,
     Picture,
     Table,
     counts,
@@ -19,28 +16,27 @@ from rindices.pages.elements import (
     probabilities,
     words,
 )
+from rindices.pages.run_view import RunView
 from rindices.pages.sections.brain_section import brains_of
-from rindices.record import Run
 
 _TOP_REGIONS = 12
 _HALF_WIDTH = 6.2  # inches: the brain stands beside
 
 
-def maps_section(run: Run, gallery: Gallery, names: Mapping[str, str]) -> dict[str, object]:
+def maps_section(view: RunView) -> dict[str, object]:
     """Return the regions of each pattern, on the brain and in their order."""
-    table = run.results.patterns
+    table = view.results.patterns
     decomposed = "decomposed_sd" in table and bool(table["decomposed_sd"].notna().any())
-    brains = brains_of(run, gallery)
+    brains = brains_of(view)
     patterns = [
-        (brains.drawn.get(place, []), *_pattern(table, place, gallery, names, decomposed))
-        for place in range(1, run.summary.n_patterns + 1)
+        (brains.drawn.get(place, []), *_pattern(view, place, decomposed))
+        for place in range(1, view.summary.n_patterns + 1)
     ]
     return {"patterns": patterns, "decomposed": decomposed, "brains": brains}
 
 
-def _pattern(
-    patterns: pd.DataFrame, place: int, gallery: Gallery, names: Mapping[str, str], decomposed: bool
-) -> tuple[Picture, Table]:
+def _pattern(view: RunView, place: int, decomposed: bool) -> tuple[Picture, Table]:
+    patterns, names = view.results.patterns, view.region_names
     rows = patterns[patterns["pattern"] == place]
     rows = rows.sort_values("change_sd", key=abs, ascending=False, kind="stable")
     first = rows.iloc[0]
@@ -59,13 +55,13 @@ def _pattern(
         columns.append(measures("In patients (sd)", rows["decomposed_sd"], 2, "+"))
         columns.append(measures("Spread of that (sd)", rows["decomposed_spread_sd"]))
     figure = plots.pattern_dots(patterns, place, _TOP_REGIONS, names, _HALF_WIDTH)
-    picture = gallery.draw(f"pattern_{place}", figure, alt)
+    picture = view.gallery.draw(f"pattern_{place}", figure, alt)
     return picture, Table(f"All regions of pattern {place}, strongest first", columns, source="patterns.csv")
 
 
-def dose_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+def dose_section(view: RunView) -> dict[str, object] | None:
     """Return the regions of patients at each severity, nothing where they were not looked at."""
-    table = run.analyses.get("dose_response")
+    table = view.analyses.get("dose_response")
     if table is None:
         return None
     alt = (
@@ -75,20 +71,20 @@ def dose_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
     columns = [
         counts("Pattern", table["pattern"]),
         words("Region", table["region"]),
-        limits(table["low"], table["high"], 1, title=run.results.measure.capitalize()),
+        limits(table["low"], table["high"], 1, title=view.results.measure.capitalize()),
         counts("Patients", table["n"]),
         measures("Mean z", table["mean"], 2, "+"),
         limits(table["mean_low"], table["mean_high"]),
     ]
     return {
-        "picture": gallery.draw("dose_response", plots.dose_response(table), alt),
+        "picture": view.gallery.draw("dose_response", plots.dose_response(table), alt),
         "table": Table("Regions of patients by severity", columns, source="analysis/dose_response.csv"),
     }
 
 
-def subgroups_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+def subgroups_section(view: RunView) -> dict[str, object] | None:
     """Return sizes and regions of the subgroups, nothing where there are none."""
-    sizes, effects = run.analyses.get("subgroup_sizes"), run.analyses.get("subgroups")
+    sizes, effects = view.analyses.get("subgroup_sizes"), view.analyses.get("subgroups")
     if sizes is None:
         return None
     names = ("pattern " + sizes["pattern"].astype(str) + " " + sizes["level"])[~sizes["used"]]
@@ -105,7 +101,7 @@ def subgroups_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
         "per pattern. The table has the values."
     )
     picture = (
-        gallery.draw("subgroups", plots.subgroup_dots(effects, sizes), alt)
+        view.gallery.draw("subgroups", plots.subgroup_dots(effects, sizes), alt)
         if effects is not None and effects["effect"].notna().any()
         else None
     )
