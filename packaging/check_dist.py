@@ -20,7 +20,7 @@ from typing import NoReturn
 
 ROOT = Path(__file__).parent.parent
 KINDS = {".py", ".pyi", ".csv", ".json", ".txt", ".j2", ".css", ".js", ".typed"}
-IN_SDIST = ("tests/longevity/frozen/1-linear/model.safetensors", "packaging/Containerfile", "docs", "CITATION.cff")
+IN_SDIST = ("tests/longevity/frozen/linear/model.safetensors", "packaging/Containerfile", "docs", "CITATION.cff")
 ALWAYS = {"PKG-INFO", ".gitignore", "pyproject.toml"}  # what hatch adds by itself, with the readme and the licence
 USER_SCRIPT = """
 from rindices import SurrealGAN, load_model, read_cohort

@@ -12,9 +12,9 @@ from sklearn.exceptions import NotFittedError
 from rindices import SurrealGAN, load_model
 from rindices.core import inference
 from rindices.core.held_out_controls import held_out
-from rindices.errors import InputError
 from rindices.preprocessing import UNCORRECTED, Preprocessing
 from rindices.preprocessing.missing import as_measured
+from rindices.problems import InputError
 from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.reference import leave_one_out
 from rindices.scoring.scale import SHAPES
@@ -536,5 +536,5 @@ def test_people_who_lack_too_many_regions_are_refused(fitted, regions, covariate
         fitted.transform(few, covariates)
     early = deepcopy(fitted)
     early.familiar_ = None
-    with pytest.raises(InputError, match="cannot fill in: it was made by an early version"):
+    with pytest.raises(InputError, match="cannot fill in: it was imported, or has few controls"):
         early.transform(regions.mask(regions == regions.iloc[3, 3]), covariates)

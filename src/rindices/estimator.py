@@ -21,7 +21,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 import rindices
 from rindices.core import devices, inference
 from rindices.core.held_out_controls import held_out
-from rindices.errors import InputError, OutsideTraining
 from rindices.judging.agreement import Agreement
 from rindices.judging.selection import Judged, Selected, Study, consensus, sweep
 from rindices.model.estimator_inputs import (
@@ -39,6 +38,7 @@ from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertainty_in_words
 from rindices.preprocessing.missing import as_measured, fill_training
 from rindices.preprocessing.storage import describe
+from rindices.problems import InputError, OutsideTraining, joined
 from rindices.schema.cells import Roster
 from rindices.schema.contract import Contract
 from rindices.schema.region_field import RegionField
@@ -185,12 +185,11 @@ class SurrealGAN(RIndexEstimator):
         about 1 like the most severe; not clipped.
     held_out_r_indices_ : ndarray of shape (n_samples, n_patterns)
         R-indices of the controls by repetitions that did not learn from them; NaN for patients.
-    scale_ : SeverityScale or None
-        Turns R-indices into severities, intervals, and centiles among held-out controls; None in models of early
-        versions.
+    scale_ : SeverityScale
+        Turns R-indices into severities, intervals, and centiles among held-out controls.
     familiar_ : Familiar or None
-        People whom the model can produce, and how far healthy people lie from them; None in models of early versions,
-        and with fewer than 20 controls.
+        People whom the model can produce, and how far healthy people lie from them; None in imported models, and with
+        fewer than 20 controls.
     spread_ : ndarray of shape (n_samples, n_patterns)
         Standard deviation over repetitions: how much trainings differ. It is no confidence interval of a severity.
     maps_ : dict of ndarray
@@ -319,7 +318,7 @@ class SurrealGAN(RIndexEstimator):
             scored, healthy = jax.tree.map(lambda leaf: leaf[:1], self.models_), healthy.of(1)
         else:
             scored = self.models_
-        self.scale_: SeverityScale | None
+        self.scale_: SeverityScale
         self.scale_, honest, unseen = fit_scale(scored, healthy, composition, self.correlation_, study.settings.seed)
         self._controls = _Controls(unseen, healthy.brains - controls, np.flatnonzero(~study.patient))
         self.familiar_ = fit_familiar(self.models_, full, composition, self.correlation_, study.settings.seed)
@@ -378,10 +377,6 @@ class SurrealGAN(RIndexEstimator):
 
     def _scale(self) -> SeverityScale:
         check_is_fitted(self, "models_")
-        if self.scale_ is None:
-            raise InputError(
-                "This model was made before severities were; it gives R-indices only. Fit it again for severities."
-            )
         return self.scale_
 
     def strangeness(self, X: Any, covariates: Any = None) -> np.ndarray:
@@ -592,7 +587,7 @@ class SurrealGAN(RIndexEstimator):
             pd.DataFrame(X, columns=list(contract.features)), Roster(pd.RangeIndex(len(X)), np.arange(len(X)))
         )
         if problems := field.problems():
-            raise InputError("\n".join(problem.text for problem in problems), problems)
+            raise InputError(joined([problem.what for problem in problems], "\n"), problems=problems)
         n_outside = int(contract.outside(X).any(axis=1).sum())
         if n_outside:
             warnings.warn(
@@ -621,7 +616,7 @@ class SurrealGAN(RIndexEstimator):
         The mean of n controls there is off by 1 / √n of what people differ by; so is what R-indices say of it.
         """
         harmonizer = self.preprocessing_.harmonizer
-        if harmonizer is None or people.covariates is None or self.scale_ is None or self.scale_.reference is None:
+        if harmonizer is None or people.covariates is None or self.scale_.reference is None:
             return np.zeros(shape)
         return harmonizer.errors_of(people.covariates)[:, None] * self.scale_.reference.std(axis=1)
 
@@ -637,7 +632,7 @@ def load_model(path: str | Path) -> SurrealGAN:
     Raises
     ------
     ModelFileError
-        If the file is truncated, altered, foreign, of a newer format or not finite.
+        If the file is truncated, altered, foreign, of another format or not finite.
     """
     header, models, preprocessing, scale, familiar, known_maps = read_model(path)
     with complete(path):

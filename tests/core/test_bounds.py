@@ -6,9 +6,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from rindices import load_model
 from rindices.core import inference
-from tests.longevity.freeze import FROZEN
+from tests.longevity.freeze import model_of
 
 N_PEOPLE = 400
 
@@ -16,8 +15,7 @@ N_PEOPLE = 400
 @pytest.fixture(scope="module")
 def model():
     """One repetition of a model that was trained: its f and its g fit each other."""
-    loaded = load_model(FROZEN / "3-severities" / "model.safetensors")
-    return jax.tree.map(lambda leaf: np.asarray(leaf[:1], float), loaded.models_)
+    return jax.tree.map(lambda leaf: np.asarray(leaf[:1], float), model_of("linear").models_)
 
 
 def lipschitz_constant(model):

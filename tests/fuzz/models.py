@@ -18,7 +18,7 @@ from rindices import InputError, load_model
 from rindices.cli import app
 from tests.fuzz.engine import Case, Failure, deep_stack
 from tests.fuzz.mutations import altered, chance, damaged, pick
-from tests.longevity.freeze import FROZEN, PEOPLE, inputs_of
+from tests.longevity.freeze import PEOPLE, inputs_of, model_of
 
 # Entries of the header that scores follow from; a change of any other must leave every score as it is.
 DECISIVE = (("preprocessing",), ("parameters", "inference"), ("contract", "features"), ("named",))
@@ -41,7 +41,7 @@ class Models:
     """A model that corrects in every way, damaged, and forged under a checksum that fits."""
 
     def __init__(self) -> None:
-        model = load_model(FROZEN / "2-every-correction" / "model.safetensors")
+        model = model_of("every-correction")
         self.people = pd.read_csv(PEOPLE)
         self.scores = model.transform(*inputs_of(model, self.people))
         with tempfile.TemporaryDirectory() as folder:

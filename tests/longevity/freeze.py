@@ -1,8 +1,8 @@
-"""Keep what a model says about the people of `people.csv`, for ever: see README.md before you run this.
+"""Models and run folders of the one format, with what today's code says of them: see README.md before you run this.
 
-    python tests/longevity/freeze.py NAME MODEL
+    python -m tests.longevity.freeze
 
-copies a model file to `frozen/NAME` and writes beside it what today's code says. It never replaces anything.
+makes `frozen/` and `runs/` again, all of it (some minutes on two cores). Names after it make only these again.
 """
 
 import argparse
@@ -10,25 +10,54 @@ import contextlib
 import io
 import os
 import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pandas as pd
 
 HERE = Path(__file__).parent
-FROZEN = HERE / "frozen"
-PEOPLE = HERE / "people.csv"
+FROZEN, RUNS = HERE / "frozen", HERE / "runs"
+COHORT, PEOPLE = HERE / "cohort.csv", HERE / "people.csv"
 ALL_DIGITS = "%.17g"
+MODELS = {
+    "linear": "--covariates age,sex",
+    "every-correction": "--covariates age,sex,icv --smooth age --interactions age:sex --proportion icv --site site",
+    "correlated": "--patterns 2 --latent correlated",
+    "imported": "",
+}
+FITTED = "--control CN --repetitions 4 --steps 3000 --unit mL --no-report"
+FINISHED = (
+    "fit cohort.csv --out finished --control CN --patients PT --covariates age,sex --smooth age --site site "
+    "--exclude icv --patterns 2-3 --repetitions 3 --steps 300 --unit mL"
+)
+INTERRUPTED = (
+    "fit cohort.csv --out interrupted --control CN --patients PT --covariates age,sex --patterns 2 "
+    "--repetitions 3 --steps 9000"
+)
+# `rindices`; and one that stops once two of its trainings are in the journal, and waits there to be killed.
+PROGRAM = "from rindices.cli import app; app()"
+STOPPING = f"from tests.survival.command import hold; hold('.safetensors', 2); {PROGRAM}"
+NOT_KEPT = ("report.html", "r_indices.png", "lock", "holder.txt", "trained", "*.unfinished")
+
+
+def model_of(name):
+    """Return the frozen model of a name."""
+    from rindices import load_model
+
+    return load_model(FROZEN / name / "model.safetensors")
 
 
 def scores_of(model, people):
-    """Return R-indices, their spread, and severities with their limits where the model has them."""
+    """Return R-indices, their spread, and severities with their limits where the model knows them."""
     asked = inputs_of(model, people)
-    found = {"r{}": model.transform(*asked), "r{}_sd": model.spread(*asked)}
-    if model.scale_ is not None:
-        low, high = model.intervals(*asked)
-        found |= {"severity{}": model.severities(*asked), "severity{}_low": low, "severity{}_high": high}
-    columns = {name.format(k + 1): of[:, k] for name, of in found.items() for k in range(model.n_patterns)}
+    scores = {"r{}": model.transform(*asked), "r{}_sd": model.spread(*asked), "severity{}": model.severities(*asked)}
+    if model.scale_.quantiles is not None:
+        scores["severity{}_low"], scores["severity{}_high"] = model.intervals(*asked)
+    columns = {name.format(k + 1): of[:, k] for name, of in scores.items() for k in range(model.n_patterns)}
     return pd.concat([people["participant_id"], pd.DataFrame(columns)], axis=1)
 
 
@@ -56,21 +85,66 @@ def description_of(path):
     return [" ".join(line.split()) for line in printed.getvalue().splitlines()]
 
 
-def main():
-    parser = argparse.ArgumentParser(description="Keep a model and what it says about people.csv.")
-    parser.add_argument("name", help="version of the format, a hyphen, what it has: 2-linear")
-    parser.add_argument("model", type=Path)
-    given = parser.parse_args()
-    from rindices import load_model
+def rindices(folder, *words):
+    """Run the command in a folder, as a program."""
+    subprocess.run([sys.executable, "-c", PROGRAM, *words], cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
-    people, model = pd.read_csv(PEOPLE), load_model(given.model)
-    folder = FROZEN / given.name
-    folder.mkdir()  # an error if it exists: what is frozen is never made again
-    path = Path(shutil.copy(given.model, folder / "model.safetensors"))
-    scores_of(model, people).to_csv(folder / "scores.csv", index=False, float_format=ALL_DIGITS)
-    maps_of(model, people).to_csv(folder / "maps.csv", index=False, float_format=ALL_DIGITS)
-    said = [line for line in description_of(path) if not line.startswith("Model:")]
-    (folder / "describe.txt").write_text("\n".join(said) + "\n", encoding="utf-8")
+
+def imported(folder):
+    """Import a checkpoint in the layout of the authors' package, with random weights; return the model file."""
+    from tests.interop.archives import checkpoint, save
+
+    table = pd.read_csv(COHORT)
+    controls, regions = table[table["diagnosis"] == "CN"], list(table)[-24:]
+    content, _ = checkpoint(n_regions=len(regions), n_patterns=3)
+    volumes, covariates = controls[regions].to_numpy(), controls[["age", "icv"]].to_numpy(float)
+    content["normalization_variables"] = {"cn_mean": volumes.mean(axis=0), "cn_std": volumes.std(axis=0)}
+    content["correction_variables"] = {
+        "min_cov": covariates.min(axis=0),
+        "max_cov": covariates.max(axis=0),
+        "beta": np.stack([-0.1 * volumes.mean(axis=0), 0.2 * volumes.mean(axis=0)]),
+    }
+    save(folder / "checkpoint.pt", content)
+    named = ("--features", ",".join(regions), "--covariates", "age,icv")
+    rindices(folder, "import-official", "checkpoint.pt", "--out", "model.safetensors", *named)
+    return folder / "model.safetensors"
+
+
+def freeze_model(name, folder):
+    """Make a model again, and keep what today's code says of the people of `people.csv`."""
+    if name == "imported":
+        path = imported(folder)
+    else:
+        rindices(folder, "fit", "cohort.csv", "--out", "run", *FITTED.split(), *MODELS[name].split())
+        path = folder / "run" / "model.safetensors"
+    (FROZEN / name).mkdir(parents=True, exist_ok=True)
+    kept, people = Path(shutil.copy(path, FROZEN / name / "model.safetensors")), pd.read_csv(PEOPLE)
+    for file, table_of in (("scores.csv", scores_of), ("maps.csv", maps_of)):
+        table_of(model_of(name), people).to_csv(FROZEN / name / file, index=False, float_format=ALL_DIGITS)
+    said = [line for line in description_of(kept) if not line.startswith("Model:")]
+    (FROZEN / name / "describe.txt").write_text("\n".join(said) + "\n", encoding="utf-8")
+
+
+def freeze_run(name, folder):
+    """Make a run folder again: one that is finished, or one that was killed after two of its three trainings."""
+    from tests.survival.conftest import held, kill
+
+    if name == "finished":
+        rindices(folder, *FINISHED.split())
+    else:
+        line = [sys.executable, "-c", STOPPING, *INTERRUPTED.split()]
+        kill(held(subprocess.Popen(line, cwd=folder, stdout=subprocess.DEVNULL)))
+    shutil.rmtree(RUNS / name, ignore_errors=True)
+    shutil.copytree(folder / name, RUNS / name, ignore=shutil.ignore_patterns(*NOT_KEPT))
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Make frozen models and runs again.")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join([*MODELS, 'finished', 'interrupted'])} (default: all)")
+    for name in parser.parse_args().names or [*MODELS, "finished", "interrupted"]:
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(COHORT, folder)
+            (freeze_model if name in MODELS else freeze_run)(name, Path(folder))
 
 
 if __name__ == "__main__":

@@ -14,9 +14,8 @@ import jax
 import numpy as np
 import pandas as pd
 
-from rindices import SurrealGANSearch, load_model, simulate_cohort
+from rindices import SurrealGANSearch, simulate_cohort
 from rindices.analysis import associations
-from rindices.core.inference import r_indices
 from rindices.core.train import People, make_members, train
 from rindices.judging.agreement import (
     aligned,
@@ -30,7 +29,7 @@ from rindices.judging.agreement_threshold import threshold
 from rindices.preprocessing import Preprocessing
 from rindices.settings import Correction, LossWeights, Schedule, Training, fast
 from tests.conftest import BATCH_SIZE, N_PATTERNS, N_REGIONS
-from tests.longevity.freeze import FROZEN, HERE, PEOPLE, inputs_of
+from tests.longevity.freeze import HERE, PEOPLE
 
 GOLDEN = HERE / "golden"
 N_STEPS = 5  # more amplify rounding: 5 steps 5e-7, 10 steps 3e-5, 20 steps 4e-3 between JAX 0.8.0 and 0.10.2
@@ -67,11 +66,14 @@ def preprocessing():
     return {"scaled": fitted.transform(people[regions].to_numpy(), people[COVARIATES])}
 
 
+def repetitions():
+    """Return R-indices of the people of `people.csv` by each repetition of a model: repetitions, people, patterns."""
+    return pd.read_csv(GOLDEN / "repetitions.csv").to_numpy().reshape(len(pd.read_csv(PEOPLE)), -1, 3).swapaxes(0, 1)
+
+
 def consensus():
-    """Compare the repetitions of a frozen model; give thresholds of the verdict, too."""
-    model, people = load_model(FROZEN / "2-linear" / "model.safetensors"), pd.read_csv(PEOPLE)
-    scaled = model.preprocessing_.transform(*inputs_of(model, people))
-    members = r_indices(model.models_, scaled)[:, :, [2, 0, 1]]
+    """Compare the repetitions of a model; give thresholds of the verdict, too."""
+    members = repetitions()[:, :, [2, 0, 1]]
     members[1] = members[1][:, [1, 2, 0]]  # the order of patterns has to be found again
     pairs = pairwise(members)
     found = find_consensus(members, pairs)
@@ -88,9 +90,9 @@ def consensus():
 
 
 def associated():
-    """Associate frozen R-indices with a number, a category of two and one of three, age removed."""
-    scores, people = pd.read_csv(FROZEN / "2-linear" / "scores.csv"), pd.read_csv(PEOPLE)
-    table = associations(scores[["r1", "r2", "r3"]], people[["icv", "sex", "site"]], people[["age"]])
+    """Associate R-indices with a number, a category of two and one of three, age removed."""
+    scores, people = pd.DataFrame(repetitions().mean(axis=0), columns=["r1", "r2", "r3"]), pd.read_csv(PEOPLE)
+    table = associations(scores, people[["icv", "sex", "site"]], people[["age"]])
     return {name: table[name] for name in table if table[name].dtype.kind == "f"}
 
 

@@ -1,5 +1,6 @@
-"""Run folders that an earlier version wrote: they are reported, run again, and gone on with."""
+"""Run folders of the layout: they are reported, run again, and gone on with; those of before are refused."""
 
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -7,19 +8,18 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from rindices import __version__
 from rindices.cli import app
 from rindices.record import read_run, read_settings, read_summary
-
-HERE = Path(__file__).parent
-RUNS = HERE / "runs"
+from tests.longevity.freeze import COHORT, RUNS
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """A folder with copies of the table and of both runs, in which no model is trained."""
     for name in ("finished", "interrupted"):
-        shutil.copytree(RUNS / f"1-{name}", tmp_path / name)
-    shutil.copy(HERE / "cohort.csv", tmp_path)
+        shutil.copytree(RUNS / name, tmp_path / name)
+    shutil.copy(COHORT, tmp_path)
     monkeypatch.chdir(tmp_path)
 
     def trained(*_, **__):
@@ -34,7 +34,7 @@ def rindices(*line):
     return result.exit_code, " ".join(result.output.split())
 
 
-@pytest.mark.parametrize("name", ["1-finished", "1-interrupted"])
+@pytest.mark.parametrize("name", ["finished", "interrupted"])
 def test_documents_are_written_as_they_were(name):
     settings, summary = read_settings(RUNS / name / "run.toml"), read_summary(RUNS / name)
     assert settings.text() == (RUNS / name / "run.toml").read_text(encoding="utf-8")
@@ -46,11 +46,11 @@ def test_finished_run_is_reported(place, monkeypatch):
     monkeypatch.setattr("rindices.pages.sections.brain_section.find_spec", lambda _: None)
     assert rindices("report", "finished", "--subgroup-limits", "0.3,0.6")[0] == 0
     run = read_run(place / "finished")
-    assert run.summary.versions["rindices"] == "0.1.0"
+    assert run.summary.versions["rindices"] == __version__
     assert run.summary.subgroup_limits == (0.3, 0.6)
     page = (place / "finished" / "report.html").read_text(encoding="utf-8")
     assert "154 patients (PT) compared with 146 controls (CN)" in page
-    assert "All was computed with rindices 0.1.0" in page
+    assert f"All was computed with rindices {__version__}" in page
 
 
 def test_finished_run_is_the_same_run(place):
@@ -74,5 +74,16 @@ def test_interrupted_run_is_reported_and_goes_on_or_is_refused_with_its_version(
     journal = {path.name for path in Path("interrupted", "journal").iterdir()}
     line = read_settings(Path("interrupted", "run.toml")).command["line"]
     code, told = rindices(*shlex.split(line)[1:])
-    assert "0.1.0 then" in told if code == 2 else "training began" in told, told
+    assert " then" in told if code == 2 else "training began" in told, told
     assert journal <= {path.name for path in Path("interrupted", "journal").iterdir()}
+
+
+@pytest.mark.parametrize("line", [["report", "finished"], ["fit", "--config", "finished/run.toml", "--out", "again"]])
+def test_run_of_an_earlier_version_is_refused_with_its_version_and_the_remedy(place, line):
+    for name in ("run.toml", "summary.json"):
+        path = place / "finished" / name
+        text = path.read_text(encoding="utf-8")
+        path.write_text(re.sub(r'("?rindices"? ?[=:] )"[\d.]+"', r'\1"0.1.0"', text), encoding="utf-8")
+    code, told = rindices(*line)
+    assert (code, "is of a run of rindices 0.1.0" in told) == (2, True), told
+    assert "repeat the command that run.toml has under [command] with --overwrite" in told

@@ -147,24 +147,6 @@ def test_settings_are_kept(fitted, loaded, tmp_path):
         assert load_model(copy(fitted).set_params(preset=preset).save(tmp_path / "model.safetensors")).preset == preset
 
 
-def test_files_from_before_correlation_patience_and_verdicts_are_read(saved, forge, table, covariates):
-    header = json.loads(contents(saved)[0]["header"])
-    del header["correlation"], header["verdict"], header["parameters"]["latent"], header["parameters"]["output"]
-    preset = header["parameters"]["preset"]
-    del preset["training"]["latent"], preset["training"]["correlation_penalty"], preset["rates"]["correlation"]
-    del preset["schedule"]["folds"]
-    preset["schedule"]["patience"] = 3
-    without = dict.fromkeys(["scale.curves", "scale.reference", "scale.quantiles"])
-    loaded = load_model(forge(without, json.dumps(header)))
-    assert (loaded.correlation_, loaded.latent, loaded.verdict_, loaded.scale_) == (None, None, (None, ""), None)
-    assert (loaded.preset_.training.latent, loaded.preset_.schedule.folds) == ("independent", 0)
-    with pytest.raises(InputError, match="R-indices only"):
-        loaded.severities(table, covariates)
-    for given, expected in ((True, "reproducible"), (False, "not reproducible"), (None, None)):
-        text = json.dumps(header | {"reliability": [given, "why"]})
-        assert load_model(forge(without, text)).verdict_ == (expected, "why")
-
-
 def test_a_loaded_model_is_saved_with_the_same_contents(loaded, saved, tmp_path):
     assert loaded.save(tmp_path / "again.safetensors").read_bytes() == saved.read_bytes()
 
@@ -276,9 +258,14 @@ def test_missing_files_and_folders_are_refused(tmp_path):
     refused(tmp_path, "There is no model file")
 
 
-@pytest.mark.parametrize("version", ["4", "99", "0", "-1", "", "1.5", "one", "²"])
+@pytest.mark.parametrize("version", ["4", "99", "-1", "", "1.5", "one", "²"])
 def test_unknown_versions_are_refused(forge, version):
-    refused(forge(format_version=version), "reads versions up to 3")
+    refused(forge(format_version=version), "reads version 3.\nInstall a newer rindices.")
+
+
+@pytest.mark.parametrize("version", ["0", "1", "2"])
+def test_earlier_versions_are_refused_with_the_remedy(forge, version):
+    refused(forge(format_version=version), f"has format version {version}; .* reads version 3.\nFit the model again")
 
 
 def test_a_forgery_without_changes_is_accepted(forge, fitted, table, covariates):
@@ -323,7 +310,11 @@ def test_headers_that_are_no_descriptions_are_refused(forge, header):
 
 
 @pytest.mark.parametrize(
-    "name", ["parameters", "contract", "members", "step", "seed", "agreement", "left_out", "named", "preprocessing"]
+    "name",
+    [
+        *("parameters", "contract", "members", "step", "seed", "agreement", "left_out", "named", "preprocessing"),
+        *("verdict", "correlation"),
+    ],
 )
 def test_a_missing_entry_is_refused(saved, forge, name):
     refused(forge(header=changed_header(saved, **{name: "gone"})), f"is not a complete model: .?{name}")
@@ -356,7 +347,7 @@ FORGED = [
     (("left_out",), [["1", "why"]], "left_out.0.0: "),
     (("correlation",), [[1.0]], "correlation should be one of 3 patterns"),
     (("verdict",), [True, "why"], "verdict.0: "),
-    (("reliability",), ["yes", "why"], "yes"),
+    (("reliability",), ["yes", "why"], "reliability: "),
     (("parameters", "n_patterns"), 2, "correlation should be one of 2 patterns"),
     (("parameters", "n_layers"), 3, "parameters.n_layers: "),
     (("parameters", "inference"), "mean", "parameters.inference: "),

@@ -145,8 +145,7 @@ def test_one_pattern_and_one_training(tmp_path, undrawn):
 @pytest.mark.parametrize(
     ("changes", "expected", "classes"),
     [
-        ({}, "The patterns are reproducible.", "verdict good"),  # of an early version
-        ({"reliable": None}, "Whether the patterns are reproducible was not judged.", "verdict "),
+        ({"verdict": None, "reliable": None}, "Whether the patterns are reproducible was not judged.", "verdict "),
         ({"verdict": "reproducible"}, "The patterns are reproducible.", "verdict good"),
         ({"verdict": "confounded"}, "reproducible, but the groups also differ in something else.", "verdict warnings"),
         ({"verdict": "not testable"}, "Whether the patterns are reproducible cannot be told.", "verdict bad"),

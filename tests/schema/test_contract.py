@@ -10,8 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 from scipy.stats import norm
 
 from rindices.cohort import make_cohort, read_people
-from rindices.errors import InputError
 from rindices.model.header import plain
+from rindices.problems import InputError
 from rindices.schema.contract import Contract, CovariateSpec
 from rindices.settings import ApplySettings
 from tests.schema.contracts import check_people, contract_of
@@ -118,13 +118,11 @@ def test_good_people_pass_in_the_order_of_the_model(contract, tmp_path):
     assert check_people(people(), contract).diagnosis.iloc[0] == "CN"
 
 
-def test_limits_are_those_of_a_normal_distribution_through_the_quantiles_or_the_range_of_early_models(contract):
+def test_limits_are_those_of_a_normal_distribution_through_the_quantiles(contract):
     low, median, high = contract.ranges
     z = norm.isf(contract.quantile)
     np.testing.assert_allclose(contract.limits[0], median - 4 * (median - low) / z)
     np.testing.assert_allclose(contract.limits[1], median + 4 * (high - median) / z)
-    early = replace(contract, quantile=None)
-    np.testing.assert_allclose(early.limits, [low - 0.1 * (high - low), high + 0.1 * (high - low)])
 
 
 @pytest.mark.parametrize(("lowest", "expected"), [(8.0, 9.0), (0.0, 0.0)])
@@ -133,8 +131,8 @@ def test_ranges_of_covariates_are_quantiles_with_a_margin(lowest, expected):
     spec = CovariateSpec.from_values("education", years, 0.02)
     assert (spec.minimum, spec.maximum) == (expected, 21)
     assert spec.limits == pytest.approx((expected - 0.2 * (21 - expected), 21 + 0.2 * (21 - expected)))
-    early = CovariateSpec("education", None, lowest, 25.0)
-    assert early.limits == (lowest, 25)
+    imported = CovariateSpec("education", None, lowest, 25.0)
+    assert imported.limits == (lowest, 25)
 
 
 def test_people_outside_the_range_are_kept_and_flagged(contract):

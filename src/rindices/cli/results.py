@@ -30,8 +30,8 @@ from rindices.cli.options import (
     noise_of,
     option,
 )
-from rindices.errors import InputError, counted, shown, worded
 from rindices.files import check_folder
+from rindices.problems import InputError, counted, shown, worded
 from rindices.settings import ApplySettings, Correction, OutputSettings, TableSettings
 
 if TYPE_CHECKING:
@@ -226,8 +226,6 @@ def _range_in_words(contract: Contract) -> str:
     """Say what is known of the regions in training."""
     if None in contract.feature_minimum:
         return "their range in training (unknown)"
-    if contract.quantile is None:
-        return "their range in training"
     return f"the range of {1 - 2 * contract.quantile:.0%} of the training people"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
-from rindices.errors import InputError, counted
+from rindices.problems import InputError, counted
 from rindices.schema.region_field import MOST_LACKING, MOST_MISSING
 
 FEW_PEOPLE = 20  # in a group; with fewer, results are not to be trusted
@@ -98,7 +98,7 @@ def check_gaps(X: np.ndarray, *, can_fill: bool = True, training: bool = False) 
     if not can_fill and gaps.any():
         raise InputError(
             f"X has missing regions (NaN), the first in row {int(np.argwhere(gaps)[0, 0])}, which this model cannot "
-            "fill in: it was made by an early version, imported, or has few controls. Fit it again, or drop the row."
+            "fill in: it was imported, or has few controls. Drop the row."
         )
     limits = [(1, MOST_MISSING, "row", "Drop the row")]
     limits += [(0, MOST_LACKING, "column", "Leave the column out")] if training else []

@@ -12,9 +12,9 @@ import numpy as np
 from pydantic import ValidationError
 
 import rindices
-from rindices.errors import InputError
 from rindices.files import checksum, read_arrays, write_arrays
 from rindices.model.header import FORMAT, FORMAT_VERSION, Header
+from rindices.problems import InputError
 from rindices.schema.contract import first_problem
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def write_model(
     header: Header,
     models: Parameters,
     preprocessing: Preprocessing,
-    scale: SeverityScale | None,
+    scale: SeverityScale,
     familiar: Familiar | None,
     maps: Mapping[str, np.ndarray],
 ) -> Path:
@@ -42,22 +42,26 @@ def write_model(
 
     path, text = Path(path), header.to_text()
     texts = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
-    known = {} if scale is None else {f"scale.{name}": of for name, of in vars(scale).items() if of is not None}
+    arrays = _flatten(models) | arrays_of(preprocessing)
+    arrays |= {f"scale.{name}": of for name, of in vars(scale).items() if of is not None}
     if familiar is not None:
-        known |= {f"familiar.{name}": of for name, of in vars(familiar.population).items()}
-        known["familiar.usual"] = familiar.usual
-    known |= {f"maps.{name}": np.asarray(of, np.float64) for name, of in maps.items()}
-    write_arrays(path, texts, text, _flatten(models) | arrays_of(preprocessing) | known)
+        arrays |= {f"familiar.{name}": of for name, of in vars(familiar.population).items()}
+        arrays["familiar.usual"] = familiar.usual
+    arrays |= {f"maps.{name}": np.asarray(of, np.float64) for name, of in maps.items()}
+    write_arrays(path, texts, text, arrays)
     return path
 
 
 class Contents(NamedTuple):
-    """What a model file holds; `maps` are what patterns did to regions of the people of its training."""
+    """What a model file holds; `maps` are what patterns did to regions of the people of its training.
+
+    Imported models, and those with few controls, have no `familiar`.
+    """
 
     header: Header
     models: Parameters
     preprocessing: Preprocessing
-    scale: SeverityScale | None
+    scale: SeverityScale
     familiar: Familiar | None
     maps: dict[str, np.ndarray]
 
@@ -75,7 +79,7 @@ def read_header(path: str | Path) -> Header:
 
 
 def fills_gaps(path: str | Path) -> bool:
-    """Say whether a model knows what is likely in the place of missing regions; those of early versions do not."""
+    """Say whether a model knows what is likely in the place of missing regions; imported ones do not."""
     return "familiar.precision" in _read(Path(path))[1]
 
 
@@ -109,10 +113,12 @@ def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
             f"{path} is a safetensors file, but not a model of rindices.\nGive the model.safetensors of a finished run."
         )
     version = metadata.get("format_version", "")
-    if not version.isdecimal() or not 1 <= int(version) <= FORMAT_VERSION:
+    if version != str(FORMAT_VERSION):
+        earlier = version.isdecimal() and int(version) < FORMAT_VERSION
         raise ModelFileError(
             f"{path} has format version {version or 'unknown'}; this rindices {rindices.__version__} "
-            f"reads versions up to {FORMAT_VERSION}.\nInstall a newer rindices."
+            f"reads version {FORMAT_VERSION}.\n"
+            + ("Fit the model again, or import it again." if earlier else "Install a newer rindices.")
         )
     if metadata.get("sha256") != checksum(metadata["header"], arrays):
         raise ModelFileError(
@@ -154,10 +160,10 @@ def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
     named = {spec.name for spec in header.contract.covariates}
     if missing := [name for name in preprocessing.covariates if name not in named]:
         raise ValueError(f"the correction needs {missing[0]!r:.80}, which is none of the covariates")
-    stored = {name: shape for name, shape in SHAPES.items() if f"scale.{name}" in arrays}
+    stored = {name: shape for name, shape in SHAPES.items() if name == "curves" or f"scale.{name}" in arrays}
     scale = {name: read(f"scale.{name}", (sizes.patterns, *shape)) for name, shape in stored.items()}
     familiar, regions = None, (sizes.regions,)
-    if any(name.startswith("familiar.") for name in arrays):  # not in files of early versions
+    if any(name.startswith("familiar.") for name in arrays):
         population = Population(read("familiar.mean", regions), read("familiar.precision", regions * 2))
         np.linalg.cholesky(population.precision)  # refuses what is no precision
         familiar = Familiar(population, read("familiar.usual", (2,)))
@@ -166,7 +172,7 @@ def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
         header,
         networks.Parameters(**models),
         preprocessing,
-        SeverityScale(**scale) if scale else None,
+        SeverityScale(**scale),
         familiar,
         {name.removeprefix("maps."): array for name, array in maps.items()},
     )

@@ -13,21 +13,21 @@ from rindices.schema.contract import STRICT, Contract
 from rindices.settings import Correction, Preset, State
 
 FORMAT = "rindices-model"
-FORMAT_VERSION = 3  # 1: linear effects of covariates and nothing else, described as `residualized`; 2: no severities
+FORMAT_VERSION = 3  # those of before the first release are not read
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Parameters:
     """Settings of the estimator, but for those that say where it was trained."""
 
-    correction: Correction | None = None  # format 1 had none
+    correction: Correction | None
     inference: Literal["consensus", "medoid"]
-    latent: Literal["independent", "correlated"] | None = None
+    latent: Literal["independent", "correlated"] | None
     max_steps: int | None
     n_patterns: PositiveInt
     n_repetitions: int
     orthogonality: float | None
-    output: Literal["r_indices", "severities"] = "r_indices"
+    output: Literal["r_indices", "severities"]
     preset: Preset
     random_state: int | None
 
@@ -63,9 +63,9 @@ class Header:
     parameters: Parameters
     contract: Contract
     agreement: StoredAgreement
-    verdict: tuple[State | None, str] = (None, "")  # None: was not judged
+    verdict: tuple[State | None, str]  # None: was not judged
     left_out: tuple[tuple[int, str], ...]
-    correlation: tuple[tuple[float, ...], ...] | None = None
+    correlation: tuple[tuple[float, ...], ...] | None
     named: bool
     package_version: str
     preprocessing: dict[str, JsonValue]
@@ -81,19 +81,8 @@ class Header:
 
     @classmethod
     def from_text(cls, text: str) -> Header:
-        """Return the header of a file of any version; what is none raises one of the errors that `complete` knows."""
-        data = dict(json.loads(text))
-        if "residualized" in data:  # format 1: lines for each covariate, and no other correction
-            covariates = [[name, categories, None] for name, categories in data.pop("residualized")]
-            data["preprocessing"] = {"covariates": covariates, "interactions": [], "head_size": None, "site": None}
-        preset = data["parameters"]["preset"]
-        preset["schedule"].pop("patience", None)  # training once ended early
-        preset["schedule"].setdefault("folds", 0)
-        preset["training"].setdefault("latent", "independent")
-        if "reliability" in data:  # before there were four verdicts
-            reliable, reason = data.pop("reliability")
-            data["verdict"] = [{True: "reproducible", False: "not reproducible", None: None}[reliable], reason]
-        return TypeAdapter(cls).validate_json(json.dumps(data))
+        """Return the header of a file; what is none raises one of the errors that `complete` knows."""
+        return TypeAdapter(cls).validate_json(text)
 
 
 def plain(value: Any) -> JsonValue:

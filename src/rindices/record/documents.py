@@ -1,14 +1,16 @@
 """The two documents of a run folder: ``run.toml``, what was asked for, and ``summary.json``, what came of it.
 
-Both are read strictly: a wrong type, an unknown name or what is not a number is refused. Names that later versions
-added have defaults, so that a run of an earlier version can be read.
+Both are read strictly: a wrong type, an unknown name or what is not a number is refused, and so is a run of a version
+before the first release.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -18,8 +20,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from rindices.errors import InputError, listed, setting
 from rindices.files import atomic_file
+from rindices.problems import InputError, Remedy, listed
 from rindices.record.verdict_words import SENTENCES
 from rindices.settings import Correction, OutputSettings, SearchSettings, State, TableSettings
 
@@ -27,7 +29,7 @@ SUMMARY, SETTINGS = "summary.json", "run.toml"
 DONE: Literal["done"] = "done"
 FAILED: Literal["failed"] = "failed"
 UNFINISHED: Literal["unfinished"] = "unfinished"
-REMEDY = f"Give the folder of a finished run, or make the run again: rindices fit ... {setting('overwrite', True)}."
+_AGAIN = "Give the folder of a finished run, or make the run again: rindices fit ... "
 _GIVE_SETTINGS = (
     "Give the run.toml that a run left in its folder. Correct it where somebody changed it; where another version "
     "wrote it, use that version: it is told under [versions]."
@@ -37,6 +39,7 @@ _TABLE = (
     *("join", "dictionary", "drop_missing", "drop_outliers", "features", "unit", "smooth", "interactions"),
     *("proportion", "sha256"),
 )
+_EARLIER = re.compile(r"0\.[01]\.")  # versions whose runs are not read
 _TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "is not known"} | dict.fromkeys(
     ("missing", "missing_argument", "missing_keyword_only_argument"), "is missing"
 )
@@ -50,7 +53,19 @@ _ALWAYS_SAID = ("n_patterns", "n_repetitions", "random_state")  # in every run.t
 
 def damaged(path: Path, trouble: str) -> InputError:
     """Return the error for a file of a run that cannot be used, because it `trouble`: "is missing", "has ..."."""
-    return InputError(f"In {path.parent}, {path.name} {trouble}. {REMEDY}")
+    return InputError(f"In {path.parent}, {path.name} {trouble}. {_AGAIN}", Remedy("overwrite", True), ".")
+
+
+def _refuse_earlier(path: Path, document: object) -> None:
+    """Refuse a document of a run that an earlier version made, with its version and what to do."""
+    match document:
+        case {"versions": {"rindices": str() as version}} if _EARLIER.match(version):
+            raise InputError(
+                f"{path} is of a run of rindices {version:.20}, which this version does not read.\nMake the run again: "
+                f"repeat the command that run.toml has under [command] with ",
+                Remedy("overwrite", True),
+                ".",
+            )
 
 
 Plain = str | int | float | bool | list[str] | list[int] | list[float] | None  # a value of a run.toml
@@ -140,6 +155,7 @@ def read_settings(path: Path) -> RunSettings:
     """Read a `run.toml`; one that somebody changed, or that another version wrote, is refused."""
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
+        _refuse_earlier(path, found)
         settings = RunSettings.model_validate_json(json.dumps(found, default=str), strict=True)
     except OSError as error:
         raise InputError(f"There is no file {path} that can be read ({error.strerror}).\n{_GIVE_SETTINGS}") from error
@@ -268,7 +284,7 @@ class Summary(Document):
     agreement: dict[str, Number] = {}  # of the repetitions; null with a single one
     latent: str = "independent"
     correlation: tuple[tuple[float, ...], ...] | None = None
-    verdict: State | None = None  # None: not judged, or by an early version, which had `reliable`
+    verdict: State | None = None  # None: not judged
     reliable: bool | None = None
     reliable_reason: str = ""
     null: Null | None = None
@@ -298,8 +314,6 @@ class Summary(Document):
     @property
     def state(self) -> State | None:
         """The verdict; None where there is none."""
-        if self.verdict is None and self.reliable is not None:
-            return "reproducible" if self.reliable else "not reproducible"
         return self.verdict
 
     @property
@@ -316,7 +330,10 @@ def read_summary(folder: Path) -> Summary:
     """Read the summary of a run; one that is missing or damaged is refused with the remedy."""
     path = folder / SUMMARY
     try:
-        return Summary.model_validate_json(path.read_bytes(), strict=True)
+        content = path.read_bytes()
+        with contextlib.suppress(UnicodeDecodeError, json.JSONDecodeError, RecursionError):  # which is said below
+            _refuse_earlier(path, json.loads(content))
+        return Summary.model_validate_json(content, strict=True)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise damaged(path, "is missing") from error
     except ValidationError as error:

@@ -13,9 +13,9 @@ from pydantic.dataclasses import dataclass
 
 # For all that is read from a file: kinds are as annotated, truth values are no numbers, nothing is unknown or infinite.
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-# Share of a range that may be exceeded: of regions in models that keep smallest and largest values, and of covariates
-# in those that keep quantiles: with 80 people a sixteenth lies beyond each, who should not be flagged themselves.
-RANGE_MARGIN, _COVARIATE_MARGIN = 0.1, 0.2
+# Share of a covariate's range that may be exceeded: with 80 people a sixteenth lies beyond each of its two quantiles,
+# who should not be flagged themselves.
+_COVARIATE_MARGIN = 0.2
 # A model keeps quantiles of regions, rounded: a smallest value would be that of one person. At least five people lie
 # beyond each. A new person is flagged beyond what a normal distribution through them has at four sd; in halves of two
 # real cohorts that flags fewer than the ranges of before did (experiments/region_ranges.py).
@@ -42,8 +42,8 @@ class CovariateSpec:
     minimum, maximum
         Range of a number in training: two quantiles, rounded; None for categories.
     quantile
-        Share of the training people below the first and above the last; None for categories and codes, and in models of
-        early versions, in which they are the smallest and the largest value.
+        Share of the training people below the first and above the last; None for categories and codes, and in imported
+        models, in which they are the smallest and the largest value.
     codes
         The two values of a number that had only two in training (sex as 0 and 1); otherwise None.
 
@@ -106,8 +106,7 @@ class Contract:
         Of each region over the training people: two quantiles and the median, rounded; None where they are not known,
         as in imported models.
     quantile
-        Share of the training people below the first and above the last of these; None in models of the first versions,
-        in which they are the smallest and the largest value.
+        Share of the training people below the first and above the last of these.
     covariates
         What is expected of each covariate.
     ignored_columns
@@ -119,8 +118,7 @@ class Contract:
     unit
         Unit of the regions, if known.
     site_column, visit_column
-        Names of these columns, if there were any; the site is one of the covariates. Models of the first versions do
-        not say.
+        Names of these columns, if there were any; the site is one of the covariates.
 
     Examples
     --------
@@ -142,7 +140,7 @@ class Contract:
     unit: str | None = None
     site_column: str | None = None
     visit_column: str | None = None
-    quantile: float | None = None
+    quantile: float = QUANTILE
 
     @classmethod
     def of_people(
@@ -199,15 +197,12 @@ class Contract:
     def limits(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Values of each region beyond which new people are flagged."""
         low, median, high = self.ranges
-        if self.quantile is None:
-            margin = RANGE_MARGIN * (high - low)
-            return low - margin, high + margin
         stretch = _FLAGGED_SD / NormalDist().inv_cdf(1 - self.quantile)
         return median - stretch * (median - low), median + stretch * (high - median)
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
-        if self.quantile is not None and not 0 < self.quantile < 0.5:
+        if not 0 < self.quantile < 0.5:
             raise ValueError("the quantile should lie between 0 and 0.5")
         statistics = [getattr(self, name) for name in STATISTICS]
         if not self.features or any(len(values) != len(self.features) for values in statistics):

@@ -1,4 +1,4 @@
-"""A folder with a table, two runs of an earlier version and a model, and a browser without a screen."""
+"""A folder with a table, two runs and a model, and a browser without a screen."""
 
 import shutil
 import socket
@@ -28,10 +28,10 @@ def folder(tmp_path):
     folder = tmp_path / "study"
     folder.mkdir()
     for name in ("finished", "interrupted"):
-        shutil.copytree(HERE / "runs" / f"1-{name}", folder / name)
+        shutil.copytree(HERE / "runs" / name, folder / name)
     shutil.copy(HERE / "cohort.csv", folder)
     shutil.copy(HERE / "people.csv", folder / "new.csv")
-    shutil.copy(HERE / "frozen" / "3-severities" / "model.safetensors", folder / "three.safetensors")
+    shutil.copy(HERE / "frozen" / "linear" / "model.safetensors", folder / "three.safetensors")
     (tmp_path / "secret.csv").write_text("participant_id\nsub-1\n")
     return folder
 

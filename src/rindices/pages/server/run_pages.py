@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 from rindices import record
-from rindices.errors import InputError
 from rindices.pages.layout import offline_policy
 from rindices.pages.run_view import view_of
 from rindices.pages.sections import section_html
@@ -20,6 +19,7 @@ from rindices.pages.sections.severity_slider import slider_section
 from rindices.pages.server.page import models_of, page, row_of, runs_of, soon, tables_of
 from rindices.pages.server.query import Desk, address
 from rindices.pages.server.train_page import training_of
+from rindices.problems import InputError
 from rindices.run.compare_runs import compare_runs, shown_pairs
 
 _KNOWN = ("participant_id", "visit", "diagnosis", "group", "site", "first_visit")  # of the explorer itself

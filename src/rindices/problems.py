@@ -1,0 +1,243 @@
+"""What is wrong, where, and what would help, as data; and the few phrases that messages share.
+
+A message never names an option of the command line. It is made of text and of remedies, and whoever shows it says how a
+remedy is written: ``drop_missing=True`` in Python, an option on the command line, a button on the page.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, NoReturn
+
+__all__ = [
+    "Blank",
+    "InputError",
+    "LostWorkers",
+    "Message",
+    "OutsideTraining",
+    "Problem",
+    "Remedy",
+    "Text",
+    "Value",
+    "Wording",
+    "counted",
+    "did_you_mean",
+    "in_python",
+    "joined",
+    "listed",
+    "refusal",
+    "remedies_in",
+    "shown",
+    "without_data",
+    "worded",
+]
+
+Value = bool | int | float | str | tuple[str, ...] | None
+
+
+class Blank(str):
+    """A value that only the user knows, such as ``COLUMN``: a word in its place."""
+
+
+class _NotText:
+    """What is no text yet: whoever shows it words it, and a f-string would do so too soon."""
+
+    def __format__(self, _: str) -> NoReturn:
+        raise TypeError(f"{self!r} is not worded: make it a part of a Message.")
+
+
+class Remedy(_NotText, NamedTuple("Remedy", [("setting", str), ("value", Value)])):
+    """A setting that a message mentions, and the value that would help; None where it has no particular one."""
+
+    def __new__(cls, setting: str, value: Value | list[str] = None) -> Remedy:  # noqa: D102
+        return super().__new__(cls, setting, tuple(value) if isinstance(value, list) else value)
+
+
+class Message(_NotText, tuple[str | Remedy, ...]):
+    """Text with remedies in it; messages among the parts become parts of it.
+
+    Examples
+    --------
+    >>> leave_out = Message("leave them out with ", Remedy("drop_missing", True))
+    >>> str(Message("Fill in the cells, or ", leave_out, "."))
+    'Fill in the cells, or leave them out with drop_missing=True.'
+    """
+
+    def __new__(cls, *parts: Text) -> Message:  # noqa: D102
+        flat = (part if isinstance(part, Message) else (part,) for part in parts)
+        return super().__new__(cls, (one for part in flat for one in part))
+
+    def __getnewargs__(self) -> tuple[str | Remedy, ...]:
+        return tuple(self)  # errors travel between processes
+
+    def __str__(self) -> str:
+        return worded(self)
+
+
+Text = str | Remedy | Message
+Wording = Callable[[Remedy], str]  # how an interface writes a remedy
+
+
+def in_python(remedy: Remedy) -> str:
+    """Write a setting as an argument of a Python function."""
+    name, value = remedy
+    return f"`{name}`" if value is None else f"{name}={list(value) if isinstance(value, tuple) else value!r}"
+
+
+def worded(text: Text, wording: Wording = in_python) -> str:
+    """Return a text in which every setting is written in one way."""
+    return "".join(part if isinstance(part, str) else wording(part) for part in Message(text))
+
+
+def joined(texts: Iterable[Text], joiner: str) -> Message:
+    """Return texts as one message, with a joiner between them."""
+    return Message(*[part for text in texts for part in (joiner, text)][1:])
+
+
+class Problem(NamedTuple):
+    """Something that is wrong with a table.
+
+    Attributes
+    ----------
+    what
+        What is wrong: column, row, value.
+    remedies
+        What would help, each a phrase such as "fill in the cells".
+    where
+        The columns that it concerns.
+    """
+
+    what: Text
+    remedies: tuple[Text, ...] = ()
+    where: tuple[str, ...] = ()
+
+
+class InputError(ValueError):
+    """A mistake in what the user gave: a table, a column name, a label.
+
+    The message is a few lines of plain text: what was expected, what was found, what to do. As text it speaks of
+    settings as Python does; `message` is what `worded` can say otherwise.
+
+    Parameters
+    ----------
+    parts
+        The message: text, and the settings that it mentions.
+    problems, remedies
+        What is wrong and what would help, one by one, where it is a table.
+
+    Examples
+    --------
+    >>> str(InputError("The table has no column 'age'. Give another with ", Remedy("covariates"), "."))
+    "The table has no column 'age'. Give another with `covariates`."
+    """
+
+    def __init__(self, *parts: Text, problems: Sequence[Problem] = (), remedies: Sequence[Text] = ()) -> None:
+        self.message = Message(*parts)
+        super().__init__(str(self.message))
+        self.problems, self.remedies = tuple(problems) or (Problem(self.message),), tuple(remedies)
+
+
+def remedies_in(texts: Iterable[Text]) -> tuple[Remedy, ...]:
+    """Return the settings that texts mention with a value that would help, each once."""
+    remedies = [part for text in texts for part in Message(text) if isinstance(part, Remedy)]
+    return tuple(dict.fromkeys(one for one in remedies if one.value and not isinstance(one.value, Blank)))
+
+
+def refusal(problems: Sequence[Problem], *more: Text) -> InputError:
+    """Return the error that tells all problems, and then what would help: their remedies, and more of them.
+
+    Examples
+    --------
+    >>> print(refusal([Problem("Missing values in age.", ("fill in the cells",))], "remove these people"))
+    Missing values in age.
+    Fill in the cells, or remove these people.
+    """
+    remedies = list(dict.fromkeys([remedy for problem in problems for remedy in problem.remedies] + list(more)))
+    lines = [problem.what for problem in problems]
+    if remedies:
+        several = (joined(remedies[:-1], ", "), ", or ") if len(remedies) > 1 else ()
+        first, *others = Message(*several, remedies[-1], ".")
+        lines.append(Message(f"{first[0].upper()}{first[1:]}", *others))
+    return InputError(joined(lines, "\n"), problems=problems, remedies=remedies)
+
+
+class OutsideTraining(UserWarning):
+    """People who differ from those that a model was trained on more than those did among each other."""
+
+
+class LostWorkers(RuntimeError):
+    """Workers died again and again, and nothing could be trained in between."""
+
+
+def listed(names: Iterable[object], limit: int = 6, joiner: str = ", ") -> str:
+    """Return the first few names and how many were left out.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c", "d"], limit=2)
+    'a, b and 2 more'
+    """
+    words = [str(name) for name in names]
+    left_out = len(words) - limit
+    return joiner.join(words[:limit]) + (f" and {left_out} more" if left_out > 0 else "")
+
+
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """Return a number with its noun in the right form.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2, "row"), counted(2, "person", "people")
+    ('1 row', '2 rows', '2 people')
+    """
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
+
+
+def did_you_mean(name: str, options: Sequence[str]) -> str:
+    """Return a suggestion such as `` Did you mean 'age'?``, or nothing when no option is near.
+
+    Examples
+    --------
+    >>> did_you_mean("Age", ["age", "sex"])
+    " Did you mean 'age'?"
+    """
+    by_folded = {option.casefold(): option for option in reversed(options)}
+    near = difflib.get_close_matches(name.casefold(), list(by_folded), n=2, cutoff=0.6)
+    return f" Did you mean {' or '.join(repr(by_folded[match]) for match in near)}?" if near else ""
+
+
+def shown(value: object) -> str:
+    """Return a value as a person would write it: ``61``, ``0.25``, ``1975510``.
+
+    Examples
+    --------
+    >>> shown(61.0), shown(0.123456), shown(1975510.4), shown("AD")
+    ('61', '0.1235', '1975510', 'AD')
+    """
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def without_data(error: BaseException) -> str:
+    """Return what a log or a record may say about an error: of what kind it is, and where it arose.
+
+    Messages of most errors may quote ids and cells of a table, so they are for the user's terminal only. What the
+    system and the device say of themselves is kept.
+
+    Examples
+    --------
+    >>> without_data(RuntimeError("the device went away")), without_data(KeyError("sub-01"))
+    ('RuntimeError: the device went away', 'KeyError')
+    """
+    kind = type(error).__name__
+    if isinstance(error, OSError):  # its message may have the name of a file, and that an id
+        return f"{kind}: {os.strerror(error.errno)}" if error.errno else kind
+    if isinstance(error, RuntimeError | MemoryError) and str(error):
+        return f"{kind}: {error}"
+    here = os.path.dirname(__file__)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(here)]
+    return f"{kind} in {os.path.basename(frames[-1].filename)}, line {frames[-1].lineno}" if frames else kind
