@@ -604,48 +604,18 @@
     });
   }
 
-  const inWords = (seconds) => (seconds < 60 ? `${Math.max(1, Math.round(seconds))} s` : seconds < 3600 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`);
-
-  function drawAgreement(rows) {
-    const x = (value) => 150 + (430 * (value - 0.5)) / 0.5, height = 34 * rows.length + 46;
-    const svg = draw("svg", { viewBox: `0 0 600 ${height}`, class: "agreed", role: "img" });
-    const words = [];
-    rows.forEach((row, place) => {
-      const y = 20 + 34 * place;
-      const value = row.value === null ? "" : row.value.toFixed(3);
-      words.push(`${row.n_patterns} patterns: ${row.n_models} trainings, agreement ${value || "not known"}${row.threshold === null ? "" : `, threshold ${row.threshold.toFixed(3)}`}`);
-      svg.append(draw("text", { x: 0, y: y + 5 }, `${row.n_patterns} patterns, ${row.n_models} done`));
-      svg.append(draw("path", { class: "axis", d: `M${x(0.5)} ${y}H${x(1)}` }));
-      if (row.threshold !== null) svg.append(draw("path", { class: "limit", d: `M${x(row.threshold)} ${y - 12}v24` }));
-      if (row.value !== null) {
-        svg.append(draw("circle", { class: "dot", cx: x(Math.max(0.5, row.value)), cy: y, r: 7 }));
-        svg.append(draw("text", { x: x(Math.max(0.5, row.value)), y: y - 10, "text-anchor": "middle" }, value));
-      }
-    });
-    const bottom = 34 * rows.length + 18;
-    for (const [at, word, anchor] of [[0.5, "0.5: chance", "middle"], [1, "1: the same", "end"]]) svg.append(draw("text", { x: x(at), y: bottom + 14, "text-anchor": anchor }, word));
-    svg.setAttribute("aria-label", words.join("; "));
-    const dashed = make("p", { class: "aside" }, "Dot: agreement of the trainings that have ended. Dashed: threshold, which cohorts without disease hardly reach.");
-    return [svg, dashed];
-  }
-
   function watch(box) {
     const source = new EventSource(`/events?run=${encodeURIComponent(box.dataset.run)}`);
+    let shown = "";
     source.addEventListener("message", (event) => {
       const now = JSON.parse(event.data);
       if (now.state !== "running") {
         source.close();
         location.reload();
-        return;
+      } else if (now.html !== shown) {
+        shown = now.html;
+        box.replaceChildren(...new DOMParser().parseFromString(shown, "text/html").body.childNodes);
       }
-      box.querySelector("[data-stage]").textContent = now.stage;
-      const bar = box.querySelector("progress");
-      if (now.share > 0) bar.value = now.share; else bar.removeAttribute("value");
-      const numbers = now.share > 0 ? [`${Math.round(100 * now.share)} %`] : [];
-      if (now.rate) numbers.push(`${Math.round(now.rate).toLocaleString("en")} steps a second`);
-      if (now.left) numbers.push(`about ${inWords(now.left)} left, and then the report`);
-      box.querySelector("[data-numbers]").textContent = numbers.join(" \u00b7 ");
-      if (now.agreed.length) box.querySelector("[data-agreement]").replaceChildren(...drawAgreement(now.agreed));
     });
   }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from rindices.pages.elements import Gallery
 from rindices.pages.layout import offline_page, write_page
 from rindices.pages.privacy import Curtain
-from rindices.pages.run_view import VERDICT_LOOKS, view_of
+from rindices.pages.run_view import view_of
 from rindices.pages.sections import layers_of
 from rindices.pages.sections.methods_section import settings_text
 from rindices.record import DONE, REPORT, Summary, read_run, read_summary
@@ -93,9 +93,9 @@ def make_report(folder: Path | str, *, summary: Summary | None = None, show_ids:
     page = offline_page(
         "results.html.j2",
         script=True,
+        name="R-indices",
         summary=view.summary,
         layers=layers_of(view),
-        folded=VERDICT_LOOKS[summary.state].folded,
         measure=view.results.measure,
         n_people=len(view.results.first_visits),
     )

@@ -12,16 +12,15 @@ from rindices.pages.run_view import RunView
 from rindices.pages.sections.brain_section import voxelwise_section
 from rindices.pages.sections.clinical_section import associations_section, change_section
 from rindices.pages.sections.methods_section import methods_section, settings_section
-from rindices.pages.sections.overview_section import overview_section
-from rindices.pages.sections.people_explorer import explorer_section
+from rindices.pages.sections.patterns_section import dose_section, maps_section, overview_section, subgroups_section
 from rindices.pages.sections.people_section import (
     correlation_section,
     distributions_section,
+    explorer_section,
     people_section,
     reading_section,
     recovery_section,
 )
-from rindices.pages.sections.regions_section import dose_section, maps_section, subgroups_section
 from rindices.pages.sections.verdict_section import (
     agreement_section,
     repetitions_section,

@@ -1,4 +1,4 @@
-"""The section with pictures of the brain: patterns on it, and where images of the people differ."""
+"""Pictures of the brain: patterns on it, a slider that moves them, and where images of the people differ."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
-from rindices.pages.elements import Gallery, Picture, Table, counts, measures, probabilities
+from rindices.pages.elements import Gallery, Picture, Table, counts, measures, probabilities, script_json
 from rindices.pages.run_view import RunView
 from rindices.plots import brain
 from rindices.plots.brain_drawing import SEVERITIES, draw_brain, measures_of, outlined_regions
@@ -20,6 +21,10 @@ from rindices.record import BRAIN, VOXELWISE, Run, damaged
 
 if TYPE_CHECKING:
     from nibabel.nifti1 import Nifti1Image
+
+_MOST_REGIONS = 14  # beside a brain
+_BRAIN_WIDTH = 560
+
 
 _ENOUGH = 0.5  # of the regions must have an outline, or the picture would mislead
 _MANY_PATTERNS = 3  # with more, only severity 1 is drawn: the page must stay small
@@ -173,3 +178,41 @@ def _clusters(clusters: pd.DataFrame, row: pd.Series, where: str) -> Table | Non
         counts("Size (mm³)", own["size_mm3"]),
     ]
     return Table(f"{where}: largest clusters", columns, source="voxelwise/clusters.csv") if len(own) else None
+
+
+class Slide(NamedTuple):
+    """A pattern that the slider moves: the brain, which regions each of its pieces shows, and where colours end."""
+
+    pattern: int
+    measure: str
+    svg: Markup = Markup("")
+    pieces: tuple[tuple[str, ...], ...] = ()
+    limit: float = 0.0
+
+
+def slider_section(view: RunView) -> dict[str, object]:
+    """Return each pattern at severity 1, and the change of each region at each severity, for the page's script."""
+    table = view.analyses.get("severities", view.results.patterns.assign(severity=1.0))
+    table, slides = table[table["severity"] > 0], _slides(view)
+    doses: dict[str, dict[str, dict[str, float]]] = {}
+    for row in table.to_dict("records"):
+        regions = doses.setdefault(str(row["pattern"]), {})
+        regions.setdefault(str(row["region"]), {})[f"{row['severity']:g}"] = round(float(row["change_sd"]), 4)
+    ends = [min(0.0, float(table["change_sd"].min())), max(0.0, float(table["change_sd"].max()))]
+    brains = [{"pieces": one.pieces, "limit": one.limit} for one in slides]
+    data = {"patterns": doses, "names": view.region_names, "ends": ends, "shown": _MOST_REGIONS, "brains": brains}
+    return {"slides": slides, "doses": script_json(data)}
+
+
+def _slides(view: RunView) -> list[Slide]:
+    patterns = range(1, view.summary.n_patterns + 1)
+    table = view.analyses.get("severities", view.results.patterns)
+    if not has_outlines(view.run):
+        return [Slide(pattern, "") for pattern in patterns]
+    slides = []
+    for pattern, measure in product(patterns, measures_of(table["region"])):
+        drawing = draw_brain(table, pattern, (1.0,), measure=measure, per_line=5, width=_BRAIN_WIDTH, bare=True)
+        if drawing is not None:
+            svg = Markup(drawing.svg(f"slide{pattern}{measure}"))
+            slides.append(Slide(pattern, measure, svg, tuple(drawing.piece_names), drawing.limit))
+    return slides

@@ -13,9 +13,9 @@ from rindices import record
 from rindices.pages.layout import offline_policy
 from rindices.pages.run_view import view_of
 from rindices.pages.sections import section_html
+from rindices.pages.sections.brain_section import slider_section
 from rindices.pages.sections.methods_section import cited_in, methods_of
-from rindices.pages.sections.people_explorer import explorer_section
-from rindices.pages.sections.severity_slider import slider_section
+from rindices.pages.sections.people_section import explorer_section
 from rindices.pages.server.page import models_of, page, row_of, runs_of, soon, tables_of
 from rindices.pages.server.query import Desk, address
 from rindices.pages.server.train_page import training_of

@@ -28,6 +28,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from rindices import record
 from rindices.judging import agreement
 from rindices.judging.agreement_threshold import threshold
+from rindices.pages.layout import render
 from rindices.pages.server.page import free_name, is_running, page, row_of, runs_of, tables_of
 from rindices.pages.server.query import Desk, address, columns_of, guessed, options_of, pairs_of, read_query
 from rindices.problems import InputError, Remedy, Value
@@ -180,6 +181,7 @@ def watch(desk: Desk, request: Request) -> Response:
         while True:
             now = await run_in_threadpool(training_of, desk, name)
             shown = now._asdict() | {"agreed": [one._asdict() for one in now.agreed]}
+            shown["html"] = render("server/training.html.j2", training=now)
             yield f"data: {json.dumps(shown)}\n\n"
             if now.state != "running":
                 return
