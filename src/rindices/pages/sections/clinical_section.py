@@ -111,18 +111,16 @@ def change_section(view: RunView) -> dict[str, object] | None:
         measures("Change per year", means["mean"], 3, "+"),
         limits(means["low"], means["high"], 3),
         probabilities("p", means["p"]),
+        probabilities("q", means["q"]),
     ]
-    mixed = "random_effects" in means  # runs of before have t tests
-    columns += [probabilities("q", means["q"])] if mixed else []
-    pairs = dict.fromkeys(zip(means["group"], means["note"], strict=True)) if mixed else {}
+    pairs = dict.fromkeys(zip(means["group"], means["note"], strict=True))
     return {
         "n": len(change),
         "years": change["years"].median(),
-        "mixed": mixed,
-        "slopes": mixed and bool(means["random_effects"].str.contains("slope").any()),
+        "slopes": bool(means["random_effects"].str.contains("slope").any()),
         "notes": [f"{GROUPS.get(group, group.capitalize())}: {note}" for group, note in pairs if note],
         "compared": bool((means["group"] == _DIFFERENCE).any()),
-        "paths": _paths(view, groups) if mixed else None,
+        "paths": _paths(view, groups),
         "picture": view.gallery.draw("change", plots.change_lines(change, groups), alt) if len(groups) else None,
         "table": Table(f"Change of the {view.results.measures} per year", columns),
         **_reliable(view, change),
