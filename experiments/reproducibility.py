@@ -11,8 +11,8 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from rindices.analysis.coding import patients_of
-from rindices.errors import InputError
 from rindices.judging.agreement import compare, match_patterns, pattern_concordance
+from rindices.problems import InputError
 
 _FEWEST = 4  # in a group: two in each half, or nothing can be ordered
 

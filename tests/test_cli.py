@@ -11,9 +11,9 @@ from scipy.stats import norm
 from typer.testing import CliRunner
 
 from rindices import InputError, fit_table, load_model
-from rindices.cli import app, console, exits
-from rindices.errors import setting
+from rindices.cli import app, exits
 from rindices.judging.verdict import Verdict
+from rindices.problems import Message, Remedy
 from rindices.run.outcome import summarise
 from rindices.simulate import simulate_cohort
 from tests.pages.page import pictures, rows_of
@@ -311,7 +311,7 @@ def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, mon
 )
 def test_the_verdict_is_told_and_kept(fitted, tmp_path, monkeypatch, state, older, final, told):
     _, _, table = fitted
-    verdict = Verdict(state, f"Why. Try {setting('n_null', 19)}.", "calibrated", 0.7, threshold=0.6)
+    verdict = Verdict(state, Message("Why. Try ", Remedy("n_null", 19), "."), "calibrated", 0.7, threshold=0.6)
     monkeypatch.setattr("rindices.search.calibrated", lambda *_: verdict)
     table.assign(age=table["age"] + older * (table["diagnosis"] == "PT")).to_csv(tmp_path / "table.csv", index=False)
     options = ("--patients", "PT", "--covariates", "age", *TINY, "--no-report")
@@ -389,20 +389,20 @@ def test_codes_for_missing_values_are_gaps(fitted, tmp_path):
     assert len(pd.read_csv(tmp_path / "scores.csv")) == len(coded) - 1
 
 
-def test_a_long_list_is_written_whole_to_a_file_that_the_option_takes(fitted, tmp_path, monkeypatch):
+def test_a_long_list_is_a_ready_option_below_the_message_and_no_file(fitted, tmp_path, monkeypatch):
     table = fitted[2]
     monkeypatch.chdir(tmp_path)
-    others = {f"score {i}, raw": np.arange(len(table)) % 7 for i in range(30)}
+    others = {f"score {i}": np.where(np.arange(len(table)) == i, np.nan, np.arange(len(table)) % 7) for i in range(30)}
     table.assign(**others).to_csv("wide.csv", index=False)
-    (tmp_path / "exclude.txt").write_text("of the user")
-    console.set_place(tmp_path / "run")
-    option = shlex.split(console.on_command_line("exclude", list(others)))
-    assert option == ["--exclude", f"@{tmp_path / 'exclude1.txt'}"]
-    assert console.on_command_line("exclude", list(others)).endswith("exclude1.txt")
+    refused = run("fit", "wide.csv", "--out", "run", "--patients", "PT", "--complete-only")
+    assert refused.exit_code == 2
+    assert "leave the columns out with --exclude NAMES" in refused.stderr
+    option = shlex.split(refused.stderr.splitlines()[-1])
+    assert option == ["--exclude", ",".join(others)]
+    assert [path.name for path in tmp_path.iterdir()] == ["wide.csv"]
     result = run("fit", "wide.csv", "--out", "run", "--patients", "PT", *option, *TINY, "--no-report")
     assert result.exit_code == 0, result.output
     assert "12 regions" in result.output
-    assert (tmp_path / "exclude.txt").read_text() == "of the user"
 
 
 def test_trouble_inside_ends_with_3_and_is_told_everywhere(tmp_path, monkeypatch):

@@ -12,9 +12,9 @@ from sklearn.exceptions import NotFittedError
 from rindices import SurrealGAN, load_model
 from rindices.core import inference
 from rindices.core.held_out_controls import held_out
-from rindices.errors import InputError
 from rindices.preprocessing import UNCORRECTED, Preprocessing
 from rindices.preprocessing.missing import as_measured
+from rindices.problems import InputError
 from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.reference import leave_one_out
 from rindices.scoring.scale import SHAPES

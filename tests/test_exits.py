@@ -4,7 +4,7 @@ import pytest
 import typer
 
 from rindices.cli import exits
-from rindices.errors import LostWorkers
+from rindices.problems import LostWorkers
 
 
 class Dying:

@@ -3,8 +3,8 @@ import socket
 
 import pytest
 
-from rindices.errors import InputError
 from rindices.files import atomic_file, check_folder, check_writable, refuse_same
+from rindices.problems import InputError
 
 
 def write(path, text="new"):

@@ -13,12 +13,12 @@ import rindices
 SRC = Path(rindices.__file__).parent
 
 # What each room or file may import of ours besides itself, `EVERYBODY` and what these import in turn.
-EVERYBODY = ["errors", "files", "settings"]
+EVERYBODY = ["problems", "files", "settings"]
 MAY_IMPORT = {
     "rindices": [],  # loads everything else when it is first used
-    "errors": [],
-    "settings": ["errors"],
-    "files": ["errors"],
+    "problems": [],
+    "settings": ["problems"],
+    "files": ["problems"],
     "schema": [],
     "core": [],
     "preprocessing": ["schema"],

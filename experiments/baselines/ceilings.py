@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
-from rindices.errors import InputError
+from rindices.problems import InputError
 
 _REGRESSIONS = {
     "linear": LinearRegression(),

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from baselines.discriminant_nmf import DiscriminantNMF
 from baselines.opnmf import OrthonormalProjectiveNMF
-from rindices.errors import InputError, did_you_mean
+from rindices.problems import InputError, did_you_mean
 
 _COUNTS_PER_SD = 10  # Dirichlet allocation counts words: a tenth of a standard deviation is one
 

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from baselines.opnmf import check_not_negative
-from rindices.errors import InputError
+from rindices.problems import InputError
 
 _TINY = 1e-12
 _OUT_OF_PROPORTION = 10  # H sums to what X sums to where the scatter has no weight

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rindices.errors import InputError
+from rindices.problems import InputError
 
 _TINY = np.finfo(float).tiny
 

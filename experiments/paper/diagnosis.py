@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from rindices.analysis.coding import patients_of, same_people
-from rindices.errors import InputError
+from rindices.problems import InputError
 
 # The paper does not name its grid. The kernel may bend for R-indices, which need not lie along a line.
 _GRID = [{"svc__kernel": ["linear"], "svc__C": [0.01, 0.1, 1]}, {"svc__kernel": ["rbf"], "svc__C": [0.1, 1, 10]}]

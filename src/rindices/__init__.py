@@ -9,7 +9,7 @@ __version__ = "0.2.0"
 _HOMES = {
     "Cohort": "rindices.cohort",
     "Correction": "rindices.settings",
-    "InputError": "rindices.errors",
+    "InputError": "rindices.problems",
     "SurrealGAN": "rindices.estimator",
     "SurrealGANSearch": "rindices.search",
     "fit_table": "rindices.run.fit_table",

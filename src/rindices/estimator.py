@@ -21,7 +21,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 import rindices
 from rindices.core import devices, inference
 from rindices.core.held_out_controls import held_out
-from rindices.errors import InputError, OutsideTraining
 from rindices.judging.agreement import Agreement
 from rindices.judging.selection import Judged, Selected, Study, consensus, sweep
 from rindices.model.estimator_inputs import (
@@ -39,6 +38,7 @@ from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertainty_in_words
 from rindices.preprocessing.missing import as_measured, fill_training
 from rindices.preprocessing.storage import describe
+from rindices.problems import InputError, OutsideTraining, joined
 from rindices.schema.cells import Roster
 from rindices.schema.contract import Contract
 from rindices.schema.region_field import RegionField
@@ -587,7 +587,7 @@ class SurrealGAN(RIndexEstimator):
             pd.DataFrame(X, columns=list(contract.features)), Roster(pd.RangeIndex(len(X)), np.arange(len(X)))
         )
         if problems := field.problems():
-            raise InputError("\n".join(problem.text for problem in problems), problems)
+            raise InputError(joined([problem.what for problem in problems], "\n"), problems=problems)
         n_outside = int(contract.outside(X).any(axis=1).sum())
         if n_outside:
             warnings.warn(

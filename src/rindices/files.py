@@ -29,7 +29,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rindices.errors import InputError, setting
+from rindices.problems import InputError, Remedy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -220,14 +220,14 @@ def check_writable(path: Path, name: str = "out") -> None:
     if path.exists() and not path.is_file():  # the file beside it would take its place
         found = "a folder" if path.is_dir() else "a device, a pipe or a socket"
         raise InputError(
-            f"{path} is {found}, but an ordinary file is needed.\nGive the name of a file with {setting(name)}."
+            f"{path} is {found}, but an ordinary file is needed.\nGive the name of a file with ", Remedy(name), "."
         )
     parent = _led_to(path, name).absolute().parent
     while not parent.exists():
         parent = parent.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         found = f"The folder {parent} cannot be written to" if parent.is_dir() else f"{parent} is a file, not a folder"
-        raise InputError(f"{found}: {path} cannot be made there.\nChoose another place with {setting(name)}.")
+        raise InputError(f"{found}: {path} cannot be made there.\nChoose another place with ", Remedy(name), ".")
 
 
 def _led_to(path: Path, name: str = "out", most_links: int = 40) -> Path:
@@ -236,17 +236,19 @@ def _led_to(path: Path, name: str = "out", most_links: int = 40) -> Path:
         return path
     if os.name != "nt" and path.lstat().st_uid != os.getuid():
         raise InputError(
-            f"{path} is a link that another user made.\nGive the file that it leads to with {setting(name)}."
+            f"{path} is a link that another user made.\nGive the file that it leads to with ", Remedy(name), "."
         )
     if not most_links:
-        raise InputError(f"The link {path} leads to no file, only to links.\nChoose another file with {setting(name)}.")
+        raise InputError(
+            f"The link {path} leads to no file, only to links.\nChoose another file with ", Remedy(name), "."
+        )
     return _led_to(path.parent / path.readlink(), name, most_links - 1)
 
 
 def check_folder(path: Path | None, name: str) -> None:
     """Refuse, before any work is done, a folder that cannot be made; `name` is the setting that named it."""
     if path is not None and path.exists() and not path.is_dir():
-        raise InputError(f"{path} is a file, but {setting(name)} needs a folder.\nGive the name of a folder.")
+        raise InputError(f"{path} is a file, but ", Remedy(name), " needs a folder.\nGive the name of a folder.")
     if path is not None:
         check_writable(path / "figure.svg", name)
 
@@ -254,7 +256,7 @@ def check_folder(path: Path | None, name: str) -> None:
 def refuse_same(out: Path, *inputs: Path, name: str = "out") -> None:
     """Refuse to write over what is read; `name` is the setting that named `out`."""
     if out.resolve() in [path.resolve() for path in inputs]:
-        raise InputError(f"{out} would replace the file that is read.\nChoose another file with {setting(name)}.")
+        raise InputError(f"{out} would replace the file that is read.\nChoose another file with ", Remedy(name), ".")
 
 
 _BORDERS = "\t\r\n"

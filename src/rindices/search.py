@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rindices.errors import counted, worded
 from rindices.estimator import RIndexEstimator, SurrealGAN
 from rindices.judging.selection import Swept, best_of_each_number, consensus, sweep
 from rindices.judging.verdict import FEWEST_REFITS, calibrated, refits
+from rindices.problems import counted
 from rindices.settings import SearchSettings, get_preset
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store
@@ -103,7 +103,7 @@ class SurrealGANSearch(RIndexEstimator):
         self.verdict_ = (
             refits(swept, training.study, self.n_null, execution) if self.n_null else calibrated(swept, training.study)
         )
-        best.verdict_ = self.verdict_.state, worded(self.verdict_.reason)
+        best.verdict_ = self.verdict_.state, self.verdict_.reason
         self.models_trained_, self.models_per_chunk_ = swept.models_trained, execution.models_per_chunk
         self.models_exhaustive_ = swept.models_exhaustive
         return self

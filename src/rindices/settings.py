@@ -16,7 +16,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 
-from rindices.errors import InputError, setting
+from rindices.problems import InputError, Remedy
 
 Labels = str | Sequence[str] | None
 State = Literal["reproducible", "confounded", "not reproducible", "not testable"]  # of a verdict
@@ -407,8 +407,8 @@ def check_level(level: float) -> float:
     """Return the level of an interval, which has to lie between 0.5 and 0.99."""
     if not _LEAST_LEVEL <= level <= _LARGEST_LEVEL:
         raise InputError(
-            f"{setting('level')} should lie between {_LEAST_LEVEL} and {_LARGEST_LEVEL}, found {level}.\n"
-            "The usual is 0.95."
+            Remedy("level"),
+            f" should lie between {_LEAST_LEVEL} and {_LARGEST_LEVEL}, found {level}.\nThe usual is 0.95.",
         )
     return level
 
@@ -419,16 +419,19 @@ def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visit
         return
     if not visits:
         raise InputError(
-            f"{setting('scan_noise')} is about repeated visits, and there are none.\n"
-            f"Name the column that tells them apart with {setting('visit')}, or leave it out."
+            Remedy("scan_noise"),
+            " is about repeated visits, and there are none.\nName the column that tells them apart with ",
+            Remedy("visit"),
+            ", or leave it out.",
         )
     if wrong := [sd for sd in noise if not 0 < sd < float("inf")]:
         raise InputError(
-            f"{setting('scan_noise')} should be a number above 0, such as 0.04, found {wrong[0]:g}.\n"
-            "It is the standard deviation of a severity over scans of a person who has not changed."
+            Remedy("scan_noise"),
+            f" should be a number above 0, such as 0.04, found {wrong[0]:g}.\n"
+            "It is the standard deviation of a severity over scans of a person who has not changed.",
         )
     if len(noise) > 1 and {*n_patterns} != {len(noise)}:
         raise InputError(
-            f"{setting('scan_noise')} should be one number, or one for each of {'-'.join(map(str, n_patterns))} "
-            f"patterns, found {len(noise)}."
+            Remedy("scan_noise"),
+            f" should be one number, or one for each of {'-'.join(map(str, n_patterns))} patterns, found {len(noise)}.",
         )

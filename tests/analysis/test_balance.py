@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from rindices.analysis import balance_warnings, group_balance
-from rindices.errors import InputError
+from rindices.problems import InputError
 
 
 def people(seed=0, n_controls=120, n_patients=80):

@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from rindices.analysis import dose_response
-from rindices.errors import InputError
+from rindices.problems import InputError
 
 
 def people(seed=0):

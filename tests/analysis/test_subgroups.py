@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from rindices.analysis import subgroup_effects, subgroup_sizes
-from rindices.errors import InputError
+from rindices.problems import InputError
 
 
 def people(n_controls=80, n_patients=400, seed=0):

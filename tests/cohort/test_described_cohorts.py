@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from rindices.cohort import make_cohort, read_cohort
-from rindices.errors import InputError
+from rindices.problems import InputError
 from rindices.tables import Column, Dictionary
 from tests.cohort import people
 

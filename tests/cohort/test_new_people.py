@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from rindices.cohort import make_cohort, read_cohort, read_people
-from rindices.errors import InputError
+from rindices.problems import InputError
 from rindices.settings import ApplySettings
 from tests.cohort.people import table
 from tests.schema.contracts import check_people, contract_of

@@ -8,7 +8,7 @@ import pytest
 
 from rindices.cohort import make_cohort, read_cohort
 from rindices.cohort.overlap import group_separation
-from rindices.errors import InputError
+from rindices.problems import InputError
 from tests.cohort.people import REGIONS, table
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from rindices.cohort import make_cohort
 from rindices.cohort.visits import read_timeline
-from rindices.errors import InputError
+from rindices.problems import InputError
 from rindices.schema.cells import Roster
 from tests.cohort.people import table
 

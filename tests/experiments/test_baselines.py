@@ -13,8 +13,8 @@ from sklearn.linear_model import LinearRegression, RidgeCV
 from sklearn.model_selection import KFold
 from sklearn.svm import SVR
 
-from rindices.errors import InputError
 from rindices.judging.agreement import concordance, pattern_concordance
+from rindices.problems import InputError
 
 
 @pytest.fixture(scope="module")

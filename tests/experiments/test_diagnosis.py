@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from diagnosis import diagnosis_auc
 
-from rindices.errors import InputError
+from rindices.problems import InputError
 
 
 def test_separation_gives_the_auc_of_normal_groups_and_unknown_numbers_are_refused():

@@ -5,8 +5,8 @@ from reproducibility import split_half
 from scipy.stats import pearsonr
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from rindices.errors import InputError
 from rindices.judging.agreement import compare, pattern_concordance
+from rindices.problems import InputError
 
 N_CONTROLS, N_PATIENTS = 30, 50
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from rindices.cohort import make_cohort
-from rindices.errors import InputError
+from rindices.problems import InputError
 from rindices.tables import text
 from rindices.tables.table import read_table
 from tests.fuzz.binary_tables import write_parquet, write_workbook

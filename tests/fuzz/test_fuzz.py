@@ -15,7 +15,7 @@ from tests.fuzz.grids import NUMBERS, compare, draw_grid
 SAMPLES = {"tables": 60, "models": 120, "checkpoints": 150}
 
 
-@pytest.mark.filterwarnings("ignore::rindices.errors.OutsideTraining")  # of forged ranges
+@pytest.mark.filterwarnings("ignore::rindices.problems.OutsideTraining")  # of forged ranges
 @pytest.mark.filterwarnings("default::RuntimeWarning")  # forged numbers may overflow
 @pytest.mark.parametrize("name", list(TARGETS))
 def test_a_sample_of_the_cases(tmp_path, name):

@@ -4,11 +4,11 @@ import pandas as pd
 import pytest
 from nilearn.image import load_img
 
-from rindices.errors import InputError
 from rindices.imaging import Comparison, cluster_table, compare_maps, comparison_table, write_comparisons
 from rindices.imaging.image_output import paint_patterns
 from rindices.imaging.images import Grid, Space
 from rindices.imaging.voxelwise import Result
+from rindices.problems import InputError
 from tests.imaging.made_up import AFFINE, SHAPE, people, write_image
 
 

@@ -5,9 +5,9 @@ import pytest
 from nilearn.datasets import load_mni152_brain_mask
 from nilearn.image import resample_to_img
 
-from rindices.errors import InputError
 from rindices.imaging import compare_maps, read_map_table
 from rindices.imaging.images import Grid, common_space, open_map, sampled
+from rindices.problems import InputError
 from tests.imaging.made_up import AFFINE, SHAPE, people, write_image
 
 

@@ -6,9 +6,9 @@ from nilearn.glm.second_level import SecondLevelModel
 from scipy import stats
 
 from rindices.analysis import subgroup_sizes
-from rindices.errors import InputError
 from rindices.imaging import compare_maps
 from rindices.imaging.voxelwise import make_model, t_values
+from rindices.problems import InputError
 from tests.imaging.made_up import SHAPE, people
 
 

@@ -3,9 +3,9 @@ import pandas as pd
 import pytest
 from scipy.stats import f_oneway
 
-from rindices.errors import InputError
 from rindices.preprocessing import UNCORRECTED, SiteHarmonizer
 from rindices.preprocessing.sites import shrink
+from rindices.problems import InputError
 
 SIZES = {"Athens": 12, "Bonn": 40, "Cork": 25, "Delft": 80}
 CURVES = {"smooth": ["age"], "interactions": [("age", "sex")]}

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from rindices.errors import InputError
+from rindices.problems import InputError
 from rindices.record import (
     DONE,
     FAILED,

@@ -6,7 +6,7 @@ import math
 import pandas as pd
 import pytest
 
-from rindices.errors import InputError
+from rindices.problems import InputError
 from rindices.record import (
     DONE,
     Results,

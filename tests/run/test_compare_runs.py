@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from rindices.cli import app
-from rindices.errors import InputError
 from rindices.judging.agreement import concordance
+from rindices.problems import InputError
 from rindices.run.compare_runs import compare_runs
 from tests.pages.made_run import make_run
 from tests.pages.page import Page

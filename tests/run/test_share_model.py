@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from rindices import settings
 from rindices.cli import app
-from rindices.errors import InputError
 from rindices.model.file import read_header
+from rindices.problems import InputError
 from rindices.record import read_summary
 from rindices.run.share_model import CARD, EXAMPLES, FILES, MANIFEST, SCORES, example_people, verify_model
 

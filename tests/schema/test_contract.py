@@ -10,8 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 from scipy.stats import norm
 
 from rindices.cohort import make_cohort, read_people
-from rindices.errors import InputError
 from rindices.model.header import plain
+from rindices.problems import InputError
 from rindices.schema.contract import Contract, CovariateSpec
 from rindices.settings import ApplySettings
 from tests.schema.contracts import check_people, contract_of

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm, percentileofscore
 
-from rindices.errors import InputError
+from rindices.problems import InputError
 from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.scale import CENTILES, DOSES, KNOTS, LEVELS, SeverityScale
 from rindices.scoring.severity import usual_severities

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.errors import InputError
+from rindices.problems import InputError
 from rindices.simulate import ReferencePopulation, simulate_cohort
 
 N = 90

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from scipy.stats import mannwhitneyu
 
-from rindices.errors import InputError
+from rindices.problems import InputError
 from rindices.simulate import ReferencePopulation, simulate_cohort
 
 REGIONS = list(ReferencePopulation.load().regions)

@@ -4,7 +4,7 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import beta, kstest, norm, uniform
 
-from rindices.errors import InputError
+from rindices.problems import InputError
 from rindices.simulate import ReferencePopulation, simulate_cohort
 
 UNLIKE = [[1, 0.7, -0.2], [0.7, 1, 0.1], [-0.2, 0.1, 1]]

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.errors import InputError
+from rindices.problems import InputError
 from rindices.tables.source import join_by_id, read_source
 from rindices.tables.table import read_table
 

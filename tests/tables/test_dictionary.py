@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.errors import InputError
+from rindices.problems import InputError
 from rindices.tables.dictionary import Column, Dictionary, apply_dictionary, read_dictionary, unit_of
 from tests.tables.test_tables import write
 
@@ -105,8 +105,8 @@ def test_codes_of_categories_stay_codes_and_become_text():
 def test_a_value_that_is_no_level_is_told_with_row_and_levels():
     frame = pd.DataFrame({"sex": ["0", "2", "1", "x"]}, index=[0, 3, 4, 6])  # empty lines in the file
     changed, _, (problem,) = apply_dictionary(frame, Dictionary({"sex": SEX}))
-    assert re.search(r"row 5 holds '2', and 1 more row .*\nLevels: 0 \(male\), 1 \(female\)", problem.text)
-    assert (problem.columns, changed["sex"].tolist()) == (("sex",), ["0", "2", "1", "x"])
+    assert re.search(r"row 5 holds '2', and 1 more row .*\nLevels: 0 \(male\), 1 \(female\)", problem.what)
+    assert (problem.where, changed["sex"].tolist()) == (("sex",), ["0", "2", "1", "x"])
 
 
 def test_missing_codes_become_gaps_in_numbers_and_text():

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices.errors import InputError
+from rindices.problems import InputError
 from rindices.tables.table import Table, read_table
 
 PLAIN = "participant_id,diagnosis,age,lHip\n001,CN,61,3.5\n002,AD,72,2.25\n"

@@ -8,7 +8,7 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from rindices.errors import InputError
+from rindices.problems import InputError
 from rindices.tables.table import read_table
 
 HEADER = ["participant_id", "diagnosis", "age", "lHip"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rindices.core.train import People
-from rindices.errors import InputError, LostWorkers
+from rindices.problems import InputError, LostWorkers
 from rindices.training.chunks import Stopped
 from rindices.training.clusters import Cluster, parallel, still_wanted
 from rindices.training.execution import Execution, executor

@@ -14,7 +14,7 @@ import pytest
 
 from rindices.core import devices
 from rindices.core.devices import Device
-from rindices.errors import InputError, LostWorkers
+from rindices.problems import InputError, LostWorkers
 from rindices.training import execution as module
 from rindices.training.chunks import Chunk, Member, Point, Settings, cut
 from rindices.training.execution import Execution, Memory, Progress, executor, train_all

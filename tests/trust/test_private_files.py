@@ -13,8 +13,8 @@ import pytest
 from rindices import files
 from rindices.cli import exits
 from rindices.core import devices
-from rindices.errors import InputError
 from rindices.files import atomic_file, private_folder
+from rindices.problems import InputError
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has other rights")
 NOBODY = 2**22 + 1  # no process has this number

@@ -19,7 +19,7 @@ from scipy.stats import chi2_contingency
 from rindices.analysis.associations import associations
 from rindices.analysis.coding import GROUPS, as_numbers, coded, in_group, patients_of, same_people
 from rindices.analysis.statistics import basis, correlation, false_discovery, mean_difference, residuals
-from rindices.errors import counted, shown
+from rindices.problems import counted, shown
 
 # In the order in which people are left out; any other reason comes after these.
 _REASONS = ("missing covariate", "missing region", "impossible value", "outlier", "site without enough controls")

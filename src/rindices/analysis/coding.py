@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from rindices.errors import InputError, shown
+from rindices.problems import InputError, shown
 
 GROUPS = ("control", "patient", "other")
 Kind = Literal["continuous", "dichotomous", "categorical"]

@@ -12,7 +12,7 @@ from scipy.stats import t as student_t
 
 from rindices.analysis.coding import in_group, same_people
 from rindices.analysis.statistics import false_discovery, mean_interval
-from rindices.errors import InputError, shown
+from rindices.problems import InputError, shown
 from rindices.settings import OutputSettings
 
 EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of the bins of severity

@@ -14,13 +14,13 @@ from rindices.cli.console import console, on_command_line, regions_in_words, set
 from rindices.cli.exits import USER_ERROR, guarded
 from rindices.cli.fit import fit
 from rindices.cli.options import PAGE, app, argument, check_output, option
-from rindices.errors import Value, counted, listed
+from rindices.problems import counted, listed
 from rindices.settings import TableSettings
 
 if TYPE_CHECKING:
     from rindices.run.check_table import CheckedTable
 
-_MOST_OUTLIERS, _MOST_NAMES = 10, 12
+_MOST_OUTLIERS = 10
 _NAMES = [one.name for one in fields(TableSettings)]
 
 
@@ -59,7 +59,7 @@ def check(
     set_output(quiet=json)
     check_output(report, "report", PAGE, Path(str(table).partition("#")[0]))
     settings = TableSettings(**{name: context.params[name] for name in _NAMES})
-    found = check_table(table, settings, wording=_without_files)
+    found = check_table(table, settings, wording=on_command_line)
     if json:
         typer.echo(found.model_dump_json(indent=2))
     _show_columns(found)
@@ -75,12 +75,6 @@ def check(
         return
     console.print(f"fit would refuse this table.{_ways(found)}", style="red")
     raise typer.Exit(USER_ERROR)
-
-
-def _without_files(name: str, value: Value) -> str:
-    """Write a setting as an option, a list only where it is short: this command leaves no files behind."""
-    long = isinstance(value, list) and len(value) > _MOST_NAMES
-    return on_command_line(name, None if long else value)
 
 
 def _ways(found: CheckedTable) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Task, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from rindices.errors import Value, counted, listed, worded
+from rindices.problems import Remedy, Text, Value, counted, listed, remedies_in, worded
 
 if TYPE_CHECKING:
     from rindices.cohort import Cohort
@@ -28,12 +26,11 @@ if TYPE_CHECKING:
 console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
 errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 _json_lines = False
-_folder = Path()
 _LINE_SECONDS, _JSON_SECONDS = (
     30.0,
     2.0,
 )  # between lines of progress without a terminal; programs read JSON
-_MOST_NAMES = 20  # on a command line; more are written to a file
+_MOST_NAMES = 20  # in a sentence; more stand in a line of their own
 _NOT_NONE = " No reproducible pattern is not the same as no difference."
 # Settings whose options have other names.
 _OPTIONS = {
@@ -51,43 +48,40 @@ _OPTIONS = {
 }
 
 
-def on_command_line(name: str, value: Value) -> str:
-    """Write a setting as an option; a long list goes into a file that the option takes.
+def on_command_line(remedy: Remedy) -> str:
+    """Write a setting as an option; names that are too many for a sentence are left to `ready_options`.
 
     Examples
     --------
-    >>> on_command_line("drop_missing", True), on_command_line("report", False), on_command_line("n_patterns", "2-5")
-    ('--drop-missing', '--no-report', '--patterns 2-5')
-    >>> on_command_line("exclude", ["lHip", "left amygdala"])
+    >>> settings = Remedy("drop_missing", True), Remedy("report", False), Remedy("n_patterns", "2-5")
+    >>> [on_command_line(one) for one in settings]
+    ['--drop-missing', '--no-report', '--patterns 2-5']
+    >>> on_command_line(Remedy("exclude", ["lHip", "left amygdala"]))
     "--exclude 'lHip,left amygdala'"
     """
+    return _as_option(*(remedy._replace(value="NAMES") if _is_long(remedy) else remedy))
+
+
+def _is_long(remedy: Remedy) -> bool:
+    names = remedy.value
+    return isinstance(names, tuple) and len(names) > _MOST_NAMES and not any("," in name for name in names)
+
+
+def _as_option(name: str, value: Value) -> str:
     word = _OPTIONS.get(name, name.replace("_", "-"))
     if value is None or isinstance(value, bool):
         return f"--no-{word}" if value is False else f"--{word}"
-    if not isinstance(value, list):
+    if not isinstance(value, tuple):
         return f"--{word} {shlex.quote(str(value))}"
-    if len(value) > _MOST_NAMES:
-        with contextlib.suppress(OSError):
-            return f"--{word} {shlex.quote(f'@{_written(word, value)}')}"
     apart = [one for one in value if "," in one]
     if apart:
         return f"--{word} (first rename {listed(map(repr, apart), 2)}: a comma parts two names there)"
     return f"--{word} {shlex.quote(','.join(value))}"
 
 
-def _written(word: str, names: list[str]) -> Path:
-    """Write names, one a line, to a file that is new or says the same already, beside the place of the results."""
-    text = "".join(f"{name}\n" for name in names).encode()
-    paths = (_folder / f"{word}{number or ''}.txt" for number in count())
-    path = next(path for path in paths if not path.exists() or path.read_bytes() == text)
-    path.write_bytes(text)
-    return path
-
-
-def set_place(out: Path | None) -> None:
-    """Say where the results would go; where that is not known, or not there yet, lists go into the current folder."""
-    global _folder
-    _folder = out.parent if out is not None and out.parent.is_dir() else Path()
+def ready_options(text: Text) -> str:
+    """Return a line for each option of a text that has too many names to stand in a sentence."""
+    return "".join(f"\n{_as_option(*one)}" for one in remedies_in([text]) if _is_long(one))
 
 
 def set_output(*, quiet: bool = False, log_json: bool = False) -> None:
@@ -104,7 +98,7 @@ def log(event: str, **fields: object) -> None:
         typer.echo(json.dumps(line, ensure_ascii=False, default=str))
 
 
-def warn(sentences: Iterable[str]) -> None:
+def warn(sentences: Iterable[Text]) -> None:
     """Show what there is to look at."""
     for sentence in sentences:
         told = worded(sentence, on_command_line)

@@ -10,7 +10,7 @@ import typer
 from rindices.cli.console import console, show_places, show_verdict
 from rindices.cli.exits import guarded
 from rindices.cli.options import MODEL, ShowIds, app, argument, check_output, option
-from rindices.errors import counted, listed
+from rindices.problems import counted, listed
 from rindices.settings import OutputSettings, ShareSettings
 
 _ARCHIVE = (".zip",)

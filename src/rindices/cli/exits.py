@@ -19,9 +19,9 @@ from typing import Any, NoReturn, TypeVar
 
 import typer
 
-from rindices.cli.console import console, errors, log, on_command_line, set_place
-from rindices.errors import InputError, LostWorkers, without_data, worded
+from rindices.cli.console import console, errors, log, on_command_line, ready_options
 from rindices.files import remove_half_written
+from rindices.problems import InputError, LostWorkers, without_data, worded
 
 USER_ERROR, INNER_ERROR, INTERRUPTED = 2, 3, 130
 _NOTHING_WRITTEN = "Stopped before the results were complete: none were written."
@@ -35,7 +35,6 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
-        set_place(kwargs.get("out"))
         try:
             with _terminable():
                 command(*args, **kwargs)
@@ -60,7 +59,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 def _in_words(error: Exception) -> str:
     """Say what the trouble is, and what helps; the kind of unforeseen errors helps whoever they are reported to."""
     if isinstance(error, InputError):
-        return f"Error: {worded(error.message, on_command_line)}"
+        return f"Error: {worded(error.message, on_command_line)}{ready_options(error.message)}"
     trouble, remedy = f"{type(error).__name__}: {error}", "RINDICES_DEBUG=1 shows where it happened; please report it."
     if isinstance(error, OSError) and error.strerror:
         # A half-written file is called by the name that it would have got.

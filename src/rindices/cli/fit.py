@@ -46,7 +46,7 @@ from rindices.cli.options import (
     option,
     whole_numbers,
 )
-from rindices.errors import InputError
+from rindices.problems import InputError, Remedy
 from rindices.settings import OutputSettings, SearchSettings, TableSettings
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def fit(
         end(out, "Done before.", report=(out / "report.html").is_file())
         return
     for name, change in ({} if overwrite else plan.more()).items():
-        console.print(f"More of the run in {out}: {on_command_line(name, None)} {change}. What is trained is kept.")
+        console.print(f"More of the run in {out}: {on_command_line(Remedy(name))} {change}. What is trained is kept.")
     summary = train_and_write(
         plan,
         overwrite=overwrite,

@@ -14,7 +14,7 @@ import typer
 from rindices.cli.console import console, on_command_line
 from rindices.cli.exits import guarded
 from rindices.cli.options import app, option
-from rindices.errors import InputError
+from rindices.problems import InputError
 
 _PROGRAM = (sys.executable, "-c", "from rindices.cli import app; app()")
 

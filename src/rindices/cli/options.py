@@ -12,8 +12,8 @@ from typer.core import TyperGroup
 
 import rindices
 from rindices.cli.console import console
-from rindices.errors import InputError, setting
 from rindices.files import check_writable, refuse_same
+from rindices.problems import InputError, Remedy
 
 # How the files that commands write have to end.
 TABLE, PAGE, MODEL = (".csv",), (".html", ".htm"), (".safetensors",)
@@ -89,13 +89,16 @@ def check_output(
     run = run_around(path)
     if run is not None and (own is None or path.resolve() != own.resolve()):
         raise InputError(
-            f"{path} has the name of a result of the run in {run}.\nChoose another name or folder with {setting(name)}."
+            f"{path} has the name of a result of the run in {run}.\nChoose another name or folder with ",
+            Remedy(name),
+            ".",
         )
     if not path.name.casefold().endswith(endings):
         better = Path(path.name.removesuffix(".gz")).with_suffix(endings[0])
         raise InputError(
-            f"{setting(name)} should be a file that ends in {' or '.join(endings)}, found {path}.\n"
-            f"Nothing else is written there: call it {better}, for example."
+            Remedy(name),
+            f" should be a file that ends in {' or '.join(endings)}, found {path}.\n"
+            f"Nothing else is written there: call it {better}, for example.",
         )
 
 

@@ -30,8 +30,8 @@ from rindices.cli.options import (
     noise_of,
     option,
 )
-from rindices.errors import InputError, counted, shown, worded
 from rindices.files import check_folder
+from rindices.problems import InputError, counted, shown, worded
 from rindices.settings import ApplySettings, Correction, OutputSettings, TableSettings
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from rindices.errors import InputError, did_you_mean, listed, setting
+from rindices.problems import Blank, InputError, Message, Remedy, Text, did_you_mean, joined, listed
 from rindices.schema.cells import meant_as_numbers
 from rindices.schema.region_field import MIN_REGIONS
 from rindices.settings import Correction, Names, TableSettings
@@ -19,13 +19,13 @@ BACKGROUND_NAMES = frozenset({"age", "sex", "gender", "site", "scanner", "icv", 
 NON_REGION_NAMES = BACKGROUND_NAMES | {"visit", "session"}
 _A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 # How each part is asked for.
-_SETTINGS = {
-    "the people's id": setting("id", "COLUMN"),
-    "the diagnosis": setting("diagnosis", "COLUMN"),
-    "the visit": setting("visit"),
-    "the site": setting("site"),
-    "a covariate": " or ".join(map(setting, ("covariates", "smooth", "interactions", "proportion"))),
-    "a clinical score": setting("clinical"),
+_SETTINGS: dict[str, Text] = {
+    "the people's id": Remedy("id", Blank("COLUMN")),
+    "the diagnosis": Remedy("diagnosis", Blank("COLUMN")),
+    "the visit": Remedy("visit"),
+    "the site": Remedy("site"),
+    "a covariate": joined(map(Remedy, ("covariates", "smooth", "interactions", "proportion")), " or "),
+    "a clinical score": Remedy("clinical"),
 }
 
 
@@ -100,8 +100,10 @@ def expand_names(
         if not matches:
             what = "matches no column" if any(sign in name for sign in "*?[") else "is not a column"
             raise InputError(
-                f"{name!r} (from {setting(source)}) {what} of the table.{did_you_mean(name, columns)}\n"
-                f"Columns that can be chosen: {listed(candidates)}."
+                f"{name!r} (from ",
+                Remedy(source),
+                f") {what} of the table.{did_you_mean(name, columns)}\n"
+                f"Columns that can be chosen: {listed(candidates)}.",
             )
         found.update(dict.fromkeys(matches))
     return tuple(found)
@@ -119,9 +121,7 @@ def correction_of(settings: TableSettings) -> Correction | None:
     for text in wanted_names(settings.interactions):
         first, _, second = (part.strip() for part in text.partition(":"))
         if not first or not second or first == second or ":" in second:
-            raise InputError(
-                f"{setting('interactions')} should be pairs of covariates such as age:sex, found {text!r}."
-            )
+            raise InputError(Remedy("interactions"), f" should be pairs of covariates such as age:sex, found {text!r}.")
         pairs.append((first, second))
     correction = Correction(wanted_names(settings.smooth), tuple(pairs), settings.proportion, settings.site)
     return None if correction == Correction() else correction
@@ -148,7 +148,7 @@ class Roles:
     others: tuple[str, ...]
     empty: tuple[str, ...]
     background: tuple[str, ...]
-    why: dict[str, tuple[str, str]]
+    why: dict[str, tuple[str, Text]]
 
 
 def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
@@ -164,13 +164,13 @@ def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
     return [(name, part) for name, part in parts if name is not None]
 
 
-def _options_of_covariates(settings: TableSettings) -> dict[str, str]:
+def _options_of_covariates(settings: TableSettings) -> dict[str, Remedy]:
     """Return the setting that names each covariate, the first of several."""
     correction = correction_of(settings) or Correction()
     pairs = tuple(name for pair in correction.interactions for name in pair)
     named = {"proportion": (settings.proportion,), "interactions": pairs, "smooth": correction.smooth}
     named |= {"covariates": wanted_names(settings.covariates)}
-    return {str(name): setting(option) for option, names in named.items() for name in names if name is not None}
+    return {str(name): Remedy(option) for option, names in named.items() for name in names if name is not None}
 
 
 def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Sequence[str] = ()) -> Roles:
@@ -194,12 +194,15 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
         if name in parts:
             from_table = " If it comes from a table of scores, take it out there." if name in scores else ""
             raise InputError(
-                f"Column {name!r} is {parts[name]}, so it cannot be {part} too.\n"
-                f"Name another column with {_SETTINGS[part]}.{from_table}"
+                f"Column {name!r} is {parts[name]}, so it cannot be {part} too.\nName another column with ",
+                _SETTINGS[part],
+                f".{from_table}",
             )
         parts[name] = part
     for name, part in parts.items():
-        require_column(columns, name, part, f"Rename the column, add it, or correct the name: {_SETTINGS[part]}.")
+        require_column(
+            columns, name, part, Message("Rename the column, add it, or correct the name: ", _SETTINGS[part], ".")
+        )
     taken = dict.fromkeys(categories, "a category by the data dictionary") | parts
     regions = _choose_regions(table, taken, settings)
     covariates = tuple(name for name, part in parts.items() if part in ("a covariate", "the site"))
@@ -207,17 +210,18 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     empty = tuple(name for name in others if table[name].isna().all())
     background = tuple(name for name in others if name.casefold() in BACKGROUND_NAMES and name not in empty)
     by = _options_of_covariates(settings)
-    why = {
-        name: (part, f"named by {by.get(name, _SETTINGS[part]) if part == 'a covariate' else _SETTINGS[part]}")
+    why: dict[str, tuple[str, Text]] = {
+        name: (part, Message("named by ", by.get(name, _SETTINGS[part]) if part == "a covariate" else _SETTINGS[part]))
         for name, part in parts.items()
     }
-    asked = f"named by {setting('features')}" if settings.features is not None else "numbers without another role"
+    chosen = settings.features is not None
+    asked = Message("named by ", Remedy("features")) if chosen else Message("numbers without another role")
     why |= dict.fromkeys(regions, ("a region", asked))
     why |= {name: ("no role", _reason(name, table[name], taken, settings)) for name in others}
     return Roles(covariates, scores, regions, others, empty, background, {name: why[name] for name in columns})
 
 
-def _reason(name: str, column: pd.Series, taken: Mapping[str, str], settings: TableSettings) -> str:
+def _reason(name: str, column: pd.Series, taken: Mapping[str, str], settings: TableSettings) -> Text:
     """Say why a column has no role."""
     if column.isna().all():
         return "no values"
@@ -227,12 +231,12 @@ def _reason(name: str, column: pd.Series, taken: Mapping[str, str], settings: Ta
         return "the usual name of something that is no region"
     if not meant_as_numbers(column):
         return "text, not numbers"
-    return (
-        f"not named by {setting('features')}" if settings.features is not None else f"left out by {setting('exclude')}"
-    )
+    if settings.features is not None:
+        return Message("not named by ", Remedy("features"))
+    return Message("left out by ", Remedy("exclude"))
 
 
-def require_column(names: Collection[str], name: str, role: str, remedy: str) -> None:
+def require_column(names: Collection[str], name: str, role: str, remedy: Text) -> None:
     """Refuse a table that has columns of these names, but none called ``name``."""
     if name in names:
         return
@@ -245,7 +249,8 @@ def require_column(names: Collection[str], name: str, role: str, remedy: str) ->
     found = listed(column if len(column) < 60 else f"{column[:60]}..." for column in columns)
     raise InputError(
         f"The table has no column {name!r}, which was expected as {role}.{did_you_mean(name, columns)}\n"
-        f"Columns found: {found}.\n{remedy}"
+        f"Columns found: {found}.\n",
+        remedy,
     )
 
 
@@ -282,21 +287,25 @@ def _choose_regions(table: pd.DataFrame, taken: Mapping[str, str], settings: Tab
     wanted = wanted_names(settings.features)
     if isinstance(settings.features, str) and not wanted:
         raise InputError(
-            f"{setting('features')} names no regions, found {settings.features!r}.\n"
-            f"Name them, or leave out {setting('features')} to take every column of numbers."
+            Remedy("features"),
+            f" names no regions, found {settings.features!r}.\nName them, or leave out ",
+            Remedy("features"),
+            " to take every column of numbers.",
         )
     chosen = expand_names(wanted, columns, source="features", pattern_columns=meant) if wanted else tuple(meant)
     for name in (*left_out, *chosen):
         if name in taken:
-            told = setting("exclude" if name in left_out else "features")
-            raise InputError(
-                f"Column {name!r} is {taken[name]}, so it cannot be in {told} too.\nTake it out of one of the two."
-            )
+            asked = Remedy("exclude" if name in left_out else "features")
+            both = f"Column {name!r} is {taken[name]}, so it cannot be in "
+            raise InputError(both, asked, " too.\nTake it out of one of the two.")
     regions = tuple(name for name in chosen if name not in left_out)
     if len(regions) < MIN_REGIONS:
         found = f"{len(regions)}{': ' + listed(regions) if regions else ''}"
         raise InputError(
-            f"At least {MIN_REGIONS} regions are needed; found {found}.\n"
-            f"Check {setting('features')} and {setting('exclude')}, and that the regions are columns of numbers."
+            f"At least {MIN_REGIONS} regions are needed; found {found}.\nCheck ",
+            Remedy("features"),
+            " and ",
+            Remedy("exclude"),
+            ", and that the regions are columns of numbers.",
         )
     return regions

@@ -18,7 +18,7 @@ from rindices.cohort.groups import Groups
 from rindices.cohort.overlap import refuse_apart
 from rindices.cohort.people import Outlier
 from rindices.cohort.visits import read_timeline, years_since_first
-from rindices.errors import InputError, Problem, counted, listed, refusal, setting, shown
+from rindices.problems import InputError, Message, Problem, Remedy, Text, counted, listed, refusal, shown
 from rindices.schema.cells import LEAVE_OUT
 from rindices.schema.covariate_field import MIN_SITE_CONTROLS
 from rindices.schema.fields import NO_LABEL, Observed
@@ -56,15 +56,15 @@ def refuse_unusable(problems: Sequence[Problem], found: Observed, roles: Roles, 
         raise refusal(refused, *_columns_to_leave_out(refused, roles.regions, found.regions))
 
 
-def _columns_to_leave_out(problems: Sequence[Problem], regions: Sequence[str], found: Seen) -> Iterator[str]:
+def _columns_to_leave_out(problems: Sequence[Problem], regions: Sequence[str], found: Seen) -> Iterator[Message]:
     """Say which columns could be left out instead of people, where enough remain, and which of them may be scores.
 
     Many gaps, few different values or a usual name tell a score.
     """
-    names = [name for name in regions if any(name in problem.columns for problem in problems)]
+    names = [name for name in regions if any(name in problem.where for problem in problems)]
     if not names or len(regions) - len(names) < MIN_REGIONS:
         return
-    yield f"leave the column{'s' if len(names) > 1 else ''} out with {setting('exclude', names)}"
+    yield Message(f"leave the column{'s' if len(names) > 1 else ''} out with ", Remedy("exclude", names))
     gaps = np.any(found.missing, axis=0)
     scores = []
     for name, values in zip(np.array(regions, dtype=object)[gaps], found.values.T[gaps], strict=True):
@@ -75,7 +75,7 @@ def _columns_to_leave_out(problems: Sequence[Problem], regions: Sequence[str], f
     if scores and gaps.sum() <= _MOST_SCORES:
         one = len(scores) == 1
         them, are = ("it", "it is a score and no region") if one else ("them", "they are scores and no regions")
-        yield f"name {them} with {setting('clinical', scores)} if {are}"
+        yield Message(f"name {them} with ", Remedy("clinical", scores), f" if {are}")
 
 
 class Record:
@@ -124,7 +124,7 @@ class Record:
                 self.note(row, listed(texts, 5))
             self.leave_out(np.any(marked, axis=1), reason)
 
-    def note_filled(self, found: Seen, regions: Sequence[str]) -> list[str]:
+    def note_filled(self, found: Seen, regions: Sequence[str]) -> list[Message]:
         """Note which regions are missing of people who are used, and return a sentence on them."""
         gaps, names = np.isnan(found.values) & self.used[:, None], np.array(regions, dtype=object)
         rows = np.flatnonzero(gaps.any(axis=1)).tolist()
@@ -132,11 +132,11 @@ class Record:
             self.note(row, missing_regions(names[gaps[row]]))
         if not rows:
             return []
-        return [
+        drawn = (
             f"{counted(len(rows), 'row lacks', 'rows lack')} regions, {gaps.sum(axis=1).max()} of {len(names)} at most "
-            f"({listed(names[gaps.any(axis=0)])}): these are drawn, given the other regions and covariates. Use "
-            f"complete people only with {setting('complete_only', True)}."
-        ]
+            f"({listed(names[gaps.any(axis=0)])}): these are drawn, given the other regions and covariates."
+        )
+        return [Message(drawn, " Use complete people only with ", Remedy("complete_only", True), ".")]
 
     def warning(self) -> list[str]:
         """Return a sentence on who was left out."""
@@ -175,7 +175,7 @@ class Kept(NamedTuple):
     years: pd.Series | None
     people: pd.DataFrame
     left_out: list[str]
-    doubts: list[str]
+    doubts: list[Text]
     outliers: tuple[Outlier, ...] = ()
 
 
@@ -213,13 +213,15 @@ def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: 
             raise InputError(
                 f"At least {MIN_PEOPLE} {group} are needed, but only {people} the label "
                 f"{' '.join([listed(labels, joiner=' or ') + '.', *record.warning()])}\n"
-                f"Add people, or count further labels as {group} with {setting(name)}."
+                f"Add people, or count further labels as {group} with ",
+                Remedy(name),
+                ".",
             )
 
 
 def _leave_out_outliers(
     record: Record, found: Observed, group: pd.Series, regions: Sequence[str], *, drop: bool
-) -> tuple[tuple[Outlier, ...], list[str]]:
+) -> tuple[tuple[Outlier, ...], list[Message]]:
     """Give everybody used a distance, note the outliers, and leave them out if asked; return them, and warnings."""
     positions = np.flatnonzero(record.used)
     block = with_middles(found.regions.values[positions])
@@ -235,11 +237,11 @@ def _leave_out_outliers(
     if drop or not notes:
         return outliers, []
     people = counted(len(notes), "person lies", "people lie")
-    return outliers, [  # warnings are kept, so nobody's values are in them
+    far = (  # warnings are kept, so nobody's values are in them
         f"{people} far from everybody else, which may be errors: row {listed(found.roster.rows[who], 10)}. What is "
         "unusual is in the column flags of people.csv. Look at them, or leave them out with "
-        f"{setting('drop_outliers', True)}."
-    ]
+    )
+    return outliers, [Message(far, Remedy("drop_outliers", True), ".")]
 
 
 def _refuse_own_sites(sites: pd.Series) -> None:
@@ -250,8 +252,11 @@ def _refuse_own_sites(sites: pd.Series) -> None:
             f"Column {str(sites.name)!r} cannot be the site: it has {n_sites} different values for "
             f"{counted(len(sites), 'person', 'people')}, so that many would have a site of their own "
             f"(such as {listed(sites.dropna().unique()[:3])}).\n"
-            f"Name the column of the site with {setting('site')}; if it is the right one, leave out people of small "
-            f"sites with {setting('small_sites', 'drop')}."
+            f"Name the column of the site with ",
+            Remedy("site"),
+            "; if it is the right one, leave out people of small sites with ",
+            Remedy("small_sites", "drop"),
+            ".",
         )
 
 
@@ -271,8 +276,11 @@ def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[n
     raise InputError(
         f"Every site needs at least {MIN_SITE_CONTROLS} controls for its shift to be told from disease, but "
         f"{counted(len(small), 'site has', 'sites have')} fewer (column {str(sites.name)!r}): {which}.\n"
-        f"Leave these people out with {setting('small_sites', 'drop')}, merge sites that share a scanner, or do "
-        f"without {setting('site')}."
+        f"Leave these people out with ",
+        Remedy("small_sites", "drop"),
+        ", merge sites that share a scanner, or do without ",
+        Remedy("site"),
+        ".",
     )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rindices.errors import InputError, did_you_mean, listed, setting
+from rindices.problems import Blank, InputError, Message, Remedy, did_you_mean, listed
 from rindices.schema.cells import plain_code
 from rindices.schema.fields import NO_LABEL
 from rindices.settings import Labels
@@ -62,8 +62,8 @@ def assign_groups(
     healthy = healthy or _recognised(controls, counts, where)
     both = [label for label in healthy if label in sick]
     if both:
-        named = f"{setting('control')} and {setting('patients')}"
-        raise InputError(f"The label {both[0]!r} is in both {named}.\nName it in one of the two only.")
+        label = f"The label {both[0]!r} is in both "
+        raise InputError(label, Remedy("control"), " and ", Remedy("patients"), ".\nName it in one of the two only.")
     sick = sick or _remaining(found, healthy, counts, where)
     return Groups(groups_of(diagnosis, healthy, sick), healthy, sick)
 
@@ -100,15 +100,18 @@ def _asked(
     wanted = [code for labels in meant for code in labels]
     if not wanted:
         raise InputError(
-            f"{setting(name)} names no label.\n"
-            f"Name one or more of those found in {where}: {labels_with_counts(counts)}."
+            Remedy(name), f" names no label.\nName one or more of those found in {where}: {labels_with_counts(counts)}."
         )
     unknown = [label for label in wanted if label not in counts or label == NO_LABEL]
     if unknown and not codes:
         raise InputError(
-            f"The label {unknown[0]!r} (from {setting(name)}) does not occur in {where}."
+            f"The label {unknown[0]!r} (from ",
+            Remedy(name),
+            f") does not occur in {where}."
             f"{did_you_mean(unknown[0], list(counts))}\nLabels found: {labels_with_counts(counts)}.\n"
-            f"Write it as in the table, or leave it out of {setting(name)}."
+            f"Write it as in the table, or leave it out of ",
+            Remedy(name),
+            ".",
         )
     return tuple(dict.fromkeys(wanted))
 
@@ -117,10 +120,13 @@ def _recognised(usual: list[str], counts: dict[str, int], where: str) -> tuple[s
     if len(usual) == 1:
         return (usual[0],)
     problem = f"{listed(map(repr, usual))} could all be" if usual else "none of them is a usual name for"
-    several = f" (to take all: {setting('control', usual)})" if usual else ""
+    several = Message(" (to take all: ", Remedy("control", usual), ")") if usual else ""
     raise InputError(
         f"Cannot tell which label in {where} means controls: {problem} the controls.\n"
-        f"Labels found: {labels_with_counts(counts)}.\nName the controls with {setting('control', 'LABEL')}{several}."
+        f"Labels found: {labels_with_counts(counts)}.\nName the controls with ",
+        Remedy("control", Blank("LABEL")),
+        several,
+        ".",
     )
 
 
@@ -136,7 +142,9 @@ def _remaining(found: list[str], healthy: tuple[str, ...], counts: dict[str, int
     raise InputError(
         f"Cannot tell which people are the patients: {where} has {len(others)} labels besides the controls'.\n"
         f"Labels found: {labels_with_counts(counts)}.\n"
-        f"Name the patients' labels, for example {setting('patients', others[:2])}; everybody else is scored only."
+        f"Name the patients' labels, for example ",
+        Remedy("patients", others[:2]),
+        "; everybody else is scored only.",
     )
 
 

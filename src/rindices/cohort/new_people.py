@@ -17,7 +17,19 @@ from rindices.cohort.groups import groups_of
 from rindices.cohort.people import People
 from rindices.cohort.training_table import told_with
 from rindices.cohort.visits import read_timeline, years_since_first
-from rindices.errors import InputError, Problem, counted, did_you_mean, listed, refusal, setting, shown
+from rindices.problems import (
+    Blank,
+    InputError,
+    Message,
+    Problem,
+    Remedy,
+    Text,
+    counted,
+    did_you_mean,
+    listed,
+    refusal,
+    shown,
+)
 from rindices.schema.cells import numbers_of, text_of, typed
 from rindices.schema.contract import Contract
 from rindices.schema.covariate_field import CovariateField
@@ -118,15 +130,16 @@ class _Check:
         decimal_comma: bool = False,
     ) -> None:
         if settings.new_sites not in ("refuse", "uncorrected"):
-            raise InputError(f"{setting('new_sites')} should be refuse or uncorrected, found {settings.new_sites!r}.")
+            raise InputError(Remedy("new_sites"), f" should be refuse or uncorrected, found {settings.new_sites!r}.")
         self.visit = settings.visit or (contract.visit_column if contract.visit_column in columns else None)
         self._contract, self._settings, self._comma = contract, settings, decimal_comma
         kept = {str(name) for name in (settings.id, contract.diagnosis_column, self.visit, contract.site_column)}
         self._dictionary = with_missing_codes(dictionary, columns, wanted_names(settings.missing), kept)
         covariates = [spec.name for spec in contract.covariates]
         scores, extra = self._named(columns, {*kept, *covariates, *contract.features})
-        wanted = {str(settings.id): ("the people's ids", f"Rename the column, or use {setting('id', 'COLUMN')}.")}
-        wanted |= {self.visit: ("the visit", f"Correct {setting('visit')}.")} if self.visit else {}
+        rename = Message("Rename the column, or use ", Remedy("id", Blank("COLUMN")), ".")
+        wanted: dict[str, tuple[str, Text]] = {str(settings.id): ("the people's ids", rename)}
+        wanted |= {self.visit: ("the visit", Message("Correct ", Remedy("visit"), "."))} if self.visit else {}
         coded = ("a covariate of the model", "Add the column, coded as in the training table.")
         for name, (role, remedy) in (wanted | dict.fromkeys(covariates, coded)).items():
             require_column(columns, name, role, remedy)
@@ -166,14 +179,14 @@ class _Check:
         for source, wanted in (("exclude", self._settings.exclude), ("clinical", self._settings.clinical)):
             chosen[source] = expand_names(wanted_names(wanted), columns, source=source, pattern_columns=free)
             if taken := [name for name in chosen[source] if name in needed]:
-                raise InputError(f"The model needs column {taken[0]!r}.\nTake it out of {setting(source)}.")
+                raise InputError(f"The model needs column {taken[0]!r}.\nTake it out of ", Remedy(source), ".")
         known = {*chosen["exclude"], *chosen["clinical"], *self._contract.ignored_columns}
         return chosen["clinical"], [name for name in free if name not in known and is_region_name(name)]
 
     def observe(self, batch: pd.DataFrame) -> People | None:
         """Return the people in some rows; None where something was wrong, here or before, or nobody is left."""
         batch, _, strange = apply_dictionary(batch.assign(**dict.fromkeys(self._absent, np.nan)), self._dictionary)
-        if problems := [one for one in strange if {*one.columns} & {spec.name for spec in self._contract.covariates}]:
+        if problems := [one for one in strange if {*one.where} & {spec.name for spec in self._contract.covariates}]:
             raise refusal(problems)
         for name, is_number in self._extra.items():
             known = text_of(batch[name]).notna().to_numpy()
@@ -241,7 +254,7 @@ class _Check:
                 f"The table has {number} of numbers that the model does not know: {listed(extra)}.\n"
                 f"Expected the {regions} of the training table and nothing besides."
             )
-            leave = f"if they are not needed, leave them out with {setting('exclude', extra)}"
+            leave = Message("if they are not needed, leave them out with ", Remedy("exclude", extra))
             problems.append(Problem(text, (leave,), tuple(extra)))
         if problems:
             raise refusal(problems)

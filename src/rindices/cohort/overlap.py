@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rindices.cohort.groups import labels_with_counts
 from rindices.cohort.people import Cohort
-from rindices.errors import InputError, counted, listed, setting, shown
+from rindices.problems import InputError, Message, Remedy, Text, counted, listed, shown
 from rindices.schema.kinds import grouped, kinds_of
 
 _TIED = 0.4  # correlation; 128 regions of healthy adults have 0.55 or more with the one they are most like
@@ -19,7 +19,7 @@ _MANY_REGIONS = 1000
 _FEW_NAMES = 6
 
 
-def check_overlap(cohort: Cohort) -> list[str]:
+def check_overlap(cohort: Cohort) -> list[Text]:
     """Refuse regions and covariates that cannot be learned from, and return warnings about the doubtful ones."""
     first = cohort.first_visit
     learned = cohort.group.where(first, "other")
@@ -59,7 +59,9 @@ def _check_constant(block: NDArray[np.float64], regions: Sequence[str], controls
         raise InputError(
             f"A region must vary among the controls, but {counted(len(names), 'region does', 'regions do')} not: "
             f"{listed(names)}.\nIn column {names[0]!r} {who} has the value {shown(float(values[0, first]))}.\n"
-            f"Leave {'it' if len(names) == 1 else 'them'} out with {setting('exclude', names)}."
+            f"Leave {'it' if len(names) == 1 else 'them'} out with ",
+            Remedy("exclude", names),
+            ".",
         )
 
 
@@ -107,10 +109,12 @@ def _check_covariates(
         values = covariates[name].to_numpy()
         refuse_apart(name, values[is_control], values[is_patient])
         if pd.unique(values[is_control]).size == 1:
-            without = setting("site") if name == site else name
+            without = Remedy("site") if name == site else name
             raise InputError(
                 f"The effect of {name!r} cannot be learned: it has the same value ({shown(values[is_control][0])}) in "
-                f"all controls.\nDo without {without}, or add controls who differ in it."
+                f"all controls.\nDo without ",
+                without,
+                ", or add controls who differ in it.",
             )
         if values.dtype.kind != "f":
             _refuse_new_levels(covariates[name], is_control)
@@ -207,7 +211,7 @@ def _unlike_regions(controls: NDArray[np.float64], regions: Sequence[str], telli
 
 def _region_warnings(
     block: NDArray[np.float64], regions: Sequence[str], controls: NDArray[np.bool_], patients: NDArray[np.bool_]
-) -> list[str]:
+) -> list[Message]:
     """Warn of columns that look like something else than regions, and of more than the method is meant for."""
     kinds = kinds_of(regions, block)
     suspects = {name: kind for name, kind in zip(regions, kinds, strict=True) if kind.suspicion}
@@ -220,20 +224,20 @@ def _region_warnings(
         if regions[place] not in suspects and group_separation(block[controls, place], block[patients, place])
     ]
     telling = _unlike_regions(block[controls], regions, telling)
-    cases: dict[str, object] = {
-        f"Taken for regions, but they look like {what}: {listed(names)}. {_remedy(what, names)}?": True
+    warnings = [
+        Message(f"Taken for regions, but they look like {what}: {listed(names)}. ", _remedy(what, names), "?")
         for what, names in grouped([*suspects], [*suspects.values()]).items()
-    }
-    cases |= {
-        f"These nearly tell controls and patients apart by themselves: {listed(telling)}. Are they regions? "
-        f"If not, leave them out with {setting('exclude')}.": telling,
-        f"{len(regions):,} regions are many: time and memory grow with their number, and the method is meant for 70 to "
-        f"200. Choose regions of an atlas with {setting('features')}.": len(regions) > _MANY_REGIONS,
-    }
-    return [sentence for sentence, found in cases.items() if found]
+    ]
+    if telling:
+        apart = f"These nearly tell controls and patients apart by themselves: {listed(telling)}."
+        warnings.append(Message(apart, " Are they regions? If not, leave them out with ", Remedy("exclude"), "."))
+    if len(regions) > _MANY_REGIONS:
+        many = f"{len(regions):,} regions are many: time and memory grow with their number, and the method is meant"
+        warnings.append(Message(many, " for 70 to 200. Choose regions of an atlas with ", Remedy("features"), "."))
+    return warnings
 
 
-def _remedy(what: str, names: list[str]) -> str:
+def _remedy(what: str, names: list[str]) -> Message:
     said = names if len(names) <= _FEW_NAMES else None
-    clinical = f"Name them with {setting('clinical', said)}, or leave" if what == "scores" else "Leave"
-    return f"{clinical} them out with {setting('exclude', said)}"
+    name_them = ("Name them with ", Remedy("clinical", said), ", or leave") if what == "scores" else ("Leave",)
+    return Message(*name_them, " them out with ", Remedy("exclude", said))

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.errors import counted, listed, worded
+from rindices.problems import Text, counted, listed, worded
 from rindices.settings import TableSettings
 
 
@@ -56,7 +56,7 @@ class Cohort:
     ignored_columns
         Columns of the table without a role.
     messages
-        Sentences for the user, in which settings are mentioned by `rindices.errors.setting`; `warnings` words them.
+        Sentences for the user, with the settings that would help; `warnings` words them as Python does.
     source, sha256
         Name of the file and its SHA-256 (empty for a table in memory).
     site
@@ -97,7 +97,7 @@ class Cohort:
     years: pd.Series | None = None
     people: pd.DataFrame = field(default_factory=pd.DataFrame)
     ignored_columns: tuple[str, ...] = ()
-    messages: tuple[str, ...] = ()
+    messages: tuple[Text, ...] = ()
     source: str = "table"
     sha256: str = ""
     site: pd.Series | None = None
@@ -188,4 +188,4 @@ class People:
     visit: pd.Series | None = None
     years: pd.Series | None = None
     left_out: pd.DataFrame = field(default_factory=pd.DataFrame)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Text, ...] = ()

@@ -14,7 +14,7 @@ from rindices.cohort.exclusions import leave_out, refuse_unusable
 from rindices.cohort.groups import assign_groups
 from rindices.cohort.overlap import check_overlap
 from rindices.cohort.people import Cohort
-from rindices.errors import InputError, Problem, listed, setting
+from rindices.problems import InputError, Problem, Remedy, Text, joined, listed
 from rindices.schema.cells import typed
 from rindices.schema.covariate_field import CovariateField
 from rindices.schema.fields import FieldSet, Observed
@@ -130,12 +130,13 @@ def make_cohort(
 
 
 @contextmanager
-def told_with(notes: Sequence[str]) -> Iterator[None]:
+def told_with(notes: Sequence[Text]) -> Iterator[None]:
     """Tell what is wrong together with what joining tables found: whoever is not in one of them has gaps."""
     try:
         yield
     except InputError as error:
-        raise InputError("\n".join([error.message, *notes]), error.problems, error.remedies) from error
+        problems = (*error.problems, *map(Problem, notes))
+        raise InputError(joined([error.message, *notes], "\n"), problems=problems, remedies=error.remedies) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,11 +162,11 @@ class Looked:
     roles: Roles
     found: Observed
     problems: tuple[Problem, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Text, ...]
     source: str = "table"
     sha256: str = ""
     doi: str | None = None
-    told: tuple[str, ...] = ()
+    told: tuple[Text, ...] = ()
 
     def cohort(self, **choices: object) -> Cohort:
         """Check everything and sort people into groups; `choices` are settings that do not change what was found."""
@@ -176,14 +177,14 @@ class Looked:
 def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) -> Looked:
     """Look at a table of numbers and text: each column through its field."""
     if settings.small_sites not in ("refuse", "drop"):
-        raise InputError(f"{setting('small_sites')} should be refuse or drop, found {settings.small_sites!r}.")
+        raise InputError(Remedy("small_sites"), f" should be refuse or drop, found {settings.small_sites!r}.")
     codes, names = wanted_names(settings.missing), (settings.id, settings.diagnosis, settings.visit, settings.site)
     dictionary = with_missing_codes(dictionary, list(table.columns), codes, kept=names)
     table, notes, problems = apply_dictionary(table, dictionary)
     roles = assign_roles(table, settings, dictionary.categories)
     fields = _fields(roles, settings, dictionary)
     found = fields.observe(table)
-    problems = [one for one in problems if not {*one.columns} & {*roles.others}] + fields.problems()
+    problems = [one for one in problems if not {*one.where} & {*roles.others}] + fields.problems()
     notes += [f"Columns without a single value are left out: {listed(roles.empty)}."] if roles.empty else []
     return Looked(settings, dictionary, roles, found, tuple(problems), (*notes, *fields.notes))
 

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
-from rindices.errors import InputError, counted
+from rindices.problems import InputError, counted
 from rindices.schema.cells import Roster, numbers_of
 
 _DAYS_A_YEAR = 365.25

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.extend.backend import clear_backends
 
-from rindices.errors import InputError, counted
+from rindices.problems import InputError, counted
 
 HALF_WRITTEN = "Error (reading|writing) persistent compilation cache entry"  # JAX warns of it so
 _SETTINGS: Any = jax.config

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from scipy import ndimage
 
-from rindices.errors import InputError, counted, listed, setting
 from rindices.files import atomic_file, write_csv
 from rindices.imaging.images import library, open_image, volume_of
 from rindices.imaging.voxelwise import REGRESSION, THRESHOLD, Comparison, Result
+from rindices.problems import InputError, Remedy, counted, listed
 
 _LABELS, _NAMES = ("label", "index", "number"), ("region", "name")
 _ROUNDING = 1e-3  # of a label that is stored as a fraction
@@ -214,7 +214,9 @@ def _regions_of(names: pd.DataFrame) -> pd.Series:
     if label is None or region is None:
         raise InputError(
             f"The table of the atlas should have columns 'label' and 'region'; it has {listed(names)}.\n"
-            f"Say which label is which region with {setting('atlas_table')}."
+            f"Say which label is which region with ",
+            Remedy("atlas_table"),
+            ".",
         )
     numbers = pd.to_numeric(names[label], errors="coerce")
     wrong = ((numbers % 1 != 0) | numbers.duplicated()).to_numpy()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.ndimage import map_coordinates
 
-from rindices.errors import InputError, counted, setting, shown
+from rindices.problems import InputError, Remedy, counted, shown
 
 _NEAR = 1e-3  # mm: affines are stored with single precision
 _ROUNDING = 1e-6  # of a voxel
@@ -223,7 +223,9 @@ def common_space(maps: Sequence[MapFile], mask: str | Path | None, *, resample: 
             f"The maps should share one grid, but {counted(len(others), 'map')} of {len(maps)} "
             f"{'differs' if len(others) == 1 else 'differ'} from the others.\n"
             f"{others[0].name} ({others[0].path.name}): {differences(others[0].grid, reference.grid)}.\n"
-            f"Make the maps on one grid, or let them be resampled with {setting('resample', True)}."
+            f"Make the maps on one grid, or let them be resampled with ",
+            Remedy("resample", True),
+            ".",
         )
     if mask is None:
         return Space(reference.grid, _standard_brain(reference.grid), reference.code or _MNI)
@@ -238,7 +240,9 @@ def _standard_brain(grid: Grid) -> np.ndarray:
     if covered < _LEAST_COVERED:
         raise InputError(
             f"The maps cover {100 * covered:.0f} % of the standard (MNI) brain, so they are hardly in its space.\n"
-            f"Give a mask on the grid of the maps with {setting('mask')}."
+            f"Give a mask on the grid of the maps with ",
+            Remedy("mask"),
+            ".",
         )
     return inside
 
@@ -255,7 +259,9 @@ def _inside(path: Path, grid: Grid, resample: bool) -> np.ndarray:
     if not (own.same_as(grid) or resample):
         raise InputError(
             f"The mask {path} should have the grid of the maps: {differences(own, grid)}.\n"
-            f"Make it on that grid, or let it be resampled with {setting('resample', True)}."
+            f"Make it on that grid, or let it be resampled with ",
+            Remedy("resample", True),
+            ".",
         )
     voxels = np.flatnonzero(sampled(volume, own, grid, np.arange(np.prod(grid.shape)), linear=False) == values[-1])
     if not len(voxels):

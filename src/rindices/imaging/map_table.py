@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rindices.errors import InputError, counted, did_you_mean, listed, setting
 from rindices.files import plain
+from rindices.problems import InputError, Remedy, counted, did_you_mean, listed
 
 _ID, _VISIT, _PATH = "participant_id", "visit", "path"
 _OTHER_NAMES = {"map": _PATH, "file": _PATH}
@@ -64,7 +64,7 @@ def read_map_table(path: str | Path) -> pd.DataFrame:
         table = plain(pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{path} cannot be read as a table of images.\nCheck the name given with {setting('maps')}, a .csv file."
+            f"{path} cannot be read as a table of images.\nCheck the name given with ", Remedy("maps"), ", a .csv file."
         ) from error
     return _checked(table, path.parent, path.name)
 

@@ -21,9 +21,9 @@ from scipy.special import stdtr
 from rindices.analysis.coding import design, in_group, same_people
 from rindices.analysis.region_effects import FEWEST_PEOPLE, HIGH, LOW, subgroups_of
 from rindices.analysis.statistics import basis, false_discovery, residuals
-from rindices.errors import InputError, setting
 from rindices.imaging.images import MapFile, Space, common_space, open_map
 from rindices.imaging.map_table import MapTable, as_text, map_table, rows_of
+from rindices.problems import InputError, Remedy
 
 THRESHOLD = 0.05  # of the false discovery rate
 REGRESSION = "regression"
@@ -243,7 +243,9 @@ def _checked_values(file: MapFile, space: Space) -> np.ndarray:
     if known.mean() < 1 - _MOST_GAPS:
         raise InputError(
             f"{file.name}: {file.path} has no number (NaN) at {100 - 100 * known.mean():.0f} % of the voxels inside "
-            f"the mask.\nLeave its path empty, make it again, or give a smaller mask with {setting('mask')}."
+            f"the mask.\nLeave its path empty, make it again, or give a smaller mask with ",
+            Remedy("mask"),
+            ".",
         )
     if np.ptp(values[known]) == 0:
         raise InputError(

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from rindices.cohort import expand_names, wanted_names
-from rindices.errors import InputError, counted, listed, setting, shown
+from rindices.problems import InputError, Remedy, counted, listed, shown
 from rindices.schema.cells import spreadsheet_rows, typed
 from rindices.schema.region_field import MOST_MISSING
 from rindices.settings import Names
@@ -170,8 +170,9 @@ def _find(table: pd.DataFrame) -> dict[int, str]:
         if len(found[number]) > 1:
             raise InputError(
                 f"MUSE region {number} ({_full_name(number)}) is there {len(found[number])} times: "
-                f"{listed(found[number])}.\nKeep raw or harmonised volumes, and leave out the others with "
-                f"{setting('exclude')}."
+                f"{listed(found[number])}.\nKeep raw or harmonised volumes, and leave out the others with ",
+                Remedy("exclude"),
+                ".",
             )
     return {number: columns[0] for number, columns in found.items() if columns}
 

@@ -15,7 +15,6 @@ import numpy as np
 from rindices.cohort import wanted_names
 from rindices.core import networks
 from rindices.core.networks import Parameters
-from rindices.errors import InputError, counted, listed, setting, shown
 from rindices.estimator import SurrealGAN
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT
 from rindices.interop.pickle_machine import ArchiveError, plain
@@ -23,6 +22,7 @@ from rindices.interop.torch_archive import read_archive
 from rindices.judging.agreement import Agreement
 from rindices.model.estimator_inputs import check_roles
 from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
+from rindices.problems import InputError, Remedy, counted, listed, shown
 from rindices.schema.contract import Contract, CovariateSpec
 from rindices.scoring.scale import SeverityScale
 from rindices.scoring.severity import fit_curves
@@ -162,8 +162,11 @@ def _contract(source: OfficialModel, features: Names, covariates: tuple[str, ...
         raise InputError(
             f"The checkpoint has {counted(source.n_regions, 'region')}, but {counted(len(regions), 'different name')} "
             f"{'was' if len(regions) == 1 else 'were'} given: {listed(regions) or 'none'}.\n"
-            f"Name all regions in the checkpoint's order with {setting('features')}, or give "
-            f"{setting('features', MUSE72)} for the authors' published models."
+            f"Name all regions in the checkpoint's order with ",
+            Remedy("features"),
+            ", or give ",
+            Remedy("features", MUSE72),
+            " for the authors' published models.",
         )
     check_roles(regions, [*covariates, Contract.id_column, Contract.diagnosis_column])
     # An average control whose covariates are in the middle of their ranges.
@@ -188,9 +191,10 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
         expected = f"{counted(len(ranges), 'covariate')} (with the ranges {told})" if ranges else "no covariates"
         raise InputError(
             f"The checkpoint was corrected for {expected}, but {len(names) or 'none'} "
-            f"{'was' if len(names) == 1 else 'were'} named.\n"
-            + ("Name them in the checkpoint's order with " if ranges else "Leave out ")
-            + f"{setting('covariates')}."
+            f"{'was' if len(names) == 1 else 'were'} named.\n",
+            "Name them in the checkpoint's order with " if ranges else "Leave out ",
+            Remedy("covariates"),
+            ".",
         )
     specs = []
     for name, (low, high) in zip(names, ranges, strict=True):
@@ -198,7 +202,9 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
         if (is_age and high <= 1) or (coded and high - low > 1):
             raise InputError(
                 f"{name!r} cannot have the range {shown(low)} to {shown(high)}: the names are in another order than in "
-                f"the checkpoint.\nThe ranges there are {told}. Change the order in {setting('covariates')}."
+                f"the checkpoint.\nThe ranges there are {told}. Change the order in ",
+                Remedy("covariates"),
+                ".",
             )
         specs.append(CovariateSpec(name, minimum=low, maximum=high, codes=(low, high) if coded else None))
     return tuple(specs)
@@ -259,7 +265,7 @@ def _choose(entries: list[int], wanted: int | None) -> int:
     chosen = entries[0] if wanted is None and len(entries) == 1 else wanted
     if chosen is None or chosen not in entries:
         known = f"{counted(len(entries), 'entry', 'entries')}: {listed(sorted(entries), limit=20)}"
-        raise InputError(f"The checkpoint has {known}.\nChoose one with {setting('entry')}.")
+        raise InputError(f"The checkpoint has {known}.\nChoose one with ", Remedy("entry"), ".")
     return chosen
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rindices.errors import InputError
+from rindices.problems import InputError
 
 MOST_INSTRUCTIONS = 1_000_000  # a checkpoint with one entry has about 3,000
 _LARGEST_KEY = 2**31

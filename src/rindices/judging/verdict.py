@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from rindices.errors import counted, listed, setting
 from rindices.judging.agreement_threshold import N_SD, highest_threshold
 from rindices.judging.selection import FIRST_LOOK, Study, Swept, judge, members_of, train_members
 from rindices.preprocessing.covariates import TOO_UNCERTAIN
+from rindices.problems import Message, Remedy, Text, counted, joined, listed, worded
 from rindices.settings import Preset, State, fast
 from rindices.training.execution import Execution
 
@@ -44,7 +44,7 @@ class Verdict:
         ``reproducible``: repetitions agree better than they would without a difference between the groups;
         ``confounded``: they do, but the groups also differ in age, site or a covariate; ``not reproducible``;
         ``not testable``: the threshold was made for other cases, or the agreement is too uncertain to tell.
-    reason
+    message
         The same in words.
     method
         ``calibrated``: against a threshold from simulated cohorts; ``refits``: against refits of this very table with
@@ -64,7 +64,7 @@ class Verdict:
     """
 
     state: State
-    reason: str
+    message: Text
     method: Literal["calibrated", "refits", "none"]
     statistic: float
     threshold: float | None = None
@@ -72,6 +72,11 @@ class Verdict:
     n: int = 0
     repetitions: int = 0
     values: tuple[float, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why, in words that speak of settings as Python does."""
+        return worded(self.message)
 
     @property
     def reliable(self) -> bool | None:
@@ -83,8 +88,8 @@ class Verdict:
         if self.state != "reproducible" or not names:
             return self
         said = listed(list(names), joiner=" and ")
-        words = f"{self.reason} But patients and controls also differ in {said}: what is reproducible may be that."
-        return replace(self, state="confounded", reason=words)
+        but = f" But patients and controls also differ in {said}: what is reproducible may be that."
+        return replace(self, state="confounded", message=Message(self.message, but))
 
 
 def differences_that_count(balance: pd.DataFrame) -> list[str]:
@@ -110,7 +115,7 @@ def calibrated(swept: Swept, study: Study) -> Verdict:
     tried = _in_question(swept)
     limit, outside = highest_threshold(tried, sizes, study.residuals.shape[1])
     unlike, low, high = [*outside, *_unlike(study, swept)], look.low.pattern_agreement, look.high.pattern_agreement
-    words = [
+    words: list[Text] = [
         f"Repeated trainings agree at {statistic:.3f} (95 % interval {low:.3f} to {high:.3f}), where 0.5 is chance. "
         f"The threshold is {limit:.3f}: {N_SD} sd above the mean of simulated cohorts without disease that have about "
         "as many people and regions, and the same number of patterns."
@@ -119,14 +124,15 @@ def calibrated(swept: Swept, study: Study) -> Verdict:
         words.append(f"Of {tried[0]} to {tried[-1]} patterns one was chosen, so it is the highest of their thresholds.")
     state: State = "reproducible" if low > limit else "not reproducible" if high < limit else "not testable"
     if unlike:
-        test = f"test with refits ({setting('n_null', FEWEST_REFITS)})"
-        words.append(f"But the threshold was made for other cases ({'; '.join(unlike)}): {test}.")
+        but = f"But the threshold was made for other cases ({'; '.join(unlike)}): test with refits ("
+        words.append(Message(but, Remedy("n_null", FEWEST_REFITS), ")."))
         state = "not testable"
     elif state == "not testable":
-        words.append(f"The interval holds the threshold: more repetitions can tell ({setting('n_repetitions')}).")
+        more = Message("The interval holds the threshold: more repetitions can tell (", Remedy("n_repetitions"), ").")
+        words.append(more)
     elif state == "not reproducible":
         words.append("There may be nothing to find, the number of patterns may not fit, or training was too short.")
-    return Verdict(state, " ".join(words), "calibrated", statistic, threshold=limit, repetitions=look.n_models)
+    return Verdict(state, joined(words, " "), "calibrated", statistic, threshold=limit, repetitions=look.n_models)
 
 
 def _too_few(n_models: int, n_repetitions: int, statistic: float) -> Verdict:
@@ -207,5 +213,5 @@ def _in_question(swept: Swept) -> list[int]:
 
 def to_json(verdict: Verdict) -> dict[str, Any]:
     """Return what was compared, in plain JSON types."""
-    kept = {name: value for name, value in vars(verdict).items() if name not in ("state", "reason")}
+    kept = {name: value for name, value in vars(verdict).items() if name not in ("state", "message")}
     return json.loads(json.dumps(kept | {"values": list(verdict.values)}))

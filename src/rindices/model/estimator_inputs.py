@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
-from rindices.errors import InputError, counted
+from rindices.problems import InputError, counted
 from rindices.schema.region_field import MOST_LACKING, MOST_MISSING
 
 FEW_PEOPLE = 20  # in a group; with fewer, results are not to be trusted

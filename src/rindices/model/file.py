@@ -12,9 +12,9 @@ import numpy as np
 from pydantic import ValidationError
 
 import rindices
-from rindices.errors import InputError
 from rindices.files import checksum, read_arrays, write_arrays
 from rindices.model.header import FORMAT, FORMAT_VERSION, Header
+from rindices.problems import InputError
 from rindices.schema.contract import first_problem
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from rindices.errors import counted
 from rindices.plots.rendering import hover
 from rindices.plots.style import GREY, INK, MARKERS, SHADES, STYLE, WIDTH
+from rindices.problems import counted
 
 CHANCE_CONCORDANCE, CHANCE_CORRELATION = 0.5, 0.0
 WIDEST_DODGE = 0.72  # of the distance between two numbers of patterns

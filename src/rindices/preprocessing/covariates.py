@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.interpolate import CubicSpline
 
-from rindices.errors import InputError, counted, setting
+from rindices.problems import InputError, Remedy, counted
 from rindices.settings import Correction
 
 MIN_DISTINCT = 5  # values; fewer than knots cannot show a curve
@@ -180,8 +180,11 @@ def _check_enough(n_controls: int, n_columns: int, n_groups: int) -> None:
         sites = f" and {n_groups} sites" if n_groups else ""
         raise InputError(
             f"The covariates make {counted(n_columns, 'column')}{sites}: their effects need {needed} controls or more, "
-            f"found {n_controls}.\nLeave out covariates, categories, {setting('smooth')} or "
-            f"{setting('interactions')}, or add controls."
+            f"found {n_controls}.\nLeave out covariates, categories, ",
+            Remedy("smooth"),
+            " or ",
+            Remedy("interactions"),
+            ", or add controls.",
         )
 
 
@@ -209,7 +212,9 @@ def spline_knots(name: str, values: np.ndarray) -> tuple[float, ...]:
     if len(distinct) < MIN_DISTINCT:
         raise InputError(
             f"Covariate {name!r} has {counted(len(distinct), 'different value')} in controls: a smooth curve needs "
-            f"at least {MIN_DISTINCT}.\nTake {name} out of {setting('smooth')}: then its effect is a straight line."
+            f"at least {MIN_DISTINCT}.\nTake {name} out of ",
+            Remedy("smooth"),
+            ": then its effect is a straight line.",
         )
     knots = np.unique(np.quantile(values, _QUANTILES))
     if len(knots) < 3:  # nearly everybody has the same value

@@ -8,10 +8,10 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from rindices.errors import InputError, did_you_mean, listed, setting
 from rindices.preprocessing.covariates import CovariateResidualizer
 from rindices.preprocessing.scaling import ControlScaler, HeadSize
 from rindices.preprocessing.sites import SiteHarmonizer
+from rindices.problems import InputError, Remedy, did_you_mean, listed
 from rindices.settings import Correction
 
 _OF_NUMBERS = {"smooth": "a curve", "proportion": "a head size"}
@@ -85,8 +85,11 @@ class Preprocessing:
         """Learn further sites from their controls; nothing else changes."""
         if self.harmonizer is None:
             raise InputError(
-                f"The model was trained without {setting('site')}: it has no place for another one.\n"
-                f"Fit it again with {setting('site')}, or apply it as it is."
+                "The model was trained without ",
+                Remedy("site"),
+                ": it has no place for another one.\nFit it again with ",
+                Remedy("site"),
+                ", or apply it as it is.",
             )
         sized = controls if self.head_size is None else self.head_size.transform(controls, covariates)
         return replace(self, harmonizer=self.harmonizer.with_new_sites(sized, covariates))
@@ -112,11 +115,12 @@ def _check_roles(correction: Correction, covariates: pd.DataFrame) -> None:
         if name is not None and name not in covariates:
             known = [str(column) for column in covariates]
             raise InputError(
-                f"{setting(role)} names {name!r}, which is no covariate.{did_you_mean(name, known)}\n"
-                f"The covariates are: {listed(known, 20) or 'none'}."
+                Remedy(role),
+                f" names {name!r}, which is no covariate.{did_you_mean(name, known)}\n"
+                f"The covariates are: {listed(known, 20) or 'none'}.",
             )
         if name is not None and role in _OF_NUMBERS and not pd.api.types.is_numeric_dtype(covariates[name]):
-            raise InputError(f"{setting(role)} names {name!r}, which holds text: {_OF_NUMBERS[role]} needs numbers.")
+            raise InputError(Remedy(role), f" names {name!r}, which holds text: {_OF_NUMBERS[role]} needs numbers.")
     for (role, name), (other, taken) in product(shaped, removed):
         if name == taken:
-            raise InputError(f"{name!r} cannot be in both {setting(role)} and {setting(other)}: choose one.")
+            raise InputError(f"{name!r} cannot be in both ", Remedy(role), " and ", Remedy(other), ": choose one.")

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from sklearn.covariance import ledoit_wolf
 
-from rindices.errors import InputError, counted, setting, shown
 from rindices.preprocessing.covariates import numbers_of
+from rindices.problems import InputError, Remedy, counted, shown
 
 SCALED_SD = 0.1  # controls have mean 1 and this sd after scaling; the loss weights are tuned to it
 
@@ -49,7 +49,9 @@ def _sizes(covariates: pd.DataFrame, name: str) -> np.ndarray:
         raise InputError(
             f"Regions are divided by {name!r}, but it is {shown(float(sizes[first]))} for person "
             f"{covariates.index[first]} ({counted(int((sizes <= 0).sum()), 'person', 'people')} in all).\n"
-            f"Correct the value, drop the person, or do without {setting('proportion')}."
+            f"Correct the value, drop the person, or do without ",
+            Remedy("proportion"),
+            ".",
         )
     return sizes
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from rindices.errors import InputError, counted, listed, setting
 from rindices.preprocessing.covariates import CovariateResidualizer, Pairs, covariate_of, group_means
+from rindices.problems import InputError, Remedy, counted, listed
 from rindices.schema.covariate_field import MIN_SITE_CONTROLS
 
 FEW_SITE_CONTROLS = 10  # of a new site: with five, half of the bias of severities there is left
@@ -147,8 +147,9 @@ class SiteHarmonizer:
             raise InputError(
                 f"The controls of the model come from {listed(self.sites, 20)}, but {self.name!r} has {told}.\n"
                 "The effect of an unknown site cannot be removed. Correct its name, learn the site from controls who "
-                "were measured there (rindices adapt), remove these people, or leave them as they are with "
-                f"{setting('new_sites', 'uncorrected')}."
+                "were measured there (rindices adapt), remove these people, or leave them as they are with ",
+                Remedy("new_sites", "uncorrected"),
+                ".",
             )
         effect = 0.0 if self.kept is None else self.kept.effect(covariates)
         neutral = np.zeros((1, len(self.mean)))
@@ -206,7 +207,9 @@ def _check_new_sites(name: str, sites: list[str], sizes: np.ndarray, known: Sequ
         raise InputError(
             f"A site needs at least {MIN_SITE_CONTROLS} controls to be learned, better {FEW_SITE_CONTROLS} or more; "
             f"found: {listed(told)}.\nAdd controls, join sites that share a scanner, or leave people as they are: "
-            f"rindices apply with {setting('new_sites', 'uncorrected')}."
+            f"rindices apply with ",
+            Remedy("new_sites", "uncorrected"),
+            ".",
         )
     if (sizes < FEW_SITE_CONTROLS).any():
         warnings.warn(
@@ -222,13 +225,18 @@ def _check_sites(name: str, sites: list[str], sizes: np.ndarray) -> None:
         raise InputError(f"Some controls have no site in {name!r}: fill it in, or drop them.")
     if len(sites) == 1:
         raise InputError(
-            f"All controls have the same {name!r} ({sites[0]}): there is nothing to harmonise.\nOmit {setting('site')}."
+            f"All controls have the same {name!r} ({sites[0]}): there is nothing to harmonise.\nOmit ",
+            Remedy("site"),
+            ".",
         )
     small = [f"{site} ({n})" for site, n in zip(sites, sizes.tolist(), strict=True) if n < MIN_SITE_CONTROLS]
     if small:
         raise InputError(
             f"{counted(len(small), 'site')} of {name!r} {'has' if len(small) == 1 else 'have'} fewer than "
             f"{MIN_SITE_CONTROLS} controls: {listed(small)}.\n"
-            f"Leave their people out with {setting('small_sites', 'drop')}, join them with a similar site, or do "
-            f"without {setting('site')}."
+            f"Leave their people out with ",
+            Remedy("small_sites", "drop"),
+            ", join them with a similar site, or do without ",
+            Remedy("site"),
+            ".",
         )

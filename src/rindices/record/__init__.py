@@ -13,7 +13,7 @@ Reading a run
     `status_of` and `is_complete` look; `read_summary` reads a run in any state; `read_settings` reads a ``run.toml``
     anywhere; `read_run` reads a finished run, all of it, and refuses files that do not belong together.
 
-Refusals are `rindices.errors.InputError`, which name file, trouble and remedy.
+Refusals are `rindices.problems.InputError`, which name file, trouble and remedy.
 """
 
 from rindices.record.documents import (

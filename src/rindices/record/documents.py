@@ -20,8 +20,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from rindices.errors import InputError, listed, setting
 from rindices.files import atomic_file
+from rindices.problems import InputError, Remedy, listed
 from rindices.record.verdict_words import SENTENCES
 from rindices.settings import Correction, OutputSettings, SearchSettings, State, TableSettings
 
@@ -29,7 +29,7 @@ SUMMARY, SETTINGS = "summary.json", "run.toml"
 DONE: Literal["done"] = "done"
 FAILED: Literal["failed"] = "failed"
 UNFINISHED: Literal["unfinished"] = "unfinished"
-REMEDY = f"Give the folder of a finished run, or make the run again: rindices fit ... {setting('overwrite', True)}."
+_AGAIN = "Give the folder of a finished run, or make the run again: rindices fit ... "
 _GIVE_SETTINGS = (
     "Give the run.toml that a run left in its folder. Correct it where somebody changed it; where another version "
     "wrote it, use that version: it is told under [versions]."
@@ -53,7 +53,7 @@ _ALWAYS_SAID = ("n_patterns", "n_repetitions", "random_state")  # in every run.t
 
 def damaged(path: Path, trouble: str) -> InputError:
     """Return the error for a file of a run that cannot be used, because it `trouble`: "is missing", "has ..."."""
-    return InputError(f"In {path.parent}, {path.name} {trouble}. {REMEDY}")
+    return InputError(f"In {path.parent}, {path.name} {trouble}. {_AGAIN}", Remedy("overwrite", True), ".")
 
 
 def _refuse_earlier(path: Path, document: object) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rindices.errors import InputError, listed, setting
 from rindices.files import check_writable
+from rindices.problems import InputError, Remedy, listed
 from rindices.record.documents import SETTINGS, SUMMARY
 
 MODEL, PICTURE, REPORT = "model.safetensors", "r_indices.png", "report.html"
@@ -23,14 +23,15 @@ OURS = frozenset(
 def check_free(out: Path) -> None:
     """Refuse, before any work is done, a folder that cannot be written or that holds something else."""
     if out.is_file():
-        raise InputError(f"{out} is a file, but a folder is needed.\nChoose another folder with {setting('out')}.")
+        raise InputError(f"{out} is a file, but a folder is needed.\nChoose another folder with ", Remedy("out"), ".")
     # Only where there is a run may files be replaced that have the names of its own: a table people.csv, for example.
     ours = OURS if any((out / name).exists() for name in (SETTINGS, SUMMARY, JOURNAL)) else frozenset[str]()
     strangers = [path.name for path in out.glob("*") if path.name not in ours and not is_half_written(path)]
     if strangers:
         raise InputError(
-            f"The folder {out} already holds other files: {listed(sorted(strangers))}.\n"
-            f"Choose another folder with {setting('out')}."
+            f"The folder {out} already holds other files: {listed(sorted(strangers))}.\nChoose another folder with ",
+            Remedy("out"),
+            ".",
         )
     check_writable(out / SUMMARY)
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from rindices.errors import InputError, counted, listed, setting
 from rindices.files import may_be_alive
+from rindices.problems import InputError, Message, Remedy, counted, listed
 from rindices.record.documents import (
     DONE,
     MORE,
@@ -73,7 +73,9 @@ def is_complete(out: Path, settings: RunSettings) -> bool:
         raise InputError(
             f"The run in {out} is finished, but {counted(len(lost), 'of its results is', 'of its results are')} no "
             f"longer there: {listed(lost, len(RESULTS))}.\n"
-            f"Make it again: repeat the command with {setting('overwrite', True)}."
+            f"Make it again: repeat the command with ",
+            Remedy("overwrite", True),
+            ".",
         )
     return True
 
@@ -85,9 +87,9 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
     begun to train. Any other run is refused with the differences.
     """
     status = status_of(out)
-    replace_it = f"replace it with {setting('overwrite', True)}"
+    replace_it = Message("replace it with ", Remedy("overwrite", True), ".")
     if not (out / SETTINGS).is_file():
-        raise InputError(f"The folder {out} holds a run without its run.toml.\nTo go on, {replace_it}.")
+        raise InputError(f"The folder {out} holds a run without its run.toml.\nTo go on, ", replace_it)
     before, now = (one.compared() for one in (read_settings(out / SETTINGS), settings))
     others = {key for key in {*before, *now} if before.get(key) != now.get(key) and (before.get(key) or now.get(key))}
     grown = {key for key in others if key[1] in MORE and _is_more(before.get(key), now.get(key))}
@@ -102,7 +104,10 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
         told = "".join(f"\n  {name}: {change}" for name, change in said.items())
         raise InputError(
             f"The folder {out} holds another run:{told}{gone}\nRepeat its own command to go on "
-            f"with it, choose another folder with {setting('out')}, or {replace_it}."
+            f"with it, choose another folder with ",
+            Remedy("out"),
+            ", or ",
+            replace_it,
         )
     return {}
 
@@ -155,7 +160,9 @@ def locked(folder: Path) -> Iterator[None]:
         who = holder.read_text(encoding="utf-8", errors="replace") if holder.is_file() else "unknown"
         raise InputError(
             f"Another process ({who}) is at work in {folder}.\n"
-            f"Wait until it ends, stop it, or choose another folder with {setting('out')}."
+            f"Wait until it ends, stop it, or choose another folder with ",
+            Remedy("out"),
+            ".",
         ) from None
     try:
         with contextlib.suppress(OSError):

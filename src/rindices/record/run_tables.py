@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from rindices.errors import counted
 from rindices.files import plain, plain_text, write_csv
+from rindices.problems import counted
 from rindices.record.documents import (
     DONE,
     SETTINGS,

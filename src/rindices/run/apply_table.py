@@ -16,10 +16,10 @@ import pandas as pd
 
 from rindices import record
 from rindices.cohort import People, read_people
-from rindices.errors import InputError, Value, counted, in_python, listed, setting, worded
 from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.model.file import fills_gaps, read_header
+from rindices.problems import InputError, Remedy, Wording, counted, in_python, listed, worded
 from rindices.run.plan import versions
 from rindices.settings import ApplySettings, Correction, OutputSettings, check_level, check_scan_noise
 
@@ -62,7 +62,7 @@ def apply_table(
     report: Path | None = None,
     output: OutputSettings,
     progress: Callable[[float], None] | None = None,
-    wording: Callable[[str, Value], str] = in_python,
+    wording: Wording = in_python,
 ) -> Applied:
     """Score the people of a table, some at a time, and write their R-indices and severities.
 
@@ -165,7 +165,7 @@ def adapt_model(
     out: Path,
     settings: ApplySettings,
     *,
-    wording: Callable[[str, Value], str] = in_python,
+    wording: Wording = in_python,
 ) -> Adapted:
     """Let a model learn sites from the controls of a table, and write it to a new file.
 
@@ -186,8 +186,11 @@ def adapt_model(
     contract = read_header(model).contract
     if contract.site_column is None:
         raise InputError(
-            f"{model} was trained without {setting('site')}: it has no place for another one.\n"
-            f"Fit it again with {setting('site')}, or apply it as it is."
+            f"{model} was trained without ",
+            Remedy("site"),
+            ": it has no place for another one.\nFit it again with ",
+            Remedy("site"),
+            ", or apply it as it is.",
         )
     settings = replace(settings, new_sites="uncorrected", complete_only=True, drop_missing=True)
     (people,) = read_people(path, contract, settings, whole=True)

@@ -5,7 +5,7 @@ It is read and checked by what `rindices.run.plan` uses for a run; nothing is de
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict
 
 from rindices.analysis import balance_warnings, flow_table, group_balance
 from rindices.cohort import Cohort, Looked
-from rindices.errors import InputError, Problem, Value, in_python, worded
 from rindices.pages.privacy import Curtain
+from rindices.problems import InputError, Remedy, Text, Value, Wording, in_python, remedies_in, worded
 from rindices.run.plan import look
 from rindices.schema.kinds import Kind, grouped, kinds_of
 from rindices.settings import TableSettings
@@ -59,6 +59,13 @@ class FoundProblem(_Part):
     columns: tuple[str, ...] = ()
 
 
+class FoundRemedy(_Part):
+    """A setting that would help, and the value that it should have."""
+
+    setting: str
+    value: bool | int | float | str | tuple[str, ...]
+
+
 class FoundOutlier(_Part):
     """Somebody far from everybody else: the row of the table, what is unusual, and the regions and values."""
 
@@ -96,8 +103,8 @@ class CheckedTable(_Part):
         The table.
     usable
         Whether `fit` would train on it as it is.
-    problems, remedies
-        Why not, and what would help.
+    problems, remedies, fixes
+        Why not, what would help, and the settings among that.
     as_if
         Settings that leave people out, which would make it usable: people are told as if they were given.
     columns, kinds
@@ -110,8 +117,8 @@ class CheckedTable(_Part):
         Rows that would be left out, by reason.
     flow, balance, outliers
         People by site and group, how the groups compare, and who is far from everybody else.
-    warnings
-        What `fit` would warn of before it trains.
+    warnings, advice
+        What `fit` would warn of before it trains, and the settings that would help there.
     """
 
     source: str
@@ -119,6 +126,7 @@ class CheckedTable(_Part):
     n_rows: int = 0
     problems: tuple[FoundProblem, ...] = ()
     remedies: tuple[str, ...] = ()
+    fixes: tuple[FoundRemedy, ...] = ()
     as_if: tuple[str, ...] = ()
     columns: tuple[CheckedColumn, ...] = ()
     kinds: dict[str, tuple[str, ...]] = {}
@@ -133,13 +141,14 @@ class CheckedTable(_Part):
     balance: tuple[Balance, ...] = ()
     outliers: tuple[FoundOutlier, ...] = ()
     warnings: tuple[str, ...] = ()
+    advice: tuple[FoundRemedy, ...] = ()
 
 
 def check_table(
     path: str | Path,
     settings: TableSettings,
     *,
-    wording: Callable[[str, Value], str] = in_python,
+    wording: Wording = in_python,
     read: Callable[..., Source] = read_source,
 ) -> CheckedTable:
     """Look at a table as `fit` would, without training.
@@ -188,12 +197,12 @@ def check_table(
             if refused is None:
                 refused, told = error, _refused(error, lambda text: curtain(worded(text, wording)))
         else:
-            as_if = tuple(wording(name, value) for name, value in settled.items())
+            as_if = tuple(wording(Remedy(name, value)) for name, value in settled.items())
             return known.model_copy(update=told | {"as_if": as_if} | _described(cohort, wording))
     return known.model_copy(update=told)
 
 
-def _columns(looked: Looked, kinds: list[Kind], wording: Callable[[str, Value], str]) -> tuple[CheckedColumn, ...]:
+def _columns(looked: Looked, kinds: list[Kind], wording: Wording) -> tuple[CheckedColumn, ...]:
     """Describe every column, in the order of the table."""
     regions, found = dict(zip(looked.roles.regions, kinds, strict=True)), looked.found
     block = found.regions
@@ -229,17 +238,22 @@ def _columns(looked: Looked, kinds: list[Kind], wording: Callable[[str, Value], 
     return tuple(columns)
 
 
-def _refused(error: InputError, shown: Callable[[str], str]) -> dict[str, object]:
-    """Say what a table is refused for; a refusal without problems as data is one problem."""
-    problems = error.problems or [Problem(error.message)]
+def _refused(error: InputError, shown: Callable[[Text], str]) -> dict[str, object]:
+    """Say what a table is refused for."""
     return {
         "usable": False,
-        "problems": tuple(FoundProblem(text=shown(one.text), columns=one.columns) for one in problems),
+        "problems": tuple(FoundProblem(text=shown(one.what), columns=one.where) for one in error.problems),
         "remedies": tuple(map(shown, error.remedies)),
+        "fixes": fixes_in([error.message]),
     }
 
 
-def _described(cohort: Cohort, wording: Callable[[str, Value], str]) -> dict[str, object]:
+def fixes_in(texts: Iterable[Text]) -> tuple[FoundRemedy, ...]:
+    """Return the settings that would help, by what messages say."""
+    return tuple(FoundRemedy(setting=name, value=value) for name, value in remedies_in(texts) if value is not None)
+
+
+def _described(cohort: Cohort, wording: Wording) -> dict[str, object]:
     """Say who would be trained on."""
     training = cohort.training
     balance = group_balance(cohort.background[training], (cohort.group[training] == "patient").to_numpy())
@@ -256,5 +270,6 @@ def _described(cohort: Cohort, wording: Callable[[str, Value], str]) -> dict[str
         "flow": tuple(Flow.model_validate(row) for row in flow.to_dict("records")),
         "balance": tuple(Balance.model_validate(row) for row in rows.to_dict("records")),
         "outliers": tuple(FoundOutlier(row=one.row, text=one.text, cells=dict(one.cells)) for one in cohort.outliers),
-        "warnings": tuple(worded(told, wording) for told in (*cohort.messages, *balance_warnings(balance))),
+        "warnings": tuple(worded(one, wording) for one in (*cohort.messages, *balance_warnings(balance))),
+        "advice": fixes_in(cohort.messages),
     }

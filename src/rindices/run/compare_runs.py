@@ -10,11 +10,11 @@ import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
 from rindices import plots
-from rindices.errors import InputError, listed, setting
 from rindices.files import check_folder, write_csv
 from rindices.judging.agreement import concordance, match_patterns
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.layout import write_sheet
+from rindices.problems import InputError, Remedy, listed
 from rindices.record import Run, read_run
 from rindices.schema.region_field import MIN_REGIONS
 
@@ -249,7 +249,7 @@ def check_comparison_folder(out: Path | None, *runs: Path) -> None:
     within = [str(run) for run in runs if run.resolve() in (out.resolve(), *out.resolve().parents)]
     if strangers or within:
         what = f"lies in the run {within[0]}" if within else f"already holds other files: {listed(strangers)}"
-        raise InputError(f"The folder {out} {what}.\nChoose another folder with {setting('out')}.")
+        raise InputError(f"The folder {out} {what}.\nChoose another folder with ", Remedy("out"), ".")
 
 
 def write_comparison(compared: ComparedRuns, out: Path, *, show_ids: bool = False) -> Path:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from rindices import record
 from rindices.cohort import Cohort, correction_of
-from rindices.errors import InputError, Value, in_python
+from rindices.problems import InputError, Text, Wording, in_python
 from rindices.run.plan import PlannedRun, planned
 from rindices.search import SurrealGANSearch
 from rindices.settings import Labels, Names, OutputSettings, SearchSettings, TableSettings
@@ -161,7 +161,7 @@ def carry_out(
     models_per_chunk: int | None = None,
     progress: Callable[[Progress], None] | None = None,
     ending: Callable[[], object] = lambda: None,
-    wording: Callable[[str, Value], str] = in_python,
+    wording: Wording = in_python,
 ) -> record.Summary:
     """Train on the controls and patients of a planned run, score everybody, and write the run folder.
 
@@ -228,7 +228,7 @@ def carry_out(
 
 def _fit(
     search: SurrealGANSearch, plan: PlannedRun, journal: Journal, progress: Callable[[Progress], None] | None
-) -> list[str]:
+) -> list[Text]:
     """Fit, let the model know the table it came from, and return all warnings."""
     cohort, table = plan.cohort, plan.table
     training, covariates = cohort.training, cohort.covariates if cohort.covariates.shape[1] else None

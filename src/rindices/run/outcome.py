@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import date
 
@@ -12,11 +12,11 @@ from rindices import plots, record
 from rindices.analysis import balance_warnings, group_balance
 from rindices.cohort import Cohort
 from rindices.core import devices
-from rindices.errors import Value, without_data, worded
 from rindices.files import atomic_file
 from rindices.judging.agreement import match_patterns
 from rindices.judging.verdict import Verdict, differences_that_count, to_json
 from rindices.pages.report import write_report
+from rindices.problems import Text, Wording, without_data, worded
 from rindices.run.bids_output import write_bids
 from rindices.run.plan import PlannedRun, versions
 from rindices.run.scores_and_analyses import (
@@ -33,15 +33,13 @@ from rindices.settings import Correction
 _RUNNERS_UP = 3
 
 
-def summarise(
-    plan: PlannedRun, search: SurrealGANSearch, told: Sequence[str], wording: Callable[[str, Value], str]
-) -> record.Summary:
+def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[Text], wording: Wording) -> record.Summary:
     """Say what came out of a finished training; the model is told the final verdict."""
     cohort, model = plan.cohort, search.best_estimator_
     training = cohort.training
     balance = group_balance(cohort.background[training], (cohort.group[training] == "patient").to_numpy())
     verdict: Verdict = search.verdict_.with_differences(differences_that_count(balance))
-    model.verdict_ = verdict.state, worded(verdict.reason, wording)
+    model.verdict_ = verdict.state, worded(verdict.message, wording)
     outcome = {
         "status": record.DONE,
         "n_patterns": model.n_patterns,
@@ -155,7 +153,7 @@ def _recovery(known: pd.DataFrame, scores: pd.DataFrame) -> record.Recovery:
     )
 
 
-def write_failure(plan: PlannedRun, error: Exception, wording: Callable[[str, Value], str]) -> None:
+def write_failure(plan: PlannedRun, error: Exception, wording: Wording) -> None:
     """Say in the folder that the run failed, as far as it can still be written to."""
     failed = {
         "status": record.FAILED,

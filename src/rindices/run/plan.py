@@ -17,9 +17,9 @@ import rindices
 from rindices import record
 from rindices.cohort import Cohort, Looked, look_at, wanted_names
 from rindices.cohort.column_roles import is_region_name, named_parts, paths_of
-from rindices.errors import InputError, listed, setting
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
+from rindices.problems import Blank, InputError, Message, Remedy, listed
 from rindices.settings import (
     OutputSettings,
     SearchSettings,
@@ -119,8 +119,9 @@ def planned(
     most, n_regions = max(search.n_patterns), cohort.features.shape[1]
     if most > n_regions:
         raise InputError(
-            f"{most} patterns cannot be told apart in {n_regions} regions.\n"
-            f"Ask for fewer with {setting('n_patterns')}, such as 2-5."
+            f"{most} patterns cannot be told apart in {n_regions} regions.\nAsk for fewer with ",
+            Remedy("n_patterns"),
+            ", such as 2-5.",
         )
     # Where regions were summed, the columns that were not are said; else the regions say it all.
     asked, summed = cohort.settings, table.features == MUSE72
@@ -139,17 +140,20 @@ def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | 
     """Plan the run that a ``run.toml`` describes once more; `path` is where its table is now."""
     before = record.read_settings(config)
     where = str(before.table.path if path is None else path)
-    again = f"rindices fit TABLE {setting('config', str(config))} {setting('out', 'FOLDER')}"
+    again = Message("rindices fit TABLE ", Remedy("config", str(config)), " ", Remedy("out", Blank("FOLDER")), ".")
     if path is None and not Path(where.partition("#")[0]).exists():
         raise InputError(
-            f"There is no {where}, which {config} names as the table of its run.\nSay where the table is now: {again}."
+            f"There is no {where}, which {config} names as the table of its run.\nSay where the table is now: ", again
         )
     table = TableSettings(**{one.name: getattr(before.table, one.name) for one in fields(TableSettings)})
     plan = planned(where, out, table, before.training, output)
     if before.table.sha256 not in (None, plan.cohort.sha256):
         raise InputError(
-            f"{where} is not the table that the run was made of: its contents differ.\n"
-            f"Give that table: {again}. For another table, leave out {setting('config')}."
+            f"{where} is not the table that the run was made of: its contents differ.\nGive that table: ",
+            again,
+            " For another table, leave out ",
+            Remedy("config"),
+            ".",
         )
     return plan._replace(models_per_chunk=before.plan.get("models_per_chunk"))
 
@@ -160,10 +164,10 @@ def _check_search(search: SearchSettings) -> None:
         adjusted(get_preset(search.preset), weight, search.max_steps, search.latent)
     beyond = [number for number in search.n_patterns if not 1 <= number <= _MOST_PATTERNS]
     if beyond:
-        raise InputError(f"{setting('n_patterns')} should be from 1 to {_MOST_PATTERNS}, found {listed(beyond)}.")
+        raise InputError(Remedy("n_patterns"), f" should be from 1 to {_MOST_PATTERNS}, found {listed(beyond)}.")
     if search.n_null < 0 or 0 < search.n_null < 19:
         raise InputError(
-            f"{setting('n_null')} should be 0 or at least 19, found {search.n_null}: with fewer, p never reaches 0.05."
+            Remedy("n_null"), f" should be 0 or at least 19, found {search.n_null}: with fewer, p never reaches 0.05."
         )
 
 
@@ -172,15 +176,16 @@ def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...
     for path in inputs:
         if path is not None and out.resolve() in Path(path).resolve().parents:
             raise InputError(
-                f"{path} lies in {out}, where the results go and could replace it.\n"
-                f"Choose another folder with {setting('out')}."
+                f"{path} lies in {out}, where the results go and could replace it.\nChoose another folder with ",
+                Remedy("out"),
+                ".",
             )
     check_folder(figures, "figures")
     own = (out / record.FIGURES).resolve()
     if figures is not None and out.resolve() in figures.resolve().parents and figures.resolve() != own:
         raise InputError(
-            f"{setting('figures', str(figures))} lies in the run folder.\n"
-            f"Choose {out / record.FIGURES}, or a folder elsewhere."
+            Remedy("figures", str(figures)),
+            f" lies in the run folder.\nChoose {out / record.FIGURES}, or a folder elsewhere.",
         )
 
 

@@ -11,8 +11,8 @@ import pandas as pd
 from rindices import record
 from rindices.cohort import expand_names, wanted_names
 from rindices.cohort.column_roles import require_column
-from rindices.errors import InputError, counted, refusal, setting
 from rindices.pages.report import write_report
+from rindices.problems import InputError, Message, Remedy, Text, counted, refusal
 from rindices.schema.cells import Roster, spreadsheet_rows
 from rindices.schema.score_field import ScoreField
 from rindices.settings import Names, OutputSettings, TableSettings, check_scan_noise
@@ -35,7 +35,7 @@ def report_again(
     atlas: tuple[Path, Path] | None = None,
     show_ids: bool = OutputSettings.show_ids,
     figures: Path | None = OutputSettings.figures,
-) -> tuple[Path, tuple[str, ...]]:
+) -> tuple[Path, tuple[Text, ...]]:
     """Write the report of a run once more.
 
     Parameters
@@ -74,7 +74,7 @@ def report_again(
         path = write_report(folder, out, show_ids=show_ids, figures=figures)
         raise InputError(f"The run in {folder} is not finished, and {path} says so.\nRepeat its command first.")
     run = record.read_run(folder)
-    notes = [] if atlas is None else [_paint(run, *atlas)]
+    notes: list[Text] = [] if atlas is None else [_paint(run, *atlas)]
     check_scan_noise(scan_noise, (run.summary.n_patterns,), visits=run.summary.visits)
     if clinical is not None or remove or limits is not None or scan_noise:
         removed = expand_names(wanted_names(remove), run.summary.clinical, source="remove_scores")
@@ -99,14 +99,16 @@ def _analyse_again(folder: Path, results: record.Results, summary: record.Summar
 
 def _with_scores(
     results: record.Results, clinical: tuple[str, ...], path: Path, id: str, visit: str, missing: Names
-) -> tuple[record.Results, tuple[str, ...], tuple[str, ...]]:
+) -> tuple[record.Results, tuple[str, ...], tuple[Text, ...]]:
     """Return the results and clinical scores with the columns of a table, and what became of them."""
     scores = read_table(path, text_columns=(id, visit))
     codes = with_missing_codes(Dictionary(), [str(name) for name in scores], wanted_names(missing), {id, visit})
     scores, *_ = apply_dictionary(scores, codes)
     has_visits = "visit" in results.r_indices and visit in scores
     keys = {"participant_id": id} | ({"visit": visit} if has_visits else {})
-    require_column(scores.columns, id, f"the people's ids in {path.name}", f"Name the column with {setting('id')}.")
+    require_column(
+        scores.columns, id, f"the people's ids in {path.name}", Message("Name the column with ", Remedy("id"), ".")
+    )
     scores = scores.rename(columns={theirs: ours for ours, theirs in keys.items()})
     # What was corrected for, and who belongs to which group, is the run's and stays as it is.
     taken = {*results.variables, "diagnosis", "group", "visit"} - {*clinical}
@@ -116,7 +118,7 @@ def _with_scores(
         raise InputError(
             f"{path.name} has no clinical scores that the run does not have otherwise.\nAdd their columns."
         )
-    joined, told = join_by_id(
+    joined, found = join_by_id(
         results.r_indices[list(keys)].reset_index(drop=True),
         scores,
         "participant_id",
@@ -128,7 +130,7 @@ def _with_scores(
     joined = joined.assign(**{field.name: field.observe(joined, people) for field in fields})
     if problems := [problem for field in fields for problem in field.problems()]:
         raise refusal(problems)
-    told += [note for field in fields for note in field.notes]
+    told: list[Text] = [*found, *(note for field in fields for note in field.notes)]
     told += [f"Left as they are, because the run has them already: {', '.join(left)}."] if left else []
     for name in [name for name in names if name in before]:
         lost = int((before[name].notna() & joined[name].isna()).sum())
@@ -204,8 +206,13 @@ def compare_images(
         why = "; ".join(dict.fromkeys(f"{one.level}: {one.note}" for one in comparisons))
         raise InputError(
             f"No comparison can be made with the images of {Path(maps).name} ({why}).\n"
-            f"Give images of more people with {setting('maps')}, other {setting('limits')}, or ask for "
-            f"{setting('regressions', True)}."
+            f"Give images of more people with ",
+            Remedy("maps"),
+            ", other ",
+            Remedy("limits"),
+            ", or ask for ",
+            Remedy("regressions", True),
+            ".",
         )
     write_comparisons(folder / record.VOXELWISE, comparisons)
     return comparison_table(comparisons), write_report(folder, show_ids=show_ids)

@@ -20,9 +20,9 @@ from rindices import analysis
 from rindices.cohort import Cohort, People
 from rindices.cohort.exclusions import missing_regions
 from rindices.core import inference
-from rindices.errors import OutsideTraining, listed
 from rindices.estimator import Scaled, SurrealGAN
 from rindices.preprocessing import SCALED_SD, Preprocessing
+from rindices.problems import OutsideTraining, listed
 from rindices.record import Results, Separation, Summary
 from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.scale import CENTILES, DOSES, KNOTS, increasing

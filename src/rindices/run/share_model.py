@@ -18,10 +18,10 @@ import pandas as pd
 from pydantic import ValidationError
 
 from rindices import record
-from rindices.errors import InputError, listed
 from rindices.files import atomic_file, private_folder, write_csv
 from rindices.model.file import read_header
 from rindices.pages.layout import render
+from rindices.problems import InputError, listed
 from rindices.record.documents import Document, in_words
 from rindices.run.apply_table import apply_table
 from rindices.schema.contract import Contract

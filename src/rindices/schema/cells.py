@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
-from rindices.errors import InputError, Problem, counted, listed, setting
+from rindices.problems import InputError, Message, Problem, Remedy, counted, listed
 
 MISSING_TEXT = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "null", "None", "."})
 MOSTLY_NUMBERS = 0.8  # a text column with at least this share of numbers was meant as numbers: the rest are mistakes
@@ -34,7 +34,7 @@ _NO_VALUE = frozenset({"?", "-", "--", "missing", "unknown", "not available", "n
 
 CORRECT = "correct the cells"
 # The remedy of missing and impossible values; `rindices.cohort.exclusions` has the rule.
-LEAVE_OUT = f"leave these people out with {setting('drop_missing', True)}"
+LEAVE_OUT = Message("leave these people out with ", Remedy("drop_missing", True))
 _POSSIBLE = (
     "Ages lie between 0 and 120, the sex has two codes, and sizes are above 0 and not far from all others. Are they "
     "codes for missing values?"
@@ -267,5 +267,5 @@ def impossible_problems(found: BadCells) -> list[Problem]:
         f"Impossible values in {counted(len(found.counts), 'column')} ({counted(found.counts.total(), 'cell')}): "
         f"{', '.join(found.cells)}{more}."
     )
-    remedies = (CORRECT, f"name codes with {setting('missing')}", LEAVE_OUT)
+    remedies = (CORRECT, Message("name codes with ", Remedy("missing")), LEAVE_OUT)
     return [Problem(text, remedies, tuple(found.counts)), Problem(_POSSIBLE, remedies)]

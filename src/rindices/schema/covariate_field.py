@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.errors import Problem, counted, listed, setting, shown
+from rindices.problems import Message, Problem, Remedy, counted, listed, shown
 from rindices.schema.cells import LEAVE_OUT, BadCells, Roster, meant_as_numbers, text_of
 from rindices.schema.contract import CovariateSpec
 from rindices.schema.impossible_values import impossible_covariate
@@ -100,7 +100,7 @@ class CovariateField:
 
     def problems(self) -> list[Problem]:
         """Say what is wrong with it."""
-        found = [problem._replace(columns=()) for problem in self._cells.problems()] + self._spellings
+        found = [problem._replace(where=()) for problem in self._cells.problems()] + self._spellings
         if self._cells.impossible.counts.total() == self._n_known:  # where all are odd, it is their unit
             found = [one._replace(remedies=tuple(way for way in one.remedies if way != LEAVE_OUT)) for one in found]
         spec = self._spec
@@ -110,8 +110,8 @@ class CovariateField:
                 if spec.codes
                 else f"{shown(spec.minimum)} to {shown(spec.maximum)}"
             )
-            text = f"{found[0].text}\nCovariate {self.name!r} was a number in training ({was})."
-            found[0] = Problem(text, ("code it as in the training table", *found[0].remedies))
+            number = f"\nCovariate {self.name!r} was a number in training ({was})."
+            found[0] = Problem(Message(found[0].what, number), ("code it as in the training table", *found[0].remedies))
         if self._unknown.counts:
             place, value = self._unknown.first[self.name]
             number = counted(self._unknown.counts[self.name], "person", "people")
@@ -120,7 +120,7 @@ class CovariateField:
                 f"table has {listed(sorted(self._unknown.values), 10)}.\n"
                 f"The first unknown value is {value!r} in {place} ({number} in all)."
             )
-            uncorrected = f"score these people uncorrected with {setting('new_sites', 'uncorrected')}"
+            uncorrected = Message("score these people uncorrected with ", Remedy("new_sites", "uncorrected"))
             adapt = "learn a new site from controls who were measured there: rindices adapt"
             others = (adapt, uncorrected) if self._is_site else ("remove these people",)
             found.append(Problem(text, ("code it as in the training table", *others)))

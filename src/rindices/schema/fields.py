@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from rindices.errors import Problem, refusal
+from rindices.problems import Problem, Text, refusal
 from rindices.schema.cells import Roster, plain_code, text_of
 from rindices.schema.covariate_field import CovariateField
 from rindices.schema.id_field import IdField
@@ -109,6 +109,6 @@ class FieldSet:
         return list(dict.fromkeys(reversed(found)))[::-1]  # what two fields say is said once, below both
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Text]:
         """Sentences for the user."""
         return [note for field in (*self.scores, *self.background) for note in field.notes]

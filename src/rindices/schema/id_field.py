@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from rindices.errors import Problem, counted, listed, setting
+from rindices.problems import Blank, Message, Problem, Remedy, counted, listed
 from rindices.schema.cells import Roster, spreadsheet_rows, text_of
 
 
@@ -38,7 +38,9 @@ class IdField:
         more = f" ({counted(others, 'other')} repeated as well)" if others else ""
         if len(self._columns) == 1:
             text = f"Every person needs an id of their own, but {key.iloc[0]!r} occurs in rows {places}{more}."
-            visits = f"if these are visits of one person, name their column with {setting('visit', 'COLUMN')}"
+            visits = Message(
+                "if these are visits of one person, name their column with ", Remedy("visit", Blank("COLUMN"))
+            )
             return [Problem(text, (visits, "make the ids differ"))]
         text = (
             f"A person's visits must differ, but participant {key.iloc[0]!r} has the visit {key.iloc[1]!r} (column "

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
-from rindices.errors import Problem, shown
+from rindices.problems import Problem, shown
 from rindices.schema.cells import (
     BadCells,
     Roster,

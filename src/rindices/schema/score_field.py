@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.errors import Problem, counted, setting, shown
+from rindices.problems import Message, Problem, Remedy, Text, counted, shown
 from rindices.schema.cells import CORRECT, Roster, meant_as_numbers, numbers_of, text_of, text_problems
 from rindices.schema.impossible_values import suspected_codes
 from rindices.schema.region_field import NumberField
@@ -16,7 +16,7 @@ class ScoreField:
     """A clinical score: a number or a category, with gaps. A suspected code counts as a gap until it is named."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.notes = name, list[str]()
+        self.name, self.notes = name, list[Text]()
         self._cells = NumberField([name], "clinical score", lambda block, _: np.isinf(block))
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> NDArray:
@@ -28,10 +28,9 @@ class ScoreField:
         suspects = suspected_codes(values, values)
         for code in np.unique(values[suspects]).tolist():
             people = counted(int((values == code).sum()), "person has", "people have")
-            self.notes.append(
-                f"{people} {self.name} = {shown(code)}, which looks like a code for a missing value: not used. If it "
-                f"is one, say so with {setting('missing', [shown(code)])}, or leave such cells empty."
-            )
+            unused = f"{people} {self.name} = {shown(code)}, which looks like a code for a missing value: not used. If"
+            code_of = Remedy("missing", [shown(code)])
+            self.notes.append(Message(unused, " it is one, say so with ", code_of, ", or leave such cells empty."))
         return np.where(suspects, np.nan, values)
 
     def problems(self) -> list[Problem]:

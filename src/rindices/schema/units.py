@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rindices.errors import Problem, counted, listed, shown
+from rindices.problems import Problem, counted, listed, shown
 
 # mL and mm3 differ by 1000, cm2 and mm2 by 100, cm and mm by 10; disease changes a median far less than that.
 _TOLERANCE = 0.15

@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from rindices.errors import InputError, setting
+from rindices.problems import InputError, Remedy
 
-_OWN = setting("controls")
+_OWN = Remedy("controls")
 N_CONTROLS, N_PATIENTS = 492, 900  # as in the paper
 PLAIN = ("source", "licence", "unit", "n_people", "age_mean", "age_square_mean", "share_of_sex_1")
 ARRAYS = ("probabilities", "age_quantiles", "smallest", "effects", "residual_quantiles")
@@ -177,8 +177,9 @@ def drawn_people(n_controls: int | None, n_patients: int | None, rng: np.random.
     for name, n in {"n_controls": n_controls, "n_patients": n_patients}.items():
         if not 1 <= n <= _MOST_PEOPLE:
             raise InputError(
-                f"Expected {setting(name)} from 1 to {_MOST_PEOPLE:,}, found {n:,}.\n"
-                "Give a positive number, or ask for fewer people."
+                "Expected ",
+                Remedy(name),
+                f" from 1 to {_MOST_PEOPLE:,}, found {n:,}.\nGive a positive number, or ask for fewer people.",
             )
     population = ReferencePopulation.load()
     return HealthyPeople(population.draw(n_controls + n_patients, rng), list(population.regions), n_controls)
@@ -211,14 +212,14 @@ def own_people(
 def _region_columns(controls: pd.DataFrame, regions: Sequence[str] | None) -> list[str]:
     repeated = controls.columns[controls.columns.duplicated()].tolist()
     if repeated:
-        raise InputError(f"Expected every column of {_OWN} once, found {repeated} repeated. Rename or drop them.")
+        raise InputError("Expected every column of ", _OWN, f" once, found {repeated} repeated. Rename or drop them.")
     numeric = list(controls.select_dtypes("number").columns)
     if regions is None:
         return [name for name in numeric if str(name).lower() not in NOT_REGIONS]
     unfit = [name for name in regions if name not in numeric]
     if unfit:
         raise InputError(
-            f"Expected every one of `regions` as a column of numbers in {_OWN}, {unfit} are not. Drop them."
+            "Expected every one of `regions` as a column of numbers in ", _OWN, f", {unfit} are not. Drop them."
         )
     return list(dict.fromkeys(regions))
 
@@ -229,8 +230,10 @@ def _check_people(controls: pd.DataFrame) -> None:
     if bad:
         found = list(dict.fromkeys("an empty cell" if pd.isna(one) else repr(one) for one in bad))[:5]
         raise InputError(
-            f"Expected one row per person in {_OWN}, found participant_id missing or repeated: {', '.join(found)}. "
-            "Keep one row each, or drop the column to have people numbered."
+            "Expected one row per person in ",
+            _OWN,
+            f", found participant_id missing or repeated: {', '.join(found)}. "
+            "Keep one row each, or drop the column to have people numbered.",
         )
 
 
@@ -241,8 +244,10 @@ def _check_volumes(volumes: pd.DataFrame) -> None:
     wrong = (values < 0) | np.isinf(values)
     if wrong.any():
         raise InputError(
-            f"Expected no negative volumes in {_OWN}, found {first_of(volumes, wrong)}. Give raw volumes, not scaled "
-            "ones, correct or leave out such people, and leave out columns that are no regions."
+            "Expected no negative volumes in ",
+            _OWN,
+            f", found {first_of(volumes, wrong)}. Give raw volumes, not "
+            "scaled ones, correct or leave out such people, and leave out columns that are no regions.",
         )
 
 
@@ -278,7 +283,8 @@ def _split_sizes(n_rows: int, n_controls: int | None, n_patients: int | None) ->
         n_patients = n_rows - n_controls
     if n_controls + n_patients > n_rows or min(n_controls, n_patients) < 1:
         raise InputError(
-            f"Expected at least 1 control and 1 patient, and no more people than the {n_rows} rows of {_OWN}, "
-            f"found {n_controls} controls and {n_patients} patients. Ask for fewer people or give a longer table."
+            f"Expected at least 1 control and 1 patient, and no more people than the {n_rows} rows of ",
+            _OWN,
+            f", found {n_controls} controls and {n_patients} patients. Ask for fewer people or give a longer table.",
         )
     return n_controls, n_patients

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
-from rindices.errors import InputError, counted, did_you_mean, listed, setting
+from rindices.problems import InputError, Remedy, counted, did_you_mean, listed
 from rindices.simulate.healthy_people import HealthyPeople, first_of, numbers_in
 
 MAX_PATTERNS = 8
@@ -193,9 +193,10 @@ def severity_correlation_matrix(correlation: Correlation | None, n_patterns: int
     if not valid:
         lowest = f"{-1 / (n_patterns - 1):.3g}" if n_patterns > 1 else "-1"
         raise InputError(
-            f"{setting('severity_correlation')}: expected one number between {lowest} and 1, or {n_patterns} x "
+            Remedy("severity_correlation"),
+            f": expected one number between {lowest} and 1, or {n_patterns} x "
             f"{n_patterns} numbers that are symmetric, have ones on the diagonal and can occur together (positive "
-            f"definite), found {correlation}. Correct it, or leave it out for independent severities."
+            f"definite), found {correlation}. Correct it, or leave it out for independent severities.",
         )
     return matrix
 
@@ -237,18 +238,24 @@ def draw_severities(
     if not isinstance(severities, str):
         if correlation is not None or age_correlation != 0:
             raise InputError(
-                "A table of severities has correlations of its own: patients are whole rows of it. Leave out "
-                f"{setting('severity_correlation')} and {setting('severity_age')}, or choose {setting('severities')} "
-                f"out of {', '.join(SEVERITIES)}."
+                "A table of severities has correlations of its own: patients are whole rows of it. Leave out ",
+                Remedy("severity_correlation"),
+                " and ",
+                Remedy("severity_age"),
+                ", or choose ",
+                Remedy("severities"),
+                f" out of {', '.join(SEVERITIES)}.",
             )
         rows = _given(severities, n_patterns)
         told = f"Severities: drawn from the {counted(len(rows), 'row')} of the given table."
         return rows[rng.integers(len(rows), size=n_patients)], told
     if severities not in SEVERITIES:
         raise InputError(
-            f"Expected {setting('severities')} out of {', '.join(SEVERITIES)}, or a table with the columns s1 to "
+            "Expected ",
+            Remedy("severities"),
+            f" out of {', '.join(SEVERITIES)}, or a table with the columns s1 to "
             f"s{n_patterns}, found {severities!r}.{did_you_mean(severities, list(SEVERITIES))} Choose one of these, "
-            "or check the name of the file."
+            "or check the name of the file.",
         )
     matrix = severity_correlation_matrix(correlation, n_patterns)
     scores = rng.standard_normal((n_patients, n_patterns)) @ np.linalg.cholesky(matrix).T
@@ -270,16 +277,21 @@ def _given(severities: pd.DataFrame | np.ndarray, n_patterns: int) -> np.ndarray
     found = [str(name) for name in table.columns if re.fullmatch(r"s[1-9]\d*", str(name))]
     if sorted(found) != names or table.empty:
         raise InputError(
-            f"Expected {setting('severities')} as a table with the columns {', '.join(names)}, one a pattern, and a "
+            "Expected ",
+            Remedy("severities"),
+            f" as a table with the columns {', '.join(names)}, one a pattern, and a "
             f"row a patient, found {counted(len(table), 'row')} with {listed(found or table.columns) or 'no columns'}. "
-            f"Rename its columns, or ask for as many patterns as it has with {setting('n_patterns')}."
+            f"Rename its columns, or ask for as many patterns as it has with ",
+            Remedy("n_patterns"),
+            ".",
         )
     values = numbers_in(table[names])
     wrong = ~((values >= 0) & (values <= 1))
     if wrong.any():
         raise InputError(
-            f"Expected numbers from 0 to 1 in {setting('severities')}, found {first_of(table[names], wrong)}. "
-            "Correct it, or leave out such rows."
+            "Expected numbers from 0 to 1 in ",
+            Remedy("severities"),
+            f", found {first_of(table[names], wrong)}. Correct it, or leave out such rows.",
         )
     return values
 
@@ -288,16 +300,18 @@ def _age_scores(people: HealthyPeople, correlation: float) -> np.ndarray:
     """Return the normal scores of the ranks of the patients' ages, of standard deviation 1, as a column."""
     if not -1 < correlation < 1:
         raise InputError(
-            f"Expected {setting('severity_age')} between -1 and 1, found {correlation:g}. Give a number such as 0.3."
+            "Expected ", Remedy("severity_age"), f" between -1 and 1, found {correlation:g}. Give a number such as 0.3."
         )
     column = people.table.reindex(columns=["age"]).iloc[people.n_controls :]
     ages = numbers_in(column)
     unfit = ~np.isfinite(ages) | (len(np.unique(ages)) == 1)
     if unfit.any():
         raise InputError(
-            f"{setting('severity_age')} needs every patient's age, and not the same in all, in a column 'age' of "
-            f"{setting('controls')}, found {first_of(column, unfit) if 'age' in people.table else 'no such column'}. "
-            "Fill in or rename the column, or leave out such people."
+            Remedy("severity_age"),
+            " needs every patient's age, and not the same in all, in a column 'age' of ",
+            Remedy("controls"),
+            f", found {first_of(column, unfit) if 'age' in people.table else 'no such column'}. "
+            "Fill in or rename the column, or leave out such people.",
         )
     scores = ndtri((pd.DataFrame(ages).rank().to_numpy() - 0.5) / len(ages))
     return scores / scores.std()

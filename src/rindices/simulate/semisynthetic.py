@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rindices.errors import InputError, setting
 from rindices.files import write_csv
+from rindices.problems import InputError, Remedy
 from rindices.simulate.healthy_people import HealthyPeople, ReferencePopulation, drawn_people, own_people
 from rindices.simulate.patterns import (
     KINDS,
@@ -69,8 +69,9 @@ class SimulatedCohort:
         """
         if truth_path is not None and Path(truth_path).resolve() == Path(table_path).resolve():
             raise InputError(
-                f"Expected two different files, found {table_path} twice. "
-                f"Give the truth its own name with {setting('truth')}."
+                f"Expected two different files, found {table_path} twice. Give the truth its own name with ",
+                Remedy("truth"),
+                ".",
             )
         write_csv(self.table, Path(table_path), index=False)
         if truth_path is not None:
@@ -175,8 +176,9 @@ def _check_request(kind: str, n_patterns: int, seed: int) -> Kind:
         raise InputError(f"Expected a kind of cohort out of {', '.join(KINDS)}, found {kind!r}. Choose one of these.")
     if not 1 <= n_patterns <= MAX_PATTERNS:
         raise InputError(
-            f"Expected 1 to {MAX_PATTERNS} patterns, found {setting('n_patterns', n_patterns)}. Beyond that there are "
-            "not enough regions to tell patterns apart; ask for fewer."
+            f"Expected 1 to {MAX_PATTERNS} patterns, found ",
+            Remedy("n_patterns", n_patterns),
+            ". Beyond that there are not enough regions to tell patterns apart; ask for fewer.",
         )
     if seed < 0:
         raise InputError(f"Expected a seed of 0 or more, found {seed}. Any whole number from 0 on will do.")
@@ -185,16 +187,21 @@ def _check_request(kind: str, n_patterns: int, seed: int) -> Kind:
 
 def _check_visits(n_visits: int, progression: float, scan_noise: float, controls: pd.DataFrame | None) -> None:
     if not 1 <= n_visits <= _MOST_VISITS:
-        raise InputError(f"Expected {setting('n_visits')} from 1 to {_MOST_VISITS}, found {n_visits}.")
+        raise InputError("Expected ", Remedy("n_visits"), f" from 1 to {_MOST_VISITS}, found {n_visits}.")
     if not -1 <= progression <= 1 or not 0 <= scan_noise <= 1:
         raise InputError(
-            f"Expected {setting('progression')} from -1 to 1 and {setting('scan_noise')} from 0 to 1, found "
-            f"{progression:g} and {scan_noise:g}. Both are shares: of the largest change, and of what people differ by."
+            "Expected ",
+            Remedy("progression"),
+            " from -1 to 1 and ",
+            Remedy("scan_noise"),
+            f" from 0 to 1, found {progression:g} and {scan_noise:g}. Both are shares: of the largest change, and of "
+            "what people differ by.",
         )
     if n_visits > 1 and controls is not None:
         raise InputError(
-            f"Expected one visit with {setting('controls')}, found {n_visits}: how its people would age is not known. "
-            "Leave out either."
+            "Expected one visit with ",
+            Remedy("controls"),
+            f", found {n_visits}: how its people would age is not known. Leave out either.",
         )
 
 
@@ -218,7 +225,7 @@ def _choose_people(
         people = own_people(controls, regions, n_controls, n_patients, rng)
         return people, "People: the given table of controls, split at random."
     if regions is not None:
-        raise InputError(f"`regions` are columns of your own table. Give it with {setting('controls')} as well.")
+        raise InputError("`regions` are columns of your own table. Give it with ", Remedy("controls"), " as well.")
     people = drawn_people(n_controls, n_patients, rng)
     return people, "People: drawn from the embedded reference population (IXI, under 70)."
 

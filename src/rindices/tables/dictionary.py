@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rindices.errors import InputError, Problem, counted, listed, setting
+from rindices.problems import InputError, Problem, Remedy, counted, listed
 from rindices.schema.cells import plain_code, spreadsheet_rows, text_of, typed
 from rindices.tables.table import Table
 
@@ -187,7 +187,9 @@ def with_missing_codes(
     for code in codes:
         name, sign, one = code.rpartition("=")
         if sign and name not in columns:
-            raise InputError(f"{name!r} (from {setting('missing')}) is not a column of the table.\nCorrect the name.")
+            raise InputError(
+                f"{name!r} (from ", Remedy("missing"), ") is not a column of the table.\nCorrect the name."
+            )
         for column in [name] if sign else [column for column in columns if column not in kept]:
             described = known.get(column, Column())
             known[column] = replace(described, missing=(*described.missing, one if sign else code))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rindices.errors import InputError, counted, did_you_mean, listed, setting
+from rindices.problems import InputError, Message, Remedy, counted, did_you_mean, listed
 from rindices.schema.cells import plain_code, spreadsheet_rows, text_of
 from rindices.settings import TableSettings
 from rindices.tables.dictionary import Dictionary, read_dictionary
@@ -154,7 +154,7 @@ def _a_row_each_visit(
     if not of_visits:
         near = did_you_mean(visit_column, [str(name) for name in frame.columns])
         raise InputError(
-            f"{main} has no column {visit_column!r} (from {setting('visit')}).{near}\nAdd it, or correct the name."
+            f"{main} has no column {visit_column!r} (from ", Remedy("visit"), f").{near}\nAdd it, or correct the name."
         )
     pairs = pd.concat([table[[*keys]] for table in of_visits.values()], ignore_index=True)
     pairs = pairs[~keys_of(pairs, keys).duplicated().to_numpy()].dropna()
@@ -299,11 +299,12 @@ def _refuse_bad_keys(
     if repeated.any():
         first = there[repeated].iloc[0]
         who = listed(map(repr, first.split("\t")), joiner=" and ")
-        apart = f"Keep one row a person, or tell the visits apart with {setting('visit', visit_column)}."
-        remedy = "Keep one row a person and visit." if len(keys) > 1 else apart
+        apart = Message("Keep one row a person, or tell the visits apart with ", Remedy("visit", visit_column), ".")
+        remedy = Message("Keep one row a person and visit.") if len(keys) > 1 else apart
         raise InputError(
             f"{source} has {who} in rows {listed(rows[(there == first).to_numpy()], joiner=' and ')}, so it cannot be "
-            f"joined to the people.\n{remedy}"
+            f"joined to the people.\n",
+            remedy,
         )
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from rindices.errors import InputError, listed
 from rindices.files import plain_cells
+from rindices.problems import InputError, listed
 from rindices.schema.cells import numbers_of, text_of, typed
 from rindices.settings import TableSettings
 from rindices.tables.text import CELLS, KINDS_OF_FILES, TEXT_KINDS, TextFile, named_columns

@@ -20,8 +20,8 @@ from typing import BinaryIO, TextIO
 import numpy as np
 import pandas as pd
 
-from rindices.errors import InputError, counted, listed
 from rindices.files import plain_text
+from rindices.problems import InputError, counted, listed
 from rindices.schema.cells import MISSING_TEXT, PointsForThousands
 
 KINDS_OF_FILES = ".csv, .tsv, .txt, .xlsx or .parquet"

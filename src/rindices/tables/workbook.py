@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rindices.errors import InputError, counted, did_you_mean, listed
 from rindices.files import plain_cells
+from rindices.problems import InputError, counted, did_you_mean, listed
 from rindices.schema.cells import MISSING_TEXT
 from rindices.tables.text import LARGEST_RATIO, named_columns
 

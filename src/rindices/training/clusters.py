@@ -17,7 +17,7 @@ import joblib
 
 from rindices.core import devices
 from rindices.core.train import People
-from rindices.errors import InputError, LostWorkers, setting
+from rindices.problems import InputError, LostWorkers, Remedy
 from rindices.training.chunks import Stopped
 
 _DECIDE_BITS = ("rindices", "jax", "jaxlib", "optax")
@@ -45,8 +45,14 @@ def parallel(dask: str | None = None, workers: int | None = None) -> Iterator[No
     """
     if dask not in (None, "local") and workers is not None:
         raise InputError(
-            f"{setting('workers', workers)} does not go with {setting('dask', dask)}: a cluster has the workers that "
-            f"were started for it.\nLeave out {setting('workers')}, or take {setting('dask', 'local')}."
+            Remedy("workers", workers),
+            " does not go with ",
+            Remedy("dask", dask),
+            ": a cluster has the workers that were started for it.\nLeave out ",
+            Remedy("workers"),
+            ", or take ",
+            Remedy("dask", "local"),
+            ".",
         )
     # Helpers of Python remove what a run that is stopped at once leaves behind; they need not complain of it.
     calm = [os.environ.get("PYTHONWARNINGS"), "ignore:resource_tracker:UserWarning"]
@@ -68,7 +74,7 @@ def _connected(address: str, workers: int | None) -> Iterator[Any]:
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise InputError(
-            f"{setting('dask', address)} needs Dask.\nInstall it with: pip install 'rindices[cluster]'."
+            Remedy("dask", address), " needs Dask.\nInstall it with: pip install 'rindices[cluster]'."
         ) from error
     # Cohorts are large on purpose; each goes to the scheduler once.
     dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})

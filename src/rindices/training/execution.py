@@ -19,7 +19,7 @@ from joblib.parallel import ParallelBackendBase, SequentialBackend, get_active_b
 from rindices.core import devices
 from rindices.core.devices import Device
 from rindices.core.train import People
-from rindices.errors import InputError, LostWorkers
+from rindices.problems import InputError, LostWorkers
 from rindices.training.chunks import Chunk, Settings, Trajectory, train_chunk
 from rindices.training.clusters import Cluster, current_task, still_wanted
 from rindices.training.journal import Journal

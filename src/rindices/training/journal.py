@@ -17,8 +17,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from rindices.core.networks import Parameters
-from rindices.errors import InputError
 from rindices.files import atomic_file, checksum, read_arrays, write_arrays
+from rindices.problems import InputError
 from rindices.training.chunks import Chunk, Member, Point, Trajectory, Unfinished
 
 _PAUSE = 0.5  # seconds before a write that failed is tried again

@@ -16,12 +16,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from rindices.errors import InputError, Value, without_data
 from rindices.pages.layout import file_text, page_style
 from rindices.pages.server import apply_page, run_pages, table_page, train_page
 from rindices.pages.server.page import NotYet, busy, trouble
 from rindices.pages.server.query import Desk
 from rindices.pages.server.safety import ENTRANCE, Guard, TooLarge, receive_file
+from rindices.problems import InputError, Wording, without_data
 
 Handler = Callable[[Desk, Request], Response] | Callable[[Desk, Request], Awaitable[Response]]
 _PAGES: dict[str, Handler] = {
@@ -50,9 +50,7 @@ _CHANGES: dict[str, Handler] = {
 }
 
 
-def make_app(
-    folder: Path, port: int, token: str, *, wording: Callable[[str, Value], str], program: tuple[str, ...]
-) -> Guard:
+def make_app(folder: Path, port: int, token: str, *, wording: Wording, program: tuple[str, ...]) -> Guard:
     """Return the application for a folder, guarded.
 
     Parameters
@@ -125,7 +123,7 @@ def serve(
     port: int | None,
     *,
     ready: Callable[[str], None],
-    wording: Callable[[str, Value], str],
+    wording: Wording,
     program: tuple[str, ...],
 ) -> None:
     """Serve a folder on the loopback address until Ctrl-C.

@@ -11,26 +11,27 @@ import pandas as pd
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from rindices.errors import InputError
 from rindices.files import atomic_file, guarded_text, plain
 from rindices.model.file import read_header
 from rindices.model.header import Header
 from rindices.pages.server.page import free_name, models_of, page, soon, tables_of
 from rindices.pages.server.query import (
+    Button,
     Desk,
     Pairs,
-    Remedy,
     address,
+    buttons_of,
     first_of,
     options_of,
     pairs_of,
     read_query,
-    remedies_in,
 )
 from rindices.pages.server.run_pages import call
 from rindices.pages.server.table_page import stamp_of
+from rindices.problems import InputError
 from rindices.record.verdict_words import SENTENCES
 from rindices.run.apply_table import people_for
+from rindices.run.check_table import fixes_in
 from rindices.settings import ApplySettings
 
 _PER_PAGE = 100  # people
@@ -53,7 +54,7 @@ class Match(NamedTuple):
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
-    buttons: tuple[Remedy, ...] = ()
+    buttons: tuple[Button, ...] = ()
 
 
 def _model(desk: Desk, name: str) -> tuple[Path, Header]:
@@ -95,12 +96,10 @@ def _match(desk: Desk, model: Path, table: str, settings: ApplySettings) -> Matc
     try:
         batches = list(people_for(model, path, settings))
     except InputError as error:
-        problems = [one.text for one in error.problems] or [error.message]
-        texts = [*problems, *error.remedies, error.message]
         return Match(
-            problems=tuple(map(desk.said, problems)),
+            problems=tuple(desk.said(one.what) for one in error.problems),
             remedies=tuple(map(desk.said, error.remedies)),
-            buttons=tuple(remedies_in(texts, ApplySettings)),
+            buttons=tuple(buttons_of(fixes_in([error.message]), ApplySettings)),
         )
     notes = dict.fromkeys(desk.said(note) for people in batches for note in people.notes)
     flagged = sum(int((people.flags != "").sum()) for people in batches)

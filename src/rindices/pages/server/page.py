@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, TypeVar
 from starlette.responses import HTMLResponse
 
 from rindices import record
-from rindices.errors import InputError
 from rindices.pages.layout import render
 from rindices.pages.server.query import Desk, address
 from rindices.pages.server.safety import MODELS, TABLES
+from rindices.problems import InputError, Text
 
 _DEEPEST = 2  # folders of folders are looked into
 _DAY = "%Y-%m-%d %H:%M"
@@ -54,7 +54,7 @@ def page(
     return HTMLResponse(render(f"server/{template}.html.j2", **shown), status)
 
 
-def trouble(desk: Desk, message: str, status: int = 400) -> HTMLResponse:
+def trouble(desk: Desk, message: Text, status: int = 400) -> HTMLResponse:
     """Return a page that says what was wrong with what was asked for."""
     return page(desk, "trouble", "This cannot be done", {"text": desk.said(message)}, status=status)
 

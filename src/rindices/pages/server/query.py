@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from subprocess import Popen
@@ -12,16 +12,15 @@ from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 
-from rindices.errors import InputError, Value, worded
 from rindices.pages.server.safety import inside
+from rindices.problems import InputError, Remedy, Text, Value, Wording, worded
+from rindices.run.check_table import FoundRemedy
 from rindices.settings import ApplySettings, TableSettings
 from rindices.tables import Table
 
 Pairs = list[tuple[str, str]]
 Settings = TypeVar("Settings", TableSettings, ApplySettings)
-_MOST_NAMES = 12  # in a sentence
 _YES = "yes"
-_PLACEHOLDERS = ("LABEL", "COLUMN", "FOLDER")
 # What a column can be, and the setting that says so; a list has the column besides others.
 ROLES = {
     "id": "id",
@@ -65,7 +64,7 @@ class Desk:
     """
 
     folder: Path
-    wording: Callable[[str, Value], str]
+    wording: Wording
     program: tuple[str, ...]
     children: dict[str, Popen[bytes]] = field(default_factory=dict)
 
@@ -80,15 +79,12 @@ class Desk:
         """
         files = [f"./{name}" if name.startswith("-") else name for name in names]
         given = {name: value for name, value in settings.items() if value is not None}
-        return [command, *files, *(word for pair in given.items() for word in shlex.split(self.wording(*pair)))]
+        options = (self.wording(Remedy(*pair)) for pair in given.items())
+        return [command, *files, *(word for option in options for word in shlex.split(option))]
 
-    def said(self, text: str) -> str:
-        """Return a message as the command line would say it; neither long lists nor placeholders are repeated."""
-        return worded(text, lambda name, value: self.wording(name, None if _is_noise(value) else value))
-
-
-def _is_noise(value: Value) -> bool:
-    return (isinstance(value, list) and len(value) > _MOST_NAMES) or value in _PLACEHOLDERS
+    def said(self, text: Text) -> str:
+        """Return a message as the command line would say it."""
+        return worded(text, self.wording)
 
 
 def read_query(kind: type[Settings], query: QueryParams, desk: Desk) -> Settings:
@@ -188,7 +184,7 @@ def with_group(settings: TableSettings, label: str, group: str) -> TableSettings
     return replace(settings, control=control or None, patients=patients or None)
 
 
-class Remedy(NamedTuple):
+class Button(NamedTuple):
     """A setting that would help, and what an address gets for it."""
 
     name: str
@@ -196,23 +192,14 @@ class Remedy(NamedTuple):
     query: str
 
 
-def remedies_in(texts: Iterable[str], kind: type[TableSettings] | type[ApplySettings]) -> list[Remedy]:
-    """Return the settings that messages mention with a value, each once."""
-    mentioned: list[tuple[str, Value]] = []
-
-    def keep(name: str, value: Value) -> str:
-        mentioned.append((name, value))
-        return ""
-
-    for text in texts:
-        worded(text, keep)
-    known = {one.name for one in fields(kind)}
-    found = {}
-    for name, value in mentioned:
-        if name in known and value not in (None, False, [], *_PLACEHOLDERS):
-            values = tuple(map(str, value)) if isinstance(value, list) else (_YES if value is True else str(value),)
-            found[name, values] = Remedy(name, values, urlencode([(name, text) for text in values]))
-    return list(found.values())
+def buttons_of(fixes: Iterable[FoundRemedy], kind: type[TableSettings] | type[ApplySettings]) -> list[Button]:
+    """Return a button for each setting that would help and that can be chosen here."""
+    buttons, known = [], {one.name for one in fields(kind)}
+    for fix in fixes:
+        if fix.setting in known:
+            values = fix.value if isinstance(fix.value, tuple) else (_YES if fix.value is True else str(fix.value),)
+            buttons.append(Button(fix.setting, values, urlencode([(fix.setting, text) for text in values])))
+    return buttons
 
 
 def first_of(query: QueryParams) -> int:

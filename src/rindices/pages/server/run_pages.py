@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 from rindices import record
-from rindices.errors import InputError
 from rindices.pages.citations import cited_in
 from rindices.pages.privacy import Curtain
 from rindices.pages.report import gated, methods_of, report_policy, strip_of
@@ -24,6 +23,7 @@ from rindices.pages.server.page import models_of, page, row_of, runs_of, soon, t
 from rindices.pages.server.query import Desk, address
 from rindices.pages.server.train_page import training_of
 from rindices.plots.brain_drawing import draw_brain, measures_of
+from rindices.problems import InputError
 from rindices.run.compare_runs import compare_runs, shown_pairs
 
 _MOST_REGIONS = 14  # beside a brain

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rindices.errors import InputError
+from rindices.problems import InputError
 
 ENTRANCE = "/enter"
 MOST_BYTES = 512 * 2**20  # of one file that is put into the folder
@@ -106,7 +106,7 @@ def inside(folder: Path, name: str) -> Path:
     >>> inside(Path("/data"), "../secret.csv")
     Traceback (most recent call last):
     ...
-    rindices.errors.InputError: '../secret.csv' is not in the folder that was opened.
+    rindices.problems.InputError: '../secret.csv' is not in the folder that was opened.
     """
     parts = PurePosixPath(name).parts
     hidden = any(part.startswith(".") for part in parts)

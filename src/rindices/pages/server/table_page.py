@@ -16,11 +16,11 @@ from starlette.responses import HTMLResponse, Response
 
 from rindices.cohort import wanted_names
 from rindices.cohort.column_roles import paths_of
-from rindices.errors import InputError, Problem, setting
 from rindices.pages.server import query
 from rindices.pages.server.page import page, tables_of
-from rindices.pages.server.query import Desk, Pairs, address, columns_of, options_of, pairs_of, read_query, remedies_in
-from rindices.run.check_table import CheckedColumn, CheckedTable, check_table
+from rindices.pages.server.query import Desk, Pairs, address, buttons_of, columns_of, options_of, pairs_of, read_query
+from rindices.problems import InputError, Wording, worded
+from rindices.run.check_table import CheckedColumn, CheckedTable, FoundProblem, FoundRemedy, check_table, fixes_in
 from rindices.settings import TableSettings
 from rindices.tables import Source, read_source
 
@@ -50,11 +50,12 @@ class ColumnRow(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A table that was checked, or why it could not be; settings are mentioned in it as in errors."""
+    """A table that was checked, or why it could not be."""
 
     found: CheckedTable | None
-    problems: tuple[Problem, ...]
+    problems: tuple[FoundProblem, ...]
     remedies: tuple[str, ...]
+    fixes: tuple[FoundRemedy, ...]
     bars: dict[str, list[tuple[float, str]]]
 
 
@@ -71,7 +72,7 @@ def _read(stamp: Stamp, path: Path, join: tuple[Path, ...], **choices: str | tup
 
 
 @lru_cache(maxsize=16)
-def checked(stamp: Stamp, path: Path, settings: TableSettings) -> Check:
+def checked(stamp: Stamp, path: Path, settings: TableSettings, wording: Wording) -> Check:
     """Check a table; one that did not change is read once."""
 
     def read(file: Path, *, join: Sequence[Path] = (), **choices: str | tuple[str, ...] | None) -> Source:
@@ -81,12 +82,12 @@ def checked(stamp: Stamp, path: Path, settings: TableSettings) -> Check:
 
     sources: list[Source] = []
     try:
-        found = check_table(path, settings, wording=setting, read=read)
+        found = check_table(path, settings, wording=wording, read=read)
     except InputError as error:
-        problems = error.problems or (Problem(error.message),)
-        return Check(None, problems, error.remedies, _histograms(sources))
-    told = tuple(Problem(one.text, (), one.columns) for one in found.problems)
-    return Check(found, told, found.remedies, _histograms(sources))
+        problems = tuple(FoundProblem(text=worded(one.what, wording), columns=one.where) for one in error.problems)
+        remedies = tuple(worded(one, wording) for one in error.remedies)
+        return Check(None, problems, remedies, fixes_in([error.message]), _histograms(sources))
+    return Check(found, found.problems, found.remedies, found.fixes, _histograms(sources))
 
 
 def _histograms(sources: list[Source]) -> dict[str, list[tuple[float, str]]]:
@@ -140,11 +141,10 @@ def checked_part(desk: Desk, request: Request) -> Response:
     if not pairs_of(settings, desk) and "chosen" not in request.query_params:
         settings = query.guessed(columns)
     settings = changed(settings, request)
-    check = checked(stamp_of(path, settings), path, settings)
-    rows = _rows(columns, settings, check, desk)
+    check = checked(stamp_of(path, settings), path, settings, desk.wording)
+    rows = _rows(columns, settings, check)
     first = query.first_of(request.query_params)
     pairs: Pairs = [("table", name), ("chosen", "yes"), *pairs_of(settings, desk)]
-    warnings = check.found.warnings if check.found else ()
     return page(
         desk,
         "checked",
@@ -153,11 +153,11 @@ def checked_part(desk: Desk, request: Request) -> Response:
             "table": name,
             "query": urlencode(pairs),
             "found": check.found,
-            "problems": [desk.said(one.text) for one in check.problems],
-            "remedies": [desk.said(one) for one in check.remedies],
-            "buttons": remedies_in(_told(check), TableSettings),
-            "doubts": remedies_in(warnings, TableSettings),
-            "warnings": [desk.said(one) for one in warnings],
+            "problems": [one.text for one in check.problems],
+            "remedies": check.remedies,
+            "buttons": buttons_of(check.fixes, TableSettings),
+            "doubts": buttons_of(check.found.advice if check.found else (), TableSettings),
+            "warnings": check.found.warnings if check.found else (),
             "given": [
                 (one, text) for one, text in pairs[2:] if one in ("drop_missing", "drop_outliers", "small_sites")
             ],
@@ -187,12 +187,7 @@ def _command(desk: Desk, name: str, settings: TableSettings) -> list[str]:
         return []
 
 
-def _told(check: Check) -> list[str]:
-    texts = [text for one in check.problems for text in (one.text, *one.remedies)]
-    return [*texts, *check.remedies]
-
-
-def _rows(columns: list[str], settings: TableSettings, check: Check, desk: Desk) -> list[ColumnRow]:
+def _rows(columns: list[str], settings: TableSettings, check: Check) -> list[ColumnRow]:
     """Return all columns; what is wrong with one comes first, then what may be no region."""
     known = {one.name: one for one in check.found.columns} if check.found else {}
     named = {settings.id: "the people's id", settings.diagnosis: "the diagnosis"}
@@ -205,8 +200,7 @@ def _rows(columns: list[str], settings: TableSettings, check: Check, desk: Desk)
             role = "curve"
         elif name == settings.proportion:
             role = "head size"
-        wrong = [desk.said(one.text) for one in check.problems if name in one.columns]
-        found = found.model_copy(update={"why": desk.said(found.why)})
+        wrong = [one.text for one in check.problems if name in one.columns]
         rows.append(ColumnRow(found, role, check.bars.get(name, []), wrong))
     return sorted(rows, key=lambda row: (not row.problems, not row.found.suspicion, row.role in ("region", "no role")))
 

@@ -26,11 +26,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
 from rindices import record
-from rindices.errors import InputError, Value
 from rindices.judging import agreement
 from rindices.judging.agreement_threshold import threshold
 from rindices.pages.server.page import free_name, is_running, page, row_of, runs_of, tables_of
 from rindices.pages.server.query import Desk, address, columns_of, guessed, options_of, pairs_of, read_query
+from rindices.problems import InputError, Remedy, Value
 from rindices.settings import SearchSettings, TableSettings, get_preset
 
 # Of the default training on one core, for 128 regions: ten repetitions take two minutes on two (docs/results.md).
@@ -224,7 +224,7 @@ def train_page(desk: Desk, request: Request) -> HTMLResponse:
 
 
 def _read_along(desk: Desk) -> list[str]:
-    return shlex.split(desk.wording("log_json", True))
+    return shlex.split(desk.wording(Remedy("log_json", True)))
 
 
 def _words(desk: Desk, name: str, settings: TableSettings, out: str, request: Request) -> list[str]:

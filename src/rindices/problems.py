@@ -1,59 +1,100 @@
-"""The one error for users' mistakes and its one renderer, and the few phrases that messages share.
+"""What is wrong, where, and what would help, as data; and the few phrases that messages share.
 
-A message never names an option of the command line. It mentions a setting by `setting`, and whoever shows the message
-says how that is written: ``drop_missing=True`` in Python, as an option on the command line.
+A message never names an option of the command line. It is made of text and of remedies, and whoever shows it says how a
+remedy is written: ``drop_missing=True`` in Python, an option on the command line, a button on the page.
 """
 
 from __future__ import annotations
 
 import difflib
-import json
 import os
-import re
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 __all__ = [
+    "Blank",
     "InputError",
     "LostWorkers",
+    "Message",
     "OutsideTraining",
     "Problem",
+    "Remedy",
+    "Text",
     "Value",
+    "Wording",
     "counted",
     "did_you_mean",
     "in_python",
+    "joined",
     "listed",
     "refusal",
-    "setting",
+    "remedies_in",
     "shown",
     "without_data",
     "worded",
 ]
 
-Value = bool | int | float | str | list[str] | None
-_MENTION = re.compile("\ue000(\\w+)\ue001([^\ue002]*)\ue002")
+Value = bool | int | float | str | tuple[str, ...] | None
 
 
-def setting(name: str, value: Value = None) -> str:
-    """Return a mention of a setting, with the value it should have, for a message.
+class Blank(str):
+    """A value that only the user knows, such as ``COLUMN``: a word in its place."""
+
+
+class _NotText:
+    """What is no text yet: whoever shows it words it, and a f-string would do so too soon."""
+
+    def __format__(self, _: str) -> NoReturn:
+        raise TypeError(f"{self!r} is not worded: make it a part of a Message.")
+
+
+class Remedy(_NotText, NamedTuple("Remedy", [("setting", str), ("value", Value)])):
+    """A setting that a message mentions, and the value that would help; None where it has no particular one."""
+
+    def __new__(cls, setting: str, value: Value | list[str] = None) -> Remedy:  # noqa: D102
+        return super().__new__(cls, setting, tuple(value) if isinstance(value, list) else value)
+
+
+class Message(_NotText, tuple[str | Remedy, ...]):
+    """Text with remedies in it; messages among the parts become parts of it.
 
     Examples
     --------
-    >>> worded(f"Leave them out with {setting('drop_missing', True)} or {setting('exclude', ['lHip'])}.")
-    "Leave them out with drop_missing=True or exclude=['lHip']."
+    >>> leave_out = Message("leave them out with ", Remedy("drop_missing", True))
+    >>> str(Message("Fill in the cells, or ", leave_out, "."))
+    'Fill in the cells, or leave them out with drop_missing=True.'
     """
-    return f"\ue000{name}\ue001{json.dumps(value)}\ue002"
+
+    def __new__(cls, *parts: Text) -> Message:  # noqa: D102
+        flat = (part if isinstance(part, Message) else (part,) for part in parts)
+        return super().__new__(cls, (one for part in flat for one in part))
+
+    def __getnewargs__(self) -> tuple[str | Remedy, ...]:
+        return tuple(self)  # errors travel between processes
+
+    def __str__(self) -> str:
+        return worded(self)
 
 
-def in_python(name: str, value: Value) -> str:
+Text = str | Remedy | Message
+Wording = Callable[[Remedy], str]  # how an interface writes a remedy
+
+
+def in_python(remedy: Remedy) -> str:
     """Write a setting as an argument of a Python function."""
-    return f"`{name}`" if value is None else f"{name}={value!r}"
+    name, value = remedy
+    return f"`{name}`" if value is None else f"{name}={list(value) if isinstance(value, tuple) else value!r}"
 
 
-def worded(message: str, wording: Callable[[str, Value], str] = in_python) -> str:
-    """Return a message in which every mention of a setting is written in one way."""
-    return _MENTION.sub(lambda found: wording(found[1], json.loads(found[2])), message)
+def worded(text: Text, wording: Wording = in_python) -> str:
+    """Return a text in which every setting is written in one way."""
+    return "".join(part if isinstance(part, str) else wording(part) for part in Message(text))
+
+
+def joined(texts: Iterable[Text], joiner: str) -> Message:
+    """Return texts as one message, with a joiner between them."""
+    return Message(*[part for text in texts for part in (joiner, text)][1:])
 
 
 class Problem(NamedTuple):
@@ -61,17 +102,17 @@ class Problem(NamedTuple):
 
     Attributes
     ----------
-    text
-        What is wrong, and where: column, row, value.
+    what
+        What is wrong: column, row, value.
     remedies
         What would help, each a phrase such as "fill in the cells".
-    columns
+    where
         The columns that it concerns.
     """
 
-    text: str
-    remedies: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
+    what: Text
+    remedies: tuple[Text, ...] = ()
+    where: tuple[str, ...] = ()
 
 
 class InputError(ValueError):
@@ -82,23 +123,30 @@ class InputError(ValueError):
 
     Parameters
     ----------
-    message
-        The message; mentions of settings are made by `setting`.
+    parts
+        The message: text, and the settings that it mentions.
     problems, remedies
-        What is wrong and what would help, as data, where it is a table.
+        What is wrong and what would help, one by one, where it is a table.
 
     Examples
     --------
-    >>> str(InputError(f"The table has no column 'age'. Give another with {setting('covariates')}."))
+    >>> str(InputError("The table has no column 'age'. Give another with ", Remedy("covariates"), "."))
     "The table has no column 'age'. Give another with `covariates`."
     """
 
-    def __init__(self, message: str, problems: Sequence[Problem] = (), remedies: Sequence[str] = ()) -> None:
-        super().__init__(worded(message))
-        self.message, self.problems, self.remedies = message, tuple(problems), tuple(remedies)
+    def __init__(self, *parts: Text, problems: Sequence[Problem] = (), remedies: Sequence[Text] = ()) -> None:
+        self.message = Message(*parts)
+        super().__init__(str(self.message))
+        self.problems, self.remedies = tuple(problems) or (Problem(self.message),), tuple(remedies)
 
 
-def refusal(problems: Sequence[Problem], *more: str) -> InputError:
+def remedies_in(texts: Iterable[Text]) -> tuple[Remedy, ...]:
+    """Return the settings that texts mention with a value that would help, each once."""
+    remedies = [part for text in texts for part in Message(text) if isinstance(part, Remedy)]
+    return tuple(dict.fromkeys(one for one in remedies if one.value and not isinstance(one.value, Blank)))
+
+
+def refusal(problems: Sequence[Problem], *more: Text) -> InputError:
     """Return the error that tells all problems, and then what would help: their remedies, and more of them.
 
     Examples
@@ -108,9 +156,12 @@ def refusal(problems: Sequence[Problem], *more: str) -> InputError:
     Fill in the cells, or remove these people.
     """
     remedies = list(dict.fromkeys([remedy for problem in problems for remedy in problem.remedies] + list(more)))
-    told = f"{', '.join(remedies[:-1])}, or {remedies[-1]}" if len(remedies) > 1 else "".join(remedies)
-    lines = [problem.text for problem in problems] + ([f"{told[0].upper()}{told[1:]}."] if told else [])
-    return InputError("\n".join(lines), problems, remedies)
+    lines = [problem.what for problem in problems]
+    if remedies:
+        several = (joined(remedies[:-1], ", "), ", or ") if len(remedies) > 1 else ()
+        first, *others = Message(*several, remedies[-1], ".")
+        lines.append(Message(f"{first[0].upper()}{first[1:]}", *others))
+    return InputError(joined(lines, "\n"), problems=problems, remedies=remedies)
 
 
 class OutsideTraining(UserWarning):
