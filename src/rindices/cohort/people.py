@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rindices.cohort.outliers import Outlier
 from rindices.problems import Text, counted, listed, worded
 from rindices.settings import TableSettings
-
-
-class Outlier(NamedTuple):
-    """Somebody far from everybody else: the row of the table, what is unusual, the cells, and the measures."""
-
-    row: int
-    text: str
-    cells: tuple[tuple[str, float], ...]
-    far_in: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
