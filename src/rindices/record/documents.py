@@ -62,7 +62,7 @@ def _refuse_earlier(path: Path, document: object) -> None:
         case {"versions": {"rindices": str() as version}} if _EARLIER.match(version):
             raise InputError(
                 f"{path} is of a run of rindices {version:.20}, which this version does not read.\nMake the run again: "
-                "repeat the command that run.toml has under [command] with ",
+                f"repeat the command that run.toml has under [command] with ",
                 Remedy("overwrite", True),
                 ".",
             )
