@@ -39,9 +39,7 @@ from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertai
 from rindices.preprocessing.missing import as_measured, fill_training
 from rindices.preprocessing.storage import describe
 from rindices.problems import InputError, OutsideTraining, joined
-from rindices.schema.contract import Contract
-from rindices.schema.field import Roster
-from rindices.schema.region_field import RegionField
+from rindices.schema import Contract, RegionField, Roster
 from rindices.scoring.intervals import Healthy, severity_intervals
 from rindices.scoring.reference import HeldOut, leave_one_out
 from rindices.scoring.scale import SeverityScale

@@ -4,8 +4,7 @@ import pytest
 
 from rindices.cohort import make_cohort
 from rindices.problems import InputError
-from rindices.schema.field import Roster
-from rindices.schema.visit_field import VisitField
+from rindices.schema import Roster, VisitField
 from tests.cohort.people import table
 
 

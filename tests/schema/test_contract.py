@@ -12,8 +12,7 @@ from scipy.stats import norm
 from rindices.cohort import make_cohort, read_people
 from rindices.model.header import plain
 from rindices.problems import InputError
-from rindices.schema.contract import Contract
-from rindices.schema.covariate_field import CovariateField, CovariateSpec
+from rindices.schema import Contract, CovariateField, CovariateSpec
 from rindices.settings import ApplySettings
 from tests.schema.contracts import check_people, contract_of
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pandas as pd
 
 from rindices.problems import Blank, InputError, Message, Remedy, Text, did_you_mean, joined, listed
+from rindices.schema import MIN_REGIONS
 from rindices.schema.cells import meant_as_numbers
-from rindices.schema.region_field import MIN_REGIONS
 from rindices.schema.role_guesses import BACKGROUND_NAMES, is_region_name
 from rindices.settings import Correction, Names, TableSettings
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rindices.cohort.people import Cohort
 from rindices.problems import InputError, Message, Remedy, Text, counted, listed, shown
-from rindices.schema.diagnosis_field import labels_with_counts
+from rindices.schema import labels_with_counts
 from rindices.schema.role_guesses import grouped, kinds_of, unlike_regions
 
 SEPARATING_AUC = 0.95

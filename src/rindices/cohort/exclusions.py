@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,13 +16,8 @@ from rindices.cohort.column_roles import Roles
 from rindices.cohort.comparability import refuse_apart
 from rindices.cohort.outliers import MEASURES, MIN_PEOPLE, Outlier, find_outliers, with_middles
 from rindices.problems import InputError, Message, Problem, Remedy, Text, counted, listed, refusal, shown
-from rindices.schema.covariate_field import MIN_SITE_CONTROLS
-from rindices.schema.diagnosis_field import NO_LABEL, Groups
-from rindices.schema.field import LEAVE_OUT, Seen
-from rindices.schema.field_set import Observed
-from rindices.schema.region_field import MIN_REGIONS
+from rindices.schema import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, Groups, Observed, Seen
 from rindices.schema.role_guesses import looks_like_score
-from rindices.schema.visit_field import years_since_first
 from rindices.settings import TableSettings
 
 _PEOPLE_A_SITE = 3  # on average; with fewer, a column is something else than the site
@@ -71,6 +65,17 @@ def _columns_to_leave_out(problems: Sequence[Problem], regions: Sequence[str], f
 class Record:
     """What became of every row that was read; only this part of a cohort's making changes as it goes on.
 
+    Attributes
+    ----------
+    reason
+        Why each row is left out; empty where it is used.
+    measures, far_in
+        How far each row is from everybody else, and in which of these it is an outlier.
+    outliers
+        Who is far from everybody else, left out or not.
+    doubts
+        Sentences on what may be wrong with who is used.
+
     Examples
     --------
     >>> record = Record(3)
@@ -82,7 +87,7 @@ class Record:
     def __init__(self, n_rows: int) -> None:
         self.reason = np.full(n_rows, "", dtype=object)
         self.measures = pd.DataFrame(np.nan, range(n_rows), list(MEASURES))
-        self.far_in = [""] * n_rows
+        self.far_in, self.outliers, self.doubts = [""] * n_rows, list[Outlier](), list[Text]()
         self._flags: dict[int, list[str]] = {}
 
     @property
@@ -114,19 +119,18 @@ class Record:
                 self.note(row, listed(texts, 5))
             self.leave_out(np.any(marked, axis=1), reason)
 
-    def note_filled(self, found: Seen, regions: Sequence[str]) -> list[Message]:
-        """Note which regions are missing of people who are used, and return a sentence on them."""
+    def note_filled(self, found: Seen, regions: Sequence[str]) -> None:
+        """Note which regions are missing of people who are used."""
         gaps, names = np.isnan(found.values) & self.used[:, None], np.array(regions, dtype=object)
         rows = np.flatnonzero(gaps.any(axis=1)).tolist()
         for row in rows:
             self.note(row, missing_regions(names[gaps[row]]))
-        if not rows:
-            return []
-        drawn = (
-            f"{counted(len(rows), 'row lacks', 'rows lack')} regions, {gaps.sum(axis=1).max()} of {len(names)} at most "
-            f"({listed(names[gaps.any(axis=0)])}): these are drawn, given the other regions and covariates."
-        )
-        return [Message(drawn, " Use complete people only with ", Remedy("complete_only", True), ".")]
+        if rows:
+            drawn = (
+                f"{counted(len(rows), 'row lacks', 'rows lack')} regions, {gaps.sum(axis=1).max()} of {len(names)} at "
+                f"most ({listed(names[gaps.any(axis=0)])}): these are drawn, given the other regions and covariates."
+            )
+            self.doubts.append(Message(drawn, " Use complete people only with ", Remedy("complete_only", True), "."))
 
     def warning(self) -> list[str]:
         """Return a sentence on who was left out."""
@@ -143,40 +147,13 @@ class Record:
         return pd.DataFrame({name: part.tolist() for name, part in people.items() if part is not None} | own)
 
 
-class Kept(NamedTuple):
-    """Who of a table is kept.
-
-    Attributes
-    ----------
-    used
-        True for the rows that are kept.
-    first_visit, years
-        Of these, whether it is the person's first visit, and the years since then; None where that is not known.
-    people
-        What became of everybody.
-    left_out, doubts
-        Sentences on who is left out, and on what may be wrong with who is not.
-    outliers
-        Who is far from everybody else, left out or not.
-    """
-
-    used: NDArray[np.bool_]
-    first_visit: NDArray[np.bool_]
-    years: pd.Series | None
-    people: pd.DataFrame
-    left_out: list[str]
-    doubts: list[Text]
-    outliers: tuple[Outlier, ...] = ()
-
-
-def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSettings) -> Kept:
+def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSettings) -> Record:
     """Leave out who has gaps, and outliers and people of small sites if asked; refuse groups and sites too small."""
     record, line = Record(len(found.labels)), found.timeline
     record.leave_out_incomplete(found, roles.regions)
-    filled = record.note_filled(found.regions, roles.regions)
+    record.note_filled(found.regions, roles.regions)
     _check_group_sizes(groups, line.learned_from(record.used), record)
-    outliers, doubts = _leave_out_outliers(record, found, groups.group, roles.regions, drop=settings.drop_outliers)
-    who = {"participant_id": found.roster.ids, "visit": line.visits, "diagnosis": found.labels, "group": groups.group}
+    _leave_out_outliers(record, found, groups.group, roles.regions, drop=settings.drop_outliers)
     if settings.site is not None:
         sites, learned = found.background[settings.site], line.learned_from(record.used)
         controls, patients = ((groups.group == name).to_numpy() & learned for name in ("control", "patient"))
@@ -184,11 +161,8 @@ def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSett
             _refuse_own_sites(sites[learned])
         refuse_apart(settings.site, sites[controls].to_numpy(), sites[patients].to_numpy())
         _leave_out_small_sites(record, sites, controls, drop=settings.small_sites == "drop")
-        who["site"] = sites.fillna(NO_LABEL)
-    learned, used = line.learned_from(record.used), record.used
-    _check_group_sizes(groups, learned, record)
-    years, told = years_since_first(line.take(used), found.background[used], settings.visit)
-    return Kept(used, learned[used], years, record.table(who), record.warning(), [*filled, *doubts, *told], outliers)
+    _check_group_sizes(groups, line.learned_from(record.used), record)
+    return record
 
 
 def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: Record) -> None:
@@ -211,27 +185,26 @@ def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: 
 
 def _leave_out_outliers(
     record: Record, found: Observed, group: pd.Series, regions: Sequence[str], *, drop: bool
-) -> tuple[tuple[Outlier, ...], list[Message]]:
-    """Give everybody used a distance, note the outliers, and leave them out if asked; return them, and warnings."""
+) -> None:
+    """Give everybody used a distance, note the outliers, and leave them out if asked."""
     positions = np.flatnonzero(record.used)
     block = with_middles(found.regions.values[positions])
-    measures, notes = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
+    measures, outliers = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
     record.measures.loc[positions] = measures.to_numpy()
-    for position, one in notes.items():
-        record.note(int(positions[position]), one.text)
-        record.far_in[positions[position]] = " ".join(one.far_in)
-    who = positions[list(notes)]
-    outliers = tuple(one._replace(row=int(found.roster.rows[at])) for at, one in zip(who, notes.values(), strict=True))
+    who = positions[list(outliers)]
+    for at, one in zip(who.tolist(), outliers.values(), strict=True):
+        record.note(at, one.text)
+        record.far_in[at] = " ".join(one.far_in)
+        record.outliers.append(one._replace(row=int(found.roster.rows[at])))
     if drop:
         record.leave_out(np.isin(np.arange(len(group)), who), "outlier")
-    if drop or not notes:
-        return outliers, []
-    people = counted(len(notes), "person lies", "people lie")
-    far = (  # warnings are kept, so nobody's values are in them
-        f"{people} far from everybody else, which may be errors: row {listed(found.roster.rows[who], 10)}. What is "
-        "unusual is in the column flags of people.csv. Look at them, or leave them out with "
-    )
-    return outliers, [Message(far, Remedy("drop_outliers", True), ".")]
+    elif outliers:
+        people = counted(len(outliers), "person lies", "people lie")
+        far = (  # warnings are kept, so nobody's values are in them
+            f"{people} far from everybody else, which may be errors: row {listed(found.roster.rows[who], 10)}. What is "
+            "unusual is in the column flags of people.csv. Look at them, or leave them out with "
+        )
+        record.doubts.append(Message(far, Remedy("drop_outliers", True), "."))
 
 
 def _refuse_own_sites(sites: pd.Series) -> None:

@@ -28,16 +28,22 @@ from rindices.problems import (
     refusal,
     shown,
 )
+from rindices.schema import (
+    MOST_MISSING,
+    Contract,
+    CovariateField,
+    DiagnosisField,
+    FieldSet,
+    IdField,
+    Observed,
+    RegionField,
+    ScoreField,
+    VisitField,
+    groups_of,
+    years_since_first,
+)
 from rindices.schema.cells import numbers_of, text_of, typed
-from rindices.schema.contract import Contract
-from rindices.schema.covariate_field import CovariateField
-from rindices.schema.diagnosis_field import DiagnosisField, groups_of
-from rindices.schema.field_set import FieldSet, Observed
-from rindices.schema.id_field import IdField
-from rindices.schema.region_field import MOST_MISSING, RegionField
 from rindices.schema.role_guesses import is_region_name
-from rindices.schema.score_field import ScoreField
-from rindices.schema.visit_field import VisitField, years_since_first
 from rindices.settings import ApplySettings
 from rindices.tables import Dictionary, Source, apply_dictionary, read_source, table_in_memory, with_missing_codes
 

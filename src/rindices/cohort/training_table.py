@@ -14,14 +14,20 @@ from rindices.cohort.comparability import check_comparability
 from rindices.cohort.exclusions import leave_out, refuse_unusable
 from rindices.cohort.people import Cohort
 from rindices.problems import InputError, Problem, Remedy, Text, joined, listed
+from rindices.schema import (
+    NO_LABEL,
+    BackgroundField,
+    CovariateField,
+    DiagnosisField,
+    FieldSet,
+    IdField,
+    Observed,
+    RegionField,
+    ScoreField,
+    VisitField,
+    years_since_first,
+)
 from rindices.schema.cells import typed
-from rindices.schema.covariate_field import CovariateField
-from rindices.schema.diagnosis_field import DiagnosisField
-from rindices.schema.field_set import FieldSet, Observed
-from rindices.schema.id_field import IdField
-from rindices.schema.region_field import RegionField
-from rindices.schema.score_field import BackgroundField, ScoreField
-from rindices.schema.visit_field import VisitField
 from rindices.settings import TableSettings
 from rindices.tables import (
     Column,
@@ -194,21 +200,25 @@ def _cohort(looked: Looked) -> Cohort:
     settings, dictionary, roles, found = looked.settings, looked.dictionary, looked.roles, looked.found
     refuse_unusable(looked.problems, found, roles, drop_missing=settings.drop_missing)
     groups = _diagnosis(settings, dictionary).learn(found.labels)
-    kept = leave_out(found, groups, roles, settings)
-    used, ids = kept.used, found.roster.ids[kept.used]
-    background = found.background[used]
+    record = leave_out(found, groups, roles, settings)
+    used, line, background = record.used, found.timeline.take(record.used), found.background[record.used]
+    years, untimed = years_since_first(line, background, settings.visit)
+    who = {"participant_id": found.roster.ids, "visit": found.timeline.visits, "diagnosis": found.labels}
+    who |= {"group": groups.group}
+    if settings.site is not None:
+        who["site"] = found.background[settings.site].fillna(NO_LABEL)
     cohort = Cohort(
-        features=pd.DataFrame(found.regions.values[used], ids, roles.regions),
+        features=pd.DataFrame(found.regions.values[used], line.ids, roles.regions),
         diagnosis=found.labels[used].rename("diagnosis"),
         group=groups.group[used],
         covariates=background[[*roles.covariates]],
         control_labels=groups.control_labels,
         patient_labels=groups.patient_labels,
-        first_visit=kept.first_visit,
+        first_visit=line.first(),
         clinical=found.scores[used],
-        visit=found.timeline.take(used).visits,
-        years=kept.years,
-        people=kept.people,
+        visit=line.visits,
+        years=years,
+        people=record.table(who),
         ignored_columns=roles.others,
         source=looked.source,
         sha256=looked.sha256,
@@ -218,10 +228,10 @@ def _cohort(looked: Looked) -> Cohort:
         background=background,
         doi=looked.doi,
         settings=replace(settings, covariates=roles.covariates, clinical=roles.clinical),
-        outliers=kept.outliers,
+        outliers=tuple(record.outliers),
     )
-    messages = [*looked.told, *looked.notes, *kept.left_out, *check_comparability(cohort), *kept.doubts]
-    return replace(cohort, messages=tuple(messages))
+    messages = [*looked.told, *looked.notes, *record.warning(), *check_comparability(cohort), *record.doubts]
+    return replace(cohort, messages=(*messages, *untimed))
 
 
 def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> FieldSet:

@@ -23,8 +23,7 @@ from rindices.judging.agreement import Agreement
 from rindices.model.estimator_inputs import check_roles
 from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
 from rindices.problems import InputError, Remedy, counted, listed, shown
-from rindices.schema.contract import Contract
-from rindices.schema.covariate_field import CovariateSpec
+from rindices.schema import Contract, CovariateSpec
 from rindices.schema.role_guesses import SEX_NAMES
 from rindices.scoring.scale import SeverityScale
 from rindices.scoring.severity import fit_curves

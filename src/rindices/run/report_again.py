@@ -13,8 +13,7 @@ from rindices.cohort import expand_names, wanted_names
 from rindices.cohort.column_roles import require_column
 from rindices.pages.report import write_report
 from rindices.problems import InputError, Message, Remedy, Text, counted, refusal
-from rindices.schema.field import Roster
-from rindices.schema.score_field import ScoreField
+from rindices.schema import Roster, ScoreField
 from rindices.settings import Names, OutputSettings, TableSettings, check_scan_noise
 from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, with_missing_codes
 

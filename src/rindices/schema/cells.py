@@ -119,27 +119,18 @@ def _with_points(text: pd.Series) -> pd.Series:
     ).astype(object)
 
 
-class PointsForThousands:
-    """Cells such as 1.023 in a file with decimal commas, where the point may stand for thousands: refused."""
-
-    def __init__(self) -> None:
-        self._comma, self._first = False, ("", "", 0)
-
-    def refuse(self, frame: pd.DataFrame) -> None:
-        """Look at some rows more of text."""
-        for name in frame.columns:
-            text = "\n".join(frame[name].dropna())
-            self._comma = self._comma or _COMMA.search(text) is not None
-            if not self._first[0] and (found := _THOUSANDS.search(text)):
-                row = frame.index[int((frame[name] == found[0]).to_numpy().argmax())] + 2
-                self._first = found[0], name, row
-        cell, name, row = self._first
-        if self._comma and cell:
-            raise InputError(
-                f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to stand "
-                f"for thousands.\nWrite numbers without separators of thousands, here {cell.replace('.', '')}, in all "
-                f"cells (or decimals with a comma, {cell.replace('.', ',', 1)}, if that is meant)."
-            )
+def refuse_thousands(frame: pd.DataFrame) -> None:
+    """Refuse cells such as 1.023 among decimal commas, where the point may stand for thousands."""
+    texts = {name: "\n".join(frame[name].dropna()) for name in frame.columns}
+    first = next(((name, match[0]) for name, text in texts.items() if (match := _THOUSANDS.search(text))), None)
+    if first is not None and any(map(_COMMA.search, texts.values())):
+        name, cell = first
+        row = frame.index[int((frame[name] == cell).to_numpy().argmax())] + 2
+        raise InputError(
+            f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to stand "
+            f"for thousands.\nWrite numbers without separators of thousands, here {cell.replace('.', '')}, in all "
+            f"cells (or decimals with a comma, {cell.replace('.', ',', 1)}, if that is meant)."
+        )
 
 
 def spreadsheet_rows(frame: pd.DataFrame) -> NDArray[np.int64]:
