@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from rindices.cli import app
 from rindices.cli.console import set_output
 from rindices.run.check_table import CheckedTable, check_table
-from rindices.schema.kinds import kind_of
+from rindices.schema.role_guesses import kind_of
 from rindices.settings import TableSettings
 from rindices.simulate import simulate_cohort
 from tests.pages.page import Page

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from subprocess import Popen
@@ -37,14 +37,6 @@ ROLES = {
 _LISTS = ("covariates", "smooth", "interactions", "clinical", "join", "missing", "features", "exclude")
 _LABELS = ("control", "patients")
 _FILES = ("join", "dictionary")
-# Names by which columns are known where nothing was chosen yet.
-_USUAL = {
-    "id": ("participant_id", "subject_id", "participant", "subject", "ptid", "sub", "id"),
-    "diagnosis": ("diagnosis", "dx", "diag", "group", "label"),
-    "visit": ("visit", "session", "session_id"),
-    "site": ("site", "scanner", "centre", "center"),
-    "covariates": ("age", "sex", "gender"),
-}
 
 
 @dataclass(frozen=True)
@@ -132,19 +124,6 @@ def options_of(settings: TableSettings | ApplySettings, desk: Desk) -> dict[str,
 def address(path: str, *pairs: tuple[str, str]) -> str:
     """Return an address of ours with a query."""
     return f"{path}?{urlencode(pairs)}" if pairs else path
-
-
-def guessed(columns: Sequence[str]) -> TableSettings:
-    """Return what columns are by their names alone, where nothing was chosen yet."""
-    known = {name.casefold(): name for name in reversed(columns)}
-    settings = TableSettings()
-    for name, usual in _USUAL.items():
-        found = [known[one] for one in usual if one in known]
-        if found and name == "covariates":
-            settings = replace(settings, covariates=tuple(found))
-        elif found and getattr(settings, name) not in columns:
-            settings = replace(settings, **{name: found[0]})  # type: ignore[arg-type]
-    return settings
 
 
 def with_role(settings: TableSettings, column: str, role: str) -> TableSettings:

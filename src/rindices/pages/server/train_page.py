@@ -30,8 +30,9 @@ from rindices.judging import agreement
 from rindices.judging.agreement_threshold import threshold
 from rindices.pages.layout import render
 from rindices.pages.server.page import free_name, is_running, page, row_of, runs_of, tables_of
-from rindices.pages.server.query import Desk, address, columns_of, guessed, options_of, pairs_of, read_query
+from rindices.pages.server.query import Desk, address, columns_of, options_of, pairs_of, read_query
 from rindices.problems import InputError, Remedy, Value
+from rindices.schema.role_guesses import guessed_settings
 from rindices.settings import SearchSettings, TableSettings, get_preset
 
 # Of the default training on one core, for 128 regions: ten repetitions take two minutes on two (docs/results.md).
@@ -198,7 +199,7 @@ def train_page(desk: Desk, request: Request) -> HTMLResponse:
         return page(desk, "table", "Tables", {"table": "", "source": "", "tables": tables_of(desk)})
     settings = read_query(TableSettings, asked, desk)
     if not pairs_of(settings, desk) and "chosen" not in asked:
-        settings = guessed(columns_of(desk.path(name)))
+        settings = guessed_settings(columns_of(desk.path(name)))
     out = asked.get("out", "").strip() or free_name(desk, f"{Path(name).name.partition('.')[0]}-run", "")
     refused = ""
     try:
