@@ -1,5 +1,6 @@
 """A new setting is one edit: a field is an option, a keyword, a line of run.toml and part of the page."""
 
+import json
 import tomllib
 from dataclasses import dataclass, fields
 
@@ -19,7 +20,9 @@ from rindices.settings import OutputSettings, SearchSettings, TableSettings
 
 @dataclass(frozen=True)
 class MoreSearch(SearchSettings):
-    method: str = setting("surreal-gan", choice("surreal-gan", "linear"), "How patterns are found.", label="Method")
+    method: str = setting(
+        "surreal-gan", choice("surreal-gan", "linear"), "How patterns are found.", label="Method", also="way"
+    )
     n_looks: tuple[int, ...] | str = setting("auto", counts("auto"), "Looks.", option="looks", label="Looks")
     gentle: bool = setting(False, FLAG, "Be gentle.", label="Gentle")
 
@@ -48,6 +51,7 @@ def test_it_is_an_option_with_its_help_and_default():
     assert call()[1] == (MoreTable(), MoreSearch())
     _, (columns, search) = call("--method", "linear", "--looks", "2-4", "--gentle", "--handedness", "hand")
     assert (search.method, search.n_looks, search.gentle) == ("linear", (2, 3, 4), True)
+    assert call("--way", "linear", "--looks", "auto")[1][1] == MoreSearch(method="linear")
     assert columns.handedness == "hand"  # names are read with the table, which may match patterns
 
 
@@ -60,6 +64,8 @@ def test_it_is_a_keyword_and_a_line_of_run_toml():
     document = Document(table=RunTable(path="people.csv"), training=MoreSearch(method="linear", n_looks=3))
     training = tomllib.loads(document.text())["training"]
     assert (training["method"], training["n_looks"], training["gentle"]) == ("linear", [3], False)
+    again = Document.model_validate_json(json.dumps(tomllib.loads(document.text())), strict=True)
+    assert again.training == document.training
     other = Document(table=RunTable(path="people.csv"), training=MoreSearch(n_looks=3))
     assert document.fingerprint() != other.fingerprint()
 

@@ -132,6 +132,7 @@ class Setting:
     label: str = ""
     resumes: Literal["same", "more", "each"] = "same"
     always: bool = False
+    also: str = ""
     name: str = ""
     default: Any = None
 
@@ -168,6 +169,7 @@ def setting(
     label: str = "",
     resumes: Literal["same", "more", "each"] = "same",
     always: bool = False,
+    also: str = "",
 ) -> Any:
     """Return a field of a dataclass of settings.
 
@@ -186,8 +188,11 @@ def setting(
         whether it is what ``each`` trained model says by itself.
     always
         Whether a ``run.toml`` has to say it, whatever the default is.
+    also
+        A second name on the command line.
     """
-    return field(default=default, metadata={"setting": Setting(kind, help, option, unset, label, resumes, always)})
+    about = Setting(kind, help, option, unset, label, resumes, always, also)
+    return field(default=default, metadata={"setting": about})
 
 
 def settings_of(settings: type) -> tuple[Setting, ...]:

@@ -102,7 +102,7 @@ def regions_in_words(kinds: Mapping[str, Sequence[str]]) -> str:
 
 def describe_cohort(cohort: Cohort) -> None:
     """Say who and what was read."""
-    from rindices.schema.kinds import grouped, kinds_of
+    from rindices.schema.role_guesses import grouped, kinds_of
 
     labels = f"{', '.join(cohort.control_labels)} against {', '.join(cohort.patient_labels)}"
     people = [counted(n, name) for n, name in ((cohort.n_controls, "control"), (cohort.n_patients, "patient"))]

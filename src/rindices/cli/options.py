@@ -165,8 +165,9 @@ def _parameter(about: Setting, usual: Any) -> inspect.Parameter:
     kind = about.kind.type
     is_written = usual not in (None, "", ())
     decided: Any = about.write(usual) if kind is str and is_written else usual if is_written else None
+    names = [f"--{name}" for name in (about.option, about.also) if name]
     option = typer.Option(
-        *([f"--{about.option}"] if usual is False or kind is not bool else []),
+        *(names if usual is False or kind is not bool else []),
         help=about.help,
         show_default=about.unset or is_written,
         min=about.kind.least,

@@ -11,12 +11,11 @@ from pathlib import Path
 import pandas as pd
 
 from rindices.problems import Blank, InputError, Message, Remedy, Text, did_you_mean, joined, listed
+from rindices.schema import MIN_REGIONS
 from rindices.schema.cells import meant_as_numbers
-from rindices.schema.region_field import MIN_REGIONS
+from rindices.schema.role_guesses import BACKGROUND_NAMES, is_region_name
 from rindices.settings import Correction, Names, TableSettings
 
-BACKGROUND_NAMES = frozenset({"age", "sex", "gender", "site", "scanner", "icv", "tiv", "etiv", "education", "educ"})
-NON_REGION_NAMES = BACKGROUND_NAMES | {"visit", "session"}
 _A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 # How each part is asked for.
 _SETTINGS: dict[str, Text] = {
@@ -252,18 +251,6 @@ def require_column(names: Collection[str], name: str, role: str, remedy: Text) -
         f"Columns found: {found}.\n",
         remedy,
     )
-
-
-def is_region_name(name: str) -> bool:
-    """Tell whether a column of numbers with this name is taken for a region.
-
-    Examples
-    --------
-    >>> is_region_name("lHip"), is_region_name("Age"), is_region_name("Unnamed: 0")
-    (True, False, False)
-    """
-    # A column without a name is what spreadsheets and R write for row numbers.
-    return name.casefold() not in NON_REGION_NAMES and not name.startswith("Unnamed: ")
 
 
 def _choose_regions(table: pd.DataFrame, taken: Mapping[str, str], settings: TableSettings) -> tuple[str, ...]:

@@ -11,12 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.column_roles import expand_names, is_region_name, paths_of, require_column, wanted_names
+from rindices.cohort.column_roles import expand_names, paths_of, require_column, wanted_names
 from rindices.cohort.exclusions import Record, unusable
-from rindices.cohort.groups import groups_of
 from rindices.cohort.people import People
 from rindices.cohort.training_table import told_with
-from rindices.cohort.visits import read_timeline, years_since_first
 from rindices.problems import (
     Blank,
     InputError,
@@ -30,13 +28,22 @@ from rindices.problems import (
     refusal,
     shown,
 )
+from rindices.schema import (
+    MOST_MISSING,
+    Contract,
+    CovariateField,
+    DiagnosisField,
+    FieldSet,
+    IdField,
+    Observed,
+    RegionField,
+    ScoreField,
+    VisitField,
+    groups_of,
+    years_since_first,
+)
 from rindices.schema.cells import numbers_of, text_of, typed
-from rindices.schema.contract import Contract
-from rindices.schema.covariate_field import CovariateField
-from rindices.schema.fields import FieldSet, Observed
-from rindices.schema.id_field import IdField
-from rindices.schema.region_field import MOST_MISSING, RegionField
-from rindices.schema.score_field import ScoreField
+from rindices.schema.role_guesses import is_region_name
 from rindices.settings import ApplySettings
 from rindices.tables import Dictionary, Source, apply_dictionary, read_source, table_in_memory, with_missing_codes
 
@@ -146,6 +153,8 @@ class _Check:
         sites = {contract.site_column: settings.new_sites}
         self._fields = FieldSet(
             IdField(str(settings.id), self.visit),
+            VisitField(self.visit),
+            DiagnosisField(contract.diagnosis_column),
             [
                 CovariateField(spec.name, spec, new_sites=sites.get(spec.name), decimal_comma=decimal_comma)
                 for spec in contract.covariates
@@ -158,7 +167,6 @@ class _Check:
                 fills=not settings.complete_only,
             ),
             [ScoreField(name) for name in scores],
-            contract.diagnosis_column,
         )
         self._extra, self._reasons = dict.fromkeys(extra, False), Counter[str]()
 
@@ -193,7 +201,7 @@ class _Check:
             numbers = numbers_of(batch[name], decimal_comma=self._comma)[known]
             self._extra[name] = bool((is_number or known.any()) and not np.isnan(numbers).any())
         found = self._fields.observe(batch)
-        if unusable(self._fields.problems(), drop_missing=self._settings.drop_missing):
+        if unusable(self._fields.check(), drop_missing=self._settings.drop_missing):
             return None
         record = Record(len(batch))
         record.leave_out_incomplete(found, self._contract.features)
@@ -203,8 +211,8 @@ class _Check:
     def _people(self, batch: pd.DataFrame, found: Observed, record: Record) -> People:
         contract, used, roster = self._contract, record.used, found.roster
         group = groups_of(found.labels, contract.control_labels, contract.patient_labels)
-        who = {"participant_id": roster.ids, "visit": found.visits, "diagnosis": found.labels, "group": group}
-        covariates, line = found.background[used], read_timeline(found.visits, roster).take(used)
+        who = {"participant_id": roster.ids, "visit": found.timeline.visits, "diagnosis": found.labels, "group": group}
+        covariates, line = found.background[used], found.timeline.take(used)
         years, notes = years_since_first(line, batch[used], self.visit)
         return People(
             features=pd.DataFrame(found.regions.values[used], line.ids, list(contract.features)),
@@ -213,7 +221,7 @@ class _Check:
             group=group[used],
             flags=self._flags(found.regions.values[used], covariates),
             clinical=found.scores[used],
-            visit=None if found.visits is None else found.visits[used].set_axis(line.ids).rename("visit"),
+            visit=line.visits,
             years=years,
             first_visit=line.first(),
             left_out=record.table(who)[~used],
@@ -247,7 +255,7 @@ class _Check:
 
     def finish(self) -> None:
         """Refuse the table if anything was wrong with any of its rows."""
-        problems = unusable(self._fields.problems(), drop_missing=self._settings.drop_missing)
+        problems = unusable(self._fields.check(), drop_missing=self._settings.drop_missing)
         if extra := [name for name, is_number in self._extra.items() if is_number]:
             number, regions = counted(len(extra), "column"), counted(len(self._contract.features), "region")
             text = (

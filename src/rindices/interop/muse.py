@@ -20,8 +20,8 @@ import pandas as pd
 
 from rindices.cohort import expand_names, wanted_names
 from rindices.problems import InputError, Remedy, counted, listed, shown
+from rindices.schema import MOST_MISSING
 from rindices.schema.cells import spreadsheet_rows, typed
-from rindices.schema.region_field import MOST_MISSING
 from rindices.settings import Names
 
 MUSE72 = "muse72"  # the word that stands for the recipe on the command line

@@ -23,7 +23,8 @@ from rindices.judging.agreement import Agreement
 from rindices.model.estimator_inputs import check_roles
 from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
 from rindices.problems import InputError, Remedy, counted, listed, shown
-from rindices.schema.contract import Contract, CovariateSpec
+from rindices.schema import Contract, CovariateSpec
+from rindices.schema.role_guesses import SEX_NAMES
 from rindices.scoring.scale import SeverityScale
 from rindices.scoring.severity import fit_curves
 from rindices.settings import Names, official
@@ -44,7 +45,6 @@ _LAYERS = Parameters(
 )
 _MOST_REGIONS, _MOST_PATTERNS = 20_000, 100
 _LARGEST_NUMBER = 1e30  # its square and sums of it are finite, and single precision can hold it
-_TWO_CODES = frozenset({"sex", "gender"})
 # Regions whose controls lie this many sd above 0 are sizes, so that another unit can be told by their medians.
 _SIZE_FROM_SD = 3
 
@@ -198,7 +198,7 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
         )
     specs = []
     for name, (low, high) in zip(names, ranges, strict=True):
-        coded, is_age = name.casefold() in _TWO_CODES, name.casefold() == "age"
+        coded, is_age = name.casefold() in SEX_NAMES, name.casefold() == "age"
         if (is_age and high <= 1) or (coded and high - low > 1):
             raise InputError(
                 f"{name!r} cannot have the range {shown(low)} to {shown(high)}: the names are in another order than in "

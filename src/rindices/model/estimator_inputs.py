@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from rindices.problems import InputError, counted
-from rindices.schema.region_field import MOST_LACKING, MOST_MISSING
+from rindices.schema import MOST_LACKING, MOST_MISSING
 
 FEW_PEOPLE = 20  # in a group; with fewer, results are not to be trusted
 _NOTHING_LEFT = 1e-6  # of the sd: rounding, not people

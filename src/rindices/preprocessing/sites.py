@@ -15,7 +15,7 @@ import pandas as pd
 
 from rindices.preprocessing.covariates import CovariateResidualizer, Pairs, covariate_of, group_means
 from rindices.problems import InputError, Remedy, counted, listed
-from rindices.schema.covariate_field import MIN_SITE_CONTROLS
+from rindices.schema import MIN_SITE_CONTROLS
 
 FEW_SITE_CONTROLS = 10  # of a new site: with five, half of the bias of severities there is left
 UNCORRECTED = ""  # as a person's site: leave the regions as they are, for scanners that training did not have

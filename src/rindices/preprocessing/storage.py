@@ -13,7 +13,7 @@ from rindices.preprocessing.covariates import Covariate, CovariateResidualizer, 
 from rindices.preprocessing.pipeline import Preprocessing
 from rindices.preprocessing.scaling import ControlScaler, HeadSize
 from rindices.preprocessing.sites import UNCORRECTED, SiteHarmonizer
-from rindices.schema.contract import STRICT
+from rindices.schema import STRICT
 
 Read = Callable[[str, tuple[int, ...]], np.ndarray]  # an array by its name, which has to have this shape
 

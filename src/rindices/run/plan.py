@@ -16,10 +16,11 @@ from typing import NamedTuple
 import rindices
 from rindices import record
 from rindices.cohort import Cohort, Looked, look_at, wanted_names
-from rindices.cohort.column_roles import is_region_name, named_parts, paths_of
+from rindices.cohort.column_roles import named_parts, paths_of
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
 from rindices.problems import Blank, InputError, Message, Remedy, listed
+from rindices.schema.role_guesses import is_region_name
 from rindices.setting_fields import settings_of
 from rindices.settings import (
     OutputSettings,

@@ -13,8 +13,7 @@ from rindices.cohort import expand_names, wanted_names
 from rindices.cohort.column_roles import require_column
 from rindices.pages.report import write_report
 from rindices.problems import InputError, Message, Remedy, Text, counted, refusal
-from rindices.schema.cells import Roster, spreadsheet_rows
-from rindices.schema.score_field import ScoreField
+from rindices.schema import Roster, ScoreField
 from rindices.settings import ImageSettings, ReportSettings, check_scan_noise
 from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, with_missing_codes
 
@@ -105,9 +104,9 @@ def _with_scores(
         source=path.name,
     )
     before, fields = results.variables.reset_index(drop=True), [ScoreField(name) for name in names]
-    people = Roster(pd.Index(joined["participant_id"]), spreadsheet_rows(joined))
-    joined = joined.assign(**{field.name: field.observe(joined, people) for field in fields})
-    if problems := [problem for field in fields for problem in field.problems()]:
+    people = Roster.of(joined, "participant_id")
+    joined = joined.assign(**{field.name: field.observe(joined, people).values[:, 0] for field in fields})
+    if problems := [problem for field in fields for problem in field.check()]:
         raise refusal(problems)
     told: list[Text] = [*found, *(note for field in fields for note in field.notes)]
     told += [f"Left as they are, because the run has them already: {', '.join(left)}."] if left else []

@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.schema.cells import LARGEST
+from rindices.schema.role_guesses import SEX_NAMES
 
-SEX_NAMES = frozenset({"sex", "gender"})  # numbers there are two codes
 _CODES = (-9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0)  # that people write for a missing value
 _FEW = 0.02  # where more values than this share are negative or 0, they are ordinary
 _WELL_ABOVE = 0.5  # a size has its 5 % quantile above this share of its median; lesions and scores have not

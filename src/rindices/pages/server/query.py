@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from subprocess import Popen
@@ -24,14 +24,6 @@ Settings = TypeVar("Settings")
 _YES = "yes"
 # What a column can be, and the setting that says so; a list has the column besides others.
 ROLES = {one.label: one.name for one in settings_of(TableSettings) if one.label} | {"region": ""}
-# Names by which columns are known where nothing was chosen yet.
-_USUAL = {
-    "id": ("participant_id", "subject_id", "participant", "subject", "ptid", "sub", "id"),
-    "diagnosis": ("diagnosis", "dx", "diag", "group", "label"),
-    "visit": ("visit", "session", "session_id"),
-    "site": ("site", "scanner", "centre", "center"),
-    "covariates": ("age", "sex", "gender"),
-}
 
 
 @dataclass(frozen=True)
@@ -137,19 +129,6 @@ def form_of(kind: type, query: QueryParams) -> list[FormField]:
 def address(path: str, *pairs: tuple[str, str]) -> str:
     """Return an address of ours with a query."""
     return f"{path}?{urlencode(pairs)}" if pairs else path
-
-
-def guessed(columns: Sequence[str]) -> TableSettings:
-    """Return what columns are by their names alone, where nothing was chosen yet."""
-    known = {name.casefold(): name for name in reversed(columns)}
-    settings = TableSettings()
-    for name, usual in _USUAL.items():
-        found = [known[one] for one in usual if one in known]
-        if found and name == "covariates":
-            settings = replace(settings, covariates=tuple(found))
-        elif found and getattr(settings, name) not in columns:
-            settings = replace(settings, **{name: found[0]})  # type: ignore[arg-type]
-    return settings
 
 
 def with_role(settings: TableSettings, column: str, role: str) -> TableSettings:

@@ -8,18 +8,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.groups import labels_with_counts
 from rindices.cohort.people import Cohort
 from rindices.problems import InputError, Message, Remedy, Text, counted, listed, shown
-from rindices.schema.kinds import grouped, kinds_of
+from rindices.schema import labels_with_counts
+from rindices.schema.role_guesses import grouped, kinds_of, unlike_regions
 
-_TIED = 0.4  # correlation; 128 regions of healthy adults have 0.55 or more with the one they are most like
 SEPARATING_AUC = 0.95
 _MANY_REGIONS = 1000
 _FEW_NAMES = 6
 
 
-def check_overlap(cohort: Cohort) -> list[Text]:
+def check_comparability(cohort: Cohort) -> list[Text]:
     """Refuse regions and covariates that cannot be learned from, and return warnings about the doubtful ones."""
     first = cohort.first_visit
     learned = cohort.group.where(first, "other")
@@ -197,18 +196,6 @@ def group_separation(controls: NDArray, patients: NDArray) -> bool:
     return bool(max(area, 1 - area) >= SEPARATING_AUC)
 
 
-def _unlike_regions(controls: NDArray[np.float64], regions: Sequence[str], telling: Sequence[str]) -> list[str]:
-    """Return which of the columns that tell the groups apart are not tied to any other region in controls.
-
-    Regions of a brain go together; a disease may still change one of them so much. A score goes with none of them.
-    """
-    told = np.isin(np.array(regions, dtype=object), list(telling))
-    if not told.any() or told.all():
-        return list(telling)
-    ties = np.abs(np.atleast_2d(np.corrcoef(controls, rowvar=False))[np.ix_(told, ~told)]).max(axis=1)
-    return [name for name, tie in zip(np.array(regions, dtype=object)[told], ties, strict=True) if tie < _TIED]
-
-
 def _region_warnings(
     block: NDArray[np.float64], regions: Sequence[str], controls: NDArray[np.bool_], patients: NDArray[np.bool_]
 ) -> list[Message]:
@@ -223,7 +210,7 @@ def _region_warnings(
         for place in np.flatnonzero((middle > high) | (middle < low)).tolist()
         if regions[place] not in suspects and group_separation(block[controls, place], block[patients, place])
     ]
-    telling = _unlike_regions(block[controls], regions, telling)
+    telling = unlike_regions(block[controls], regions, telling)
     warnings = [
         Message(f"Taken for regions, but they look like {what}: {listed(names)}. ", _remedy(what, names), "?")
         for what, names in grouped([*suspects], [*suspects.values()]).items()
