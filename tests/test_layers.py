@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "imaging": ["analysis", "plots"],
     "simulate": [],
     "interop": ["estimator", "cohort"],
-    "record": [],
+    "record": ["judging"],
     "pages": ["record", "plots"],
     "run": ["search", "cohort", "interop", "analysis", "imaging", "pages", "record", "plots"],
     "pages.server": ["run", "pages", "record"],
