@@ -92,7 +92,7 @@ def expand_names(
     >>> expand_names(["l*", "age"], ["age", "lHip", "lAmy"], source="features")
     ('lHip', 'lAmy', 'age')
     """
-    found: dict[str, None] = {}
+    expanded: dict[str, None] = {}
     candidates = columns if pattern_columns is None else pattern_columns
     for name in names:
         matches = [name] if name in columns else [column for column in candidates if fnmatchcase(column, name)]
@@ -104,8 +104,8 @@ def expand_names(
                 f") {what} of the table.{did_you_mean(name, columns)}\n"
                 f"Columns that can be chosen: {listed(candidates)}.",
             )
-        found.update(dict.fromkeys(matches))
-    return tuple(found)
+        expanded.update(dict.fromkeys(matches))
+    return tuple(expanded)
 
 
 def correction_of(settings: TableSettings) -> Correction | None:
@@ -245,10 +245,10 @@ def require_column(names: Collection[str], name: str, role: str, remedy: Text) -
         remedy = "Only one column was found: there should be commas, semicolons or tabs between the columns."
     elif numbers > _A_ROW:
         remedy = "The first line should hold the names of the columns, but it holds numbers."
-    found = listed(column if len(column) < 60 else f"{column[:60]}..." for column in columns)
+    shortened = listed(column if len(column) < 60 else f"{column[:60]}..." for column in columns)
     raise InputError(
         f"The table has no column {name!r}, which was expected as {role}.{did_you_mean(name, columns)}\n"
-        f"Columns found: {found}.\n",
+        f"Columns found: {shortened}.\n",
         remedy,
     )
 
@@ -287,9 +287,9 @@ def _choose_regions(table: pd.DataFrame, taken: Mapping[str, str], settings: Tab
             raise InputError(both, asked, " too.\nTake it out of one of the two.")
     regions = tuple(name for name in chosen if name not in left_out)
     if len(regions) < MIN_REGIONS:
-        found = f"{len(regions)}{': ' + listed(regions) if regions else ''}"
+        few = f"{len(regions)}{': ' + listed(regions) if regions else ''}"
         raise InputError(
-            f"At least {MIN_REGIONS} regions are needed; found {found}.\nCheck ",
+            f"At least {MIN_REGIONS} regions are needed; found {few}.\nCheck ",
             Remedy("features"),
             " and ",
             Remedy("exclude"),

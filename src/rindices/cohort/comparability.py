@@ -73,10 +73,10 @@ def refuse_apart(name: str, controls: NDArray, patients: NDArray) -> None:
     """
     alike = controls.dtype.kind != "f" or pd.unique(controls).size == 1
     if alike and not np.isin(patients.astype(str), controls.astype(str)).any():
-        found = [listed(map(shown, sorted(set(values))), 4) for values in (controls, patients)]
+        levels = [listed(map(shown, sorted(set(values))), 4) for values in (controls, patients)]
         raise InputError(
             f"Disease cannot be told from {name!r}: no patient has a value of it that a control has "
-            f"(controls: {found[0]}; patients: {found[1]}).\n"
+            f"(controls: {levels[0]}; patients: {levels[1]}).\n"
             "Its effect cannot be removed without removing that of the disease, and left in it looks like disease.\n"
             f"If it only repeats the diagnosis, do without {name}; otherwise add people until the groups overlap in it."
         )
@@ -91,8 +91,8 @@ def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> lis
     else:
         completely = not {*controls} & {*patients}
     nearly = f"nearly by itself: what is found may be {name} rather than disease."
-    told = f"completely: disease cannot be told from {name}." if completely else nearly
-    return [f"{name} tells controls and patients apart {told} They should overlap in it."]
+    how = f"completely: disease cannot be told from {name}." if completely else nearly
+    return [f"{name} tells controls and patients apart {how} They should overlap in it."]
 
 
 def _check_covariates(
@@ -130,15 +130,15 @@ def _check_covariates(
 
 
 def _refuse_new_levels(column: pd.Series, is_control: NDArray[np.bool_]) -> None:
-    name, known = str(column.name), set(column[is_control])
-    strangers = column[~column.isin(known).to_numpy()]
+    name, in_controls = str(column.name), set(column[is_control])
+    strangers = column[~column.isin(in_controls).to_numpy()]
     new = strangers.value_counts()
     if len(new):
         levels = listed(f"{level} ({counted(int(number), 'person', 'people')})" for level, number in new.items())
         raise InputError(
             f"Column {name!r} has {counted(len(new), 'category', 'categories')} without a single control: {levels}; "
             f"the first is participant {strangers.index[0]}.\n"
-            f"Their effect cannot be learned. Categories among the controls: {listed(sorted(known), 10)}.\n"
+            f"Their effect cannot be learned. Categories among the controls: {listed(sorted(in_controls), 10)}.\n"
             f"Remove these people, add controls of the same category, or do without {name}."
         )
 
@@ -147,8 +147,8 @@ def _background_warnings(background: pd.DataFrame, group: pd.Series) -> list[str
     """Return sentences on columns such as site and age that are no covariates and tell the groups apart."""
     warnings: list[str] = []
     for name in background.columns:
-        known = background[name].notna().to_numpy()
-        values = [background[name][known & (group == which).to_numpy()] for which in ("control", "patient")]
+        has_value = background[name].notna().to_numpy()
+        values = [background[name][has_value & (group == which).to_numpy()] for which in ("control", "patient")]
         if all(len(part) for part in values):
             warnings += _separation_warnings(str(name), *(part.to_numpy() for part in values))
     return warnings

@@ -35,13 +35,13 @@ def unusable(problems: Sequence[Problem], *, drop_missing: bool) -> list[Problem
     return [problem for problem in problems if not (drop_missing and LEAVE_OUT in problem.remedies)]
 
 
-def refuse_unusable(problems: Sequence[Problem], found: Observed, roles: Roles, *, drop_missing: bool) -> None:
+def refuse_unusable(problems: Sequence[Problem], observed: Observed, roles: Roles, *, drop_missing: bool) -> None:
     """Refuse a training table with problems that leaving out people does not solve."""
     if refused := unusable(problems, drop_missing=drop_missing):
-        raise refusal(refused, *_columns_to_leave_out(refused, roles.regions, found.regions))
+        raise refusal(refused, *_columns_to_leave_out(refused, roles.regions, observed.regions))
 
 
-def _columns_to_leave_out(problems: Sequence[Problem], regions: Sequence[str], found: Seen) -> Iterator[Message]:
+def _columns_to_leave_out(problems: Sequence[Problem], regions: Sequence[str], seen: Seen) -> Iterator[Message]:
     """Say which columns could be left out instead of people, where enough remain, and which of them may be scores.
 
     Many gaps, few different values or a usual name tell a score.
@@ -50,11 +50,11 @@ def _columns_to_leave_out(problems: Sequence[Problem], regions: Sequence[str], f
     if not names or len(regions) - len(names) < MIN_REGIONS:
         return
     yield Message(f"leave the column{'s' if len(names) > 1 else ''} out with ", Remedy("exclude", names))
-    gaps = np.any(found.missing, axis=0)
+    gaps = np.any(seen.missing, axis=0)
     scores = []
-    for name, values in zip(np.array(regions, dtype=object)[gaps], found.values.T[gaps], strict=True):
-        known = values[~np.isnan(values)]
-        if len(known) < (1 - _MANY_GAPS) * len(values) or looks_like_score(name, known, _DIFFERENT):
+    for name, values in zip(np.array(regions, dtype=object)[gaps], seen.values.T[gaps], strict=True):
+        complete = values[~np.isnan(values)]
+        if len(complete) < (1 - _MANY_GAPS) * len(values) or looks_like_score(name, complete, _DIFFERENT):
             scores.append(name)
     if scores and gaps.sum() <= _MOST_SCORES:
         one = len(scores) == 1
@@ -103,10 +103,10 @@ class Record:
         """Add what is unusual about a row."""
         self._flags.setdefault(position, []).append(text)
 
-    def leave_out_incomplete(self, found: Observed, regions: Sequence[str]) -> None:
+    def leave_out_incomplete(self, observed: Observed, regions: Sequence[str]) -> None:
         """Leave out who has missing or impossible values in covariates or regions, and note these cells."""
-        parts = [("covariate", [name], seen) for name, seen in found.covariates.items()]
-        parts.append(("region", list(regions), found.regions))
+        parts = [("covariate", [name], seen) for name, seen in observed.covariates.items()]
+        parts.append(("region", list(regions), observed.regions))
         reasons = [(f"missing {kind}", columns, seen.missing, seen) for kind, columns, seen in parts]
         reasons += [("impossible value", columns, seen.impossible, seen) for _, columns, seen in parts]
         for reason, columns, marked, seen in reasons:
@@ -119,9 +119,9 @@ class Record:
                 self.note(row, listed(texts, 5))
             self.leave_out(np.any(marked, axis=1), reason)
 
-    def note_filled(self, found: Seen, regions: Sequence[str]) -> None:
+    def note_filled(self, seen: Seen, regions: Sequence[str]) -> None:
         """Note which regions are missing of people who are used."""
-        gaps, names = np.isnan(found.values) & self.used[:, None], np.array(regions, dtype=object)
+        gaps, names = np.isnan(seen.values) & self.used[:, None], np.array(regions, dtype=object)
         rows = np.flatnonzero(gaps.any(axis=1)).tolist()
         for row in rows:
             self.note(row, missing_regions(names[gaps[row]]))
@@ -147,15 +147,15 @@ class Record:
         return pd.DataFrame({name: part.tolist() for name, part in people.items() if part is not None} | own)
 
 
-def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSettings) -> Record:
+def leave_out(observed: Observed, groups: Groups, roles: Roles, settings: TableSettings) -> Record:
     """Leave out who has gaps, and outliers and people of small sites if asked; refuse groups and sites too small."""
-    record, line = Record(len(found.labels)), found.timeline
-    record.leave_out_incomplete(found, roles.regions)
-    record.note_filled(found.regions, roles.regions)
+    record, line = Record(len(observed.labels)), observed.timeline
+    record.leave_out_incomplete(observed, roles.regions)
+    record.note_filled(observed.regions, roles.regions)
     _check_group_sizes(groups, line.learned_from(record.used), record)
-    _leave_out_outliers(record, found, groups.group, roles.regions, drop=settings.drop_outliers)
+    _leave_out_outliers(record, observed, groups.group, roles.regions, drop=settings.drop_outliers)
     if settings.site is not None:
-        sites, learned = found.background[settings.site], line.learned_from(record.used)
+        sites, learned = observed.background[settings.site], line.learned_from(record.used)
         controls, patients = ((groups.group == name).to_numpy() & learned for name in ("control", "patient"))
         if settings.small_sites != "drop":
             _refuse_own_sites(sites[learned])
@@ -184,25 +184,25 @@ def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: 
 
 
 def _leave_out_outliers(
-    record: Record, found: Observed, group: pd.Series, regions: Sequence[str], *, drop: bool
+    record: Record, observed: Observed, group: pd.Series, regions: Sequence[str], *, drop: bool
 ) -> None:
     """Give everybody used a distance, note the outliers, and leave them out if asked."""
     positions = np.flatnonzero(record.used)
-    block = with_middles(found.regions.values[positions])
+    block = with_middles(observed.regions.values[positions])
     measures, outliers = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
     record.measures.loc[positions] = measures.to_numpy()
     who = positions[list(outliers)]
     for at, one in zip(who.tolist(), outliers.values(), strict=True):
         record.note(at, one.text)
         record.far_in[at] = " ".join(one.far_in)
-        record.outliers.append(one._replace(row=int(found.roster.rows[at])))
+        record.outliers.append(one._replace(row=int(observed.roster.rows[at])))
     if drop:
         record.leave_out(np.isin(np.arange(len(group)), who), "outlier")
     elif outliers:
         people = counted(len(outliers), "person lies", "people lie")
         far = (  # warnings are kept, so nobody's values are in them
-            f"{people} far from everybody else, which may be errors: row {listed(found.roster.rows[who], 10)}. What is "
-            "unusual is in the column flags of people.csv. Look at them, or leave them out with "
+            f"{people} far from everybody else, which may be errors: row {listed(observed.roster.rows[who], 10)}. What "
+            "is unusual is in the column flags of people.csv. Look at them, or leave them out with "
         )
         record.doubts.append(Message(far, Remedy("drop_outliers", True), "."))
 

@@ -188,8 +188,8 @@ class _Check:
             chosen[source] = expand_names(wanted_names(wanted), columns, source=source, pattern_columns=free)
             if taken := [name for name in chosen[source] if name in needed]:
                 raise InputError(f"The model needs column {taken[0]!r}.\nTake it out of ", Remedy(source), ".")
-        known = {*chosen["exclude"], *chosen["clinical"], *self._contract.ignored_columns}
-        return chosen["clinical"], [name for name in free if name not in known and is_region_name(name)]
+        without_role = {*chosen["exclude"], *chosen["clinical"], *self._contract.ignored_columns}
+        return chosen["clinical"], [name for name in free if name not in without_role and is_region_name(name)]
 
     def observe(self, batch: pd.DataFrame) -> People | None:
         """Return the people in some rows; None where something was wrong, here or before, or nobody is left."""
@@ -197,35 +197,40 @@ class _Check:
         if problems := [one for one in strange if {*one.where} & {spec.name for spec in self._contract.covariates}]:
             raise refusal(problems)
         for name, is_number in self._extra.items():
-            known = text_of(batch[name]).notna().to_numpy()
-            numbers = numbers_of(batch[name], decimal_comma=self._comma)[known]
-            self._extra[name] = bool((is_number or known.any()) and not np.isnan(numbers).any())
-        found = self._fields.observe(batch)
+            has_text = text_of(batch[name]).notna().to_numpy()
+            numbers = numbers_of(batch[name], decimal_comma=self._comma)[has_text]
+            self._extra[name] = bool((is_number or has_text.any()) and not np.isnan(numbers).any())
+        observed = self._fields.observe(batch)
         if unusable(self._fields.check(), drop_missing=self._settings.drop_missing):
             return None
         record = Record(len(batch))
-        record.leave_out_incomplete(found, self._contract.features)
+        record.leave_out_incomplete(observed, self._contract.features)
         self._reasons.update(record.reason.tolist())
-        return self._people(batch, found, record) if record.used.any() else None
+        return self._people(batch, observed, record) if record.used.any() else None
 
-    def _people(self, batch: pd.DataFrame, found: Observed, record: Record) -> People:
-        contract, used, roster = self._contract, record.used, found.roster
-        group = groups_of(found.labels, contract.control_labels, contract.patient_labels)
-        who = {"participant_id": roster.ids, "visit": found.timeline.visits, "diagnosis": found.labels, "group": group}
-        covariates, line = found.background[used], found.timeline.take(used)
+    def _people(self, batch: pd.DataFrame, observed: Observed, record: Record) -> People:
+        contract, used, roster = self._contract, record.used, observed.roster
+        group = groups_of(observed.labels, contract.control_labels, contract.patient_labels)
+        who = {
+            "participant_id": roster.ids,
+            "visit": observed.timeline.visits,
+            "diagnosis": observed.labels,
+            "group": group,
+        }
+        covariates, line = observed.background[used], observed.timeline.take(used)
         years, notes = years_since_first(line, batch[used], self.visit)
         return People(
-            features=pd.DataFrame(found.regions.values[used], line.ids, list(contract.features)),
+            features=pd.DataFrame(observed.regions.values[used], line.ids, list(contract.features)),
             covariates=covariates,
-            diagnosis=found.labels[used].rename("diagnosis"),
+            diagnosis=observed.labels[used].rename("diagnosis"),
             group=group[used],
-            flags=self._flags(found.regions.values[used], covariates),
-            clinical=found.scores[used],
+            flags=self._flags(observed.regions.values[used], covariates),
+            clinical=observed.scores[used],
             visit=line.visits,
             years=years,
             first_visit=line.first(),
             left_out=record.table(who)[~used],
-            notes=(*record.warning(), *notes, *self._fields.notes, *self._missing(found.regions.values[used])),
+            notes=(*record.warning(), *notes, *self._fields.notes, *self._missing(observed.regions.values[used])),
         )
 
     def _flags(self, block: NDArray[np.float64], covariates: pd.DataFrame) -> pd.Series:

@@ -189,33 +189,33 @@ def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) 
     table, notes, problems = apply_dictionary(table, dictionary)
     roles = assign_roles(table, settings, dictionary.categories)
     fields = _fields(roles, settings, dictionary)
-    found = fields.observe(table)
+    observed = fields.observe(table)
     problems = [one for one in problems if not {*one.where} & {*roles.others}] + fields.check()
     notes += [f"Columns without a single value are left out: {listed(roles.empty)}."] if roles.empty else []
-    return Looked(settings, dictionary, roles, found, tuple(problems), (*notes, *fields.notes))
+    return Looked(settings, dictionary, roles, observed, tuple(problems), (*notes, *fields.notes))
 
 
 def _cohort(looked: Looked) -> Cohort:
     """Return the cohort of a table: people into groups."""
-    settings, dictionary, roles, found = looked.settings, looked.dictionary, looked.roles, looked.found
-    refuse_unusable(looked.problems, found, roles, drop_missing=settings.drop_missing)
-    groups = _diagnosis(settings, dictionary).learn(found.labels)
-    record = leave_out(found, groups, roles, settings)
-    used, line, background = record.used, found.timeline.take(record.used), found.background[record.used]
+    settings, dictionary, roles, observed = looked.settings, looked.dictionary, looked.roles, looked.found
+    refuse_unusable(looked.problems, observed, roles, drop_missing=settings.drop_missing)
+    groups = _diagnosis(settings, dictionary).learn(observed.labels)
+    record = leave_out(observed, groups, roles, settings)
+    used, line, background = record.used, observed.timeline.take(record.used), observed.background[record.used]
     years, untimed = years_since_first(line, background, settings.visit)
-    who = {"participant_id": found.roster.ids, "visit": found.timeline.visits, "diagnosis": found.labels}
+    who = {"participant_id": observed.roster.ids, "visit": observed.timeline.visits, "diagnosis": observed.labels}
     who |= {"group": groups.group}
     if settings.site is not None:
-        who["site"] = found.background[settings.site].fillna(NO_LABEL)
+        who["site"] = observed.background[settings.site].fillna(NO_LABEL)
     cohort = Cohort(
-        features=pd.DataFrame(found.regions.values[used], line.ids, roles.regions),
-        diagnosis=found.labels[used].rename("diagnosis"),
+        features=pd.DataFrame(observed.regions.values[used], line.ids, roles.regions),
+        diagnosis=observed.labels[used].rename("diagnosis"),
         group=groups.group[used],
         covariates=background[[*roles.covariates]],
         control_labels=groups.control_labels,
         patient_labels=groups.patient_labels,
         first_visit=line.first(),
-        clinical=found.scores[used],
+        clinical=observed.scores[used],
         visit=line.visits,
         years=years,
         people=record.table(who),

@@ -96,8 +96,8 @@ class OfficialModel:
             return Preprocessing(None, self.scaler)
         # The authors bring covariates to 0 … 1 and remove their effects down to 0, the least value in training.
         slopes = self.effects / (self.covariate_maximum - self.covariate_minimum)[:, None]
-        known = tuple(Covariate(name) for name in covariates)
-        return Preprocessing(CovariateResidualizer(known, self.covariate_minimum, slopes), self.scaler)
+        named = tuple(Covariate(name) for name in covariates)
+        return Preprocessing(CovariateResidualizer(named, self.covariate_minimum, slopes), self.scaler)
 
 
 def import_official(
@@ -186,9 +186,9 @@ def _contract(source: OfficialModel, features: Names, covariates: tuple[str, ...
 
 def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[CovariateSpec, ...]:
     ranges = list(zip(source.covariate_minimum.tolist(), source.covariate_maximum.tolist(), strict=True))
-    told = ", ".join(f"{shown(low)} to {shown(high)}" for low, high in ranges)
+    spans = ", ".join(f"{shown(low)} to {shown(high)}" for low, high in ranges)
     if len(names) != len(ranges):
-        expected = f"{counted(len(ranges), 'covariate')} (with the ranges {told})" if ranges else "no covariates"
+        expected = f"{counted(len(ranges), 'covariate')} (with the ranges {spans})" if ranges else "no covariates"
         raise InputError(
             f"The checkpoint was corrected for {expected}, but {len(names) or 'none'} "
             f"{'was' if len(names) == 1 else 'were'} named.\n",
@@ -202,7 +202,7 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
         if (is_age and high <= 1) or (coded and high - low > 1):
             raise InputError(
                 f"{name!r} cannot have the range {shown(low)} to {shown(high)}: the names are in another order than in "
-                f"the checkpoint.\nThe ranges there are {told}. Change the order in ",
+                f"the checkpoint.\nThe ranges there are {spans}. Change the order in ",
                 Remedy("covariates"),
                 ".",
             )
@@ -264,8 +264,8 @@ def _choose(entries: list[int], wanted: int | None) -> int:
         raise ArchiveError("it has no numbered entry with networks")
     chosen = entries[0] if wanted is None and len(entries) == 1 else wanted
     if chosen is None or chosen not in entries:
-        known = f"{counted(len(entries), 'entry', 'entries')}: {listed(sorted(entries), limit=20)}"
-        raise InputError(f"The checkpoint has {known}.\nChoose one with ", Remedy("entry"), ".")
+        numbers = f"{counted(len(entries), 'entry', 'entries')}: {listed(sorted(entries), limit=20)}"
+        raise InputError(f"The checkpoint has {numbers}.\nChoose one with ", Remedy("entry"), ".")
     return chosen
 
 

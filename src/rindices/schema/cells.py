@@ -102,11 +102,11 @@ def typed(frame: pd.DataFrame, text_columns: Collection[str] = (), *, decimal_co
             continue
         text = text_of(frame[name])
         numbers = pd.Series(numbers_of(text, decimal_comma=decimal_comma), index=frame.index)
-        lost, known = text.notna() & numbers.isna(), text.notna()
+        lost, has_text = text.notna() & numbers.isna(), text.notna()
         if name in text_columns or text.str.fullmatch(_CODE).any():
             columns[name] = text
         elif lost.any():
-            has_points = decimal_comma and lost.sum() <= (1 - MOSTLY_NUMBERS) * known.sum()
+            has_points = decimal_comma and lost.sum() <= (1 - MOSTLY_NUMBERS) * has_text.sum()
             columns[name] = _with_points(text) if has_points else text
         else:
             columns[name] = numbers

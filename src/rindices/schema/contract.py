@@ -136,8 +136,8 @@ class Contract:
         if not self.features or any(len(values) != len(self.features) for values in statistics):
             raise ValueError("there should be regions, each with minimum, median and maximum")
         for name, *of_region in zip(self.features, *statistics, strict=True):
-            known = [value for value in of_region if value is not None]
-            if known != sorted(known):
+            present = [value for value in of_region if value is not None]
+            if present != sorted(present):
                 raise ValueError(f"minimum, median and maximum of {name!r} are out of order")
         covariates = [spec.name for spec in self.covariates]
         if self.site_column is not None and self.site_column not in covariates:

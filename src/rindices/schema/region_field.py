@@ -61,8 +61,8 @@ class RegionField(NumberField):
         if self._reference is not None and sum(map(np.size, self._kept)) < _ENOUGH_FOR_MEDIANS:
             self._kept.append(seen.values)
             people, medians = np.concatenate(self._kept), np.full(len(self.columns), np.nan)
-            known = ~np.isnan(people).all(axis=0)
-            medians[known] = np.nanmedian(people[:, known], axis=0)
+            measured = ~np.isnan(people).all(axis=0)
+            medians[measured] = np.nanmedian(people[:, measured], axis=0)
             self._units = unit_problems(medians, len(people), self.columns, self._reference, self._unit)
         return seen
 

@@ -165,14 +165,14 @@ def kinds_of(names: Sequence[str], values: NDArray[np.float64]) -> list[Kind]:
     [('everything', 'total'), ('grade', 'code')]
     """
     kinds = [kind_of(name) for name in names]
-    known = np.isfinite(values)
+    measured = np.isfinite(values)
     medians = np.array(
-        [np.median(column[of]) if of.any() else 0.0 for column, of in zip(values.T, known.T, strict=True)]
+        [np.median(column[of]) if of.any() else 0.0 for column, of in zip(values.T, measured.T, strict=True)]
     )
     plain = np.array([not kind.suspicion for kind in kinds], bool)
     everything = np.abs(medians[plain]).sum()
     for place in np.flatnonzero(plain).tolist():
-        of_people = values[known[:, place], place]
+        of_people = values[measured[:, place], place]
         n_values = len(np.unique(of_people))
         if n_values <= min(_FEW_VALUES, len(of_people) // _PEOPLE_A_VALUE):
             kinds[place] = kinds[place]._replace(suspicion="code", why=f"only {n_values} different values")

@@ -182,11 +182,11 @@ class Cluster:
 
     def _checked_versions(self) -> dict[str, str]:
         """Return the versions of this machine; refuse a cluster of others, which could not load what it is sent."""
-        told = {} if self.one_machine else self.client.get_versions(packages=list(_DECIDE_BITS))
-        places = {"the address of the scheduler": told["scheduler"], **told["workers"]} if told else {}
-        for address, found in places.items():
-            if found is not None:  # it has just left
-                _check_versions(_versions(), _of_interest(found), f"What runs at {address}")
+        report = {} if self.one_machine else self.client.get_versions(packages=list(_DECIDE_BITS))
+        places = {"the address of the scheduler": report["scheduler"], **report["workers"]} if report else {}
+        for address, versions in places.items():
+            if versions is not None:  # it has just left
+                _check_versions(_versions(), _of_interest(versions), f"What runs at {address}")
         return _versions()
 
 
@@ -218,11 +218,11 @@ def _call(expected: dict[str, str], function: Callable[..., Any], *values: Any) 
     except Stopped:  # the worker lost sight of the scheduler for a moment; the task is still awaited
         return LostWorkers("a chunk was called off.")
     except Exception as error:  # noqa: BLE001 (raised where the result is awaited)
-        told = "".join(traceback.format_exception(error, limit=-10))
-        known = isinstance(error, InputError | MemoryError)
-        travels = error.with_traceback(None) if known else RuntimeError(f"{type(error).__name__}: {error}")
+        trace = "".join(traceback.format_exception(error, limit=-10))
+        can_travel = isinstance(error, InputError | MemoryError)
+        travels = error.with_traceback(None) if can_travel else RuntimeError(f"{type(error).__name__}: {error}")
         travels.__cause__ = travels.__context__ = None
-        travels.add_note(f"In a worker on {platform.node()}:\n{told}")
+        travels.add_note(f"In a worker on {platform.node()}:\n{trace}")
         return travels
 
 
@@ -233,15 +233,15 @@ def _versions() -> dict[str, str]:
     return _of_interest(get_versions(packages=_DECIDE_BITS))
 
 
-def _of_interest(told: dict[str, Any]) -> dict[str, str]:
-    python = ".".join(told["packages"]["python"].split(".")[:2])
-    return {"python": python} | {name: str(told["packages"].get(name) or "none") for name in _DECIDE_BITS}
+def _of_interest(report: dict[str, Any]) -> dict[str, str]:
+    python = ".".join(report["packages"]["python"].split(".")[:2])
+    return {"python": python} | {name: str(report["packages"].get(name) or "none") for name in _DECIDE_BITS}
 
 
-def _check_versions(expected: dict[str, str], found: dict[str, str], whose: str) -> None:
-    differing = [name for name in expected if found[name] != expected[name]]
+def _check_versions(expected: dict[str, str], versions: dict[str, str], whose: str) -> None:
+    differing = [name for name in expected if versions[name] != expected[name]]
     if differing:
-        there, here = (", ".join(f"{name} {of[name]}" for name in differing) for of in (found, expected))
+        there, here = (", ".join(f"{name} {of[name]}" for name in differing) for of in (versions, expected))
         raise InputError(
             f"{whose} has {there}; expected was what this machine has: {here}.\n"
             f"Results would be others, or none. {_SAME_VERSIONS}"
