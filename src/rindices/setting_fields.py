@@ -18,6 +18,25 @@ from rindices.problems import InputError, Remedy
 Interface = Literal["command", "page", "python"]
 
 
+def _together(value: object) -> object:
+    """Return one value or several as a tuple; words and None as they are."""
+    if value is None or isinstance(value, str):
+        return value
+    return tuple(value) if isinstance(value, Iterable) else (value,)
+
+
+def _listed(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _in_ranges(value: object) -> str:
+    """Return whole numbers as they are typed: three or more that follow each other as a range."""
+    match value:
+        case (int() as first, _, *_, int() as last) if value == tuple(range(first, last + 1)):
+            return f"{first}-{last}"
+    return _listed(value)
+
+
 @dataclass(frozen=True)
 class Kind:
     """What values a setting has, and how they are written where there is only text.
@@ -38,6 +57,8 @@ class Kind:
         What text should be, in a refusal: "like 3, 2,3 or 2-5".
     take
         Turns what somebody gives in Python into the value, such as one number into a tuple of it.
+    write
+        Turns a value into text.
     """
 
     type: type = str
@@ -49,18 +70,12 @@ class Kind:
     read: Callable[[str], object] = str
     should: str = ""
     take: Callable[[Any], object] = lambda value: value
+    write: Callable[[object], str] = _listed
 
     @property
     def is_number(self) -> bool:
         """Whether it is one whole number."""
         return self.type is int
-
-
-def _together(value: object) -> object:
-    """Return one value or several as a tuple; words and None as they are."""
-    if value is None or isinstance(value, str):
-        return value
-    return tuple(value) if isinstance(value, Iterable) else (value,)
 
 
 def _numbers(text: str) -> tuple[float, ...]:
@@ -104,7 +119,7 @@ def counts(*words: str) -> Kind:
             raise ValueError
         return tuple(dict.fromkeys(chain.from_iterable(ranges)))
 
-    return Kind(read=read, should=f"like {', '.join([*words, '3', '2,3'])} or 2-5", take=_together)
+    return Kind(read=read, should=f"like {', '.join([*words, '3', '2,3'])} or 2-5", take=_together, write=_in_ranges)
 
 
 def numbers(like: str) -> Kind:
@@ -156,7 +171,7 @@ class Setting:
 
     def write(self, value: object) -> str:
         """Return the text that stands for a value."""
-        return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        return self.kind.write(value)
 
 
 def setting(
