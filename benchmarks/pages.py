@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from starlette.requests import Request
 
-from rindices import fit_table
+from rindices import OutputSettings, SearchSettings, TableSettings, fit_table
 from rindices.cli.console import on_command_line
 from rindices.pages.server import run_pages, table_page
 from rindices.pages.server.page import NotYet
@@ -61,8 +61,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_people(folder / "people.csv", chosen.people)
-        asked = {"covariates": "age,sex", "site": "site", "n_repetitions": 3, "max_steps": 100}
-        fit_table(folder / "people.csv", folder / "run", **asked, report=False)
+        columns, search = (
+            TableSettings(covariates="age,sex", site="site"),
+            SearchSettings(n_repetitions=3, max_steps=100),
+        )
+        fit_table(folder / "people.csv", folder / "run", columns, search, OutputSettings(report=False))
         desk = Desk(folder, on_command_line, ())
         for page, (answer, query) in PAGES.items():
             scope = {"type": "http", "method": "GET", "path": "/", "query_string": query.encode(), "headers": []}

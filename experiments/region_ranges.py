@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rindices.schema.contract import Contract
+from rindices.schema import Contract
 
 SIZES, SPLITS = (520, 220, 150, 80, 40), 20
 _NO_REGIONS = ("participant_id", "site", "diagnosis", "age", "sex", "icv", "fiq", "ados_total", "srs_total")

@@ -3,6 +3,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 from scipy.stats import norm
 from typer.testing import CliRunner
 
-from rindices import InputError, fit_table, load_model
+from rindices import InputError, SearchSettings, TableSettings, fit_table, load_model
 from rindices.cli import app, exits
 from rindices.judging.verdict import Verdict
 from rindices.problems import Message, Remedy
@@ -355,16 +356,17 @@ def test_report_of_an_unfinished_run_says_so_and_does_not_outlive_it(fitted, tmp
 
 def test_python_makes_the_same_run_as_the_command_line(fitted, tmp_path):
     _, out, _ = fitted
-    asked = {"patients": "PT", "covariates": "age,sex", "unit": "mL", "n_patterns": 2, "n_repetitions": 2}
-    made = fit_table(out.parent / "cohort.csv", tmp_path / "run", **asked, max_steps=10)
+    columns = TableSettings(patients="PT", covariates="age,sex", unit="mL")
+    search = SearchSettings(n_patterns=2, n_repetitions=2, max_steps=10)
+    made = fit_table(out.parent / "cohort.csv", tmp_path / "run", columns, search)
     assert (made.folder / "r_indices.csv").read_bytes() == (out / "r_indices.csv").read_bytes()
     assert (made.folder / "report.html").is_file()
     assert (made.summary.n_patterns, made.cohort.n_other) == (2, 1)
     when = (made.folder / "summary.json").stat().st_mtime_ns
-    assert fit_table(out.parent / "cohort.csv", tmp_path / "run", **asked, max_steps=10).summary == made.summary
+    assert fit_table(out.parent / "cohort.csv", tmp_path / "run", columns, search).summary == made.summary
     assert (made.folder / "summary.json").stat().st_mtime_ns == when
     with pytest.raises(InputError, match=r"overwrite=True"):
-        fit_table(out.parent / "cohort.csv", tmp_path / "run", **asked | {"n_patterns": 3}, max_steps=10)
+        fit_table(out.parent / "cohort.csv", tmp_path / "run", columns, replace(search, n_patterns=3))
 
 
 def test_codes_for_missing_values_are_gaps(fitted, tmp_path):

@@ -13,11 +13,12 @@ import rindices
 SRC = Path(rindices.__file__).parent
 
 # What each room or file may import of ours besides itself, `EVERYBODY` and what these import in turn.
-EVERYBODY = ["problems", "files", "settings"]
+EVERYBODY = ["problems", "files", "settings", "setting_fields"]
 MAY_IMPORT = {
     "rindices": [],  # loads everything else when it is first used
     "problems": [],
-    "settings": ["problems"],
+    "setting_fields": ["problems"],
+    "settings": ["setting_fields", "problems"],
     "files": ["problems"],
     "schema": [],
     "core": [],
@@ -35,7 +36,7 @@ MAY_IMPORT = {
     "imaging": ["analysis", "plots"],
     "simulate": [],
     "interop": ["estimator", "cohort"],
-    "record": [],
+    "record": ["judging"],
     "pages": ["record", "plots"],
     "run": ["search", "cohort", "interop", "analysis", "imaging", "pages", "record", "plots"],
     "pages.server": ["run", "pages", "record"],

@@ -17,7 +17,7 @@ import pandas as pd
 from make import save
 from PIL import Image
 
-from rindices import fit_table, simulate_cohort
+from rindices import OutputSettings, SearchSettings, TableSettings, fit_table, simulate_cohort
 from rindices.plots import figure_png, figure_svg
 from rindices.run.compare_runs import compare_runs, write_comparison
 
@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "gallery.md"
 # A block of Python, and the picture that stands below it.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n!\[[^\]]*\]\(pictures/gallery/([\w.]+)\))?", re.MULTILINE | re.DOTALL)
-TABLE = {"covariates": "age,sex", "site": "site", "visit": "session", "clinical": "memory,carrier", "unit": "mL"}
+TABLE = TableSettings(covariates="age,sex", site="site", visit="session", clinical="memory,carrier", unit="mL")
 
 
 def write_cohort() -> None:
@@ -51,8 +51,10 @@ def train() -> None:
     """Train two runs that differ in their seed, and compare them."""
     if not Path("truth.csv").exists():
         write_cohort()
-    fit_table("cohort.csv", "run", **TABLE, n_patterns=(2, 3, 4), n_repetitions=4, max_steps=6_000, report=False)
-    fit_table("cohort.csv", "other", **TABLE, n_repetitions=4, max_steps=6_000, random_state=1, report=False)
+    without = OutputSettings(report=False)
+    several = SearchSettings(n_patterns=(2, 3, 4), n_repetitions=4, max_steps=6_000)
+    fit_table("cohort.csv", "run", TABLE, several, without)
+    fit_table("cohort.csv", "other", TABLE, SearchSettings(n_repetitions=4, max_steps=6_000, random_state=1), without)
     write_comparison(compare_runs(Path("run"), Path("other")), Path("compared"))
 
 

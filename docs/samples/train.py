@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rindices import fit_table, simulate_cohort
+from rindices import SearchSettings, TableSettings, fit_table, simulate_cohort
 
 HERE = Path(__file__).resolve().parent
 KINDS = {"reproducible": "basic", "not-reproducible": "null"}
@@ -52,8 +52,8 @@ def main() -> None:
     os.chdir(work)  # the names of files are part of a run
     for name in KINDS:
         run = Path(name)
-        training = {"n_patterns": 2, "n_repetitions": REPETITIONS[name]}
-        fit_table(write_cohort(name), run, covariates="age,sex", clinical="memory", unit="mL", **training)
+        columns = TableSettings(covariates="age,sex", clinical="memory", unit="mL")
+        fit_table(write_cohort(name), run, columns, SearchSettings(n_patterns=(2,), n_repetitions=REPETITIONS[name]))
         keep(run, HERE / f"{name}.zip")
 
 

@@ -11,6 +11,9 @@ from rindices.problems import InputError as InputError
 from rindices.run.fit_table import fit_table as fit_table
 from rindices.search import SurrealGANSearch as SurrealGANSearch
 from rindices.settings import Correction as Correction
+from rindices.settings import OutputSettings as OutputSettings
+from rindices.settings import SearchSettings as SearchSettings
+from rindices.settings import TableSettings as TableSettings
 from rindices.simulate import simulate_cohort as simulate_cohort
 
 __version__: str

@@ -40,9 +40,7 @@ from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertai
 from rindices.preprocessing.missing import as_measured, fill_training
 from rindices.preprocessing.storage import describe
 from rindices.problems import InputError, OutsideTraining, joined
-from rindices.schema.cells import Roster
-from rindices.schema.contract import Contract
-from rindices.schema.region_field import RegionField
+from rindices.schema import Contract, RegionField, Roster
 from rindices.scoring.intervals import Healthy, severity_intervals
 from rindices.scoring.reference import HeldOut, leave_one_out
 from rindices.scoring.scale import SeverityScale
@@ -589,7 +587,7 @@ class SurrealGAN(RIndexEstimator):
         field.observe(
             pd.DataFrame(X, columns=list(contract.features)), Roster(pd.RangeIndex(len(X)), np.arange(len(X)))
         )
-        if problems := field.problems():
+        if problems := field.check():
             raise InputError(joined([problem.what for problem in problems], "\n"), problems=problems)
         n_outside = int(contract.outside(X).any(axis=1).sum())
         if n_outside:

@@ -119,8 +119,8 @@ def _remove_abandoned(folder: Path, beginning: str, end: str) -> None:
     ours = re.compile(rf"{re.escape(beginning)}{_HERE}-(\d{{1,9}})-\w+{re.escape(end)}")
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            found = ours.fullmatch(entry.name)
-            if found and entry.stat(follow_symlinks=False).st_uid == os.getuid() and not may_be_alive(int(found[1])):
+            match = ours.fullmatch(entry.name)
+            if match and entry.stat(follow_symlinks=False).st_uid == os.getuid() and not may_be_alive(int(match[1])):
                 remove = shutil.rmtree if entry.is_dir(follow_symlinks=False) else os.unlink
                 remove(entry.path)
 
@@ -218,16 +218,16 @@ def _breaks_rows(table: pd.DataFrame) -> bool:
 def check_writable(path: Path, name: str = "out") -> None:
     """Refuse, before any work is done, a file that cannot be written; `name` is the setting that named it."""
     if path.exists() and not path.is_file():  # the file beside it would take its place
-        found = "a folder" if path.is_dir() else "a device, a pipe or a socket"
+        what = "a folder" if path.is_dir() else "a device, a pipe or a socket"
         raise InputError(
-            f"{path} is {found}, but an ordinary file is needed.\nGive the name of a file with ", Remedy(name), "."
+            f"{path} is {what}, but an ordinary file is needed.\nGive the name of a file with ", Remedy(name), "."
         )
     parent = _led_to(path, name).absolute().parent
     while not parent.exists():
         parent = parent.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
-        found = f"The folder {parent} cannot be written to" if parent.is_dir() else f"{parent} is a file, not a folder"
-        raise InputError(f"{found}: {path} cannot be made there.\nChoose another place with ", Remedy(name), ".")
+        what = f"The folder {parent} cannot be written to" if parent.is_dir() else f"{parent} is a file, not a folder"
+        raise InputError(f"{what}: {path} cannot be made there.\nChoose another place with ", Remedy(name), ".")
 
 
 def _led_to(path: Path, name: str = "out", most_links: int = 40) -> Path:

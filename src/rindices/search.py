@@ -175,11 +175,11 @@ def _several(values: Any) -> list[Any]:
 def explain(swept: Swept, asked: str | int | Sequence[int], look: Spectrum | None) -> str:
     """Say in words why a setting was chosen."""
     chosen, name = swept.chosen, _name(swept.chosen.point, swept)
-    if look is not None and look.differs and len({one.point.n_patterns for one in swept.judged}) == 1:
-        if not isinstance(asked, int) and look.found_again:
-            again = counted(look.found_again, "direction")
-            nearest = "" if asked == AUTO else ", and of the numbers that were asked for this is the nearest"
-            return f"{name}: people who were left out differ in {again}, too{nearest}."
+    was_counted = look is not None and look.differs and look.found_again and not isinstance(asked, int)
+    if look is not None and was_counted and len({one.point.n_patterns for one in swept.judged}) == 1:
+        again = counted(look.found_again, "direction")
+        nearest = "" if asked == AUTO else ", and of the numbers that were asked for this is the nearest"
+        return f"{name}: people who were left out differ in {again}, too{nearest}."
     if len(swept.judged) == 1:
         return f"{name}: given, not chosen from the data."
     if np.isnan(chosen.value):

@@ -17,6 +17,23 @@ from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 
 from rindices.problems import InputError, Remedy
+from rindices.setting_fields import (
+    FILE,
+    FILES,
+    FLAG,
+    LIMITS,
+    NAMES,
+    NUMBER,
+    PATH,
+    TEXT,
+    TakesPlainValues,
+    choice,
+    counts,
+    numbers,
+    setting,
+    settings_of,
+    whole,
+)
 
 Labels = str | Sequence[str] | None
 # Of a verdict.
@@ -24,150 +41,263 @@ State = Literal["reproducible", "weak", "confounded", "not found again", "no dif
 AUTO: Literal["auto"] = "auto"  # as many patterns as the look before training finds
 Names = str | Path | Sequence[str] | None
 
+# What commands on training tables and on new people say alike.
+_JOIN = "More tables of the same people, joined by id."
+_MISSING = "Codes for missing values, e.g. -9999; in one column only: icv=0. Separated by commas."
+_DROP_MISSING = "Leave out people with missing or impossible values; they are listed."
+_COMPLETE_ONLY = "Use nobody who lacks a region; else people may lack a fifth, which are drawn given the others."
+_SHOW_IDS = "Put participants' ids into the report, with a card for each person."
+_FIGURES = "Folder for every figure of the report as SVG and PNG."
+_SCAN_NOISE = "For change between visits: sd of a severity over scans of an unchanged person; one, or one a pattern."
+_NOISE = numbers("0.04 or 0.03,0.05,0.04")
+_EXCLUDE = "Columns of numbers that are not regions: names or prefix*, separated by commas, or @ and a file."
+
 
 @dataclass(frozen=True)
 class TableSettings:
     """Which columns of a table are what, and who of its people is used; ``[table]`` of a run.toml.
 
     Names are a name, several separated by commas, a sequence, or a file with one a line; in `features`, `exclude` and
-    `clinical` also patterns such as ``l*``.
-
-    Attributes
-    ----------
-    id, diagnosis
-        Columns of ids and of labels.
-    control, patients
-        Labels of the groups; by default a usual name (CN, HC, control, 0 ...) and the one remaining label.
-    covariates
-        Columns whose effects are removed.
-    smooth, interactions, proportion
-        How, beyond straight lines; see `Correction`. Interactions are written ``age:sex``.
-    site, small_sites
-        Column of the site, and whether sites with too few controls are refused ("refuse") or left out ("drop").
-    visit
-        Column that tells a person's visits apart.
-    clinical
-        Columns that R-indices are compared with.
-    join
-        More tables of the same people.
-    dictionary
-        File of a data dictionary.
-    missing
-        Codes for missing values, such as ``-9999``; ``icv=0`` is a code in one column.
-    drop_missing, drop_outliers
-        Whether people with gaps, and people far from everybody else, are left out.
-    complete_only
-        Whether a missing region is refused as other gaps are; else people may lack a fifth of their regions, which are
-        drawn given the others.
-    features, exclude
-        Columns that are regions, and that are not.
-    unit
-        Unit of the regions.
+    `clinical` also patterns such as ``l*``. Interactions are written ``age:sex``; see `Correction`.
     """
 
-    id: str = "participant_id"
-    diagnosis: str = "diagnosis"
-    control: Labels = None
-    patients: Labels = None
-    covariates: Names = ()
-    smooth: Names = ()
-    interactions: Names = ()
-    proportion: str | None = None
-    site: str | None = None
-    small_sites: Literal["refuse", "drop"] = "refuse"
-    visit: str | None = None
-    clinical: Names = ()
-    join: Names = ()
-    dictionary: str | None = None
-    missing: Names = ()
-    drop_missing: bool = False
-    drop_outliers: bool = False
-    features: Names = None
-    exclude: Names = ()
-    unit: str | None = None
-    complete_only: bool = False
+    id: str = setting("participant_id", TEXT, "Column with the people's ids.", label="id")
+    diagnosis: str = setting("diagnosis", TEXT, "Column with the diagnosis labels.", label="diagnosis")
+    control: Labels = setting(None, NAMES, "Label(s) of controls; CN, HC, control, 0 ... are recognised.")
+    patients: Labels = setting(None, NAMES, "Label(s) of patients, e.g. MCI,AD; others are only scored.")
+    covariates: Names = setting((), NAMES, "Columns whose effects are removed, e.g. age,sex.", label="covariate")
+    smooth: Names = setting(
+        (), NAMES, "Covariates whose effect is a curve rather than a line, e.g. age.", label="curve"
+    )
+    interactions: Names = setting((), NAMES, "Covariates that change each other's effect, e.g. age:sex.")
+    proportion: str | None = setting(
+        None, TEXT, "Head size that the regions are divided by, e.g. icv.", label="head size"
+    )
+    site: str | None = setting(
+        None, TEXT, "Column with the site: its shifts and scales are removed (ComBat).", label="site"
+    )
+    small_sites: Literal["refuse", "drop"] = setting(
+        "refuse", choice("refuse", "drop"), "Sites with fewer than 5 controls: refuse, or drop their people."
+    )
+    visit: str | None = setting(None, TEXT, "Column that tells a person's repeated visits apart.", label="visit")
+    clinical: Names = setting(
+        (),
+        NAMES,
+        "Clinical scores to compare with the severities: columns, e.g. mmse,apoe4, or a table joined by id.",
+        label="clinical score",
+    )
+    join: Names = setting((), FILES, _JOIN)
+    dictionary: str | None = setting(None, FILE, "Data dictionary of the table: CSV, TSV, Excel or BIDS JSON.")
+    missing: Names = setting((), NAMES, _MISSING)
+    drop_missing: bool = setting(False, FLAG, _DROP_MISSING)
+    drop_outliers: bool = setting(False, FLAG, "Leave out people far from all others; they are listed.")
+    features: Names = setting(None, NAMES, "Regions: names, prefix*, or a file of names.", unset="all numbers")
+    exclude: Names = setting((), NAMES, _EXCLUDE, label="no role")
+    unit: str | None = setting(None, TEXT, "Unit of the regions, e.g. mL; kept with the model.")
+    complete_only: bool = setting(False, FLAG, _COMPLETE_ONLY)
 
 
 @dataclass(frozen=True)
-class SearchSettings:
+class SearchSettings(TakesPlainValues):
     """What is trained; ``[training]`` of a run.toml. The names are those of `rindices.SurrealGANSearch`."""
 
-    n_patterns: tuple[int, ...] | Literal["auto"] = AUTO
-    orthogonality: tuple[float, ...] | None = None
-    n_repetitions: int = 10  # few are cheap; ten make the agreement, and with it the verdict, steady
-    exhaustive: bool = False
-    preset: str = "fast"
-    max_steps: int | None = None
-    latent: Literal["independent", "correlated"] | None = None
-    random_state: int = 0
+    n_patterns: tuple[int, ...] | Literal["auto"] = setting(
+        AUTO,
+        counts(AUTO),
+        "Disease patterns to look for: auto (counted before training), 3, or several to choose from: 2-5.",
+        option="patterns",
+        label="Patterns",
+        resumes="more",
+        always=True,
+    )
+    orthogonality: tuple[float, ...] | None = setting(
+        None,
+        numbers("0.8 or 0.2,0.4,0.8"),
+        "How strongly patterns are kept apart; several to choose from: 0.2,0.4,0.8.",
+        unset="by preset",
+        resumes="each",
+    )
+    # Few are cheap; ten make the agreement, and with it the verdict, steady.
+    n_repetitions: int = setting(
+        10,
+        whole(1),
+        "Trainings to compare and average.",
+        option="repetitions",
+        label="Repetitions",
+        resumes="more",
+        always=True,
+    )
+    exhaustive: bool = setting(False, FLAG, "Train every setting in full.", resumes="more")
+    preset: str = setting(
+        "fast",
+        choice("fast", "linear", "blind", "paper", "official"),
+        "How patterns are learned: fast (networks from a linear start), linear (seconds, no networks), blind (from "
+        "random weights), paper or official.",
+        also="method",
+    )
+    max_steps: int | None = setting(
+        None, whole(1), "Longest training.", option="steps", unset="by preset", label="Steps"
+    )
+    latent: Literal["independent", "correlated"] | None = setting(
+        None,
+        choice("independent", "correlated"),
+        "independent or correlated: whether severities may be correlated.",
+        unset="by preset",
+    )
+    random_state: int = setting(
+        0, whole(0, 2**31 - 1), "The same seed repeats the same result.", option="seed", always=True
+    )
     level: ClassVar[float] = 0.95  # of intervals of severities; it does not change what is trained
 
 
 @dataclass(frozen=True)
-class OutputSettings:
-    """What is written besides the tables of a run.
+class OutputSettings(TakesPlainValues):
+    """What is written besides the tables of a run."""
 
-    Attributes
-    ----------
-    report
-        Whether to write ``report.html``.
-    limits
-        Of the subgroups: severities below the first are low, above the second high.
-    show_ids
-        Whether the report may name participants.
-    figures
-        Folder for every figure of the report as SVG and PNG.
-    bids
-        Whether to write the R-indices as BIDS has them, too.
-    level
-        Of the intervals of severities; also of those that `rindices apply` gives.
-    scan_noise
-        Standard deviation of a severity over scans of a person who has not changed, one or one a pattern; by default
-        that of controls who came again.
-    """
-
-    report: bool = True
-    limits: tuple[float, float] = (0.4, 0.7)  # the paper's
-    show_ids: bool = False
-    figures: Path | None = None
-    bids: bool = False
-    level: float = SearchSettings.level
-    scan_noise: tuple[float, ...] = ()
+    report: bool = setting(True, FLAG, "Write report.html.")
+    limits: tuple[float, float] = setting(  # the paper's
+        (0.4, 0.7),
+        LIMITS,
+        "Severities below the first are low, above the second high, for subgroups.",
+        option="subgroup-limits",
+    )
+    show_ids: bool = setting(False, FLAG, _SHOW_IDS)
+    figures: Path | None = setting(None, PATH, _FIGURES)
+    bids: bool = setting(False, FLAG, "Also write r_indices.tsv and .json as BIDS has them.")
+    level: float = setting(
+        SearchSettings.level, NUMBER, "Share of people whose true severity the intervals should hold."
+    )
+    scan_noise: tuple[float, ...] = setting((), _NOISE, _SCAN_NOISE, unset="from controls who came again")
 
 
 @dataclass(frozen=True)
 class ApplySettings:
     """How a table of new people is read for a model; what is not given is as in the training table."""
 
-    id: str | None = None
-    visit: str | None = None
-    exclude: Names = ()
-    clinical: Names = ()
-    join: Names = ()
-    missing: Names = ()
-    drop_missing: bool = False
-    complete_only: bool = False
-    new_sites: Literal["refuse", "uncorrected"] = "refuse"
+    id: str | None = setting(None, TEXT, "Column with the people's ids.", unset="as in training")
+    visit: str | None = setting(None, TEXT, "Column that tells a person's repeated visits apart.")
+    exclude: Names = setting((), NAMES, _EXCLUDE)
+    clinical: Names = setting((), NAMES, "For the report: columns of the table with clinical scores.")
+    join: Names = setting((), FILES, _JOIN)
+    missing: Names = setting((), NAMES, _MISSING)
+    drop_missing: bool = setting(False, FLAG, _DROP_MISSING)
+    complete_only: bool = setting(False, FLAG, _COMPLETE_ONLY)
+    new_sites: Literal["refuse", "uncorrected"] = setting(
+        "refuse",
+        choice("refuse", "uncorrected"),
+        "People of sites that the model does not know: refuse, or leave uncorrected.",
+    )
+
+
+@dataclass(frozen=True)
+class ReportSettings(TakesPlainValues):
+    """How the report of a run is written again; what is not given is as before."""
+
+    clinical: Path | None = setting(None, PATH, "Table of clinical scores, joined by id; they become part of the run.")
+    id: str = setting(TableSettings.id, TEXT, "Column with the ids in that table.")
+    visit: str = setting("visit", TEXT, "Column with the visits in that table, where the run has visits.")
+    missing: Names = setting((), NAMES, _MISSING)
+    remove_scores: Names = setting((), NAMES, "Clinical scores to take out of the run, separated by commas.")
+    limits: tuple[float, float] | None = setting(
+        None,
+        LIMITS,
+        "Severities below the first are low, above the second high.",
+        option="subgroup-limits",
+        unset="as before",
+    )
+    scan_noise: tuple[float, ...] = setting((), _NOISE, _SCAN_NOISE, unset="as before")
+    atlas: Path | None = setting(None, PATH, "Label image (NIfTI) to paint the patterns on.")
+    atlas_table: Path | None = setting(None, PATH, "Which label is which region: columns label and region.")
+    show_ids: bool = setting(False, FLAG, _SHOW_IDS)
+    figures: Path | None = setting(None, PATH, _FIGURES)
+
+
+@dataclass(frozen=True)
+class ImageSettings(TakesPlainValues):
+    """How brain images of the people of a run are compared."""
+
+    mask: Path | None = setting(None, PATH, "Image of the voxels to test.", unset="the standard brain")
+    regressions: bool = setting(False, FLAG, "Also regress the images of all patients on each severity.")
+    resample: bool = setting(False, FLAG, "Bring images of another grid to that of most; else they are refused.")
+    limits: tuple[float, float] | None = setting(
+        None,
+        LIMITS,
+        "Severities below the first are low, above the second high.",
+        option="subgroup-limits",
+        unset="as in the run",
+    )
+    show_ids: bool = setting(False, FLAG, _SHOW_IDS)
 
 
 @dataclass(frozen=True)
 class ShareSettings:
-    """What a model card says that a run does not know; nothing is said where nothing is given.
+    """What a model card says that a run does not know; nothing is said where nothing is given."""
 
-    Attributes
-    ----------
-    disease
-        What the patients have.
-    atlas, segmentation
-        How regions were measured: the atlas, and the software with its version.
-    licence
-        Under which the model is passed on, as Hugging Face writes it: ``cc-by-4.0``, ``mit``, ``other``.
+    disease: str = setting("", TEXT, "For the card: what the patients have.")
+    atlas: str = setting("", TEXT, "For the card: the atlas of the regions.")
+    segmentation: str = setting("", TEXT, "For the card: the software that measured them, with its version.")
+    licence: str = setting("other", TEXT, "For the card: cc-by-4.0, mit, other ..., as Hugging Face writes it.")
+
+
+@dataclass(frozen=True)
+class ExecutionSettings:
+    """Where a run is computed, and what is said meanwhile; no result depends on it."""
+
+    config: Path | None = setting(None, PATH, "Run again what the run.toml of a run says.")
+    workers: int | None = setting(None, whole(1), "Train in this many processes.", unset="threads")
+    dask: str | None = setting(None, TEXT, "Train on a Dask cluster: tcp://HOST:PORT, or local.")
+    models_per_chunk: int | None = setting(None, whole(1), "Models that train together.", unset="what fits")
+    overwrite: bool = setting(False, FLAG, "Replace an earlier run in the folder.")
+    quiet: bool = setting(False, FLAG, "Print errors only.")
+    log_json: bool = setting(False, FLAG, "Print one JSON object a line.")
+
+
+@dataclass(frozen=True)
+class SimulationSettings:
+    """A cohort with known patterns, as `rindices.simulate_cohort` makes it."""
+
+    n_controls: int | None = setting(None, whole(), "Number of controls.", option="controls", unset="492")
+    n_patients: int | None = setting(None, whole(), "Number of patients.", option="patients", unset="900")
+    n_patterns: int = setting(3, whole(), "Number of disease patterns.", option="patterns")
+    severities: str = setting(
+        "uniform",
+        TEXT,
+        "uniform; mild: Beta(1,3); absent: each pattern 0 in half of the patients; severe: Beta(3,1); or a table "
+        "(.csv) with columns s1, s2 ... from 0 to 1, whose rows are drawn.",
+    )
+    severity_correlation: str | None = setting(
+        None,
+        TEXT,
+        "Correlation of the severities' normal scores: a number, or a file with a matrix.",
+        option="correlation",
+        unset="none",
+    )
+    severity_age: float = setting(0.0, NUMBER, "Correlation of the severities with age (normal scores).")
+    spread: float = setting(1.0, NUMBER, "How much healthy brains vary; at 1.7 it is as hard as in the paper.")
+    n_visits: int = setting(1, whole(), "Visits of each person, a year apart.", option="visits")
+    progression: float = setting(
+        0.1, NUMBER, "With visits: mean growth of each severity in a year; from none to twice as much."
+    )
+    scan_noise: float = setting(
+        0.2, NUMBER, "With visits: sd of the noise of a scan, as a share of that between people."
+    )
+    controls: Path | None = setting(None, PATH, "Build on your own table of healthy people.", option="own-controls")
+    seed: int = setting(0, whole(0, 2**31 - 1), "The same seed repeats the same result.")
+
+
+_ALL = (TableSettings, SearchSettings, OutputSettings, ApplySettings, ShareSettings, ExecutionSettings)
+
+
+def option_name(name: str) -> str:
+    """Return what a setting is called on the command line, without its dashes.
+
+    Examples
+    --------
+    >>> option_name("n_patterns"), option_name("drop_missing"), option_name("out")
+    ('patterns', 'drop-missing', 'out')
     """
-
-    disease: str = ""
-    atlas: str = ""
-    segmentation: str = ""
-    licence: str = "other"
+    options = {one.name: one.option for kind in (SimulationSettings, *_ALL) for one in settings_of(kind)}
+    return options.get(name) or name.replace("_", "-")
 
 
 class LossWeights(NamedTuple):
@@ -186,7 +316,7 @@ class LossWeights(NamedTuple):
     monotonicity: float = 500.0  # μ: a pattern never recedes with severity
     near_control: float = 6.0  # η: a severity near zero leaves the brain as it is
     prior: float = (
-        300.0  # keeps f near the linear model that it starts from; 1,000 is as good, and 3,000 on real people
+        300.0  # keeps f near the linear model that it starts from; 1,000 is as good
     )
 
 

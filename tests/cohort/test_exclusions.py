@@ -10,7 +10,7 @@ import pytest
 from rindices.analysis.balance import flow_table
 from rindices.cohort import make_cohort, read_cohort
 from rindices.problems import InputError
-from rindices.schema.covariate_field import MIN_SITE_CONTROLS
+from rindices.schema import MIN_SITE_CONTROLS
 from tests.cohort.people import REGIONS, table
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from rindices.cohort import make_cohort, read_cohort
-from rindices.cohort.overlap import group_separation
+from rindices.cohort.comparability import group_separation
 from rindices.problems import InputError
 from tests.cohort.people import REGIONS, table
 

@@ -3,9 +3,8 @@ import pandas as pd
 import pytest
 
 from rindices.cohort import make_cohort
-from rindices.cohort.visits import read_timeline
 from rindices.problems import InputError
-from rindices.schema.cells import Roster
+from rindices.schema import Roster, VisitField
 from tests.cohort.people import table
 
 
@@ -17,7 +16,7 @@ def visits(*cells, **columns):
 
 def order_of(*cells):
     roster = Roster(pd.Index([str(i) for i in range(len(cells))]), np.arange(len(cells)) + 2)
-    ranks = read_timeline(pd.Series(cells, name="wave"), roster).rank
+    ranks = VisitField("wave").observe(pd.DataFrame({"wave": cells}), roster).rank
     return [cells[i] for i in np.argsort(ranks)]
 
 

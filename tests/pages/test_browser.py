@@ -286,7 +286,7 @@ def test_report_works_inside_a_notebook(folder, visit, tmp_path):
 
 def test_downloads_are_guarded_as_tables_are(browser):
     """The rule is written twice, in Python and in the page's script."""
-    script = (Path(report.__file__).parent / "report.js").read_text(encoding="utf-8")
+    script = (Path(report.__file__).parent / "page.js").read_text(encoding="utf-8")
     number = next(line for line in script.splitlines() if "const NUMBER" in line)
     rule = script[script.index("  const FORMULA") : script.index("  function csvCell")]
     rng = random.Random(0)

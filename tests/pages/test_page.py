@@ -72,6 +72,7 @@ def test_hostile_text_is_shown_and_never_run(tmp_path):
     change_summary(
         folder,
         warnings=[SCRIPT],
+        verdict="not reproducible",
         reliable=False,
         reliable_reason=SCRIPT,
         source='"><img src=x onerror=alert(1)>',

@@ -146,21 +146,6 @@ def test_change_says_what_the_scan_noise_is(analysed, undrawn, source, said, has
     assert ("Reliable change of single people" in text) == has_table
 
 
-def test_change_of_an_earlier_version_is_shown_as_it_was(analysed, undrawn):
-    add_visits(analysed)
-    change, means = table_of(analysed, "change"), table_of(analysed, "change_summary")
-    before = change[["participant_id", "group", "n_visits", "years", *change.filter(regex="per_year$")]]
-    before.to_csv(analysed / "analysis" / "change.csv", index=False)
-    means[["group", "pattern", "n", "mean", "low", "high", "p"]].to_csv(
-        analysed / "analysis" / "change_summary.csv", index=False
-    )
-    (analysed / "analysis" / "scan_noise.csv").unlink()
-    text = page_text(analysed)
-    assert "computed by an earlier version" in Page(section_of(text, "change")).words
-    rows = rows_of(text, "Change of the severities per year")
-    assert ["1", "Patients less controls", "112", "+0.002", "−0.010 to 0.014", "0.600"] in rows
-
-
 def test_long_table_is_cut_and_says_where_the_rest_is(tmp_path, undrawn):
     make_run(tmp_path, n_patterns=2, n_regions=130)
     add_analyses(tmp_path)

@@ -13,6 +13,7 @@ SUMMARY = Summary(
     versions={"rindices": "1.2.3", "jax": "0.8"},
     control_labels=("CN",),
     patient_labels=("AD",),
+    verdict="reproducible",
     reliable=True,
 )
 VISITS = SUMMARY.model_copy(update={"visits": True})
@@ -67,7 +68,7 @@ def test_the_table_its_dictionary_and_the_description(tmp_path):
 
 
 def test_what_is_known_of_the_source_and_of_the_reliability(tmp_path):
-    known = {"source_doi": "doi:10.1/x", "reliable": False, "reliable_reason": "The runs disagree."}
+    known = {"source_doi": "doi:10.1/x", "verdict": "not reproducible", "reliable_reason": "The runs disagree."}
     paths = write_bids(tmp_path, table(), SUMMARY.model_copy(update=known))
     assert read(paths[0])["SourceDatasets"] == [{"DOI": "doi:10.1/x"}]
     assert (

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from rindices.cli import app
 from rindices.cli.console import set_output
 from rindices.run.check_table import CheckedTable, check_table
-from rindices.schema.kinds import kind_of
+from rindices.schema.role_guesses import kind_of
 from rindices.settings import TableSettings
 from rindices.simulate import simulate_cohort
 from tests.pages.page import Page
@@ -110,7 +110,7 @@ def test_the_page_has_the_same_and_neither_ids_nor_scripts(people, tmp_path):
     assert "<script" not in text
     words = Page(text).words
     assert "<script>alert(1)</script>" in words
-    assert "rindices fit can train on this table" in words
+    assert "This table can be trained on" in words
     assert not any(one in words for one in people["participant_id"])
 
 

@@ -1,7 +1,7 @@
 """What a model of a cohort would expect of a table."""
 
 from rindices.cohort import read_people
-from rindices.schema.contract import Contract
+from rindices.schema import Contract
 
 
 def contract_of(cohort, **columns) -> Contract:

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from rindices.cohort import make_cohort, read_people
 from rindices.model.header import plain
 from rindices.problems import InputError
-from rindices.schema.contract import Contract, CovariateSpec
+from rindices.schema import Contract, CovariateField, CovariateSpec
 from rindices.settings import ApplySettings
 from tests.schema.contracts import check_people, contract_of
 
@@ -128,7 +128,7 @@ def test_limits_are_those_of_a_normal_distribution_through_the_quantiles(contrac
 @pytest.mark.parametrize(("lowest", "expected"), [(8.0, 9.0), (0.0, 0.0)])
 def test_ranges_of_covariates_are_quantiles_with_a_margin(lowest, expected):
     years = np.r_[lowest, np.repeat(np.arange(9.0, 22), 20), 25]
-    spec = CovariateSpec.from_values("education", years, 0.02)
+    spec = CovariateField("education").learn(years)
     assert (spec.minimum, spec.maximum) == (expected, 21)
     assert spec.limits == pytest.approx((expected - 0.2 * (21 - expected), 21 + 0.2 * (21 - expected)))
     imported = CovariateSpec("education", None, lowest, 25.0)

@@ -2,8 +2,6 @@
 
 import threading
 import time
-from concurrent.futures import CancelledError
-from unittest.mock import Mock
 
 import joblib
 import numpy as np
@@ -133,24 +131,19 @@ def test_a_worker_of_other_versions_that_came_later_is_refused(cluster, monkeypa
         list(cluster.run(work, [(0,)]))
 
 
-def stopped_once(number):
-    if not CALLED_OFF.is_set():
-        CALLED_OFF.set()
-        raise Stopped
-    return number
+def stopped(number):
+    raise Stopped
 
 
-def test_a_task_that_was_called_off_in_passing_is_given_out_again(cluster):
-    assert list(cluster.run(stopped_once, [(7,)])) == [7]
-
-
-def test_tasks_that_are_always_lost_are_given_up(cluster, monkeypatch):
-    job = Mock(status="cancelled", key="job", **{"result.side_effect": CancelledError})
-    job.add_done_callback.side_effect = lambda put: put(job)
-    monkeypatch.setattr(cluster.client, "submit", Mock(return_value=job))
-    with pytest.raises(LostWorkers):
-        list(cluster.run(work, [(0,)]))
-    assert 20 < cluster.client.submit.call_count < 100
+def test_a_task_that_was_called_off_or_cancelled_is_lost(cluster, monkeypatch):
+    with pytest.raises(LostWorkers, match="called off"):
+        list(cluster.run(stopped, [(7,)]))
+    submit, jobs = cluster.client.submit, []
+    monkeypatch.setattr(cluster.client, "submit", lambda *args, **how: jobs.append(submit(*args, **how)) or jobs[-1])
+    BEGUN.clear()
+    threading.Thread(target=lambda: BEGUN.wait(PATIENCE) and jobs[0].cancel()).start()
+    with pytest.raises(LostWorkers, match="a chunk was lost"):
+        list(cluster.run(quick_or_until_released, [(1,)]))
 
 
 def quick_or_until_released(number):
@@ -163,6 +156,8 @@ def quick_or_until_released(number):
 
 
 def test_a_worker_is_free_again_when_nobody_waits_for_its_task_any_more(cluster):
+    BEGUN.clear()
+    RELEASED.clear()
     results = cluster.run(quick_or_until_released, [(0,), (1,)])
     next(results)
     assert BEGUN.wait(PATIENCE)

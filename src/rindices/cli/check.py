@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rindices.cli.console import console, on_command_line, regions_in_words, set_output, show_places, warn
-from rindices.cli.exits import USER_ERROR, guarded
-from rindices.cli.fit import fit
-from rindices.cli.options import PAGE, app, argument, check_output, option
+from rindices.cli.exits import USER_ERROR
+from rindices.cli.options import PAGE, argument, check_output, command, option
 from rindices.problems import counted, listed
 from rindices.settings import TableSettings
 
@@ -21,32 +17,15 @@ if TYPE_CHECKING:
     from rindices.run.check_table import CheckedTable
 
 _MOST_OUTLIERS = 10
-_NAMES = [one.name for one in fields(TableSettings)]
 
 
-def _with_options_of(command: Callable[..., None], names: Sequence[str]) -> Callable[..., Callable[..., None]]:
-    """Give a command these options of another one; they are in its context."""
-
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        theirs = inspect.signature(command, eval_str=True).parameters
-        own = inspect.signature(function, eval_str=True)
-        kept = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
-        function.__signature__ = own.replace(parameters=[*kept, *(theirs[name] for name in names)])  # type: ignore[attr-defined]
-        function.__annotations__ |= {name: theirs[name].annotation for name in names}
-        return function
-
-    return decorate
-
-
-@app.command()
-@_with_options_of(fit, _NAMES)
-@guarded
+@command()
 def check(
-    context: typer.Context,
     table: Annotated[Path, argument("Table of people, as for fit.")],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     report: Annotated[Path | None, option("Also write a page here (.html), replaced if it exists.")] = None,
-    **_: object,
+    *,
+    columns: TableSettings,
 ) -> None:
     """Look at a table before anything is trained.
 
@@ -58,8 +37,7 @@ def check(
 
     set_output(quiet=json)
     check_output(report, "report", PAGE, Path(str(table).partition("#")[0]))
-    settings = TableSettings(**{name: context.params[name] for name in _NAMES})
-    found = check_table(table, settings, wording=on_command_line)
+    found = check_table(table, columns, wording=on_command_line)
     if json:
         typer.echo(found.model_dump_json(indent=2))
     _show_columns(found)

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Task, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 from rindices.problems import Remedy, Text, Value, counted, listed, remedies_in, worded
+from rindices.settings import option_name
 
 if TYPE_CHECKING:
     from rindices.cohort import Cohort
@@ -32,20 +33,6 @@ _LINE_SECONDS, _JSON_SECONDS = (
 )  # between lines of progress without a terminal; programs read JSON
 _MOST_NAMES = 20  # in a sentence; more stand in a line of their own
 _NOT_NONE = " No reproducible pattern is not the same as no difference."
-# Settings whose options have other names.
-_OPTIONS = {
-    "n_patterns": "patterns",
-    "n_repetitions": "repetitions",
-    "n_null": "null",
-    "max_steps": "steps",
-    "random_state": "seed",
-    "limits": "subgroup-limits",
-    "n_controls": "controls",
-    "n_patients": "patients",
-    "n_visits": "visits",
-    "severity_correlation": "correlation",
-    "controls": "own-controls",
-}
 
 
 def on_command_line(remedy: Remedy) -> str:
@@ -68,7 +55,7 @@ def _is_long(remedy: Remedy) -> bool:
 
 
 def _as_option(name: str, value: Value) -> str:
-    word = _OPTIONS.get(name, name.replace("_", "-"))
+    word = option_name(name)
     if value is None or isinstance(value, bool):
         return f"--no-{word}" if value is False else f"--{word}"
     if not isinstance(value, tuple):
@@ -115,7 +102,7 @@ def regions_in_words(kinds: Mapping[str, Sequence[str]]) -> str:
 
 def describe_cohort(cohort: Cohort) -> None:
     """Say who and what was read."""
-    from rindices.schema.kinds import grouped, kinds_of
+    from rindices.schema.role_guesses import grouped, kinds_of
 
     labels = f"{', '.join(cohort.control_labels)} against {', '.join(cohort.patient_labels)}"
     people = [counted(n, name) for n, name in ((cohort.n_controls, "control"), (cohort.n_patients, "patient"))]

@@ -5,24 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from rindices.cli.console import console, show_places, show_verdict
-from rindices.cli.exits import guarded
-from rindices.cli.options import MODEL, ShowIds, app, argument, check_output, option
+from rindices.cli.options import MODEL, Only, argument, check_output, command, option
 from rindices.problems import counted, listed
 from rindices.settings import OutputSettings, ShareSettings
 
 _ARCHIVE = (".zip",)
 
 
-@app.command()
-@guarded
+@command()
 def compare(
     first: Annotated[Path, argument("The folder of a finished run.")],
     second: Annotated[Path, argument("The folder of another one.")],
     out: Annotated[Path | None, option("Folder for tables and a page, whose files are replaced.")] = None,
-    show_ids: ShowIds = OutputSettings.show_ids,
+    *,
+    output: Annotated[OutputSettings, Only("show_ids")],
 ) -> None:
     """Compare two runs: patterns matched, people in both, maps side by side, who moved.
 
@@ -55,39 +52,31 @@ def compare(
         if numbers:
             console.print(f"Without a partner in the {side}: pattern {listed(numbers)}.")
     if out is not None:
-        page = write_comparison(found, out, show_ids=show_ids)
+        page = write_comparison(found, out, show_ids=output.show_ids)
         show_places({"Page": page, "Tables": out})
 
 
-@app.command()
-@guarded
+@command()
 def share(
     folder: Annotated[Path, argument("The folder of a finished run.")],
     out: Annotated[Path, option("Archive to write (.zip), replaced if it exists.")],
-    disease: Annotated[str, option("For the card: what the patients have.")] = ShareSettings.disease,
-    atlas: Annotated[str, option("For the card: the atlas of the regions.")] = ShareSettings.atlas,
-    segmentation: Annotated[
-        str, option("For the card: the software that measured them, with its version.")
-    ] = ShareSettings.segmentation,
-    licence: Annotated[str, typer.Option(help="For the card: cc-by-4.0, mit, other ...")] = ShareSettings.licence,
+    *,
+    card: ShareSettings,
 ) -> None:
     """Pack a model to pass it on: with a card, and made-up people whose scores the receiver can verify."""
     from rindices.record import read_summary
     from rindices.run.share_model import share_model
 
     check_output(out, "out", _ARCHIVE)
-    share_model(folder, out, ShareSettings(disease, atlas, segmentation, licence))
+    share_model(folder, out, card)
     show_verdict(read_summary(folder), "The card says: ")
-    unsaid = [
-        name for name, text in (("disease", disease), ("atlas", atlas), ("segmentation", segmentation)) if not text
-    ]
+    unsaid = [name for name, text in vars(card).items() if not text]
     if unsaid:
         console.print(f"The card does not state: {listed(unsaid)}. Say it with --{' ... --'.join(unsaid)} ...")
     show_places({"Archive": out})
 
 
-@app.command()
-@guarded
+@command()
 def verify(
     archive: Annotated[Path, argument("An archive of rindices share.")],
     out: Annotated[Path | None, option("Then write its model here (.safetensors), replaced if it exists.")] = None,

@@ -6,7 +6,6 @@ import re
 import shlex
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,32 +21,18 @@ from rindices.cli.console import (
     show_places,
     training_bars,
 )
-from rindices.cli.exits import Ending, guarded, interruptible
+from rindices.cli.exits import Ending, interruptible
 from rindices.cli.options import (
     TABLE,
-    CompleteOnly,
-    DropMissing,
-    Exclude,
-    Figures,
-    Join,
-    Level,
-    Missing,
-    Repetitions,
-    ScanNoise,
-    Seed,
-    ShowIds,
-    Steps,
-    app,
+    Only,
     argument,
     check_output,
-    limits_of,
-    noise_of,
-    numbers,
+    command,
+    given_options,
     option,
-    whole_numbers,
 )
-from rindices.problems import InputError, Remedy
-from rindices.settings import OutputSettings, SearchSettings, TableSettings
+from rindices.problems import Blank, InputError, Remedy
+from rindices.settings import ExecutionSettings, OutputSettings, SearchSettings, SimulationSettings, TableSettings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,43 +40,16 @@ if TYPE_CHECKING:
     from rindices.record import Summary
     from rindices.run.plan import PlannedRun
 
-_PATTERNS = 3  # of a simulated cohort
-# Options that go with --config: they change neither the table nor the training.
-_WITH_CONFIG = {
-    *("config", "table", "out", "workers", "dask", "models_per_chunk", "report", "subgroup_limits", "level"),
-    *("scan_noise", "show_ids", "figures", "bids", "overwrite", "quiet", "log_json"),
-}
+_DEMONSTRATION = SearchSettings(n_repetitions=5)
 
 
-@app.command()
-@guarded
+@command()
 def simulate(
-    kind: Annotated[str, argument("basic, overlap, scarce, noise, mild or null.")],
+    kind: Annotated[str, argument("basic, overlap, scarce, noise, mild, dense, half, graded, signed, shift or null.")],
     out: Annotated[Path, option("Table to write (.csv), replaced if it exists.")],
     truth: Annotated[Path | None, option("Also write the true severities here (.csv), replaced if it exists.")] = None,
-    controls: Annotated[int | None, option("Number of controls.", "492")] = None,
-    patients: Annotated[int | None, option("Number of patients.", "900")] = None,
-    patterns: Annotated[int, typer.Option(help="Number of disease patterns.")] = _PATTERNS,
-    severities: Annotated[
-        str,
-        typer.Option(
-            help="uniform; mild: Beta(1,3); absent: each pattern 0 in half of the patients; severe: Beta(3,1); or a "
-            "table (.csv) with columns s1, s2 ... from 0 to 1, whose rows are drawn."
-        ),
-    ] = "uniform",
-    correlation: Annotated[
-        str | None, option("Correlation of the severities' normal scores: a number, or a file with a matrix.", "none")
-    ] = None,
-    severity_age: Annotated[float, typer.Option(help="Correlation of the severities with age (normal scores).")] = 0.0,
-    visits: Annotated[int, typer.Option(help="Visits of each person, a year apart.")] = 1,
-    progression: Annotated[
-        float, typer.Option(help="With visits: mean growth of each severity in a year; from none to twice as much.")
-    ] = 0.1,
-    scan_noise: Annotated[
-        float, typer.Option(help="With visits: sd of the noise of a scan, as a share of that between people.")
-    ] = 0.2,
-    own_controls: Annotated[Path | None, option("Build on your own table of healthy people.")] = None,
-    seed: Seed = SearchSettings.random_state,
+    *,
+    asked: SimulationSettings,
 ) -> None:
     """Make a cohort with known disease patterns.
 
@@ -100,27 +58,21 @@ def simulate(
     from rindices.simulate import SEVERITIES, simulate_cohort
     from rindices.tables import read_table
 
+    severities, correlation, controls = asked.severities, asked.severity_correlation, asked.controls
     matrix = None if correlation is None else _correlation(correlation)
-    sources = [Path(path) for path in (own_controls, correlation, severities) if path is not None]
+    sources = [Path(path) for path in (controls, correlation, severities) if path is not None]
     check_output(out, "out", TABLE, *sources)
     check_output(truth, "truth", TABLE, *sources)
-    cohort = simulate_cohort(
-        kind,
-        n_controls=controls,
-        n_patients=patients,
-        n_patterns=patterns,
-        seed=seed,
-        controls=None if own_controls is None else read_table(own_controls),
-        severities=severities if severities in SEVERITIES or not Path(severities).is_file() else read_table(severities),
-        severity_correlation=matrix,
-        severity_age=severity_age,
-        n_visits=visits,
-        progression=progression,
-        scan_noise=scan_noise,
-    )
+    is_named = severities in SEVERITIES or not Path(severities).is_file()
+    tables = {
+        "severities": severities if is_named else read_table(severities),
+        "severity_correlation": matrix,
+        "controls": None if controls is None else read_table(controls),
+    }
+    cohort = simulate_cohort(kind, **vars(asked) | tables)
     cohort.save(out, truth)
-    n_patients = len(cohort.truth) // visits
-    n_controls = len(cohort.table) // visits - n_patients
+    n_patients = len(cohort.truth) // asked.n_visits
+    n_controls = len(cohort.table) // asked.n_visits - n_patients
     console.print(f"Simulated {kind!r}: {n_controls} controls, {n_patients} patients. {cohort.note}")
     show_places({"Table": out, "True severities": truth})
 
@@ -136,79 +88,18 @@ def _correlation(text: str) -> Any:
     return [re.split(r"[,;\s]+", line.strip()) for line in lines if line.strip()]
 
 
-@app.command()
-@guarded
+@command()
 def fit(
     context: typer.Context,
     table: Annotated[
         Path | None, argument("Table of people: CSV, TSV, Excel or Parquet, one row a person; or a BIDS folder.")
     ] = None,
     out: Annotated[Path | None, option("Folder for the results: new, or that of the same run, which goes on.")] = None,
-    id: Annotated[str, typer.Option(help="Column with the people's ids.")] = TableSettings.id,
-    diagnosis: Annotated[str, typer.Option(help="Column with the diagnosis labels.")] = TableSettings.diagnosis,
-    control: Annotated[str | None, option("Label(s) of controls; CN, HC, control, 0 ... are recognised.")] = None,
-    patients: Annotated[str | None, option("Label(s) of patients, e.g. MCI,AD; others are only scored.")] = None,
-    covariates: Annotated[str, option("Columns whose effects are removed, e.g. age,sex.")] = "",
-    smooth: Annotated[str, option("Covariates whose effect is a curve rather than a line, e.g. age.")] = "",
-    interactions: Annotated[str, option("Covariates that change each other's effect, e.g. age:sex.")] = "",
-    proportion: Annotated[str | None, option("Head size that the regions are divided by, e.g. icv.")] = None,
-    site: Annotated[str | None, option("Column with the site: its shifts and scales are removed (ComBat).")] = None,
-    small_sites: Annotated[
-        str, typer.Option(help="Sites with fewer than 5 controls: refuse, or drop their people.")
-    ] = TableSettings.small_sites,
-    visit: Annotated[str | None, option("Column that tells a person's repeated visits apart.")] = None,
-    clinical: Annotated[
-        str,
-        option("Clinical scores to compare with the severities: columns, e.g. mmse,apoe4, or a table joined by id."),
-    ] = "",
-    join: Join = None,
-    dictionary: Annotated[str | None, option("Data dictionary of the table: CSV, TSV, Excel or BIDS JSON.")] = None,
-    missing: Missing = "",
-    drop_missing: DropMissing = TableSettings.drop_missing,
-    complete_only: CompleteOnly = TableSettings.complete_only,
-    drop_outliers: Annotated[
-        bool, typer.Option("--drop-outliers", help="Leave out people far from all others; they are listed.")
-    ] = TableSettings.drop_outliers,
-    features: Annotated[str | None, option("Regions: names, prefix*, or a file of names.", "all numbers")] = None,
-    exclude: Exclude = "",
-    unit: Annotated[str | None, option("Unit of the regions, e.g. mL; kept with the model.")] = None,
-    patterns: Annotated[
-        str, typer.Option(help="Disease patterns to look for: 3, or several to choose from: 2-5.")
-    ] = ",".join(map(str, SearchSettings.n_patterns)),
-    orthogonality: Annotated[
-        str | None, option("How strongly patterns are kept apart; several to choose from: 0.2,0.4,0.8.", "by preset")
-    ] = None,
-    repetitions: Repetitions = SearchSettings.n_repetitions,
-    exhaustive: Annotated[
-        bool, typer.Option("--exhaustive", help="Train every setting in full.")
-    ] = SearchSettings.exhaustive,
-    null: Annotated[
-        int, typer.Option(help="Refits with people dealt out anew (19 or more): is there anything to find?")
-    ] = SearchSettings.n_null,
-    preset: Annotated[str, typer.Option(help="fast, paper or official.")] = SearchSettings.preset,
-    latent: Annotated[
-        str | None, option("independent or correlated: whether severities may be correlated.", "by preset")
-    ] = None,
-    steps: Steps = SearchSettings.max_steps,
-    seed: Seed = SearchSettings.random_state,
-    config: Annotated[Path | None, option("Run again what the run.toml of a run says.")] = None,
-    workers: Annotated[int | None, option("Train in this many processes.", "threads", min=1)] = None,
-    dask: Annotated[str | None, option("Train on a Dask cluster: tcp://HOST:PORT, or local.")] = None,
-    models_per_chunk: Annotated[int | None, option("Models that train together.", "what fits", min=1)] = None,
-    report: Annotated[bool, typer.Option(help="Write report.html.")] = OutputSettings.report,
-    subgroup_limits: Annotated[
-        str, typer.Option(help="Severities below the first are low, above the second high, for subgroups.")
-    ] = "{:g},{:g}".format(*OutputSettings.limits),
-    level: Level = OutputSettings.level,
-    scan_noise: ScanNoise = "",
-    show_ids: ShowIds = OutputSettings.show_ids,
-    figures: Figures = OutputSettings.figures,
-    bids: Annotated[
-        bool, typer.Option("--bids", help="Also write r_indices.tsv and .json as BIDS has them.")
-    ] = OutputSettings.bids,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the folder.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
-    log_json: Annotated[bool, typer.Option("--log-json", help="Print one JSON object a line.")] = False,
+    *,
+    columns: TableSettings,
+    search: SearchSettings,
+    output: OutputSettings,
+    execution: ExecutionSettings,
 ) -> None:
     """Learn patterns and give everybody R-indices and severities.
 
@@ -218,55 +109,26 @@ def fit(
     """
     from rindices.run.plan import planned, planned_again
 
-    set_output(quiet=quiet, log_json=log_json)
+    set_output(quiet=execution.quiet, log_json=execution.log_json)
     if out is None:
-        raise InputError("A folder for the results is needed.\nGive one with --out FOLDER.")
-    noise = noise_of(scan_noise)
-    output = OutputSettings(report, limits_of(subgroup_limits), show_ids, figures, bids, level, noise)
-    if config is not None:
-        _refuse_others(context)
-        plan = planned_again(config, out, output, table)
+        raise InputError("A folder for the results is needed.\nGive one with ", Remedy("out", Blank("FOLDER")), ".")
+    if execution.config is not None:
+        if others := given_options(context, TableSettings, SearchSettings):
+            both = " runs the same again, so it does not go with "
+            raise InputError(Remedy("config"), f"{both}{', '.join(others)}.\nLeave out either.")
+        plan = planned_again(execution.config, out, output, table)
     elif table is None:
-        raise InputError("A table is needed: rindices fit TABLE --out FOLDER.")
+        raise InputError("A table is needed: rindices fit TABLE ", Remedy("out", Blank("FOLDER")), ".")
     else:
-        columns = TableSettings(**{one.name: context.params[one.name] for one in fields(TableSettings)})
-        search = SearchSettings(
-            n_patterns=whole_numbers("--patterns", patterns),
-            orthogonality=(orthogonality and numbers("--orthogonality", orthogonality, "0.8 or 0.2,0.4,0.8")) or None,
-            n_repetitions=repetitions,
-            exhaustive=exhaustive,
-            n_null=null,
-            preset=preset,
-            max_steps=steps,
-            latent=latent,  # type: ignore[arg-type]  # checked where it is used
-            random_state=seed,
-        )
         plan = planned(table, out, columns, search, output)
     describe_cohort(plan.cohort)
-    if not overwrite and plan.is_complete():
+    if not execution.overwrite and plan.is_complete():
         console.print(f"This very run is already complete: nothing to do. {_how_else(plan)}")
         end(out, "Done before.", report=(out / "report.html").is_file())
         return
-    for name, change in ({} if overwrite else plan.more()).items():
+    for name, change in ({} if execution.overwrite else plan.more()).items():
         console.print(f"More of the run in {out}: {on_command_line(Remedy(name))} {change}. What is trained is kept.")
-    summary = train_and_write(
-        plan,
-        overwrite=overwrite,
-        dask=dask,
-        workers=workers,
-        models_per_chunk=models_per_chunk or plan.models_per_chunk,
-    )
-    describe_run(summary, out, plan.cohort, report=report)
-
-
-def _refuse_others(context: typer.Context) -> None:
-    """Refuse options that a run.toml decides."""
-    given = [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
-    others = [f"--{name.replace('_', '-')}" for name in given if name not in _WITH_CONFIG]
-    if others:
-        raise InputError(
-            f"--config runs the same again, so it does not go with {', '.join(others)}.\nLeave out either."
-        )
+    describe_run(train_and_write(plan, execution), out, plan.cohort, report=output.report)
 
 
 def _how_else(plan: PlannedRun) -> str:
@@ -291,15 +153,7 @@ def _how_else(plan: PlannedRun) -> str:
     return f"rindices report {out}{report} writes only its report again{others}; --overwrite makes it again."
 
 
-def train_and_write(
-    plan: PlannedRun,
-    *,
-    truth: pd.DataFrame | None = None,
-    overwrite: bool = False,
-    dask: str | None = None,
-    workers: int | None = None,
-    models_per_chunk: int | None = None,
-) -> Summary:
+def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.DataFrame | None = None) -> Summary:
     """Load the engine, train behind progress bars, and write the run folder."""
     from rindices.core import devices
 
@@ -312,13 +166,12 @@ def train_and_write(
     ending = Ending()
 
     def work() -> Summary:
-        with parallel(dask, workers), training_bars() as bars:
+        with parallel(execution.dask, execution.workers), training_bars() as bars:
             return carry_out(
                 plan,
+                execution,
                 command=shlex.join(["rindices", *sys.argv[1:]]),
                 truth=truth,
-                overwrite=overwrite,
-                models_per_chunk=models_per_chunk,
                 progress=bars,
                 ending=ending.acquire,
                 wording=on_command_line,
@@ -327,13 +180,10 @@ def train_and_write(
     return interruptible(work, f"Repeat the same command to go on: what was trained is kept in {plan.out}.", ending)
 
 
-@app.command()
-@guarded
+@command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the demonstration.")] = Path("demo"),
-    repetitions: Repetitions = 4,
-    steps: Steps = SearchSettings.max_steps,
-    seed: Seed = SearchSettings.random_state,
+    search: Annotated[SearchSettings, Only("n_repetitions", "max_steps", "random_state")] = _DEMONSTRATION,
 ) -> None:
     """Find known patterns in a simulated cohort.
 
@@ -347,13 +197,12 @@ def demo(
     if out.is_dir() and any(out.iterdir()) and not (run / "summary.json").is_file():
         raise InputError(f"The folder {out} holds other files.\nChoose another folder with --out.")
     check_free(run)
-    simulated = simulate_cohort("basic", n_patterns=_PATTERNS, seed=seed)
+    simulated = simulate_cohort("basic", n_patterns=SimulationSettings.n_patterns, seed=search.random_state)
     simulated.save(table, truth)
     console.print(f"Simulated a cohort of 492 controls and 900 patients with three disease patterns: {table}")
-    search = SearchSettings((_PATTERNS,), n_repetitions=repetitions, max_steps=steps, random_state=seed)
     plan = planned(table, run, TableSettings(covariates="age,sex", unit="mL"), search, OutputSettings())
     describe_cohort(plan.cohort)
-    summary = train_and_write(plan, truth=simulated.truth, overwrite=True)
+    summary = train_and_write(plan, ExecutionSettings(overwrite=True), simulated.truth)
     if summary.recovery is not None:
         console.print(
             f"Concordance of the severities with the known truth: {summary.recovery.pattern_concordance:.3f} "

@@ -12,15 +12,13 @@ from typing import Annotated
 import typer
 
 from rindices.cli.console import console, on_command_line
-from rindices.cli.exits import guarded
-from rindices.cli.options import app, option
+from rindices.cli.options import command, option
 from rindices.problems import InputError
 
 _PROGRAM = (sys.executable, "-c", "from rindices.cli import app; app()")
 
 
-@app.command(name="open")
-@guarded
+@command("open")
 def open_folder(
     folder: Annotated[Path, typer.Argument(help="Folder of tables and runs.", show_default="this one")] = Path(),
     port: Annotated[int | None, option("Port of this machine.", "a free one", min=1, max=65535)] = None,

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
-from itertools import chain, pairwise
+from collections.abc import Callable
+from dataclasses import is_dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 from typer.core import TyperGroup
 
 import rindices
 from rindices.cli.console import console
+from rindices.cli.exits import guarded
 from rindices.files import check_writable, refuse_same
 from rindices.problems import InputError, Remedy
+from rindices.setting_fields import Setting, settings_of
 
 # How the files that commands write have to end.
 TABLE, PAGE, MODEL = (".csv",), (".html", ".htm"), (".safetensors",)
@@ -102,70 +108,84 @@ def check_output(
         )
 
 
-def whole_numbers(option: str, text: str) -> tuple[int, ...]:
-    """Read ``3``, ``2,3`` or ``2-5``."""
-    parts = "".join(text.split()).split(",")
-    ends = [part.split("-") for part in parts if re.fullmatch(r"\d+(-\d+)?", part)]
-    found = [range(int(part[0]), int(part[-1]) + 1) for part in ends]
-    if len(found) < len(parts) or not all(found):
-        raise InputError(f"{option} should be like 3, 2,3 or 2-5, found {text!r}.")
-    return tuple(dict.fromkeys(chain.from_iterable(found)))
+class Only(tuple[str, ...]):
+    """The settings of a class that a command has options for, where it has not all of them."""
+
+    def __new__(cls, *names: str) -> Only:  # noqa: D102
+        return super().__new__(cls, names)
 
 
-def numbers(option: str, text: str, example: str) -> tuple[float, ...]:
-    """Read ``0.2,0.4``."""
-    try:
-        return tuple(dict.fromkeys(float(part) for part in text.split(",")))
-    except ValueError as error:
-        raise InputError(f"{option} should be like {example}, found {text!r}.") from error
+def command(name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function a command: its parameters are options, those that are settings one option for each setting.
+
+    A parameter of a class of settings gets its default from that class, or from an object of it that is its own
+    default; ``Annotated[ApplySettings, Only("id", "join")]`` has options for some of them.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        return app.command(name)(guarded(with_settings(function)))
+
+    return decorate
 
 
-def noise_of(text: str) -> tuple[float, ...]:
-    """Read the scan noise: one number, or one a pattern."""
-    try:
-        return tuple(float(part) for part in text.split(",")) if text else ()
-    except ValueError as error:
-        raise InputError(f"--scan-noise should be like 0.04 or 0.03,0.05,0.04, found {text!r}.") from error
+def with_settings(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a function with a parameter for each setting, which gives the settings to another function."""
+    own = inspect.signature(function, eval_str=True)
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, tuple[Any, list[Setting]]] = {}
+    for one in own.parameters.values():
+        kind, *only = get_args(one.annotation) if get_origin(one.annotation) is Annotated else (one.annotation,)
+        names = next((names for names in only if isinstance(names, Only)), None)
+        if not (isinstance(kind, type) and is_dataclass(kind)):
+            parameters.append(one)
+            continue
+        usual = kind() if one.default is one.empty else one.default
+        shown = [
+            about for about in settings_of(kind) if about.option is not None and (not names or about.name in names)
+        ]
+        groups[one.name] = usual, shown
+        parameters += [_parameter(about, getattr(usual, about.name)) for about in shown]
+
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        for name, (usual, shown) in groups.items():
+            typed = [(about, given.pop(about.parameter)) for about in shown]
+            values = {about.name: _value(about, text) for about, text in typed if text is not None}
+            given[name] = replace(usual, **values)
+        function(**given)
+
+    needed_first = sorted(parameters, key=lambda one: one.default is not one.empty)
+    run.__signature__ = own.replace(parameters=needed_first)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
 
 
-def limits_of(text: str) -> tuple[float, float]:
-    """Read the two limits of the subgroups."""
-    low, *rest = numbers("--subgroup-limits", text, "0.4,0.7")
-    if len(rest) != 1 or not 0 < low < rest[0] < float("inf"):
-        raise InputError(f"--subgroup-limits should be two rising numbers such as 0.4,0.7, found {text!r}.")
-    return low, rest[0]
+def _parameter(about: Setting, usual: Any) -> inspect.Parameter:
+    """Return the parameter of a function that Typer makes an option of."""
+    kind = about.kind.type
+    is_written = usual not in (None, "", ())
+    decided: Any = about.write(usual) if kind is str and is_written else usual if is_written else None
+    names = [f"--{name}" for name in (about.option, about.also) if name]
+    option = typer.Option(
+        *(names if usual is False or kind is not bool else []),
+        help=about.help,
+        show_default=about.unset or is_written,
+        min=about.kind.least,
+        max=about.kind.most,
+    )
+    annotation = Annotated[kind if is_written else kind | None, option]  # type: ignore[valid-type]
+    return inspect.Parameter(about.parameter, inspect.Parameter.KEYWORD_ONLY, default=decided, annotation=annotation)
+
+
+def _value(about: Setting, given: Any) -> Any:
+    return about.read(given) if about.kind.type is str else given
+
+
+def given_options(context: typer.Context, *kinds: type) -> list[str]:
+    """Return which settings of these classes were given on the command line, as options."""
+    names = [about.parameter for kind in kinds for about in settings_of(kind)]
+    sources = {name: str(context.get_parameter_source(name)) for name in names}
+    return [f"--{name.replace('_', '-')}" for name, source in sources.items() if source.endswith("COMMANDLINE")]
 
 
 Model = Annotated[Path, argument("The model.safetensors of a finished run.")]
-Exclude = Annotated[
-    str, option("Columns of numbers that are not regions: names or prefix*, separated by commas, or @ and a file.")
-]
-Join = Annotated[str | None, option("More tables of the same people, joined by id.")]
-Missing = Annotated[
-    str, option("Codes for missing values, e.g. -9999; in one column only: icv=0. Separated by commas.")
-]
-DropMissing = Annotated[
-    bool, typer.Option("--drop-missing", help="Leave out people with missing or impossible values; they are listed.")
-]
-CompleteOnly = Annotated[
-    bool,
-    typer.Option(
-        "--complete-only",
-        help="Use nobody who lacks a region; else people may lack a fifth, which are drawn given the others.",
-    ),
-]
-Steps = Annotated[int | None, option("Longest training.", "by preset", min=1)]
-Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="The same seed repeats the same result.")]
-Repetitions = Annotated[int, typer.Option(min=1, help="Trainings to compare and average.")]
-Level = Annotated[float, typer.Option(help="Share of people whose true severity the intervals should hold.")]
-ScanNoise = Annotated[
-    str,
-    option(
-        "For change between visits: sd of a severity over scans of an unchanged person; one, or one a pattern.",
-        "from controls who came again",
-    ),
-]
-ShowIds = Annotated[
-    bool, typer.Option("--show-ids", help="Put participants' ids into the report, with a card for each person.")
-]
-Figures = Annotated[Path | None, option("Folder for every figure of the report as SVG and PNG.")]

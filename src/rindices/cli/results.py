@@ -5,34 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from rindices.cli.console import console, counting_bar, on_command_line, show_places, show_verdict, warn
-from rindices.cli.exits import guarded
 from rindices.cli.options import (
     MODEL,
     PAGE,
     TABLE,
-    CompleteOnly,
-    DropMissing,
-    Exclude,
-    Figures,
-    Join,
-    Level,
-    Missing,
     Model,
-    ScanNoise,
-    ShowIds,
-    app,
+    Only,
     argument,
     check_output,
-    limits_of,
-    noise_of,
+    command,
     option,
 )
 from rindices.files import check_folder
 from rindices.problems import InputError, counted, shown, worded
-from rindices.settings import ApplySettings, Correction, OutputSettings, TableSettings
+from rindices.settings import ApplySettings, Correction, ImageSettings, OutputSettings, ReportSettings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,30 +27,17 @@ if TYPE_CHECKING:
     from rindices.schema.contract import Contract
 
 
-@app.command()
-@guarded
+@command()
 def apply(
     model: Model,
     table: Annotated[Path, argument("Table of people: CSV, TSV, Excel or Parquet, one row a person.")],
     out: Annotated[Path, option("Table of R-indices to write (.csv), replaced if it exists.")],
-    id: Annotated[str | None, option("Column with the people's ids.", "as in training")] = ApplySettings.id,
-    exclude: Exclude = "",
-    visit: Annotated[str | None, option("Column that tells a person's repeated visits apart.")] = ApplySettings.visit,
-    join: Join = None,
-    missing: Missing = "",
-    drop_missing: DropMissing = ApplySettings.drop_missing,
-    complete_only: CompleteOnly = ApplySettings.complete_only,
-    new_sites: Annotated[
-        str, typer.Option(help="People of sites that the model does not know: refuse, or leave uncorrected.")
-    ] = ApplySettings.new_sites,
     report: Annotated[
         Path | None, option("Also write a report of these people here (.html), replaced if it exists.")
     ] = None,
-    clinical: Annotated[str, option("For the report: columns of the table with clinical scores.")] = "",
-    level: Level = OutputSettings.level,
-    scan_noise: ScanNoise = "",
-    show_ids: ShowIds = OutputSettings.show_ids,
-    figures: Figures = OutputSettings.figures,
+    *,
+    columns: ApplySettings,
+    output: Annotated[OutputSettings, Only("level", "scan_noise", "show_ids", "figures")],
 ) -> None:
     """Give R-indices and severities to new people.
 
@@ -72,33 +46,15 @@ def apply(
     from rindices.cohort.column_roles import paths_of
     from rindices.run.apply_table import apply_table
 
-    if report is None and (show_ids or figures is not None):
+    if report is None and (output.show_ids or output.figures is not None):
         raise InputError("--show-ids and --figures are about the report.\nAsk for one with --report FILE.")
-    check_folder(figures, "figures")
-    inputs = [Path(str(path).partition("#")[0]) for path in (table, *paths_of(join))]
+    check_folder(output.figures, "figures")
+    inputs = [Path(str(path).partition("#")[0]) for path in (table, *paths_of(columns.join))]
     for path, name, endings in ((out, "out", TABLE), (report, "report", PAGE)):
         check_output(path, name, endings, *inputs, model)
-    settings = ApplySettings(
-        id=id,
-        visit=visit,
-        exclude=exclude,
-        clinical=clinical,
-        join=join,
-        missing=missing,
-        drop_missing=drop_missing,
-        complete_only=complete_only,
-        new_sites=new_sites,  # type: ignore[arg-type]  # checked where it is used
-    )
     with counting_bar("Scoring people", transient=True) as bar:
         done = apply_table(
-            model,
-            table,
-            out,
-            settings,
-            report=report,
-            output=OutputSettings(show_ids=show_ids, figures=figures, level=level, scan_noise=noise_of(scan_noise)),
-            progress=bar,
-            wording=on_command_line,
+            model, table, out, columns, report=report, output=output, progress=bar, wording=on_command_line
         )
     summary = done.summary
     who = counted(summary.n_controls + summary.n_patients + summary.n_other, "person", "people")
@@ -132,16 +88,13 @@ def _noise_in_words(noise: pd.DataFrame) -> str:
     return f"Changes between visits are judged by the scan noise {whose}: sd of the severities {sizes}."
 
 
-@app.command()
-@guarded
+@command()
 def adapt(
     model: Model,
     table: Annotated[Path, argument("Table of controls of new sites, with the site in the model's column of sites.")],
     out: Annotated[Path, option("Model file to write (.safetensors), replaced if it exists.")],
-    id: Annotated[str | None, option("Column with the people's ids.", "as in training")] = ApplySettings.id,
-    exclude: Exclude = "",
-    join: Join = None,
-    missing: Missing = "",
+    *,
+    columns: Annotated[ApplySettings, Only("id", "exclude", "join", "missing")],
 ) -> None:
     """Let a model learn sites that its training did not have, from controls who were measured there.
 
@@ -150,9 +103,8 @@ def adapt(
     from rindices.cohort.column_roles import paths_of
     from rindices.run.apply_table import adapt_model
 
-    check_output(out, "out", MODEL, table, *paths_of(join), model)
-    settings = ApplySettings(id=id, exclude=exclude, join=join, missing=missing)
-    done = adapt_model(model, table, out, settings, wording=on_command_line)
+    check_output(out, "out", MODEL, table, *paths_of(columns.join), model)
+    done = adapt_model(model, table, out, columns, wording=on_command_line)
     for site, number in done.controls.items():
         console.print(f"Learned site {site} from {counted(number, 'control')}.")
     if done.n_unused:
@@ -161,8 +113,7 @@ def adapt(
     show_places({"Model": out})
 
 
-@app.command(name="import-official")
-@guarded
+@command("import-official")
 def import_official(
     file: Annotated[Path, argument("A checkpoint of the authors' package (.pt).")],
     out: Annotated[Path, option("Model file to write (.safetensors), replaced if it exists.")],
@@ -182,8 +133,7 @@ def import_official(
     console.print("The training people are not in the file: their ranges and the agreement of trainings are unknown.")
 
 
-@app.command()
-@guarded
+@command()
 def describe(model: Model) -> None:
     """Say what a model is and what it expects."""
     from rindices.model.file import read_header
@@ -241,31 +191,14 @@ def _correction(correction: Correction | None) -> str:
     return "; ".join(f"{what} {names}" for what, names in words.items() if names)
 
 
-@app.command()
-@guarded
+@command()
 def report(
     folder: Annotated[Path, argument("A run folder.")],
     out: Annotated[
         Path | None, option("File to write (.html), replaced if it exists.", "report.html in the folder")
     ] = None,
-    clinical: Annotated[
-        Path | None,
-        option("Table of clinical scores, joined by id; they become part of the run."),
-    ] = None,
-    id: Annotated[str, typer.Option(help="Column with the ids in that table.")] = TableSettings.id,
-    visit: Annotated[
-        str, typer.Option(help="Column with the visits in that table, where the run has visits.")
-    ] = "visit",
-    missing: Missing = "",
-    remove_scores: Annotated[str, option("Clinical scores to take out of the run, separated by commas.")] = "",
-    subgroup_limits: Annotated[
-        str | None, option("Severities below the first are low, above the second high.", "as before")
-    ] = None,
-    scan_noise: ScanNoise = "",
-    atlas: Annotated[Path | None, option("Label image (NIfTI) to paint the patterns on.")] = None,
-    atlas_table: Annotated[Path | None, option("Which label is which region: columns label and region.")] = None,
-    show_ids: ShowIds = OutputSettings.show_ids,
-    figures: Figures = OutputSettings.figures,
+    *,
+    asked: ReportSettings,
 ) -> None:
     """Write the report of a run again, with clinical scores that came later.
 
@@ -273,61 +206,27 @@ def report(
     """
     from rindices.run.report_again import report_again
 
-    check_folder(figures, "figures")
+    check_folder(asked.figures, "figures")
     check_output(out, "out", PAGE, own=folder / "report.html")
-    if (atlas is None) != (atlas_table is None):
-        raise InputError("--atlas needs --atlas-table, and the other way round.\nGive both.")
-    page, told = report_again(
-        folder,
-        out,
-        clinical=clinical,
-        id=id,
-        visit=visit,
-        missing=missing,
-        remove=remove_scores,
-        limits=None if subgroup_limits is None else limits_of(subgroup_limits),
-        scan_noise=noise_of(scan_noise),
-        atlas=None if atlas is None or atlas_table is None else (atlas, atlas_table),
-        show_ids=show_ids,
-        figures=figures,
-    )
-    for sentence in told:
+    page, notes = report_again(folder, out, asked)
+    for sentence in notes:
         console.print(worded(sentence, on_command_line))
-    show_places({"Report": page, "Figures": figures})
+    show_places({"Report": page, "Figures": asked.figures})
 
 
-@app.command()
-@guarded
+@command()
 def voxelwise(
     folder: Annotated[Path, argument("A run folder.")],
     maps: Annotated[Path, option("Table of people and their images: participant_id, path.")],
-    mask: Annotated[Path | None, option("Image of the voxels to test.", "the standard brain")] = None,
-    regressions: Annotated[
-        bool, typer.Option("--regressions", help="Also regress the images of all patients on each severity.")
-    ] = False,
-    resample: Annotated[
-        bool, typer.Option("--resample", help="Bring images of another grid to that of most; else they are refused.")
-    ] = False,
-    subgroup_limits: Annotated[
-        str | None, option("Severities below the first are low, above the second high.", "as in the run")
-    ] = None,
-    show_ids: ShowIds = OutputSettings.show_ids,
+    *,
+    asked: ImageSettings,
 ) -> None:
     """Compare brain images of patients with each pattern with those of controls, voxel by voxel."""
     from rindices.run.report_again import compare_images
 
     with counting_bar("Reading images") as bar:
-        table, page = compare_images(
-            folder,
-            maps,
-            mask=mask,
-            regressions=regressions,
-            resample=resample,
-            limits=None if subgroup_limits is None else limits_of(subgroup_limits),
-            show_ids=show_ids,
-            progress=bar,
-        )
+        table, page = compare_images(folder, maps, asked, bar)
     for row in table.to_dict("records"):
-        told = row["note"] or f"{row['n_significant']:,} of {row['n_voxels']:,} voxels with q below 0.05"
-        console.print(f"Pattern {row['pattern']}, {row['level']} ({counted(row['n_patients'], 'patient')}): {told}.")
+        result = row["note"] or f"{row['n_significant']:,} of {row['n_voxels']:,} voxels with q below 0.05"
+        console.print(f"Pattern {row['pattern']}, {row['level']} ({counted(row['n_patients'], 'patient')}): {result}.")
     show_places({"Images, tables": folder / "voxelwise", "Report": page})

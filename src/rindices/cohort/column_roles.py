@@ -11,12 +11,11 @@ from pathlib import Path
 import pandas as pd
 
 from rindices.problems import Blank, InputError, Message, Remedy, Text, did_you_mean, joined, listed
+from rindices.schema import MIN_REGIONS
 from rindices.schema.cells import meant_as_numbers
-from rindices.schema.region_field import MIN_REGIONS
+from rindices.schema.role_guesses import BACKGROUND_NAMES, is_region_name
 from rindices.settings import Correction, Names, TableSettings
 
-BACKGROUND_NAMES = frozenset({"age", "sex", "gender", "site", "scanner", "icv", "tiv", "etiv", "education", "educ"})
-NON_REGION_NAMES = BACKGROUND_NAMES | {"visit", "session"}
 _A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 # How each part is asked for.
 _SETTINGS: dict[str, Text] = {
@@ -93,7 +92,7 @@ def expand_names(
     >>> expand_names(["l*", "age"], ["age", "lHip", "lAmy"], source="features")
     ('lHip', 'lAmy', 'age')
     """
-    found: dict[str, None] = {}
+    expanded: dict[str, None] = {}
     candidates = columns if pattern_columns is None else pattern_columns
     for name in names:
         matches = [name] if name in columns else [column for column in candidates if fnmatchcase(column, name)]
@@ -105,8 +104,8 @@ def expand_names(
                 f") {what} of the table.{did_you_mean(name, columns)}\n"
                 f"Columns that can be chosen: {listed(candidates)}.",
             )
-        found.update(dict.fromkeys(matches))
-    return tuple(found)
+        expanded.update(dict.fromkeys(matches))
+    return tuple(expanded)
 
 
 def correction_of(settings: TableSettings) -> Correction | None:
@@ -246,24 +245,12 @@ def require_column(names: Collection[str], name: str, role: str, remedy: Text) -
         remedy = "Only one column was found: there should be commas, semicolons or tabs between the columns."
     elif numbers > _A_ROW:
         remedy = "The first line should hold the names of the columns, but it holds numbers."
-    found = listed(column if len(column) < 60 else f"{column[:60]}..." for column in columns)
+    shortened = listed(column if len(column) < 60 else f"{column[:60]}..." for column in columns)
     raise InputError(
         f"The table has no column {name!r}, which was expected as {role}.{did_you_mean(name, columns)}\n"
-        f"Columns found: {found}.\n",
+        f"Columns found: {shortened}.\n",
         remedy,
     )
-
-
-def is_region_name(name: str) -> bool:
-    """Tell whether a column of numbers with this name is taken for a region.
-
-    Examples
-    --------
-    >>> is_region_name("lHip"), is_region_name("Age"), is_region_name("Unnamed: 0")
-    (True, False, False)
-    """
-    # A column without a name is what spreadsheets and R write for row numbers.
-    return name.casefold() not in NON_REGION_NAMES and not name.startswith("Unnamed: ")
 
 
 def _choose_regions(table: pd.DataFrame, taken: Mapping[str, str], settings: TableSettings) -> tuple[str, ...]:
@@ -300,9 +287,9 @@ def _choose_regions(table: pd.DataFrame, taken: Mapping[str, str], settings: Tab
             raise InputError(both, asked, " too.\nTake it out of one of the two.")
     regions = tuple(name for name in chosen if name not in left_out)
     if len(regions) < MIN_REGIONS:
-        found = f"{len(regions)}{': ' + listed(regions) if regions else ''}"
+        few = f"{len(regions)}{': ' + listed(regions) if regions else ''}"
         raise InputError(
-            f"At least {MIN_REGIONS} regions are needed; found {found}.\nCheck ",
+            f"At least {MIN_REGIONS} regions are needed; found {few}.\nCheck ",
             Remedy("features"),
             " and ",
             Remedy("exclude"),

@@ -7,38 +7,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.cohort.column_roles import Roles
-from rindices.cohort.groups import Groups
-from rindices.cohort.overlap import refuse_apart
-from rindices.cohort.people import Outlier
-from rindices.cohort.visits import read_timeline, years_since_first
+from rindices.cohort.comparability import refuse_apart
+from rindices.cohort.outliers import MEASURES, MIN_PEOPLE, Outlier, find_outliers, with_middles
 from rindices.problems import InputError, Message, Problem, Remedy, Text, counted, listed, refusal, shown
-from rindices.schema.cells import LEAVE_OUT
-from rindices.schema.covariate_field import MIN_SITE_CONTROLS
-from rindices.schema.fields import NO_LABEL, Observed
-from rindices.schema.kinds import CLINICAL
-from rindices.schema.region_field import MIN_REGIONS, Seen
+from rindices.schema import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, Groups, Observed, Seen
+from rindices.schema.role_guesses import looks_like_score
 from rindices.settings import TableSettings
 
-MIN_PEOPLE = 20  # in each group: below it neither means nor patterns mean anything
 _PEOPLE_A_SITE = 3  # on average; with fewer, a column is something else than the site
 _DIFFERENT = 0.5  # measures differ: where less than this share of the values do, they may be scores
 _MOST_SCORES = 12  # of the columns with gaps; where there are more, they are regions
 _MANY_GAPS = 0.1  # share of the people; who was scanned has nearly all regions
-# Generous: of simulated people less than 1 in 1,000 is flagged, of 1,000 real scans nobody had looked at 2 in 100.
-_FAR_PERSON = 4.5  # robust sd of the logarithm of the distance
-_FAR_SIZE = 4.0  # robust sd of overall size: 40 % less in all regions is 4 to 6 of them
-_FAR_CELL = 10.0  # robust sd of one region: no person's brain lies there
-MEASURES = ("distance", "size", "farthest")  # by which somebody may be an outlier
-_SMALLEST_SPREAD = 0.05  # with many unrelated regions distances hardly differ; that makes nobody an outlier
-# A size of 0 counts as a tenth: small furrows that a person has not are no error.
-_LARGEST_RATIO = 10.0
 
 
 def unusable(problems: Sequence[Problem], *, drop_missing: bool) -> list[Problem]:
@@ -50,13 +35,13 @@ def unusable(problems: Sequence[Problem], *, drop_missing: bool) -> list[Problem
     return [problem for problem in problems if not (drop_missing and LEAVE_OUT in problem.remedies)]
 
 
-def refuse_unusable(problems: Sequence[Problem], found: Observed, roles: Roles, *, drop_missing: bool) -> None:
+def refuse_unusable(problems: Sequence[Problem], observed: Observed, roles: Roles, *, drop_missing: bool) -> None:
     """Refuse a training table with problems that leaving out people does not solve."""
     if refused := unusable(problems, drop_missing=drop_missing):
-        raise refusal(refused, *_columns_to_leave_out(refused, roles.regions, found.regions))
+        raise refusal(refused, *_columns_to_leave_out(refused, roles.regions, observed.regions))
 
 
-def _columns_to_leave_out(problems: Sequence[Problem], regions: Sequence[str], found: Seen) -> Iterator[Message]:
+def _columns_to_leave_out(problems: Sequence[Problem], regions: Sequence[str], seen: Seen) -> Iterator[Message]:
     """Say which columns could be left out instead of people, where enough remain, and which of them may be scores.
 
     Many gaps, few different values or a usual name tell a score.
@@ -65,12 +50,11 @@ def _columns_to_leave_out(problems: Sequence[Problem], regions: Sequence[str], f
     if not names or len(regions) - len(names) < MIN_REGIONS:
         return
     yield Message(f"leave the column{'s' if len(names) > 1 else ''} out with ", Remedy("exclude", names))
-    gaps = np.any(found.missing, axis=0)
+    gaps = np.any(seen.missing, axis=0)
     scores = []
-    for name, values in zip(np.array(regions, dtype=object)[gaps], found.values.T[gaps], strict=True):
-        known = values[~np.isnan(values)]
-        few = len(np.unique(known)) < _DIFFERENT * len(known)
-        if few or len(known) < (1 - _MANY_GAPS) * len(values) or CLINICAL.fullmatch(name.casefold()):
+    for name, values in zip(np.array(regions, dtype=object)[gaps], seen.values.T[gaps], strict=True):
+        complete = values[~np.isnan(values)]
+        if len(complete) < (1 - _MANY_GAPS) * len(values) or looks_like_score(name, complete, _DIFFERENT):
             scores.append(name)
     if scores and gaps.sum() <= _MOST_SCORES:
         one = len(scores) == 1
@@ -80,6 +64,17 @@ def _columns_to_leave_out(problems: Sequence[Problem], regions: Sequence[str], f
 
 class Record:
     """What became of every row that was read; only this part of a cohort's making changes as it goes on.
+
+    Attributes
+    ----------
+    reason
+        Why each row is left out; empty where it is used.
+    measures, far_in
+        How far each row is from everybody else, and in which of these it is an outlier.
+    outliers
+        Who is far from everybody else, left out or not.
+    doubts
+        Sentences on what may be wrong with who is used.
 
     Examples
     --------
@@ -92,7 +87,7 @@ class Record:
     def __init__(self, n_rows: int) -> None:
         self.reason = np.full(n_rows, "", dtype=object)
         self.measures = pd.DataFrame(np.nan, range(n_rows), list(MEASURES))
-        self.far_in = [""] * n_rows
+        self.far_in, self.outliers, self.doubts = [""] * n_rows, list[Outlier](), list[Text]()
         self._flags: dict[int, list[str]] = {}
 
     @property
@@ -108,10 +103,10 @@ class Record:
         """Add what is unusual about a row."""
         self._flags.setdefault(position, []).append(text)
 
-    def leave_out_incomplete(self, found: Observed, regions: Sequence[str]) -> None:
+    def leave_out_incomplete(self, observed: Observed, regions: Sequence[str]) -> None:
         """Leave out who has missing or impossible values in covariates or regions, and note these cells."""
-        parts = [("covariate", [name], seen) for name, seen in found.covariates.items()]
-        parts.append(("region", list(regions), found.regions))
+        parts = [("covariate", [name], seen) for name, seen in observed.covariates.items()]
+        parts.append(("region", list(regions), observed.regions))
         reasons = [(f"missing {kind}", columns, seen.missing, seen) for kind, columns, seen in parts]
         reasons += [("impossible value", columns, seen.impossible, seen) for _, columns, seen in parts]
         for reason, columns, marked, seen in reasons:
@@ -124,19 +119,18 @@ class Record:
                 self.note(row, listed(texts, 5))
             self.leave_out(np.any(marked, axis=1), reason)
 
-    def note_filled(self, found: Seen, regions: Sequence[str]) -> list[Message]:
-        """Note which regions are missing of people who are used, and return a sentence on them."""
-        gaps, names = np.isnan(found.values) & self.used[:, None], np.array(regions, dtype=object)
+    def note_filled(self, seen: Seen, regions: Sequence[str]) -> None:
+        """Note which regions are missing of people who are used."""
+        gaps, names = np.isnan(seen.values) & self.used[:, None], np.array(regions, dtype=object)
         rows = np.flatnonzero(gaps.any(axis=1)).tolist()
         for row in rows:
             self.note(row, missing_regions(names[gaps[row]]))
-        if not rows:
-            return []
-        drawn = (
-            f"{counted(len(rows), 'row lacks', 'rows lack')} regions, {gaps.sum(axis=1).max()} of {len(names)} at most "
-            f"({listed(names[gaps.any(axis=0)])}): these are drawn, given the other regions and covariates."
-        )
-        return [Message(drawn, " Use complete people only with ", Remedy("complete_only", True), ".")]
+        if rows:
+            drawn = (
+                f"{counted(len(rows), 'row lacks', 'rows lack')} regions, {gaps.sum(axis=1).max()} of {len(names)} at "
+                f"most ({listed(names[gaps.any(axis=0)])}): these are drawn, given the other regions and covariates."
+            )
+            self.doubts.append(Message(drawn, " Use complete people only with ", Remedy("complete_only", True), "."))
 
     def warning(self) -> list[str]:
         """Return a sentence on who was left out."""
@@ -153,52 +147,22 @@ class Record:
         return pd.DataFrame({name: part.tolist() for name, part in people.items() if part is not None} | own)
 
 
-class Kept(NamedTuple):
-    """Who of a table is kept.
-
-    Attributes
-    ----------
-    used
-        True for the rows that are kept.
-    first_visit, years
-        Of these, whether it is the person's first visit, and the years since then; None where that is not known.
-    people
-        What became of everybody.
-    left_out, doubts
-        Sentences on who is left out, and on what may be wrong with who is not.
-    outliers
-        Who is far from everybody else, left out or not.
-    """
-
-    used: NDArray[np.bool_]
-    first_visit: NDArray[np.bool_]
-    years: pd.Series | None
-    people: pd.DataFrame
-    left_out: list[str]
-    doubts: list[Text]
-    outliers: tuple[Outlier, ...] = ()
-
-
-def leave_out(found: Observed, groups: Groups, roles: Roles, settings: TableSettings) -> Kept:
+def leave_out(observed: Observed, groups: Groups, roles: Roles, settings: TableSettings) -> Record:
     """Leave out who has gaps, and outliers and people of small sites if asked; refuse groups and sites too small."""
-    record, line = Record(len(found.labels)), read_timeline(found.visits, found.roster)
-    record.leave_out_incomplete(found, roles.regions)
-    filled = record.note_filled(found.regions, roles.regions)
+    record, line = Record(len(observed.labels)), observed.timeline
+    record.leave_out_incomplete(observed, roles.regions)
+    record.note_filled(observed.regions, roles.regions)
     _check_group_sizes(groups, line.learned_from(record.used), record)
-    outliers, doubts = _leave_out_outliers(record, found, groups.group, roles.regions, drop=settings.drop_outliers)
-    who = {"participant_id": found.roster.ids, "visit": found.visits, "diagnosis": found.labels, "group": groups.group}
+    _leave_out_outliers(record, observed, groups.group, roles.regions, drop=settings.drop_outliers)
     if settings.site is not None:
-        sites, learned = found.background[settings.site], line.learned_from(record.used)
+        sites, learned = observed.background[settings.site], line.learned_from(record.used)
         controls, patients = ((groups.group == name).to_numpy() & learned for name in ("control", "patient"))
         if settings.small_sites != "drop":
             _refuse_own_sites(sites[learned])
         refuse_apart(settings.site, sites[controls].to_numpy(), sites[patients].to_numpy())
         _leave_out_small_sites(record, sites, controls, drop=settings.small_sites == "drop")
-        who["site"] = sites.fillna(NO_LABEL)
-    learned, used = line.learned_from(record.used), record.used
-    _check_group_sizes(groups, learned, record)
-    years, told = years_since_first(line.take(used), found.background[used], settings.visit)
-    return Kept(used, learned[used], years, record.table(who), record.warning(), [*filled, *doubts, *told], outliers)
+    _check_group_sizes(groups, line.learned_from(record.used), record)
+    return record
 
 
 def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: Record) -> None:
@@ -220,28 +184,27 @@ def _check_group_sizes(groups: Groups, learned_from: NDArray[np.bool_], record: 
 
 
 def _leave_out_outliers(
-    record: Record, found: Observed, group: pd.Series, regions: Sequence[str], *, drop: bool
-) -> tuple[tuple[Outlier, ...], list[Message]]:
-    """Give everybody used a distance, note the outliers, and leave them out if asked; return them, and warnings."""
+    record: Record, observed: Observed, group: pd.Series, regions: Sequence[str], *, drop: bool
+) -> None:
+    """Give everybody used a distance, note the outliers, and leave them out if asked."""
     positions = np.flatnonzero(record.used)
-    block = with_middles(found.regions.values[positions])
-    measures, notes = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
+    block = with_middles(observed.regions.values[positions])
+    measures, outliers = find_outliers(block, regions, group.to_numpy(dtype=object)[positions])
     record.measures.loc[positions] = measures.to_numpy()
-    for position, one in notes.items():
-        record.note(int(positions[position]), one.text)
-        record.far_in[positions[position]] = " ".join(one.far_in)
-    who = positions[list(notes)]
-    outliers = tuple(one._replace(row=int(found.roster.rows[at])) for at, one in zip(who, notes.values(), strict=True))
+    who = positions[list(outliers)]
+    for at, one in zip(who.tolist(), outliers.values(), strict=True):
+        record.note(at, one.text)
+        record.far_in[at] = " ".join(one.far_in)
+        record.outliers.append(one._replace(row=int(observed.roster.rows[at])))
     if drop:
         record.leave_out(np.isin(np.arange(len(group)), who), "outlier")
-    if drop or not notes:
-        return outliers, []
-    people = counted(len(notes), "person lies", "people lie")
-    far = (  # warnings are kept, so nobody's values are in them
-        f"{people} far from everybody else, which may be errors: row {listed(found.roster.rows[who], 10)}. What is "
-        "unusual is in the column flags of people.csv. Look at them, or leave them out with "
-    )
-    return outliers, [Message(far, Remedy("drop_outliers", True), ".")]
+    elif outliers:
+        people = counted(len(outliers), "person lies", "people lie")
+        far = (  # warnings are kept, so nobody's values are in them
+            f"{people} far from everybody else, which may be errors: row {listed(observed.roster.rows[who], 10)}. What "
+            "is unusual is in the column flags of people.csv. Look at them, or leave them out with "
+        )
+        record.doubts.append(Message(far, Remedy("drop_outliers", True), "."))
 
 
 def _refuse_own_sites(sites: pd.Series) -> None:
@@ -287,110 +250,3 @@ def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[n
 def missing_regions(names: Sequence[str]) -> str:
     """Say which regions a person lacks."""
     return f"{counted(len(names), 'region')} missing ({listed(names, 5)})"
-
-
-def with_middles(block: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return people × regions with the median of a region in the place of its gaps: neither here nor there."""
-    return np.where(np.isnan(block), np.nanmedian(block, axis=0), block) if np.isnan(block).any() else block
-
-
-def find_outliers(
-    block: NDArray[np.float64], regions: Sequence[str], group: NDArray[np.object_]
-) -> tuple[pd.DataFrame, dict[int, Outlier]]:
-    """Find people who are far from the controls, and far from their own group as well.
-
-    Patients differ from controls by their disease, and the more severe the more: they are outliers only if they are
-    unusual among patients too. Distances use the regions as they are: covariates are not removed.
-
-    Parameters
-    ----------
-    block
-        People × regions, without gaps.
-    regions
-        Names of the regions.
-    group
-        ``control``, ``patient`` or ``other``; at least some are controls.
-
-    Returns
-    -------
-    measures
-        Of everybody: ``distance`` (root mean square over regions of the deviation from the controls' median, in robust
-        sd of controls), ``size`` (of all regions together, in % above or below the usual) and ``farthest`` (the largest
-        deviation of a region, in robust sd of everybody).
-    outliers
-        By position, which is the row here.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> volumes = rng.normal(5, 0.5, (60, 20))
-    >>> volumes[7] *= 0.6
-    >>> list(find_outliers(volumes, list("abcdefghijklmnopqrst"), np.array(["control"] * 60))[1])
-    [7]
-    """
-    controls = group == "control"
-    centre, spread = _centre_and_spread(block[controls])
-    sizes = (block[controls] > 0).all(axis=0)
-    ratio = np.clip(block[:, sizes] / centre[sizes], 1 / _LARGEST_RATIO, _LARGEST_RATIO)
-    deviation = np.abs(block - centre) / spread
-    # Half of a size is as far away as twice the size: otherwise a size much too small would look like little.
-    deviation[:, sizes] /= np.minimum(ratio, 1.0)
-    distance = np.sqrt(np.mean(deviation**2, axis=1))
-    measures = pd.DataFrame({"distance": distance}, columns=list(MEASURES))
-    notes, cells = defaultdict[int, list[str]](list), defaultdict[int, dict[str, float]](dict)
-    far_in = defaultdict[int, list[str]](list)
-    logarithm = np.log(np.maximum(distance, 1e-9))
-    _, limit = _usual_range(logarithm, group, _FAR_PERSON, _SMALLEST_SPREAD)
-    for position in np.flatnonzero(logarithm > limit).tolist():
-        most = int(np.argmax(deviation[position]))
-        cells[position][regions[most]] = value = float(block[position, most])
-        notes[position].append(
-            f"distance {distance[position]:.2f}, usual is below {np.exp(limit[position]):.2f}, "
-            f"most in {regions[most]} = {shown(value)}"
-        )
-        far_in[position].append("distance")
-    if sizes.mean() > 0.5:  # all regions together too small or too large
-        size = np.log(ratio).mean(axis=1)
-        low, high = _usual_range(size, group, _FAR_SIZE, 0.0)
-        measures["size"] = 100 * np.expm1(size)
-        for position in np.flatnonzero((size < low) | (size > high)).tolist():
-            percent = measures["size"][position]
-            larger = "larger" if percent > 0 else "smaller"
-            notes[position].append(f"regions {abs(percent):.0f} % {larger} than usual throughout")
-            far_in[position].append("size")
-    centre, spread = _centre_and_spread(block)
-    far = np.abs(block - centre) > _FAR_CELL * spread
-    measures["farthest"] = np.max(np.abs(block - centre) / spread, axis=1)
-    for position in np.flatnonzero(far.any(axis=1)).tolist():
-        beyond = {regions[place]: float(block[position, place]) for place in np.flatnonzero(far[position]).tolist()}
-        cells[position] |= beyond
-        said = listed((f"{region} = {shown(value)}" for region, value in beyond.items()), 3)
-        notes[position].append(f"{said} beyond {_FAR_CELL:.0f} robust sd")
-        far_in[position].append("farthest")
-    return measures, {
-        at: Outlier(at, "; ".join(notes[at]), tuple(cells[at].items()), tuple(far_in[at])) for at in sorted(notes)
-    }
-
-
-def _usual_range(
-    values: NDArray[np.float64], group: NDArray[np.object_], width: float, smallest: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the limits beyond which each person is unusual among controls and in their own group, if it is large."""
-    low, high = np.full(len(values), np.inf), np.full(len(values), -np.inf)
-    for name in ("control", "patient", "other"):
-        members = group == name
-        if members.sum() >= MIN_PEOPLE or name == "control":
-            centre, spread = _centre_and_spread(values[members][:, None], smallest)
-            who = slice(None) if name == "control" else members
-            low[who] = np.minimum(low[who], centre - width * spread)
-            high[who] = np.maximum(high[who], centre + width * spread)
-    return low, high
-
-
-def _centre_and_spread(
-    values: NDArray[np.float64], smallest: float = 0.0
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return median and robust sd of each column; where that is 0, infinity."""
-    centre = np.median(values, axis=0)
-    spread = np.maximum(1.4826 * np.median(np.abs(values - centre), axis=0), smallest)
-    return centre, np.where(spread > 0, spread, np.inf)

@@ -11,12 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.column_roles import expand_names, is_region_name, paths_of, require_column, wanted_names
+from rindices.cohort.column_roles import expand_names, paths_of, require_column, wanted_names
 from rindices.cohort.exclusions import Record, unusable
-from rindices.cohort.groups import groups_of
 from rindices.cohort.people import People
 from rindices.cohort.training_table import told_with
-from rindices.cohort.visits import read_timeline, years_since_first
 from rindices.problems import (
     Blank,
     InputError,
@@ -30,13 +28,22 @@ from rindices.problems import (
     refusal,
     shown,
 )
+from rindices.schema import (
+    MOST_MISSING,
+    Contract,
+    CovariateField,
+    DiagnosisField,
+    FieldSet,
+    IdField,
+    Observed,
+    RegionField,
+    ScoreField,
+    VisitField,
+    groups_of,
+    years_since_first,
+)
 from rindices.schema.cells import numbers_of, text_of, typed
-from rindices.schema.contract import Contract
-from rindices.schema.covariate_field import CovariateField
-from rindices.schema.fields import FieldSet, Observed
-from rindices.schema.id_field import IdField
-from rindices.schema.region_field import MOST_MISSING, RegionField
-from rindices.schema.score_field import ScoreField
+from rindices.schema.role_guesses import is_region_name
 from rindices.settings import ApplySettings
 from rindices.tables import Dictionary, Source, apply_dictionary, read_source, table_in_memory, with_missing_codes
 
@@ -146,6 +153,8 @@ class _Check:
         sites = {contract.site_column: settings.new_sites}
         self._fields = FieldSet(
             IdField(str(settings.id), self.visit),
+            VisitField(self.visit),
+            DiagnosisField(contract.diagnosis_column),
             [
                 CovariateField(spec.name, spec, new_sites=sites.get(spec.name), decimal_comma=decimal_comma)
                 for spec in contract.covariates
@@ -158,7 +167,6 @@ class _Check:
                 fills=not settings.complete_only,
             ),
             [ScoreField(name) for name in scores],
-            contract.diagnosis_column,
         )
         self._extra, self._reasons = dict.fromkeys(extra, False), Counter[str]()
 
@@ -180,8 +188,8 @@ class _Check:
             chosen[source] = expand_names(wanted_names(wanted), columns, source=source, pattern_columns=free)
             if taken := [name for name in chosen[source] if name in needed]:
                 raise InputError(f"The model needs column {taken[0]!r}.\nTake it out of ", Remedy(source), ".")
-        known = {*chosen["exclude"], *chosen["clinical"], *self._contract.ignored_columns}
-        return chosen["clinical"], [name for name in free if name not in known and is_region_name(name)]
+        without_role = {*chosen["exclude"], *chosen["clinical"], *self._contract.ignored_columns}
+        return chosen["clinical"], [name for name in free if name not in without_role and is_region_name(name)]
 
     def observe(self, batch: pd.DataFrame) -> People | None:
         """Return the people in some rows; None where something was wrong, here or before, or nobody is left."""
@@ -189,35 +197,40 @@ class _Check:
         if problems := [one for one in strange if {*one.where} & {spec.name for spec in self._contract.covariates}]:
             raise refusal(problems)
         for name, is_number in self._extra.items():
-            known = text_of(batch[name]).notna().to_numpy()
-            numbers = numbers_of(batch[name], decimal_comma=self._comma)[known]
-            self._extra[name] = bool((is_number or known.any()) and not np.isnan(numbers).any())
-        found = self._fields.observe(batch)
-        if unusable(self._fields.problems(), drop_missing=self._settings.drop_missing):
+            has_text = text_of(batch[name]).notna().to_numpy()
+            numbers = numbers_of(batch[name], decimal_comma=self._comma)[has_text]
+            self._extra[name] = bool((is_number or has_text.any()) and not np.isnan(numbers).any())
+        observed = self._fields.observe(batch)
+        if unusable(self._fields.check(), drop_missing=self._settings.drop_missing):
             return None
         record = Record(len(batch))
-        record.leave_out_incomplete(found, self._contract.features)
+        record.leave_out_incomplete(observed, self._contract.features)
         self._reasons.update(record.reason.tolist())
-        return self._people(batch, found, record) if record.used.any() else None
+        return self._people(batch, observed, record) if record.used.any() else None
 
-    def _people(self, batch: pd.DataFrame, found: Observed, record: Record) -> People:
-        contract, used, roster = self._contract, record.used, found.roster
-        group = groups_of(found.labels, contract.control_labels, contract.patient_labels)
-        who = {"participant_id": roster.ids, "visit": found.visits, "diagnosis": found.labels, "group": group}
-        covariates, line = found.background[used], read_timeline(found.visits, roster).take(used)
+    def _people(self, batch: pd.DataFrame, observed: Observed, record: Record) -> People:
+        contract, used, roster = self._contract, record.used, observed.roster
+        group = groups_of(observed.labels, contract.control_labels, contract.patient_labels)
+        who = {
+            "participant_id": roster.ids,
+            "visit": observed.timeline.visits,
+            "diagnosis": observed.labels,
+            "group": group,
+        }
+        covariates, line = observed.background[used], observed.timeline.take(used)
         years, notes = years_since_first(line, batch[used], self.visit)
         return People(
-            features=pd.DataFrame(found.regions.values[used], line.ids, list(contract.features)),
+            features=pd.DataFrame(observed.regions.values[used], line.ids, list(contract.features)),
             covariates=covariates,
-            diagnosis=found.labels[used].rename("diagnosis"),
+            diagnosis=observed.labels[used].rename("diagnosis"),
             group=group[used],
-            flags=self._flags(found.regions.values[used], covariates),
-            clinical=found.scores[used],
-            visit=None if found.visits is None else found.visits[used].set_axis(line.ids).rename("visit"),
+            flags=self._flags(observed.regions.values[used], covariates),
+            clinical=observed.scores[used],
+            visit=line.visits,
             years=years,
             first_visit=line.first(),
             left_out=record.table(who)[~used],
-            notes=(*record.warning(), *notes, *self._fields.notes, *self._missing(found.regions.values[used])),
+            notes=(*record.warning(), *notes, *self._fields.notes, *self._missing(observed.regions.values[used])),
         )
 
     def _flags(self, block: NDArray[np.float64], covariates: pd.DataFrame) -> pd.Series:
@@ -247,7 +260,7 @@ class _Check:
 
     def finish(self) -> None:
         """Refuse the table if anything was wrong with any of its rows."""
-        problems = unusable(self._fields.problems(), drop_missing=self._settings.drop_missing)
+        problems = unusable(self._fields.check(), drop_missing=self._settings.drop_missing)
         if extra := [name for name, is_number in self._extra.items() if is_number]:
             number, regions = counted(len(extra), "column"), counted(len(self._contract.features), "region")
             text = (

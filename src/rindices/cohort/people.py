@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rindices.cohort.outliers import Outlier
 from rindices.problems import Text, counted, listed, worded
 from rindices.settings import TableSettings
 
 
-class Outlier(NamedTuple):
-    """Somebody far from everybody else: the row of the table, what is unusual, the cells, and the measures."""
-
-    row: int
-    text: str
-    cells: tuple[tuple[str, float], ...]
-    far_in: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Cohort:
-    """People with regional measures, labels, groups and covariates, all checked.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rows:
+    """Checked people, of a training table or of another.
 
     Tables and series share one order and one index: the participants' ids as text. With visits, people have several
     rows and ids repeat, so that rows are to be matched by position.
@@ -33,22 +24,60 @@ class Cohort:
     Attributes
     ----------
     features
-        People × regions, float64.
+        People × regions, float64; of new people in the model's order.
+    covariates
+        Numbers as float64, categories as text; of a training table the last is the site, if one was named.
     diagnosis
         Label of each person, ``n/a`` where missing.
     group
-        ``control``, ``patient`` or ``other`` (scored, never learned from), by the label of the same row.
-    covariates
-        Numbers as float64, categories as text; the last is the site, if one was named. No columns if none were.
-    control_labels, patient_labels
-        The labels that each group was made of.
-    first_visit
-        True for each person's earliest visit; without visits for everybody.
+        ``control``, ``patient`` or ``other`` (scored, never learned from), by the label of the same row; of new people
+        by the training table's labels, see `rindices.schema.diagnosis_field.groups_of`.
     clinical
         Clinical scores: numbers as float64, categories as text, gaps as NaN.
+    first_visit
+        True for each person's earliest visit; without visits for everybody.
     visit, years
         The visit as in the table, and the years since the person's first visit; None without visits, and years also
         where they cannot be known.
+    """
+
+    features: pd.DataFrame
+    covariates: pd.DataFrame
+    diagnosis: pd.Series
+    group: pd.Series
+    first_visit: NDArray[np.bool_]
+    clinical: pd.DataFrame = field(default_factory=pd.DataFrame)
+    visit: pd.Series | None = None
+    years: pd.Series | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class People(Rows):
+    """New people, checked.
+
+    Attributes
+    ----------
+    flags
+        ``""``, or what lies outside the training range, or that the site is unknown.
+    left_out
+        Who is not among them, and why: the rows of a `rindices.cohort.exclusions.Record` that are not used.
+    notes
+        Sentences for the user on who is left out, or was not found in joined tables. They name nobody.
+    """
+
+    flags: pd.Series
+    left_out: pd.DataFrame = field(default_factory=pd.DataFrame)
+    notes: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Cohort(Rows):
+    """People with regional measures, labels, groups and covariates, all checked.
+
+    Attributes
+    ----------
+    control_labels, patient_labels
+        The labels that each group was made of.
     people
         What became of every row that was read, also those left out, in the order of the table: participant_id, visit,
         diagnosis, group, site, used, reason; distance from the controls, size, farthest region, and in which of these a
@@ -85,16 +114,8 @@ class Cohort:
     Cohort(30 controls, 30 patients, 0 others; 4 regions; covariates: none)
     """
 
-    features: pd.DataFrame
-    diagnosis: pd.Series
-    group: pd.Series
-    covariates: pd.DataFrame
     control_labels: tuple[str, ...]
     patient_labels: tuple[str, ...]
-    first_visit: NDArray[np.bool_]
-    clinical: pd.DataFrame = field(default_factory=pd.DataFrame)
-    visit: pd.Series | None = None
-    years: pd.Series | None = None
     people: pd.DataFrame = field(default_factory=pd.DataFrame)
     ignored_columns: tuple[str, ...] = ()
     messages: tuple[Text, ...] = ()
@@ -147,45 +168,3 @@ class Cohort:
         groups += f", {counted(self.n_later, 'later visit')}" if self.n_later else ""
         names = listed(self.covariates.columns) or "none"
         return f"Cohort({groups}; {counted(self.features.shape[1], 'region')}; covariates: {names})"
-
-
-@dataclass(frozen=True, eq=False)
-class People:
-    """New people, checked: all tables and series have the participants' ids as index, which repeat with visits.
-
-    Attributes
-    ----------
-    features
-        People × regions in the model's order, float64.
-    covariates
-        Numbers as float64, categories as text.
-    diagnosis
-        Labels, ``n/a`` where missing.
-    group
-        ``control`` or ``patient`` by the training table's labels, otherwise ``other``; see `groups.groups_of`.
-    flags
-        ``""``, or what lies outside the training range, or that the site is unknown.
-    clinical
-        Clinical scores: numbers as float64, categories as text, gaps as NaN.
-    first_visit
-        Whether this is the person's first visit; without visits it always is.
-    visit, years
-        The visit as in the table, and the years since the first; None without visits, and years also where they cannot
-        be known.
-    left_out
-        Who is not among them, and why: the rows of a `rindices.cohort.exclusions.Record` that are not used.
-    notes
-        Sentences for the user on who is left out, or was not found in joined tables. They name nobody.
-    """
-
-    features: pd.DataFrame
-    covariates: pd.DataFrame
-    diagnosis: pd.Series
-    group: pd.Series
-    flags: pd.Series
-    clinical: pd.DataFrame
-    first_visit: NDArray[np.bool_]
-    visit: pd.Series | None = None
-    years: pd.Series | None = None
-    left_out: pd.DataFrame = field(default_factory=pd.DataFrame)
-    notes: tuple[Text, ...] = ()

@@ -10,18 +10,24 @@ from pathlib import Path
 import pandas as pd
 
 from rindices.cohort.column_roles import Roles, assign_roles, paths_of, wanted_names
+from rindices.cohort.comparability import check_comparability
 from rindices.cohort.exclusions import leave_out, refuse_unusable
-from rindices.cohort.groups import assign_groups
-from rindices.cohort.overlap import check_overlap
 from rindices.cohort.people import Cohort
 from rindices.problems import InputError, Problem, Remedy, Text, joined, listed
+from rindices.schema import (
+    NO_LABEL,
+    BackgroundField,
+    CovariateField,
+    DiagnosisField,
+    FieldSet,
+    IdField,
+    Observed,
+    RegionField,
+    ScoreField,
+    VisitField,
+    years_since_first,
+)
 from rindices.schema.cells import typed
-from rindices.schema.covariate_field import CovariateField
-from rindices.schema.fields import FieldSet, Observed
-from rindices.schema.id_field import IdField
-from rindices.schema.kinds import CLINICAL
-from rindices.schema.region_field import RegionField
-from rindices.schema.score_field import BackgroundField, ScoreField
 from rindices.settings import TableSettings
 from rindices.tables import (
     Column,
@@ -183,33 +189,36 @@ def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) 
     table, notes, problems = apply_dictionary(table, dictionary)
     roles = assign_roles(table, settings, dictionary.categories)
     fields = _fields(roles, settings, dictionary)
-    found = fields.observe(table)
-    problems = [one for one in problems if not {*one.where} & {*roles.others}] + fields.problems()
+    observed = fields.observe(table)
+    problems = [one for one in problems if not {*one.where} & {*roles.others}] + fields.check()
     notes += [f"Columns without a single value are left out: {listed(roles.empty)}."] if roles.empty else []
-    return Looked(settings, dictionary, roles, found, tuple(problems), (*notes, *fields.notes))
+    return Looked(settings, dictionary, roles, observed, tuple(problems), (*notes, *fields.notes))
 
 
 def _cohort(looked: Looked) -> Cohort:
     """Return the cohort of a table: people into groups."""
-    settings, dictionary, roles, found = looked.settings, looked.dictionary, looked.roles, looked.found
-    refuse_unusable(looked.problems, found, roles, drop_missing=settings.drop_missing)
-    levels = dictionary.get(settings.diagnosis, Column()).levels
-    groups = assign_groups(found.labels, settings.control, settings.patients, levels)
-    kept = leave_out(found, groups, roles, settings)
-    used, ids = kept.used, found.roster.ids[kept.used]
-    background = found.background[used]
+    settings, dictionary, roles, observed = looked.settings, looked.dictionary, looked.roles, looked.found
+    refuse_unusable(looked.problems, observed, roles, drop_missing=settings.drop_missing)
+    groups = _diagnosis(settings, dictionary).learn(observed.labels)
+    record = leave_out(observed, groups, roles, settings)
+    used, line, background = record.used, observed.timeline.take(record.used), observed.background[record.used]
+    years, untimed = years_since_first(line, background, settings.visit)
+    who = {"participant_id": observed.roster.ids, "visit": observed.timeline.visits, "diagnosis": observed.labels}
+    who |= {"group": groups.group}
+    if settings.site is not None:
+        who["site"] = observed.background[settings.site].fillna(NO_LABEL)
     cohort = Cohort(
-        features=pd.DataFrame(found.regions.values[used], ids, roles.regions),
-        diagnosis=found.labels[used].rename("diagnosis"),
+        features=pd.DataFrame(observed.regions.values[used], line.ids, roles.regions),
+        diagnosis=observed.labels[used].rename("diagnosis"),
         group=groups.group[used],
         covariates=background[[*roles.covariates]],
         control_labels=groups.control_labels,
         patient_labels=groups.patient_labels,
-        first_visit=kept.first_visit,
-        clinical=found.scores[used],
-        visit=None if found.visits is None else found.visits[used].set_axis(ids).rename("visit"),
-        years=kept.years,
-        people=kept.people,
+        first_visit=line.first(),
+        clinical=observed.scores[used],
+        visit=line.visits,
+        years=years,
+        people=record.table(who),
         ignored_columns=roles.others,
         source=looked.source,
         sha256=looked.sha256,
@@ -219,10 +228,10 @@ def _cohort(looked: Looked) -> Cohort:
         background=background,
         doi=looked.doi,
         settings=replace(settings, covariates=roles.covariates, clinical=roles.clinical),
-        outliers=kept.outliers,
+        outliers=tuple(record.outliers),
     )
-    messages = [*looked.told, *looked.notes, *kept.left_out, *check_overlap(cohort), *kept.doubts]
-    return replace(cohort, messages=tuple(messages))
+    messages = [*looked.told, *looked.notes, *record.warning(), *check_comparability(cohort), *record.doubts]
+    return replace(cohort, messages=(*messages, *untimed))
 
 
 def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> FieldSet:
@@ -230,16 +239,18 @@ def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> Fi
     categories = {*dictionary.categories, settings.site}
     return FieldSet(
         IdField(settings.id, settings.visit),
+        VisitField(settings.visit),
+        _diagnosis(settings, dictionary),
         [
             CovariateField(name, is_category=name in categories, is_divisor=name == settings.proportion)
             for name in roles.covariates
         ],
-        RegionField(
-            roles.regions,
-            fills=not settings.complete_only,
-            scores=[name for name in roles.regions if CLINICAL.fullmatch(name.casefold())],
-        ),
+        RegionField(roles.regions, fills=not settings.complete_only),
         [ScoreField(name) for name in roles.clinical],
-        settings.diagnosis,
         [BackgroundField(name) for name in roles.background],
     )
+
+
+def _diagnosis(settings: TableSettings, dictionary: Dictionary) -> DiagnosisField:
+    levels = dictionary.get(settings.diagnosis, Column()).levels
+    return DiagnosisField(settings.diagnosis, settings.control, settings.patients, levels)

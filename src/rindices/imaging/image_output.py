@@ -38,11 +38,11 @@ def comparison_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
     """
     rows = []
     for comparison in comparisons:
-        row, found = comparison._asdict(), comparison.result
-        row["freedom"] = np.nan if found is None else found.freedom
-        row["n_voxels"] = 0 if found is None else int(np.isfinite(found.t).sum())
-        row["n_significant"] = 0 if found is None else int((found.q < THRESHOLD).sum())
-        row |= {f"{kind}_map": "" if found is None else _name(comparison, kind) for kind in "tq"}
+        row, result = comparison._asdict(), comparison.result
+        row["freedom"] = np.nan if result is None else result.freedom
+        row["n_voxels"] = 0 if result is None else int(np.isfinite(result.t).sum())
+        row["n_significant"] = 0 if result is None else int((result.q < THRESHOLD).sum())
+        row |= {f"{kind}_map": "" if result is None else _name(comparison, kind) for kind in "tq"}
         rows.append(row | {"note": row.pop("note")})
     return pd.DataFrame(rows).drop(columns="result")
 
@@ -82,17 +82,17 @@ def _name(comparison: Comparison, kind: str) -> str:
 
 def _image(comparison: Comparison, kind: str, outside: float) -> Any:
     """Return t or q as an image that says what it is; NIfTI has room for 79 letters."""
-    found: Any = comparison.result
-    values, affine = getattr(found, kind).astype(np.float32), found.space.grid.affine
-    image = library("nibabel").Nifti1Image(found.space.volume(values, outside), affine)
-    image.set_sform(affine, found.space.code)
-    image.set_qform(affine, found.space.code)
+    result: Any = comparison.result
+    values, affine = getattr(result, kind).astype(np.float32), result.space.grid.affine
+    image = library("nibabel").Nifti1Image(result.space.volume(values, outside), affine)
+    image.set_sform(affine, result.space.code)
+    image.set_qform(affine, result.space.code)
     image.header.set_xyzt_units("mm")
-    told = f"pattern {comparison.pattern} {comparison.level}, {comparison.n_patients} patients"
-    told += f" v {comparison.n_controls} controls" if comparison.level != REGRESSION else ""
-    image.header["descrip"] = f"{kind}: {told}".encode("ascii")
+    title = f"pattern {comparison.pattern} {comparison.level}, {comparison.n_patients} patients"
+    title += f" v {comparison.n_controls} controls" if comparison.level != REGRESSION else ""
+    image.header["descrip"] = f"{kind}: {title}".encode("ascii")
     if kind == "t":
-        image.header.set_intent("t test", (found.freedom,))
+        image.header.set_intent("t test", (result.freedom,))
     return image
 
 
@@ -175,12 +175,12 @@ def paint_patterns(patterns: pd.DataFrame, atlas: Path, names: pd.DataFrame, fol
     image = open_image(atlas, "The atlas")
     labels, place = np.unique(_whole_numbers(volume_of(image, atlas, "The atlas"), atlas), return_inverse=True)
     table = patterns if "severity" in patterns else patterns.assign(severity=1.0)
-    named, known = _regions_of(names), table["region"].unique()
-    regions = named[named.index.isin(labels) & named.isin(known)]
+    named, measured = _regions_of(names), table["region"].unique()
+    regions = named[named.index.isin(labels) & named.isin(measured)]
     if regions.empty:
         raise InputError(
-            f"No region of the results has a label in {atlas}.\nThe results name for example {known[0]!r}, the table "
-            f"of the atlas {named.iloc[0] if len(named) else None!r}. Name regions alike in both."
+            f"No region of the results has a label in {atlas}.\nThe results name for example {measured[0]!r}, the "
+            f"table of the atlas {named.iloc[0] if len(named) else None!r}. Name regions alike in both."
         )
     painted = []
     for (number, severity), rows in table.groupby(["pattern", "severity"]):
@@ -189,7 +189,7 @@ def paint_patterns(patterns: pd.DataFrame, atlas: Path, names: pd.DataFrame, fol
         painted.append(folder / f"pattern-{number:g}_severity-{severity:g}.nii.gz")
         _save(library("nibabel").Nifti1Image(data, image.affine), painted[-1])
     _remove_others(folder, "pattern-*.nii.gz", painted)
-    without_label, without_region = len({*known} - {*regions}), len({*labels} - {*regions.index, 0})
+    without_label, without_region = len({*measured} - {*regions}), len({*labels} - {*regions.index, 0})
     notes = {
         counted(without_label, "region") + " without a label in the image": without_label,
         counted(without_region, "label of the image", "labels of the image") + " without a region": without_region,

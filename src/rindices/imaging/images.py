@@ -130,8 +130,8 @@ def sampled(volume: np.ndarray, source: Grid, target: Grid, voxels: np.ndarray, 
 def differences(found: Grid, expected: Grid) -> str:
     """Say how a grid differs: ``shape 79 × 95 × 79 instead of 91 × 109 × 91``."""
     ours, theirs = _told(found), _told(expected)
-    told = [f"{name} {ours[name]} instead of {theirs[name]}" for name in ours if ours[name] != theirs[name]]
-    return ", ".join(told) or f"axes turned by up to {shown(float(abs(found.affine - expected.affine).max()))}"
+    differing = [f"{name} {ours[name]} instead of {theirs[name]}" for name in ours if ours[name] != theirs[name]]
+    return ", ".join(differing) or f"axes turned by up to {shown(float(abs(found.affine - expected.affine).max()))}"
 
 
 def _told(grid: Grid) -> dict[str, str]:
@@ -215,9 +215,9 @@ def common_space(maps: Sequence[MapFile], mask: str | Path | None, *, resample: 
     InputError
         If grids differ and `resample` is false, or no voxel is left.
     """
-    kinds = Counter(found.grid.key for found in maps)
-    reference = max(maps, key=lambda found: kinds[found.grid.key])
-    others = [found for found in maps if not found.grid.same_as(reference.grid)]
+    kinds = Counter(one.grid.key for one in maps)
+    reference = max(maps, key=lambda one: kinds[one.grid.key])
+    others = [one for one in maps if not one.grid.same_as(reference.grid)]
     if others and not resample:
         raise InputError(
             f"The maps should share one grid, but {counted(len(others), 'map')} of {len(maps)} "

@@ -77,12 +77,12 @@ def map_table(maps: pd.DataFrame | str | Path) -> MapTable:
 
 
 def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
-    found = {str(column): _OTHER_NAMES.get(str(column).strip().lower(), str(column).strip()) for column in table}
+    names = {str(column): _OTHER_NAMES.get(str(column).strip().lower(), str(column).strip()) for column in table}
     problem = "" if len(table) else "has a header but no rows."
     for needed in (_ID, _PATH):
-        columns = [column for column, meaning in found.items() if meaning == needed]
+        columns = [column for column, meaning in names.items() if meaning == needed]
         if not columns:
-            problem = f"has no column {needed!r}.{did_you_mean(needed, list(found))}"
+            problem = f"has no column {needed!r}.{did_you_mean(needed, list(names))}"
         elif len(columns) > 1:
             problem = f"has {listed(map(repr, columns))}."
     if problem:
@@ -90,7 +90,7 @@ def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
             f"{name} should have one column {_ID!r} and one column {_PATH!r}; it {problem}\n"
             "One row says which image belongs to a person."
         )
-    renamed = table.set_axis(list(found.values()), axis=1)
+    renamed = table.set_axis(list(names.values()), axis=1)
     columns = [column for column in (_ID, _VISIT, _PATH) if column in renamed]
     checked = pd.DataFrame({column: as_text(renamed[column]) for column in columns}, index=range(2, len(table) + 2))
     repeated = checked.duplicated(columns[:-1], keep=False)

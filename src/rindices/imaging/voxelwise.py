@@ -187,11 +187,11 @@ def _study(maps: MapTable, r_indices: pd.DataFrame, group: ArrayLike, covariates
 
 def _questions(study: _Study, low: float, high: float, regressions: bool) -> Iterator[_Question]:
     controls, patients = in_group(study.group, "control"), in_group(study.group, "patient")
-    for found in subgroups_of(study.scores, study.group, low, high):
-        yield _Question(*found[:3], controls | found.members, found.members.astype(float))
-        if regressions and found.level == "high":  # the last of its pattern
-            own = study.scores.iloc[:, found.pattern - 1]
-            yield _Question(found.pattern, REGRESSION, f"{own.name} in all patients", patients, own.to_numpy(float))
+    for subgroups in subgroups_of(study.scores, study.group, low, high):
+        yield _Question(*subgroups[:3], controls | subgroups.members, subgroups.members.astype(float))
+        if regressions and subgroups.level == "high":  # the last of its pattern
+            own = study.scores.iloc[:, subgroups.pattern - 1]
+            yield _Question(subgroups.pattern, REGRESSION, f"{own.name} in all patients", patients, own.to_numpy(float))
 
 
 def _planned(question: _Question, study: _Study) -> tuple[Comparison, Model | None]:
@@ -230,26 +230,26 @@ def _results(
     def read(person: int) -> np.ndarray:
         return _checked_values(files[int(person)], space)
 
-    found = t_values(list(models.values()), read, len(space.voxels), progress)
+    values = t_values(list(models.values()), read, len(space.voxels), progress)
     return {
         key: Result(t, false_discovery(2 * stdtr(model.freedom, -np.abs(t))), model.freedom, space)
-        for (key, model), t in zip(models.items(), found, strict=True)
+        for (key, model), t in zip(models.items(), values, strict=True)
     }
 
 
 def _checked_values(file: MapFile, space: Space) -> np.ndarray:
     values = file.values(space)
-    known = np.isfinite(values)
-    if known.mean() < 1 - _MOST_GAPS:
+    finite = np.isfinite(values)
+    if finite.mean() < 1 - _MOST_GAPS:
         raise InputError(
-            f"{file.name}: {file.path} has no number (NaN) at {100 - 100 * known.mean():.0f} % of the voxels inside "
+            f"{file.name}: {file.path} has no number (NaN) at {100 - 100 * finite.mean():.0f} % of the voxels inside "
             f"the mask.\nLeave its path empty, make it again, or give a smaller mask with ",
             Remedy("mask"),
             ".",
         )
-    if np.ptp(values[known]) == 0:
+    if np.ptp(values[finite]) == 0:
         raise InputError(
-            f"{file.name}: {file.path} is {values[known][0]:.4g} at every voxel inside the mask.\n"
+            f"{file.name}: {file.path} is {values[finite][0]:.4g} at every voxel inside the mask.\n"
             "Leave its path empty, or make it again."
         )
     return values
@@ -320,7 +320,7 @@ def t_values(
     to_read = [np.unique(np.concatenate([model.people for model in some])) for some in passes]
     n_all, n_read = sum(map(len, to_read)), 0
     n_maps = max(1, min(_BLOCK_MAPS, _BLOCK_BYTES // (8 * n_voxels)))
-    found = []
+    statistics = []
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
         for some, people in zip(passes, to_read, strict=True):
             every_sum, origin = [_Sums(model, n_voxels) for model in some], None
@@ -335,8 +335,8 @@ def t_values(
                 n_read += len(block)
                 if progress is not None:
                     progress(n_read, n_all)
-            found += [sums.t() for sums in every_sum]
-    return found
+            statistics += [sums.t() for sums in every_sum]
+    return statistics
 
 
 class _Sums:

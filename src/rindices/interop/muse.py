@@ -20,8 +20,8 @@ import pandas as pd
 
 from rindices.cohort import expand_names, wanted_names
 from rindices.problems import InputError, Remedy, counted, listed, shown
+from rindices.schema import MOST_MISSING
 from rindices.schema.cells import spreadsheet_rows, typed
-from rindices.schema.region_field import MOST_MISSING
 from rindices.settings import Names
 
 MUSE72 = "muse72"  # the word that stands for the recipe on the command line
@@ -162,19 +162,19 @@ def _number(column: str) -> int | None:
 
 
 def _find(table: pd.DataFrame) -> dict[int, str]:
-    found = defaultdict(list)
+    columns_of = defaultdict(list)
     for column in table.columns:
         if (number := _number(str(column))) is not None:
-            found[number].append(column)
+            columns_of[number].append(column)
     for number in (number for group in _RECIPE.values() for number in group):
-        if len(found[number]) > 1:
+        if len(columns_of[number]) > 1:
             raise InputError(
-                f"MUSE region {number} ({_full_name(number)}) is there {len(found[number])} times: "
-                f"{listed(found[number])}.\nKeep raw or harmonised volumes, and leave out the others with ",
+                f"MUSE region {number} ({_full_name(number)}) is there {len(columns_of[number])} times: "
+                f"{listed(columns_of[number])}.\nKeep raw or harmonised volumes, and leave out the others with ",
                 Remedy("exclude"),
                 ".",
             )
-    return {number: columns[0] for number, columns in found.items() if columns}
+    return {number: columns[0] for number, columns in columns_of.items() if columns}
 
 
 def _full_name(number: int) -> str:

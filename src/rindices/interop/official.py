@@ -23,7 +23,8 @@ from rindices.judging.agreement import Agreement
 from rindices.model.estimator_inputs import check_roles
 from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
 from rindices.problems import InputError, Remedy, counted, listed, shown
-from rindices.schema.contract import Contract, CovariateSpec
+from rindices.schema import Contract, CovariateSpec
+from rindices.schema.role_guesses import SEX_NAMES
 from rindices.scoring.scale import SeverityScale
 from rindices.scoring.severity import fit_curves
 from rindices.settings import Names, official
@@ -44,7 +45,6 @@ _LAYERS = Parameters(
 )
 _MOST_REGIONS, _MOST_PATTERNS = 20_000, 100
 _LARGEST_NUMBER = 1e30  # its square and sums of it are finite, and single precision can hold it
-_TWO_CODES = frozenset({"sex", "gender"})
 # Regions whose controls lie this many sd above 0 are sizes, so that another unit can be told by their medians.
 _SIZE_FROM_SD = 3
 
@@ -96,8 +96,8 @@ class OfficialModel:
             return Preprocessing(None, self.scaler)
         # The authors bring covariates to 0 … 1 and remove their effects down to 0, the least value in training.
         slopes = self.effects / (self.covariate_maximum - self.covariate_minimum)[:, None]
-        known = tuple(Covariate(name) for name in covariates)
-        return Preprocessing(CovariateResidualizer(known, self.covariate_minimum, slopes), self.scaler)
+        named = tuple(Covariate(name) for name in covariates)
+        return Preprocessing(CovariateResidualizer(named, self.covariate_minimum, slopes), self.scaler)
 
 
 def import_official(
@@ -186,9 +186,9 @@ def _contract(source: OfficialModel, features: Names, covariates: tuple[str, ...
 
 def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[CovariateSpec, ...]:
     ranges = list(zip(source.covariate_minimum.tolist(), source.covariate_maximum.tolist(), strict=True))
-    told = ", ".join(f"{shown(low)} to {shown(high)}" for low, high in ranges)
+    spans = ", ".join(f"{shown(low)} to {shown(high)}" for low, high in ranges)
     if len(names) != len(ranges):
-        expected = f"{counted(len(ranges), 'covariate')} (with the ranges {told})" if ranges else "no covariates"
+        expected = f"{counted(len(ranges), 'covariate')} (with the ranges {spans})" if ranges else "no covariates"
         raise InputError(
             f"The checkpoint was corrected for {expected}, but {len(names) or 'none'} "
             f"{'was' if len(names) == 1 else 'were'} named.\n",
@@ -198,11 +198,11 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
         )
     specs = []
     for name, (low, high) in zip(names, ranges, strict=True):
-        coded, is_age = name.casefold() in _TWO_CODES, name.casefold() == "age"
+        coded, is_age = name.casefold() in SEX_NAMES, name.casefold() == "age"
         if (is_age and high <= 1) or (coded and high - low > 1):
             raise InputError(
                 f"{name!r} cannot have the range {shown(low)} to {shown(high)}: the names are in another order than in "
-                f"the checkpoint.\nThe ranges there are {told}. Change the order in ",
+                f"the checkpoint.\nThe ranges there are {spans}. Change the order in ",
                 Remedy("covariates"),
                 ".",
             )
@@ -264,8 +264,8 @@ def _choose(entries: list[int], wanted: int | None) -> int:
         raise ArchiveError("it has no numbered entry with networks")
     chosen = entries[0] if wanted is None and len(entries) == 1 else wanted
     if chosen is None or chosen not in entries:
-        known = f"{counted(len(entries), 'entry', 'entries')}: {listed(sorted(entries), limit=20)}"
-        raise InputError(f"The checkpoint has {known}.\nChoose one with ", Remedy("entry"), ".")
+        numbers = f"{counted(len(entries), 'entry', 'entries')}: {listed(sorted(entries), limit=20)}"
+        raise InputError(f"The checkpoint has {numbers}.\nChoose one with ", Remedy("entry"), ".")
     return chosen
 
 

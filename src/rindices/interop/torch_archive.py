@@ -158,8 +158,8 @@ class _Archive:
 
 def _number_type(text: Any = None, *_: Any) -> np.dtype:
     if type(text) is not str or text not in _NUMPY_TYPES:
-        found = text if type(text) is str else type(text).__name__
-        raise ArchiveError(f"it holds an array of numpy type {plain(found)}, but only plain numbers are read")
+        kind = text if type(text) is str else type(text).__name__
+        raise ArchiveError(f"it holds an array of numpy type {plain(kind)}, but only plain numbers are read")
     return np.dtype(text).newbyteorder("<")
 
 

@@ -1,4 +1,4 @@
-"""Is there anything to find, and is it found again?
+"""Whether there is anything to find, and whether it is found again.
 
 The guarantee is a permutation test of the table itself (`spectrum`): without a difference between the groups, five
 tables in a hundred pass it. Whether what differs are patterns that are found again is another question, and three
@@ -185,8 +185,8 @@ def judged(spectrum: Spectrum, study: Study, r_indices: np.ndarray, repetitions:
 def halves_test(study: Study, n_patterns: int) -> tuple[float, float, float]:
     """Compare disjoint halves of the people, and of the same people with permuted groups.
 
-    Returns their concordance, the largest of the permuted ones, and p. It ends with the first permuted table that agrees
-    as well: p exceeds 0.05 then, whatever the others are.
+    Returns their concordance, the largest of the permuted ones, and p. It ends with the first permuted table that
+    agrees as well: p exceeds 0.05 then, whatever the others are.
     """
     method, seed = study.method(n_patterns), study.settings.seed
 

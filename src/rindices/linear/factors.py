@@ -11,7 +11,6 @@ Silverstein's (2010).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Are patterns found again in other people? Linear models of two halves of a cohort, compared on all patients.
 
-Halves with disjoint patients *and* controls share nobody, so that what they agree on is in the population. Halves of the
-patients with all controls in both share the controls' covariance; they say which of two methods suits a table.
+Halves with disjoint patients *and* controls share nobody, so that what they agree on is in the population. Halves of
+the patients with all controls in both share the controls' covariance; they say which of two methods suits a table.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from rindices.problems import InputError, counted
-from rindices.schema.region_field import MOST_LACKING, MOST_MISSING
+from rindices.schema import MOST_LACKING, MOST_MISSING
 
 FEW_PEOPLE = 20  # in a group; with fewer, results are not to be trusted
 _NOTHING_LEFT = 1e-6  # of the sd: rounding, not people
@@ -23,10 +23,10 @@ def is_patient(y: np.ndarray) -> np.ndarray:
     y = pd.Series(y).infer_objects().to_numpy()  # 0 and 1 may come as objects
     labels = pd.unique(y)
     if len(labels) != 2 or labels.dtype.kind not in "biuf":
-        found = ", ".join(map(repr, labels[:5].tolist())) + (", ..." if len(labels) > 5 else "")
+        classes = ", ".join(map(repr, labels[:5].tolist())) + (", ..." if len(labels) > 5 else "")
         raise InputError(
             f"y should hold 0 for controls and 1 for patients, found {counted(len(labels), 'class', 'classes')}: "
-            f"{found}. Give a True/False column such as diagnosis == 'AD'."
+            f"{classes}. Give a True/False column such as diagnosis == 'AD'."
         )
     low, high = sorted(labels.tolist())
     if (low, high) != (0, 1):
@@ -106,8 +106,8 @@ def check_gaps(X: np.ndarray, *, can_fill: bool = True, training: bool = False) 
         share = gaps.mean(axis=axis)
         if (share > most).any():
             place = int(np.flatnonzero(share > most)[0])
-            told = f"X lacks {share[place]:.0%} of the regions (NaN) in {what} {place}"
-            raise InputError(f"{told}; up to {most:.0%} can be filled in. {remedy}.")
+            gap = f"X lacks {share[place]:.0%} of the regions (NaN) in {what} {place}"
+            raise InputError(f"{gap}; up to {most:.0%} can be filled in. {remedy}.")
 
 
 def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> None:

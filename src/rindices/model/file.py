@@ -15,7 +15,7 @@ import rindices
 from rindices.files import checksum, read_arrays, write_arrays
 from rindices.model.header import FORMAT, FORMAT_VERSION, Header
 from rindices.problems import InputError
-from rindices.schema.contract import first_problem
+from rindices.schema import first_problem
 
 if TYPE_CHECKING:
     from rindices.core.networks import Parameters

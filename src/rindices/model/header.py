@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, PositiveInt, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from rindices.schema.contract import STRICT, Contract
+from rindices.schema import STRICT, Contract
 from rindices.settings import Correction, Preset, State
 
 FORMAT = "rindices-model"

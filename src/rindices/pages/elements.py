@@ -5,8 +5,9 @@ Beside what is seen, a cell of a table has the value with all digits, for sortin
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ from rindices.plots.style import PALETTE
 MOST_ROWS = 600
 _NAMES = {light: name for name, (light, _) in PALETTE.items()}
 _COLOUR = re.compile(rf"((?:fill|stroke): )({'|'.join(_NAMES)})(?![0-9a-f])")
+# None of these can end the script element or begin a tag, wherever they stand in a name.
+_ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 GROUPS = {"all": "Everybody", "control": "Controls", "patient": "Patients", "other": "Others"}
 
 
@@ -215,3 +218,9 @@ def limits(
 
 def _whole(value: float | None) -> str:
     return "" if value is None or pd.isna(value) else f"{float(value):.15g}"
+
+
+def script_json(data: Mapping[str, object]) -> Markup:
+    """Return data for a script element, in which HTML's own escapes are not read."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Markup(text.translate(_ESCAPES))

@@ -4,7 +4,7 @@ from rindices.plots.comparison import two_maps, two_scores
 from rindices.plots.pattern_overview import pattern_overview
 from rindices.plots.patterns_and_associations import forest, pattern_dots, subgroup_dots
 from rindices.plots.rendering import figure_png, figure_svg, strip_above
-from rindices.plots.repetitions import agreement_over_settings, agreement_over_training, null_statistics
+from rindices.plots.repetitions import agreement_over_settings, agreement_over_training, spectrum
 from rindices.plots.scores import (
     change_lines,
     dose_response,
@@ -22,7 +22,7 @@ __all__ = [
     "figure_png",
     "figure_svg",
     "forest",
-    "null_statistics",
+    "spectrum",
     "outlier_distances",
     "pattern_dots",
     "pattern_overview",

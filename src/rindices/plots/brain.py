@@ -6,8 +6,7 @@ Needs nilearn. Nothing is fetched: the brain behind the slices is nilearn's own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -15,8 +14,6 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import PathPatch
-from matplotlib.path import Path
 
 from rindices.plots.style import GREY, STYLE, WIDTH, plain_text
 
@@ -28,12 +25,10 @@ AXIAL = (-50, -42, -34, -26, -18, -10, -2, 6, 14, 22, 30, 40, 50, 62)
 SAGITTAL = (-54, -40, -24, -6, 6, 24, 40)
 _PER_ROW = len(SAGITTAL)
 _ROW_HEIGHTS = (1.4, 1.4, 1.08)  # of the width of a slice
-_VIEWS = {"l": "left side", "r": "right side", "y": "from behind", "z": "from above"}
-_HIGH = {"l": 0.79, "r": 0.79, "y": 1.0, "z": 1.2}  # of its width
-_AXES = {"l": (1, 2, 0), "r": (1, 2, 0), "y": (0, 2, 1), "z": (0, 1, 2)}  # across, up, away from the eye
+_GLASS_HEIGHT = 0.9  # of the width of a view, of which there are four
 _SMALL = 8  # points, of small text
-_TITLE, _HEAD, _BAR, _LINE = 0.26, 0.22, 0.52, 0.155  # inches
-_EDGE, _WIDEST = 0.22, 2.1  # inches: room for the names of rows, and a column
+_TITLE, _BAR, _LINE = 0.26, 0.52, 0.155  # inches
+_HEAD, _WIDEST = 0.12, 2.1  # of the width of a view: what stands above a row; inches: a picture
 
 Rect = tuple[float, float, float, float]
 
@@ -66,16 +61,35 @@ def glass(
     >>> affine = np.diag([4.0, 4, 4, 1])
     >>> affine[:3, 3] = -80, -110, -70
     >>> image = nibabel.Nifti1Image(np.ones((40, 47, 38), dtype=np.float32), affine)
-    >>> len(glass({"severity 0.5": image, "severity 1": image}, "t").axes)
-    7
+    >>> sum(bool(axes.images) for axes in glass({"severity 0.5": image, "severity 1": image}, "t").axes)
+    8
     """
-    heads = list(images) if isinstance(images, Mapping) else None
-    shown = [_for_display(image, threshold) for image in (images.values() if heads else [images])]
-    largest = max(map(_largest, shown))
+    from nilearn.plotting import plot_glass_brain
+
+    named = images if isinstance(images, Mapping) else {"": images}
+    shown = {head: _for_display(image, threshold) for head, image in named.items()}
+    largest = max(map(_largest, shown.values()))
     limit = limit or colour_limit([threshold, largest])
-    figure, panels = _glass_sheet(heads, title, _foot(largest, threshold, note), (unit, limit))
-    for column, view, axes in panels:
-        _project(axes, view, shown[column if heads else 0], limit)
+    heights = [_GLASS_HEIGHT + (_HEAD if any(shown) else 0.0)] * len(shown)
+    figure, places = _sheet(heights, 4, title, _foot(largest, threshold, note), (unit, limit))
+    for (head, image), (left, bottom, width, height) in zip(shown.items(), places, strict=True):
+        figure.text(left + width / 2, bottom + height, plain_text(head), ha="center", va="top")
+        display = plot_glass_brain(
+            image if _largest(image) else None,  # nilearn warns of an empty image
+            display_mode="lyrz",
+            figure=figure,
+            axes=(left, bottom, width, height * _GLASS_HEIGHT / heights[0]),
+            plot_abs=False,
+            threshold=1e-6 * limit,
+            cmap=COLOURS,
+            vmin=-limit,
+            vmax=limit,
+            colorbar=False,
+        )
+        for panel in display.axes.values():
+            _coarsen(panel.ax)
+            for line in [one for one in panel.ax.patches if max(to_rgb(one.get_edgecolor())) > 0.5]:
+                line.remove()  # fine grey lines, which hide marks and fill files
     return figure
 
 
@@ -109,17 +123,16 @@ def stat_mosaic(
     largest = _largest(shown)
     limit = limit or colour_limit([largest, threshold])
     behind = load_mni152_template(resolution=MILLIMETRES)
-    figure, every_place = _sheet(_ROW_HEIGHTS, [""] * _PER_ROW, title, _foot(largest, threshold, note), (unit, limit))
+    figure, places = _sheet(_ROW_HEIGHTS, _PER_ROW, title, _foot(largest, threshold, note), (unit, limit))
     rows = (("z", AXIAL[:_PER_ROW]), ("z", AXIAL[_PER_ROW:]), ("x", SAGITTAL))
-    for (view, cuts), places in zip(rows, every_place, strict=True):
-        left, bottom, width, height = places[0]
+    for (view, cuts), (left, bottom, width, height) in zip(rows, places, strict=True):
         room = 0.13 * height  # for what is written below
         display = plot_anat(
             behind,
             display_mode=view,
             cut_coords=list(cuts),
             figure=figure,
-            axes=(left, bottom + room, width * _PER_ROW, height - room),
+            axes=(left, bottom + room, width, height - room),
             threshold=1e-6,  # outside of the brain nothing is drawn
             colorbar=False,
             annotate=False,
@@ -169,16 +182,16 @@ def _foot(largest: float, threshold: float, note: str) -> list[str]:
 
 
 def _sheet(
-    heights: Sequence[float], heads: Sequence[str], title: str, foot: Sequence[str], scale: tuple[str, float]
-) -> tuple[Figure, list[list[Rect]]]:
-    """Return a figure with a title, a scale of colours and text, and the place of each picture, row by row.
+    heights: Sequence[float], per_row: int, title: str, foot: Sequence[str], scale: tuple[str, float]
+) -> tuple[Figure, list[Rect]]:
+    """Return a figure with a title, a scale of colours and text, and the place of each row of pictures.
 
     Parameters
     ----------
     heights
-        Of each row, as a share of a column's width.
-    heads
-        What stands above each column.
+        Of each row, as a share of a picture's width.
+    per_row
+        How many pictures a row has.
     title
         What the figure shows.
     foot
@@ -186,25 +199,17 @@ def _sheet(
     scale
         Label and limit of the colours.
     """
-    column = min((WIDTH - _EDGE) / len(heads), _WIDEST)
-    left = _EDGE + (WIDTH - _EDGE - column * len(heads)) / 2
-    top = _TITLE + (_HEAD if any(heads) else 0.0)
+    rows = np.array(heights) * min(WIDTH / per_row, _WIDEST)
     below = _BAR + _LINE * len(foot) + 0.06
-    total = top + sum(heights) * column + below
+    total = _TITLE + rows.sum() + below
     figure = Figure(figsize=(WIDTH, total))
     figure.text(0.01, 1 - 0.06 / total, plain_text(title), fontweight="bold", va="top")
-    across = [(left + place * column) / WIDTH for place in range(len(heads))]
-    for start, head in zip(across, heads, strict=True):
-        height = 1 - (_TITLE + 0.5 * _HEAD) / total
-        figure.text(start + 0.5 * column / WIDTH, height, plain_text(head), ha="center", va="center")
     _draw_scale(figure, *scale, (below - 0.2) / total, 0.09 / total)
     for place, line in enumerate(reversed(foot)):
         figure.text(0.01, (_LINE * place + 0.05) / total, plain_text(line), fontsize=_SMALL, color=GREY, va="bottom")
-    bottoms = 1 - (top + np.cumsum(heights) * column) / total
-    return figure, [
-        [(start, float(bottom), column / WIDTH, height * column / total) for start in across]
-        for bottom, height in zip(bottoms, heights, strict=True)
-    ]
+    width = min(1.0, per_row * _WIDEST / WIDTH)
+    bottoms = 1 - (_TITLE + np.cumsum(rows)) / total
+    return figure, [((1 - width) / 2, float(at), width, high / total) for at, high in zip(bottoms, rows, strict=True)]
 
 
 def _draw_scale(figure: Figure, label: str, limit: float, bottom: float, height: float) -> None:
@@ -217,57 +222,10 @@ def _draw_scale(figure: Figure, label: str, limit: float, bottom: float, height:
     bar.set_label(plain_text(label), fontsize=_SMALL, labelpad=1)
 
 
-def _glass_sheet(
-    heads: Sequence[str] | None, title: str, foot: Sequence[str], scale: tuple[str, float]
-) -> tuple[Figure, list[tuple[int, str, Axes]]]:
-    """Return a sheet of glass brains, with three views below each head; without heads, four views side by side.
-
-    Each panel comes as its column, its view and its axes. Other arguments are those of `_sheet`.
-    """
-    if heads is None:
-        figure, [row] = _sheet([max(_HIGH.values())], list(_VIEWS.values()), title, foot, scale)
-        return figure, [(column, view, _panel(figure, row[column], view)) for column, view in enumerate(_VIEWS)]
-    views, panels = ("l", "r", "z"), []
-    figure, places = _sheet([_HIGH[view] for view in views], heads, title, foot, scale)
-    for view, row in zip(views, places, strict=True):
-        left, bottom, _, height = row[0]
-        look: Any = {"rotation": "vertical", "ha": "left", "va": "center", "fontsize": _SMALL}
-        figure.text(left - 0.97 * _EDGE / WIDTH, bottom + height / 2, _VIEWS[view], **look)
-        panels += [(column, view, _panel(figure, place, view)) for column, place in enumerate(row)]
-    return figure, panels
-
-
-class Outline(NamedTuple):
-    """The lines of a glass brain in millimetres, and the limits of a panel around them."""
-
-    lines: Path
-    across: tuple[float, float]
-    up: tuple[float, float]
-
-
-@cache
-def _outline(view: str) -> Outline:
-    """Return nilearn's outline as one line; the fine grey pieces, which hide marks and fill files, are left out."""
-    from nilearn.plotting import plot_glass_brain
-
-    options: Any = {"figure": Figure(), "axes": (0, 0, 1, 1), "annotate": False, "colorbar": False}
-    panel = plot_glass_brain(None, display_mode=view, **options).axes[view].ax
-    pieces = [patch for patch in panel.patches if max(to_rgb(patch.get_edgecolor())) < 0.5]
-    lines = [(patch.get_transform() - panel.transData).transform_path(patch.get_path()) for patch in pieces]
-    return Outline(Path.make_compound_path(*lines), panel.get_xlim(), panel.get_ylim())
-
-
-def _panel(figure: Figure, place: Rect, view: str) -> Axes:
-    """Draw the outline of a brain, with left and right marked where both are seen; the axes are in millimetres."""
-    outline = _outline(view)
-    axes = figure.add_axes(place, xlim=outline.across, ylim=outline.up, aspect="equal", label=f"glass {view}")
-    axes.axis("off")
-    # Above images.
-    axes.add_patch(PathPatch(outline.lines, edgecolor="#8c8c8c", facecolor="none", linewidth=0.6, zorder=2))
-    axes.autoscale(False)
-    if view in "yz":
-        _mark_sides(axes)
-    return axes
+def _coarsen(axes: Axes) -> None:
+    """Let files keep the voxels, which the reader's screen enlarges."""
+    for picture in axes.images:
+        picture.set_interpolation("none")
 
 
 def _mark_sides(axes: Axes) -> None:
@@ -279,34 +237,9 @@ def _mark_sides(axes: Axes) -> None:
 
 def _name_slice(axes: Axes, view: str, cut: float) -> None:
     """Write at a slice where it lies and which side is which."""
-    for picture in axes.images:
-        picture.set_interpolation("none")  # files keep the voxels, and the reader's screen enlarges them
+    _coarsen(axes)
     side = (" (left)" if cut < 0 else " (right)") if view == "x" else ""
     text = f"{view} = {cut:+.0f}".replace("-", "−") + side
     axes.text(0.5, -0.02, text, transform=axes.transAxes, ha="center", va="top", fontsize=_SMALL - 1)
     if view == "z":
         _mark_sides(axes)
-
-
-def _project(axes: Axes, view: str, image: Any, limit: float) -> None:
-    """Draw of all voxels behind one another the strongest."""
-    data, size, start = image.get_fdata(dtype=np.float32), np.diag(image.affine)[:3], image.affine[:3, 3]
-    across, up, through = _AXES[view]
-    if view in "lr":
-        sides = (start[0] + size[0] * np.arange(data.shape[0])) * (1 if view == "r" else -1)
-        data = data[sides >= 0]
-    if not data.any():
-        return
-    strongest = np.abs(data).argmax(axis=through, keepdims=True)
-    values = np.take_along_axis(data, strongest, axis=through).squeeze(axis=through)
-    low, high = start - size / 2, start + size * (np.array(image.shape) - 0.5)
-    axes.imshow(
-        np.ma.masked_equal(values.T, 0),
-        cmap=COLOURS,
-        vmin=-limit,
-        vmax=limit,
-        origin="lower",
-        extent=(low[across], high[across], low[up], high[up]),
-        interpolation="none",
-        zorder=1,
-    )

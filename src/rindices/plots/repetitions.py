@@ -128,9 +128,6 @@ def agreement_over_settings(selection: pd.DataFrame) -> Figure:
         axes.plot(chosen["place"], chosen[column], markersize=13, **_RING)
         for left in numbers[1::2]:
             axes.axvspan(left - 0.5, left + 0.5, color=GREY, alpha=0.08, linewidth=0, zorder=0)
-    if "threshold" in best:
-        ends = best["n_patterns"] - 0.4, best["n_patterns"] + 0.4
-        panels[0].hlines(best["threshold"], *ends, color="black", linewidth=1, linestyle="--", zorder=1)
     above = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "ha": "center"}
     panels[0].annotate("chosen", (chosen["place"], 1.0), (0, 2), **above)
     for axes in panels:
@@ -185,40 +182,37 @@ def _legend(best: pd.DataFrame, chosen: pd.Series) -> list[Line2D]:
     hollow = _RING | {"color": GREY, "markerfacecolor": "white"}
     if best["fewer"].any():
         handles.append(Line2D([], [], **hollow, markersize=SMALL_MARKER, label="small and hollow: fewer models"))
-    if "threshold" in best:
-        handles.append(Line2D([], [], color="black", linestyle="--", linewidth=1, label="without disease hardly above"))
     return handles
 
 
 @matplotlib.rc_context(STYLE)
-def null_statistics(values: Sequence[float], statistic: float) -> Figure:
-    """Draw the agreement in cohorts without disease as dots, and that of the data as a line.
+def spectrum(eigenvalues: Sequence[float], band: Sequence[float], limit: float) -> Figure:
+    """Draw how much patients vary relative to controls in each direction, over what permuted groups do.
 
     Parameters
     ----------
-    values
-        Pattern agreement in each cohort without disease, at least one.
-    statistic
-        The same in the data.
+    eigenvalues
+        Variance of patients relative to controls, the largest first.
+    band
+        The 95th centile of each with permuted groups.
+    limit
+        What the first has to exceed.
 
     Examples
     --------
-    >>> len(null_statistics([0.51, 0.53, 0.52], 0.93).axes)
+    >>> len(spectrum([9.0, 4.0, 2.0], [3.3, 3.1, 2.9], 3.3).axes)
     1
     """
-    dots = np.sort(np.asarray(values, dtype=float))
-    low, high = min(CHANCE_CONCORDANCE, dots[0], statistic) - 0.02, max(dots[-1], statistic, 0.6) + 0.02
-    # Dots of nearly the same value lie on top of each other.
-    columns = pd.Series(np.floor(dots / (high - low) * DOT_COLUMNS))
-    heights = columns.groupby(columns).cumcount() + 1
-    figure = Figure(figsize=(WIDTH, 1.8), layout="constrained")
+    places = np.arange(1, len(eigenvalues) + 1)
+    beyond = np.asarray(eigenvalues) > limit
+    figure = Figure(figsize=(WIDTH, 2.4), layout="constrained")
     axes = figure.subplots()
-    cohorts = "1 cohort" if len(dots) == 1 else f"{len(dots):,} cohorts"
-    axes.plot(dots, heights, "o", color=GREY, markersize=4.5, label=f"{cohorts} without disease")
-    axes.axvline(statistic, color=INK, linewidth=2, linestyle="--", label=f"these data: {statistic:.3f}")
-    axes.axvline(CHANCE_CONCORDANCE, color=GREY, linewidth=1, linestyle=(0, (1, 2)), zorder=0)
-    axes.set(xlim=(low, high), ylim=(0, max(heights.max() + 1, 6)), yticks=[])
-    axes.set_xlabel("Pattern agreement (0.5 = chance, 1 = same)")
-    axes.spines["left"].set_visible(False)
-    figure.legend(loc="outside upper center", ncols=2)
+    axes.fill_between(places[: len(band)], 0, band, color=GREY, alpha=0.3, linewidth=0, label="permuted groups")
+    axes.axhline(limit, color=INK, linewidth=1, linestyle="--", label=f"limit: {limit:.1f}")
+    axes.plot(places, eigenvalues, color=GREY, linewidth=1, zorder=1)
+    axes.plot(places[beyond], np.asarray(eigenvalues)[beyond], "o", color=INK, label="beyond chance")
+    axes.plot(places[~beyond], np.asarray(eigenvalues)[~beyond], "o", color=GREY, markerfacecolor="white")
+    axes.set(xlabel="Direction", ylabel="Variance of patients\n(controls = 1)", xticks=places, ylim=(0, None))
+    figure.legend(loc="outside upper center", ncols=3)
     return figure
+

@@ -61,8 +61,8 @@ class Covariate(NamedTuple):
         text = covariate_of(covariates, self.name).astype(str).to_numpy()
         strangers = sorted(set(text) - set(self.categories))
         if strangers:
-            known = ", ".join(self.categories)
-            raise InputError(f"Covariate {self.name!r} has the unknown category {strangers[0]!r}; known: {known}.")
+            categories = ", ".join(self.categories)
+            raise InputError(f"Covariate {self.name!r} has the unknown category {strangers[0]!r}; known: {categories}.")
         return (text[:, None] == np.array(self.categories[1:], dtype=object)).astype(float)
 
 
@@ -110,10 +110,10 @@ class CovariateResidualizer:
         within : ndarray of int, optional
             Number of each control's group: effects are estimated within groups, which may differ in anything.
         """
-        known = tuple(Covariate.of(covariates[name], name in smooth) for name in covariates)
+        learned = tuple(Covariate.of(covariates[name], name in smooth) for name in covariates)
         n_groups = 0 if within is None else int(within.max()) + 1
-        _check_enough(len(controls), count_columns(known, interactions), n_groups)
-        design = _design(covariates, known, interactions)
+        _check_enough(len(controls), count_columns(learned, interactions), n_groups)
+        design = _design(covariates, learned, interactions)
         centre = design.mean(axis=0)
         columns, measures = (
             values - values.mean(axis=0) if within is None else values - group_means(values, within)[within]
@@ -123,7 +123,7 @@ class CovariateResidualizer:
         spread[spread <= _NO_VARIATION * np.abs(design).max(axis=0, initial=0)] = np.inf
         # Columns of equal size, so that head sizes in mm³ do not drown sex in rounding.
         effects = np.linalg.lstsq(columns / spread, measures, rcond=None)[0]
-        return cls(known, centre, effects / spread[:, None], tuple(interactions))
+        return cls(learned, centre, effects / spread[:, None], tuple(interactions))
 
     def transform(self, features: np.ndarray, covariates: pd.DataFrame) -> np.ndarray:
         """Remove the effects."""

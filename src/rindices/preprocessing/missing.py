@@ -96,17 +96,17 @@ class Population:
         """Estimate from people with gaps, by expectation and maximisation (Dempster, Laird and Rubin, 1977)."""
         gaps = np.isnan(people)
         mean, variance = np.nanmean(people, axis=0), np.nanvar(people, axis=0)
-        known = cls(mean, np.diag(1 / np.maximum(variance, np.finfo(float).tiny)))
+        population = cls(mean, np.diag(1 / np.maximum(variance, np.finfo(float).tiny)))
         for _ in range(_ROUNDS if gaps.any() else 1):
-            expected, uncertain = people.copy(), np.zeros(known.precision.shape)
-            for row, own, likely, factor in known._conditionals(people):
+            expected, uncertain = people.copy(), np.zeros(population.precision.shape)
+            for row, own, likely, factor in population._conditionals(people):
                 expected[row, own] = likely
                 inverse = solve_triangular(factor, np.eye(len(likely)))
                 uncertain[np.ix_(own, own)] += inverse @ inverse.T
             mean = expected.mean(axis=0)
             shrunk, strength = ledoit_wolf(expected - mean, assume_centered=True)
-            known = cls(mean, np.linalg.inv(shrunk + (1 - strength) * uncertain / len(people)))
-        return known
+            population = cls(mean, np.linalg.inv(shrunk + (1 - strength) * uncertain / len(people)))
+        return population
 
 
 def _filled(people: np.ndarray, seed: int) -> np.ndarray:
@@ -120,10 +120,10 @@ def _filled(people: np.ndarray, seed: int) -> np.ndarray:
     fold = rng.permutation(len(people)) % _FOLDS
     for one in range(_FOLDS):
         rows, others = fold == one, people[fold != one]
-        known = Population.with_gaps(people if np.isnan(others).all(axis=0).any() else others)
+        population = Population.with_gaps(people if np.isnan(others).all(axis=0).any() else others)
         hidden = rng.random(people[rows].shape) < _HIDDEN
-        spread = known.surprise(people[rows], hidden & ~np.isnan(people[rows]))
-        filled[rows] = known.fill(people[rows], 1, seed, max(spread, 1.0))[0]
+        spread = population.surprise(people[rows], hidden & ~np.isnan(people[rows]))
+        filled[rows] = population.fill(people[rows], 1, seed, max(spread, 1.0))[0]
     return filled
 
 

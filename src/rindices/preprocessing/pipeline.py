@@ -60,7 +60,7 @@ class Preprocessing:
     @property
     def covariates(self) -> list[str]:
         """Names of the covariates that are needed."""
-        names = [] if self.residualizer is None else [known.name for known in self.residualizer.covariates]
+        names = [] if self.residualizer is None else [one.name for one in self.residualizer.covariates]
         return names + [step.name for step in (self.head_size, self.harmonizer) if step is not None]
 
     @property
@@ -102,8 +102,8 @@ class Preprocessing:
         names = self.covariates
         if (covariates is None) != (not names):
             expected = f"the covariates {', '.join(names)}" if names else "no covariates"
-            found = "none" if covariates is None else ", ".join(map(str, covariates.columns))
-            raise InputError(f"The model was trained with {expected}, but got {found}.")
+            given = "none" if covariates is None else ", ".join(map(str, covariates.columns))
+            raise InputError(f"The model was trained with {expected}, but got {given}.")
         return pd.DataFrame() if covariates is None else covariates
 
 
@@ -113,11 +113,11 @@ def _check_roles(correction: Correction, covariates: pd.DataFrame) -> None:
     removed = [("proportion", correction.proportion), ("site", correction.site)]
     for role, name in [*shaped, *removed]:
         if name is not None and name not in covariates:
-            known = [str(column) for column in covariates]
+            names = [str(column) for column in covariates]
             raise InputError(
                 Remedy(role),
-                f" names {name!r}, which is no covariate.{did_you_mean(name, known)}\n"
-                f"The covariates are: {listed(known, 20) or 'none'}.",
+                f" names {name!r}, which is no covariate.{did_you_mean(name, names)}\n"
+                f"The covariates are: {listed(names, 20) or 'none'}.",
             )
         if name is not None and role in _OF_NUMBERS and not pd.api.types.is_numeric_dtype(covariates[name]):
             raise InputError(Remedy(role), f" names {name!r}, which holds text: {_OF_NUMBERS[role]} needs numbers.")

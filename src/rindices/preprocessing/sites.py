@@ -15,7 +15,7 @@ import pandas as pd
 
 from rindices.preprocessing.covariates import CovariateResidualizer, Pairs, covariate_of, group_means
 from rindices.problems import InputError, Remedy, counted, listed
-from rindices.schema.covariate_field import MIN_SITE_CONTROLS
+from rindices.schema import MIN_SITE_CONTROLS
 
 FEW_SITE_CONTROLS = 10  # of a new site: with five, half of the bias of severities there is left
 UNCORRECTED = ""  # as a person's site: leave the regions as they are, for scanners that training did not have
@@ -143,9 +143,9 @@ class SiteHarmonizer:
         site = self._places(labels)
         if (site < 0).any():
             strangers = pd.Series(labels[site < 0]).value_counts()
-            told = listed(f"{label!r} ({counted(int(n), 'person', 'people')})" for label, n in strangers.items())
+            unknown = listed(f"{label!r} ({counted(int(n), 'person', 'people')})" for label, n in strangers.items())
             raise InputError(
-                f"The controls of the model come from {listed(self.sites, 20)}, but {self.name!r} has {told}.\n"
+                f"The controls of the model come from {listed(self.sites, 20)}, but {self.name!r} has {unknown}.\n"
                 "The effect of an unknown site cannot be removed. Correct its name, learn the site from controls who "
                 "were measured there (rindices adapt), remove these people, or leave them as they are with ",
                 Remedy("new_sites", "uncorrected"),
@@ -202,19 +202,19 @@ def _check_new_sites(name: str, sites: list[str], sizes: np.ndarray, known: Sequ
             f"The model knows {listed(again)} already: it is a site of its training.\n"
             f"Give controls of new sites only, named in {name!r} as people there are going to be."
         )
-    told = [f"{site} ({n})" for site, n in zip(sites, sizes.tolist(), strict=True)]
+    counts = [f"{site} ({n})" for site, n in zip(sites, sizes.tolist(), strict=True)]
     if (sizes < MIN_SITE_CONTROLS).any():
         raise InputError(
             f"A site needs at least {MIN_SITE_CONTROLS} controls to be learned, better {FEW_SITE_CONTROLS} or more; "
-            f"found: {listed(told)}.\nAdd controls, join sites that share a scanner, or leave people as they are: "
+            f"found: {listed(counts)}.\nAdd controls, join sites that share a scanner, or leave people as they are: "
             f"rindices apply with ",
             Remedy("new_sites", "uncorrected"),
             ".",
         )
     if (sizes < FEW_SITE_CONTROLS).any():
         warnings.warn(
-            f"Controls of new sites: {listed(told)}. With fewer than {FEW_SITE_CONTROLS}, half of what a site adds to "
-            "everybody's severities may stay.",
+            f"Controls of new sites: {listed(counts)}. With fewer than {FEW_SITE_CONTROLS}, half of what a site adds "
+            "to everybody's severities may stay.",
             UserWarning,
             stacklevel=3,
         )

@@ -13,7 +13,7 @@ from rindices.preprocessing.covariates import Covariate, CovariateResidualizer, 
 from rindices.preprocessing.pipeline import Preprocessing
 from rindices.preprocessing.scaling import ControlScaler, HeadSize
 from rindices.preprocessing.sites import UNCORRECTED, SiteHarmonizer
-from rindices.schema.contract import STRICT
+from rindices.schema import STRICT
 
 Read = Callable[[str, tuple[int, ...]], np.ndarray]  # an array by its name, which has to have this shape
 
@@ -40,8 +40,8 @@ class _Described:
             curve = knots is None or (categories is None and len(knots) > 2 and bool((np.diff(knots) > 0).all()))
             problems[f"{name!r} should have at least one category"] = categories == ()
             problems[f"{name!r} should have categories, or at least three knots that increase"] = not curve
-        for problem, found in problems.items():
-            if found:
+        for problem, is_wrong in problems.items():
+            if is_wrong:
                 raise ValueError(problem)
 
 
@@ -73,17 +73,17 @@ def arrays_of(preprocessing: Preprocessing) -> dict[str, np.ndarray]:
 
 def restore(described: Mapping[str, JsonValue], read: Read, n_regions: int) -> Preprocessing:
     """Return what `describe` and `arrays_of` made; anything else is a ValueError or KeyError."""
-    known = TypeAdapter(_Described).validate_json(json.dumps(described))
-    columns, regions = (count_columns(known.covariates, known.interactions),), (n_regions,)
+    description = TypeAdapter(_Described).validate_json(json.dumps(described))
+    columns, regions = (count_columns(description.covariates, description.interactions),), (n_regions,)
 
     def residualizer(prefix: str) -> CovariateResidualizer | None:
-        if not known.covariates:
+        if not description.covariates:
             return None
         return CovariateResidualizer(
-            known.covariates,
+            description.covariates,
             read(f"{prefix}.centre", columns),
             read(f"{prefix}.effects", columns + regions),
-            known.interactions,
+            description.interactions,
         )
 
     def positive(name: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -93,14 +93,14 @@ def restore(described: Mapping[str, JsonValue], read: Read, n_regions: int) -> P
         return values
 
     harmonizer = None
-    if known.site is not None:
-        shape = (len(known.site[1]), n_regions)
+    if description.site is not None:
+        shape = (len(description.site[1]), n_regions)
         try:
             errors = read("site.errors", shape[:1])
         except KeyError:  # no site was added to it
             errors = None
         harmonizer = SiteHarmonizer(
-            *known.site,
+            *description.site,
             residualizer("site.kept"),
             read("site.mean", regions),
             positive("site.sd", regions),
@@ -109,4 +109,4 @@ def restore(described: Mapping[str, JsonValue], read: Read, n_regions: int) -> P
             errors,
         )
     scaler = ControlScaler(read("scaler.mean", regions), positive("scaler.sd", regions))
-    return Preprocessing(residualizer("residualizer"), scaler, known.head_size, harmonizer)
+    return Preprocessing(residualizer("residualizer"), scaler, description.head_size, harmonizer)

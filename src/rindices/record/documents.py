@@ -23,6 +23,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 from rindices.files import atomic_file
 from rindices.problems import InputError, Remedy, listed
 from rindices.record.verdict_words import SENTENCES
+from rindices.setting_fields import settings_of
 from rindices.settings import Correction, OutputSettings, SearchSettings, State, TableSettings
 
 SUMMARY, SETTINGS = "summary.json", "run.toml"
@@ -34,21 +35,14 @@ _GIVE_SETTINGS = (
     "Give the run.toml that a run left in its folder. Correct it where somebody changed it; where another version "
     "wrote it, use that version: it is told under [versions]."
 )
-_TABLE = (
-    *("path", "id", "diagnosis", "control", "patients", "covariates", "site", "small_sites", "visit", "clinical"),
-    *("join", "dictionary", "drop_missing", "drop_outliers", "features", "unit", "smooth", "interactions"),
-    *("proportion", "sha256"),
-)
 _EARLIER = re.compile(r"0\.[01]\.")  # versions whose runs are not read
 _TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "is not known"} | dict.fromkeys(
     ("missing", "missing_argument", "missing_keyword_only_argument"), "is missing"
 )
-_LISTS = ("covariates", "clinical", "join", "smooth", "interactions")  # however they were given
-_TABLE_IF_GIVEN = ("exclude", "missing", "complete_only")
 # Of these a run may be asked for more later: no trained model depends on them.
-MORE = ("n_patterns", "n_repetitions", "exhaustive", "n_null")
-_OF_A_MODEL = (*MORE, "orthogonality")  # what a chunk of models says by itself, and what no model depends on
-_ALWAYS_SAID = ("n_patterns", "n_repetitions", "random_state")  # in every run.toml, whatever the defaults are
+MORE = tuple(one.name for one in settings_of(SearchSettings) if one.resumes == "more")
+# What a chunk of models says by itself, and what no model depends on.
+_OF_A_MODEL = tuple(one.name for one in settings_of(SearchSettings) if one.resumes != "same")
 
 
 def damaged(path: Path, trouble: str) -> InputError:
@@ -104,12 +98,9 @@ class RunSettings(Document):
 
     def sections(self) -> dict[str, dict[str, Plain]]:
         """Return the sections as they are written; what is not given is None."""
-        table = {name: getattr(self.table, name) for name in _TABLE}
-        table |= {name: getattr(self.table, name) for name in _TABLE_IF_GIVEN if getattr(self.table, name)}
-        table |= {name: table[name].split(",") for name in _LISTS if isinstance(table[name], str) and table[name]}
-        table |= {name: [] for name in _LISTS if not table[name]}
-        found = self.model_dump(exclude_unset=True) | {"table": table, "training": asdict(self.training)}
-        written: dict[str, dict[str, Plain]] = json.loads(json.dumps(found, default=str))
+        asked = {"table": {"path": self.table.path} | asdict(self.table), "training": asdict(self.training)}
+        text = json.dumps(self.model_dump(exclude_unset=True) | asked, default=str)
+        written: dict[str, dict[str, Plain]] = json.loads(text)
         return {name: written[name] for name in RunSettings.model_fields if name in written}
 
     def text(self) -> str:
@@ -163,7 +154,8 @@ def read_settings(path: Path) -> RunSettings:
         raise InputError(f"In {path}, {in_words(error)}.\n{_GIVE_SETTINGS}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path} cannot be read as the settings of a run: {error}.\n{_GIVE_SETTINGS}") from error
-    unsaid = [name for name in _ALWAYS_SAID if name not in found["training"]]
+    always = (one.name for one in settings_of(SearchSettings) if one.always)
+    unsaid = [name for name in always if name not in found["training"]]
     if unsaid:
         raise InputError(f"{path} does not say {listed(unsaid, joiner=' and ')}.\n{_GIVE_SETTINGS}")
     return settings
@@ -194,16 +186,24 @@ _BALANCE = ("variable", "kind", "controls", "patients", "difference", "p", "imba
 _RUNNERS_UP = ("n_patterns", "orthogonality", "pattern_agreement", "n_models")
 
 
-class Null(Document):
-    """What the agreement was compared with: a threshold of simulated cohorts, refits of this one, or nothing."""
+class Evidence(Document):
+    """What the verdict rests on; see `rindices.judging.verdict.Evidence`."""
 
-    method: Literal["calibrated", "refits", "none"]
-    statistic: Number = None
-    threshold: Number = None
     p: Number = None
-    n: int = 0
-    repetitions: int | None = None
-    values: tuple[float, ...] = ()
+    p_spread: Number = None
+    p_shift: Number = None
+    directions: int | None = None
+    found_again: int | None = None
+    eigenvalues: tuple[float, ...] = ()
+    limit: Number = None
+    band: tuple[float, ...] = ()
+    detectable_auc: Number = None
+    detectable_ratio: Number = None
+    halves: Number = None
+    halves_chance: Number = None
+    halves_p: Number = None
+    repetitions: Number = None
+    with_linear: Number = None
 
 
 class Search(Document):
@@ -287,7 +287,7 @@ class Summary(Document):
     verdict: State | None = None  # None: not judged
     reliable: bool | None = None
     reliable_reason: str = ""
-    null: Null | None = None
+    evidence: Evidence | None = None
     separation: Separation | None = None
     search: Search = Search()
     balance: Annotated[Rows, AfterValidator(partial(_complete, _BALANCE))] | None = None

@@ -61,7 +61,7 @@ _ANALYSES: dict[str, tuple[str, ...]] = {
     "subgroups": ("pattern", "level", "region", "n", "effect", "low", "high", "t", "p", "q"),
     "dose_response": ("pattern", "region", "low", "high", "n", "severity", "mean", "mean_low", "mean_high"),
     "change": (_ID, "group", "n_visits", "years"),
-    "change_summary": ("group", "pattern", "n", "mean", "low", "high", "p"),
+    "change_summary": ("group", "pattern", "n", "start", "mean", "low", "high", "p", "q", "random_effects", "note"),
     "scan_noise": ("pattern", "source", "n_controls", "years", "sd"),
     "drivers": (_ID, "pattern", "rank", "region", "change_sd", "z"),
     "severities": ("region", "pattern", "severity", "change_sd"),

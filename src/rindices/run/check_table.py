@@ -17,7 +17,7 @@ from rindices.cohort import Cohort, Looked
 from rindices.pages.privacy import Curtain
 from rindices.problems import InputError, Remedy, Text, Value, Wording, in_python, remedies_in, worded
 from rindices.run.plan import look
-from rindices.schema.kinds import Kind, grouped, kinds_of
+from rindices.schema.role_guesses import Kind, grouped, kinds_of
 from rindices.settings import TableSettings
 from rindices.tables import Source, read_source
 

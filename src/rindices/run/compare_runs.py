@@ -16,7 +16,7 @@ from rindices.pages.elements import Gallery, Picture
 from rindices.pages.layout import write_sheet
 from rindices.problems import InputError, Remedy, listed
 from rindices.record import Run, read_run
-from rindices.schema.region_field import MIN_REGIONS
+from rindices.schema import MIN_REGIONS
 
 __all__ = ["ComparedRuns", "Pair", "check_comparison_folder", "compare_runs", "shown_pairs", "write_comparison"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -18,7 +18,7 @@ from rindices.cohort import Cohort, correction_of
 from rindices.problems import InputError, Text, Wording, in_python
 from rindices.run.plan import PlannedRun, planned
 from rindices.search import SurrealGANSearch
-from rindices.settings import Labels, Names, OutputSettings, SearchSettings, TableSettings
+from rindices.settings import ExecutionSettings, OutputSettings, SearchSettings, TableSettings
 from rindices.training.execution import Progress
 from rindices.training.journal import Journal
 
@@ -46,44 +46,10 @@ class FittedRun(NamedTuple):
 def fit_table(
     path: str | Path,
     out: str | Path,
+    table: TableSettings | None = None,
+    search: SearchSettings | None = None,
+    output: OutputSettings | None = None,
     *,
-    id: str = TableSettings.id,
-    diagnosis: str = TableSettings.diagnosis,
-    control: Labels = TableSettings.control,
-    patients: Labels = TableSettings.patients,
-    covariates: Names = TableSettings.covariates,
-    smooth: Names = TableSettings.smooth,
-    interactions: Names = TableSettings.interactions,
-    proportion: str | None = TableSettings.proportion,
-    site: str | None = TableSettings.site,
-    small_sites: Literal["refuse", "drop"] = TableSettings.small_sites,
-    visit: str | None = TableSettings.visit,
-    clinical: Names = TableSettings.clinical,
-    join: Names = TableSettings.join,
-    dictionary: str | None = TableSettings.dictionary,
-    missing: Names = TableSettings.missing,
-    drop_missing: bool = TableSettings.drop_missing,
-    drop_outliers: bool = TableSettings.drop_outliers,
-    features: Names = TableSettings.features,
-    exclude: Names = TableSettings.exclude,
-    unit: str | None = TableSettings.unit,
-    complete_only: bool = TableSettings.complete_only,
-    n_patterns: int | Sequence[int] = SearchSettings.n_patterns,
-    orthogonality: float | Sequence[float] | None = SearchSettings.orthogonality,
-    n_repetitions: int = SearchSettings.n_repetitions,
-    exhaustive: bool = SearchSettings.exhaustive,
-    n_null: int = SearchSettings.n_null,
-    preset: str = SearchSettings.preset,
-    max_steps: int | None = SearchSettings.max_steps,
-    latent: Literal["independent", "correlated"] | None = SearchSettings.latent,
-    random_state: int = SearchSettings.random_state,
-    report: bool = OutputSettings.report,
-    limits: tuple[float, float] = OutputSettings.limits,
-    show_ids: bool = OutputSettings.show_ids,
-    figures: str | Path | None = OutputSettings.figures,
-    bids: bool = OutputSettings.bids,
-    level: float = OutputSettings.level,
-    scan_noise: float | Sequence[float] = OutputSettings.scan_noise,
     overwrite: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> FittedRun:
@@ -98,14 +64,8 @@ def fit_table(
         A table, or the folder of a BIDS dataset.
     out
         Folder for the results: new, or that of the same run.
-    id, diagnosis, control, patients, covariates, smooth, interactions, proportion, site, small_sites, visit, clinical
-        Which columns are what; see `rindices.settings.TableSettings`.
-    join, dictionary, missing, drop_missing, drop_outliers, features, exclude, unit, complete_only
-        What is read, and who is left out; see the same.
-    n_patterns, orthogonality, n_repetitions, exhaustive, n_null, preset, max_steps, latent, random_state
-        What is trained, as in `rindices.SurrealGANSearch`.
-    report, limits, show_ids, figures, bids, level, scan_noise
-        What is written; see `rindices.settings.OutputSettings`.
+    table, search, output
+        Which columns are what, what is trained, and what is written; the defaults where not given.
     overwrite
         Whether to replace what run there is in the folder.
     progress
@@ -124,41 +84,28 @@ def fit_table(
     Examples
     --------
     >>> import tempfile
-    >>> from rindices import fit_table, simulate_cohort
+    >>> from rindices import simulate_cohort
     >>> folder = Path(tempfile.mkdtemp())
     >>> simulate_cohort("basic", n_controls=60, n_patients=60, seed=0).save(folder / "people.csv")
-    >>> asked = {"covariates": "age,sex", "n_patterns": 2, "n_repetitions": 2, "max_steps": 10}  # far too few
-    >>> run = fit_table(folder / "people.csv", folder / "run", **asked, report=False)
+    >>> table, search = TableSettings(covariates="age,sex"), SearchSettings(2, n_repetitions=2, max_steps=10)
+    >>> run = fit_table(folder / "people.csv", folder / "run", table, search, OutputSettings(report=False))
     >>> run.summary.n_patterns, run.summary.verdict, (run.folder / "r_indices.csv").is_file()
     (2, 'not testable', True)
     """
-    table = TableSettings(
-        *(id, diagnosis, control, patients, covariates, smooth, interactions, proportion, site, small_sites, visit),
-        *(clinical, join, dictionary, missing, drop_missing, drop_outliers, features, exclude, unit),
-        complete_only,
-    )
-    counts = (n_patterns,) if isinstance(n_patterns, int) else tuple(n_patterns)
-    weights = (orthogonality,) if isinstance(orthogonality, int | float) else orthogonality
-    search = SearchSettings(
-        counts,
-        None if weights is None else tuple(weights),
-        *(n_repetitions, exhaustive, n_null, preset, max_steps, latent, random_state),
-    )
-    noise = (scan_noise,) if isinstance(scan_noise, int | float) else tuple(scan_noise)
-    output = OutputSettings(report, limits, show_ids, None if figures is None else Path(figures), bids, level, noise)
-    plan = planned(path, Path(out), table, search, output)
+    asked = table or TableSettings(), search or SearchSettings(), output or OutputSettings()
+    plan = planned(path, Path(out), *asked)
     if not overwrite and plan.is_complete():
         return FittedRun(plan.out, record.read_summary(plan.out), plan.cohort)
-    return FittedRun(plan.out, carry_out(plan, overwrite=overwrite, progress=progress), plan.cohort)
+    execution = ExecutionSettings(overwrite=overwrite)
+    return FittedRun(plan.out, carry_out(plan, execution, progress=progress), plan.cohort)
 
 
 def carry_out(
     plan: PlannedRun,
+    execution: ExecutionSettings,
     *,
     command: str = "",
     truth: pd.DataFrame | None = None,
-    overwrite: bool = False,
-    models_per_chunk: int | None = None,
     progress: Callable[[Progress], None] | None = None,
     ending: Callable[[], object] = lambda: None,
     wording: Wording = in_python,
@@ -171,14 +118,12 @@ def carry_out(
     ----------
     plan
         The people, and what is asked for.
+    execution
+        How many models train together, and whether to replace what run there is in the folder.
     command
         The command line, for ``run.toml``.
     truth
         Known severities of a simulated cohort, to be compared with the R-indices.
-    overwrite
-        Whether to replace what run there is in the folder.
-    models_per_chunk
-        How many models train together; as many as fit if not given.
     progress
         Called as training goes on.
     ending
@@ -193,8 +138,9 @@ def carry_out(
     """
     start, out = time.perf_counter(), plan.out
     settings, correction = plan.settings(command), correction_of(plan.table)
-    search = SurrealGANSearch(**asdict(plan.search), correction=correction, models_per_chunk=models_per_chunk)
-    with record.held(out, settings, overwrite=overwrite) as goes_on:
+    together = execution.models_per_chunk or plan.models_per_chunk
+    search = SurrealGANSearch(**asdict(plan.search), correction=correction, models_per_chunk=together)
+    with record.held(out, settings, overwrite=execution.overwrite) as goes_on:
         journal = Journal(out / record.JOURNAL, settings.fingerprint(), out / record.TRAINED)
         try:
             with ThreadPoolExecutor(1) as beside:  # what analyses and draws takes seconds to load: while a GPU trains

@@ -28,7 +28,7 @@ from rindices.run.scores_and_analyses import (
     unknown_of,
 )
 from rindices.search import SurrealGANSearch
-from rindices.settings import Correction
+from rindices.settings import AUTO, Correction
 
 _RUNNERS_UP = 3
 
@@ -43,7 +43,7 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[Text], 
     outcome = {
         "status": record.DONE,
         "n_patterns": model.n_patterns,
-        "patterns_chosen_from_data": search.results_["n_patterns"].nunique() > 1,
+        "patterns_chosen_from_data": plan.search.n_patterns == AUTO or len(plan.search.n_patterns) > 1,
         "correction": asdict(search.correction or Correction())
         | {"n_sites": None if cohort.site is None else int(cohort.site.nunique())},
         "weights": model.preset_.weights._asdict(),
@@ -58,7 +58,7 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[Text], 
         "verdict": verdict.state,
         "reliable": verdict.reliable,
         "reliable_reason": model.verdict_[1],
-        "null": to_json(verdict),
+        "evidence": to_json(verdict.evidence),
         "separation": separation(cohort, search.correction),
         "search": _searched(search),
         "balance": balance.to_dict("records"),

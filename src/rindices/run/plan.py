@@ -16,10 +16,12 @@ from typing import NamedTuple
 import rindices
 from rindices import record
 from rindices.cohort import Cohort, Looked, look_at, wanted_names
-from rindices.cohort.column_roles import is_region_name, named_parts, paths_of
+from rindices.cohort.column_roles import named_parts, paths_of
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
 from rindices.problems import Blank, InputError, Message, Remedy, listed
+from rindices.schema.role_guesses import is_region_name
+from rindices.setting_fields import settings_of
 from rindices.settings import (
     OutputSettings,
     SearchSettings,
@@ -112,11 +114,11 @@ def planned(
     """
     _check_search(search)
     check_level(output.level)
-    check_scan_noise(output.scan_noise, search.n_patterns, visits=table.visit is not None)
+    check_scan_noise(output.scan_noise, _numbers(search), visits=table.visit is not None)
     record.check_free(out)
     _check_places(out, output.figures, (str(path), table.dictionary, *map(str, paths_of(table.join))))
     cohort = look(path, table).cohort()
-    most, n_regions = max(search.n_patterns), cohort.features.shape[1]
+    most, n_regions = max(_numbers(search), default=1), cohort.features.shape[1]
     if most > n_regions:
         raise InputError(
             f"{most} patterns cannot be told apart in {n_regions} regions.\nAsk for fewer with ",
@@ -125,11 +127,12 @@ def planned(
         )
     # Where regions were summed, the columns that were not are said; else the regions say it all.
     asked, summed = cohort.settings, table.features == MUSE72
-    said = asdict(asked) | {name: wanted_names(getattr(asked, name)) for name in ("smooth", "interactions", "missing")}
+    several = [one.name for one in settings_of(TableSettings) if one.kind.several and one.default == ()]
+    said = asdict(asked) | {name: wanted_names(getattr(asked, name)) for name in several}
     said |= {
         "join": tuple(map(str, paths_of(asked.join))),
         "features": MUSE72 if summed else tuple(map(str, cohort.features.columns)),
-        "exclude": table.exclude if summed else (),
+        "exclude": wanted_names(table.exclude) if summed else (),
         "unit": asked.unit or cohort.unit,
     }
     described = record.RunTable(**said, path=str(path), sha256=cohort.sha256)
@@ -158,17 +161,18 @@ def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | 
     return plan._replace(models_per_chunk=before.plan.get("models_per_chunk"))
 
 
+def _numbers(search: SearchSettings) -> tuple[int, ...]:
+    """Return the numbers of patterns that were asked for; none where they are counted before training."""
+    return () if isinstance(search.n_patterns, str) else search.n_patterns
+
+
 def _check_search(search: SearchSettings) -> None:
     """Refuse what cannot be trained."""
     for weight in search.orthogonality or (None,):
         adjusted(get_preset(search.preset), weight, search.max_steps, search.latent)
-    beyond = [number for number in search.n_patterns if not 1 <= number <= _MOST_PATTERNS]
+    beyond = [number for number in _numbers(search) if not 1 <= number <= _MOST_PATTERNS]
     if beyond:
         raise InputError(Remedy("n_patterns"), f" should be from 1 to {_MOST_PATTERNS}, found {listed(beyond)}.")
-    if search.n_null < 0 or 0 < search.n_null < 19:
-        raise InputError(
-            Remedy("n_null"), f" should be 0 or at least 19, found {search.n_null}: with fewer, p never reaches 0.05."
-        )
 
 
 def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...]) -> None:

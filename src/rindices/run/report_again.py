@@ -13,29 +13,14 @@ from rindices.cohort import expand_names, wanted_names
 from rindices.cohort.column_roles import require_column
 from rindices.pages.report import write_report
 from rindices.problems import InputError, Message, Remedy, Text, counted, refusal
-from rindices.schema.cells import Roster, spreadsheet_rows
-from rindices.schema.score_field import ScoreField
-from rindices.settings import Names, OutputSettings, TableSettings, check_scan_noise
+from rindices.schema import Roster, ScoreField
+from rindices.settings import ImageSettings, ReportSettings, check_scan_noise
 from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, with_missing_codes
 
 __all__ = ["compare_images", "report_again"]
 
 
-def report_again(
-    folder: Path,
-    out: Path | None = None,
-    *,
-    clinical: Path | None = None,
-    id: str = TableSettings.id,
-    visit: str = "visit",
-    missing: Names = (),
-    remove: Names = (),
-    limits: tuple[float, float] | None = None,
-    scan_noise: tuple[float, ...] = (),
-    atlas: tuple[Path, Path] | None = None,
-    show_ids: bool = OutputSettings.show_ids,
-    figures: Path | None = OutputSettings.figures,
-) -> tuple[Path, tuple[Text, ...]]:
+def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tuple[Path, tuple[Text, ...]]:
     """Write the report of a run once more.
 
     Parameters
@@ -44,21 +29,8 @@ def report_again(
         A run folder.
     out
         The file to write; ``report.html`` in the folder if not given.
-    clinical
-        A table of clinical scores, joined by id (and visit, where the run has visits). Its columns become part of the
-        run; each replaces an earlier one of that name as a whole.
-    id, visit, missing
-        Columns of ids and visits in that table, and its codes for missing values.
-    remove
-        Clinical scores to take out of the run: names or patterns such as ``moca*``.
-    limits
-        New limits of the subgroups.
-    scan_noise
-        New scan noise; see `rindices.settings.OutputSettings`.
-    atlas
-        A label image to paint the patterns on, and the table of its regions.
-    show_ids, figures
-        As in `rindices.pages.report.write_report`.
+    settings
+        Scores that came later, and what is shown. A column of scores replaces an earlier one of that name as a whole.
 
     Returns
     -------
@@ -70,21 +42,25 @@ def report_again(
     InputError
         If something cannot be used; or the run is not finished, which the report that is written says, too.
     """
+    show_ids, figures = settings.show_ids, settings.figures
+    if (settings.atlas is None) != (settings.atlas_table is None):
+        raise InputError(Remedy("atlas"), " needs ", Remedy("atlas_table"), ", and the other way round.\nGive both.")
     if record.read_summary(folder).status != record.DONE:
         path = write_report(folder, out, show_ids=show_ids, figures=figures)
         raise InputError(f"The run in {folder} is not finished, and {path} says so.\nRepeat its command first.")
-    run = record.read_run(folder)
-    notes: list[Text] = [] if atlas is None else [_paint(run, *atlas)]
-    check_scan_noise(scan_noise, (run.summary.n_patterns,), visits=run.summary.visits)
-    if clinical is not None or remove or limits is not None or scan_noise:
-        removed = expand_names(wanted_names(remove), run.summary.clinical, source="remove_scores")
+    run, notes = record.read_run(folder), list[Text]()
+    if settings.atlas is not None and settings.atlas_table is not None:
+        notes.append(_paint(run, settings.atlas, settings.atlas_table))
+    check_scan_noise(settings.scan_noise, (run.summary.n_patterns,), visits=run.summary.visits)
+    if settings.clinical is not None or settings.remove_scores or settings.limits or settings.scan_noise:
+        removed = expand_names(wanted_names(settings.remove_scores), run.summary.clinical, source="remove_scores")
         results = replace(run.results, variables=run.results.variables.drop(columns=list(removed)))
         scores = tuple(name for name in run.summary.clinical if name not in removed)
-        if clinical is not None:
-            results, scores, told = _with_scores(results, scores, clinical, id, visit, missing)
-            notes += told
-        changes = {"clinical": scores, "subgroup_limits": limits or run.summary.subgroup_limits}
-        changes |= {"scan_noise": scan_noise} if scan_noise else {}
+        if settings.clinical is not None:
+            results, scores, changed = _with_scores(results, scores, settings.clinical, settings)
+            notes += changed
+        changes = {"clinical": scores, "subgroup_limits": settings.limits or run.summary.subgroup_limits}
+        changes |= {"scan_noise": settings.scan_noise} if settings.scan_noise else {}
         _analyse_again(folder, results, run.summary.updated(**changes, variables=results.kinds))
     return write_report(folder, out, show_ids=show_ids, figures=figures), tuple(notes)
 
@@ -98,11 +74,13 @@ def _analyse_again(folder: Path, results: record.Results, summary: record.Summar
 
 
 def _with_scores(
-    results: record.Results, clinical: tuple[str, ...], path: Path, id: str, visit: str, missing: Names
+    results: record.Results, clinical: tuple[str, ...], path: Path, settings: ReportSettings
 ) -> tuple[record.Results, tuple[str, ...], tuple[Text, ...]]:
     """Return the results and clinical scores with the columns of a table, and what became of them."""
+    id, visit = settings.id, settings.visit
     scores = read_table(path, text_columns=(id, visit))
-    codes = with_missing_codes(Dictionary(), [str(name) for name in scores], wanted_names(missing), {id, visit})
+    missing = wanted_names(settings.missing)
+    codes = with_missing_codes(Dictionary(), [str(name) for name in scores], missing, {id, visit})
     scores, *_ = apply_dictionary(scores, codes)
     has_visits = "visit" in results.r_indices and visit in scores
     keys = {"participant_id": id} | ({"visit": visit} if has_visits else {})
@@ -126,9 +104,9 @@ def _with_scores(
         source=path.name,
     )
     before, fields = results.variables.reset_index(drop=True), [ScoreField(name) for name in names]
-    people = Roster(pd.Index(joined["participant_id"]), spreadsheet_rows(joined))
-    joined = joined.assign(**{field.name: field.observe(joined, people) for field in fields})
-    if problems := [problem for field in fields for problem in field.problems()]:
+    people = Roster.of(joined, "participant_id")
+    joined = joined.assign(**{field.name: field.observe(joined, people).values[:, 0] for field in fields})
+    if problems := [problem for field in fields for problem in field.check()]:
         raise refusal(problems)
     told: list[Text] = [*found, *(note for field in fields for note in field.notes)]
     told += [f"Left as they are, because the run has them already: {', '.join(left)}."] if left else []
@@ -149,15 +127,7 @@ def _paint(run: record.Run, atlas: Path, table: Path) -> str:
 
 
 def compare_images(
-    folder: Path,
-    maps: Path,
-    *,
-    mask: Path | None = None,
-    regressions: bool = False,
-    resample: bool = False,
-    limits: tuple[float, float] | None = None,
-    show_ids: bool = OutputSettings.show_ids,
-    progress: Callable[[int, int], None] | None = None,
+    folder: Path, maps: Path, settings: ImageSettings, progress: Callable[[int, int], None] | None = None
 ) -> tuple[pd.DataFrame, Path]:
     """Compare brain images of the people of a run voxel by voxel, write the images and the report once more.
 
@@ -167,12 +137,10 @@ def compare_images(
         A run folder.
     maps
         Table of people and their images.
-    mask, regressions, resample, progress
-        As in `rindices.imaging.compare_maps`.
-    limits
-        Of the subgroups; those of the run if not given.
-    show_ids
-        As in `rindices.pages.report.write_report`.
+    settings
+        Mask, limits of the subgroups, and what else is compared.
+    progress
+        Called with how many images of all are read.
 
     Returns
     -------
@@ -187,7 +155,7 @@ def compare_images(
     from rindices.imaging import compare_maps, comparison_table, write_comparisons
 
     run = record.read_run(folder)
-    low, high = limits or run.summary.subgroup_limits
+    low, high = settings.limits or run.summary.subgroup_limits
     covariates = [name for name in run.summary.covariates if name in run.results.variables]
     who = run.results.r_indices.filter(["participant_id", "visit", "first_visit"])
     comparisons = compare_maps(
@@ -197,9 +165,9 @@ def compare_images(
         run.results.variables[covariates] if covariates else None,
         low=low,
         high=high,
-        mask=mask,
-        regressions=regressions,
-        resample=resample,
+        mask=settings.mask,
+        regressions=settings.regressions,
+        resample=settings.resample,
         progress=progress,
     )
     if all(comparison.result is None for comparison in comparisons):  # earlier images must not give way to nothing
@@ -215,4 +183,4 @@ def compare_images(
             ".",
         )
     write_comparisons(folder / record.VOXELWISE, comparisons)
-    return comparison_table(comparisons), write_report(folder, show_ids=show_ids)
+    return comparison_table(comparisons), write_report(folder, show_ids=settings.show_ids)

@@ -24,7 +24,7 @@ from rindices.pages.layout import render
 from rindices.problems import InputError, listed
 from rindices.record.documents import Document, in_words
 from rindices.run.apply_table import apply_table
-from rindices.schema.contract import Contract
+from rindices.schema import Contract
 from rindices.settings import ApplySettings, OutputSettings, ShareSettings
 
 __all__ = ["Verified", "example_people", "share_model", "verify_model"]

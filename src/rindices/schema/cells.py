@@ -1,19 +1,17 @@
-"""What a cell is: a number, a text or a gap; numbers in another spelling; and cells that cannot be used."""
+"""What a cell is: a number, a text or a gap; and numbers in another spelling."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Collection
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
-from rindices.problems import InputError, Message, Problem, Remedy, counted, listed
+from rindices.problems import InputError
 
 MISSING_TEXT = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "null", "None", "."})
 MOSTLY_NUMBERS = 0.8  # a text column with at least this share of numbers was meant as numbers: the rest are mistakes
@@ -31,17 +29,6 @@ _LIKE_NUMBER = re.compile(
 )
 _DATE = re.compile(r"\d{1,4}[./]\d{1,2}[./]\d{1,4}")
 _NO_VALUE = frozenset({"?", "-", "--", "missing", "unknown", "not available", "nd", "n.d.", "none", "not done"})
-
-CORRECT = "correct the cells"
-# The remedy of missing and impossible values; `rindices.cohort.exclusions` has the rule.
-LEAVE_OUT = Message("leave these people out with ", Remedy("drop_missing", True))
-_POSSIBLE = (
-    "Ages lie between 0 and 120, the sex has two codes, and sizes are above 0 and not far from all others. Are they "
-    "codes for missing values?"
-)
-_MOST_LINES = 2  # of columns with text
-_MOST_CELLS = 6  # that are told one by one
-_MOST_VALUES = 100  # of a column, that are looked at to tell them
 
 
 def text_of(column: pd.Series) -> pd.Series:
@@ -115,11 +102,11 @@ def typed(frame: pd.DataFrame, text_columns: Collection[str] = (), *, decimal_co
             continue
         text = text_of(frame[name])
         numbers = pd.Series(numbers_of(text, decimal_comma=decimal_comma), index=frame.index)
-        lost, known = text.notna() & numbers.isna(), text.notna()
+        lost, has_text = text.notna() & numbers.isna(), text.notna()
         if name in text_columns or text.str.fullmatch(_CODE).any():
             columns[name] = text
         elif lost.any():
-            has_points = decimal_comma and lost.sum() <= (1 - MOSTLY_NUMBERS) * known.sum()
+            has_points = decimal_comma and lost.sum() <= (1 - MOSTLY_NUMBERS) * has_text.sum()
             columns[name] = _with_points(text) if has_points else text
         else:
             columns[name] = numbers
@@ -132,27 +119,18 @@ def _with_points(text: pd.Series) -> pd.Series:
     ).astype(object)
 
 
-class PointsForThousands:
-    """Cells such as 1.023 in a file with decimal commas, where the point may stand for thousands: refused."""
-
-    def __init__(self) -> None:
-        self._comma, self._first = False, ("", "", 0)
-
-    def refuse(self, frame: pd.DataFrame) -> None:
-        """Look at some rows more of text."""
-        for name in frame.columns:
-            text = "\n".join(frame[name].dropna())
-            self._comma = self._comma or _COMMA.search(text) is not None
-            if not self._first[0] and (found := _THOUSANDS.search(text)):
-                row = frame.index[int((frame[name] == found[0]).to_numpy().argmax())] + 2
-                self._first = found[0], name, row
-        cell, name, row = self._first
-        if self._comma and cell:
-            raise InputError(
-                f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to stand "
-                f"for thousands.\nWrite numbers without separators of thousands, here {cell.replace('.', '')}, in all "
-                f"cells (or decimals with a comma, {cell.replace('.', ',', 1)}, if that is meant)."
-            )
+def refuse_thousands(frame: pd.DataFrame) -> None:
+    """Refuse cells such as 1.023 among decimal commas, where the point may stand for thousands."""
+    texts = {name: "\n".join(frame[name].dropna()) for name in frame.columns}
+    first = next(((name, match[0]) for name, text in texts.items() if (match := _THOUSANDS.search(text))), None)
+    if first is not None and any(map(_COMMA.search, texts.values())):
+        name, cell = first
+        row = frame.index[int((frame[name] == cell).to_numpy().argmax())] + 2
+        raise InputError(
+            f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to stand "
+            f"for thousands.\nWrite numbers without separators of thousands, here {cell.replace('.', '')}, in all "
+            f"cells (or decimals with a comma, {cell.replace('.', ',', 1)}, if that is meant)."
+        )
 
 
 def spreadsheet_rows(frame: pd.DataFrame) -> NDArray[np.int64]:
@@ -195,77 +173,3 @@ def spelling_hint(text: str) -> str:
         return "Write numbers with digits and a decimal point only, without units or separators of thousands."
     missing = text.casefold() in _NO_VALUE or text.startswith("#")
     return "Where a value is missing, leave the cell empty." if missing else ""
-
-
-class Roster(NamedTuple):
-    """Who sits in which row: the people's ids, and the row numbers that a spreadsheet shows."""
-
-    ids: pd.Index
-    rows: NDArray[np.int64]
-
-    def at(self, position: int) -> str:
-        """Return ``row 17 (participant 0031)``, for errors; what is kept, as warnings are, names the row only."""
-        return f"row {self.rows[position]} (participant {self.ids[position]})"
-
-
-class BadCells:
-    """Cells that cannot be used for one reason: how many each column has, and the first of them."""
-
-    def __init__(self) -> None:
-        self.counts, self.first = Counter[str](), dict[str, tuple[str, str]]()
-        self.cells, self.values = list[str](), dict[str, None]()
-
-    def add(
-        self, bad: NDArray[np.bool_], columns: Sequence[str], roster: Roster, value: Callable[[int, int], str]
-    ) -> None:
-        """Take note of the cells marked in ``bad`` (people × columns); `value` gives the text of a cell."""
-        for position in np.flatnonzero(bad.any(axis=0)).tolist():
-            rows, name = np.flatnonzero(bad[:, position]).tolist(), columns[position]
-            self.counts[name] += len(rows)
-            self.first.setdefault(name, (roster.at(rows[0]), value(rows[0], position)))
-            self.values.update(dict.fromkeys(value(row, position) for row in rows[:_MOST_VALUES]))
-            for row in rows[: _MOST_CELLS - len(self.cells)]:
-                self.cells.append(f"{name} = {value(row, position)} in {roster.at(row)}")
-
-
-def text_problems(found: BadCells, columns: Sequence[str], kind: str) -> list[Problem]:
-    """Say which columns of this kind have text among their numbers."""
-    names = [name for name in columns if name in found.counts]
-    lines = []
-    for name in names[:_MOST_LINES]:
-        (place, value), others = found.first[name], found.counts[name] - 1
-        more = f", and {counted(others, 'more cell has', 'more cells have')} text" if others else ""
-        lines.append(f"Column {name!r} ({kind}) should hold numbers, but {place} has the text {value!r}{more}.")
-    if rest := names[_MOST_LINES:]:
-        lines.append(f"{counted(len(rest), 'more column has', 'more columns have')} text: {listed(rest)}.")
-    hint = next(filter(None, (spelling_hint(found.first[name][1]) for name in names)), "")
-    text = "\n".join(lines) + (f" {hint}" if hint else "")
-    return [Problem(text, (CORRECT,), tuple(names))] if names else []
-
-
-def missing_problems(found: BadCells, columns: Sequence[str], kind: str) -> list[Problem]:
-    """Say which columns of this kind have gaps."""
-    gaps = {name: found.counts[name] for name in columns if name in found.counts}
-    if not gaps:
-        return []
-    names = listed(f"{name} ({counted(number, 'person', 'people')})" for name, number in gaps.items())
-    first = next(iter(gaps))
-    text = (
-        f"Missing values in {counted(len(gaps), f'{kind} column')}: {names}. "
-        f"The first is in column {first!r}, {found.first[first][0]}."
-    )
-    return [Problem(text, ("fill in the cells", LEAVE_OUT), tuple(gaps))]
-
-
-def impossible_problems(found: BadCells) -> list[Problem]:
-    """Say which columns have values that cannot be; the last problem is the same for all."""
-    if not found.counts:
-        return []
-    rest = found.counts.total() - len(found.cells)
-    more = f" and {rest} more" if rest else ""
-    text = (
-        f"Impossible values in {counted(len(found.counts), 'column')} ({counted(found.counts.total(), 'cell')}): "
-        f"{', '.join(found.cells)}{more}."
-    )
-    remedies = (CORRECT, Message("name codes with ", Remedy("missing")), LEAVE_OUT)
-    return [Problem(text, remedies, tuple(found.counts)), Problem(_POSSIBLE, remedies)]

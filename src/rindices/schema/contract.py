@@ -8,18 +8,16 @@ from typing import Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import ConfigDict, ValidationError, model_validator
+from pydantic import ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
-# For all that is read from a file: kinds are as annotated, truth values are no numbers, nothing is unknown or infinite.
-STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-# Share of a covariate's range that may be exceeded: with 80 people a sixteenth lies beyond each of its two quantiles,
-# who should not be flagged themselves.
-_COVARIATE_MARGIN = 0.2
-# A model keeps quantiles of regions, rounded: a smallest value would be that of one person. At least five people lie
-# beyond each. A new person is flagged beyond what a normal distribution through them has at four sd; in halves of two
-# real cohorts that flags fewer than the ranges of before did (experiments/region_ranges.py).
-QUANTILE, _FEWEST_BEYOND, _DIGITS, _FLAGGED_SD = 0.01, 5, 3, 4.0
+from rindices.schema.covariate_field import CovariateField, CovariateSpec
+from rindices.schema.field import QUANTILE, STRICT, kept_quantile
+from rindices.schema.region_field import RegionField
+
+# A new person is flagged beyond what a normal distribution through the quantiles has at four sd; in halves of two real
+# cohorts that flags fewer than smallest and largest values do (experiments/region_ranges.py).
+_FLAGGED_SD = 4.0
 STATISTICS = ("feature_minimum", "feature_median", "feature_maximum")
 
 
@@ -27,71 +25,6 @@ def first_problem(error: ValidationError) -> str:
     """Say in one line what is wrong first: the way to the entry, and why it is refused."""
     first = error.errors(include_url=False)[0]
     return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
-
-
-@dataclass(frozen=True, config=STRICT)
-class CovariateSpec:
-    """What a model expects of one covariate: categories or a range.
-
-    Attributes
-    ----------
-    name
-        Name of the column.
-    categories
-        The categories seen in training; None for a number.
-    minimum, maximum
-        Range of a number in training: two quantiles, rounded; None for categories.
-    quantile
-        Share of the training people below the first and above the last; None for categories and codes, and in imported
-        models, in which they are the smallest and the largest value.
-    codes
-        The two values of a number that had only two in training (sex as 0 and 1); otherwise None.
-
-    Examples
-    --------
-    >>> CovariateSpec.from_values("sex", np.array([0.0, 1.0, 1.0]))
-    CovariateSpec(name='sex', categories=None, minimum=0.0, maximum=1.0, codes=(0.0, 1.0), quantile=None)
-    >>> CovariateSpec.from_values("age", np.linspace(50, 90, 401), 0.025).limits
-    (43.4, 96.6)
-    """
-
-    name: str
-    categories: tuple[str, ...] | None = None
-    minimum: float | None = None
-    maximum: float | None = None
-    codes: tuple[float, float] | None = None
-    quantile: float | None = None
-
-    @classmethod
-    def from_values(cls, name: str, values: NDArray, quantile: float = 0.0) -> CovariateSpec:
-        """Describe the values of a covariate in training, so many of which lie beyond each end of its range."""
-        if values.dtype.kind != "f":
-            return cls(name, categories=tuple(sorted(set(map(str, values)))))
-        different = np.unique(values).tolist()
-        low, high = different[0], different[-1]
-        if len(different) <= 2 or not quantile:
-            return cls(name, minimum=low, maximum=high, codes=(low, high) if len(different) == 2 else None)
-        # The nearest values, so that whole numbers stay whole; whoever is not above 0 shows that 0 is possible.
-        found = np.quantile(values, [quantile, 1 - quantile], method="nearest")
-        least, most = (float(f"{end:.{_DIGITS}g}") for end in found)
-        return cls(name, minimum=min(least, 0.0) if low <= 0 else least, maximum=most, quantile=quantile)
-
-    @property
-    def limits(self) -> tuple[float, float] | None:
-        """Values beyond which new people are flagged; None for categories."""
-        if self.minimum is None or self.maximum is None:
-            return None
-        margin = _COVARIATE_MARGIN * (self.maximum - self.minimum) if self.quantile else 0.0
-        return self.minimum - margin, self.maximum + margin
-
-    @model_validator(mode="after")
-    def _is_consistent(self) -> Self:
-        if self.categories is not None:
-            if not self.categories or len(set(self.categories)) != len(self.categories):
-                raise ValueError(f"the categories of {self.name!r} should be different, at least one")
-        elif self.minimum is None or self.maximum is None or self.minimum > self.maximum:
-            raise ValueError(f"{self.name!r} should have categories, or a range that begins before it ends")
-        return self
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -158,20 +91,15 @@ class Contract:
         visit_column: str | None = None,
     ) -> Contract:
         """Describe the regions and covariates of training people."""
-        quantile = min(max(QUANTILE, _FEWEST_BEYOND / len(features)), 0.25)
-        values = features.to_numpy()
-        found = _rounded(np.nanquantile(values, [quantile, 0.5, 1 - quantile], axis=0))
-        # Whoever is not above 0 shows that 0, or less than it, is possible.
-        for beyond, at_most in (((values <= 0).any(axis=0), 0), ((values < 0).any(axis=0), -1e-3 * np.abs(found[2]))):
-            found[0] = np.where(beyond, np.minimum(found[0], at_most), found[0])
-        low, median, high = found.tolist()
+        regions = tuple(map(str, features.columns))
+        low, median, high = RegionField(regions).learn(features.to_numpy()).tolist()
         table = pd.DataFrame() if covariates is None else covariates
         return cls(
-            features=tuple(map(str, features.columns)),
+            features=regions,
             feature_minimum=tuple(low),
             feature_median=tuple(median),
             feature_maximum=tuple(high),
-            covariates=tuple(CovariateSpec.from_values(str(name), table[name].to_numpy(), quantile) for name in table),
+            covariates=tuple(CovariateField(str(name)).learn(table[name].to_numpy()) for name in table),
             ignored_columns=ignored_columns,
             id_column=id_column,
             diagnosis_column=diagnosis_column,
@@ -180,7 +108,7 @@ class Contract:
             unit=unit,
             site_column=site_column,
             visit_column=visit_column,
-            quantile=quantile,
+            quantile=kept_quantile(len(features)),
         )
 
     @property
@@ -208,8 +136,8 @@ class Contract:
         if not self.features or any(len(values) != len(self.features) for values in statistics):
             raise ValueError("there should be regions, each with minimum, median and maximum")
         for name, *of_region in zip(self.features, *statistics, strict=True):
-            known = [value for value in of_region if value is not None]
-            if known != sorted(known):
+            present = [value for value in of_region if value is not None]
+            if present != sorted(present):
                 raise ValueError(f"minimum, median and maximum of {name!r} are out of order")
         covariates = [spec.name for spec in self.covariates]
         if self.site_column is not None and self.site_column not in covariates:
@@ -219,9 +147,3 @@ class Contract:
         if len(set(roles)) != len(roles):
             raise ValueError("a column has more than one role")
         return self
-
-
-def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Round to a few digits that count."""
-    size = np.floor(np.log10(np.abs(values, where=values != 0, out=np.ones_like(values))))
-    return np.round(values / 10**size, _DIGITS - 1) * 10**size

@@ -2,22 +2,78 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pydantic import model_validator
+from pydantic.dataclasses import dataclass
 
 from rindices.problems import Message, Problem, Remedy, counted, listed, shown
-from rindices.schema.cells import LEAVE_OUT, BadCells, Roster, meant_as_numbers, text_of
-from rindices.schema.contract import CovariateSpec
+from rindices.schema.cells import meant_as_numbers, text_of
+from rindices.schema.field import DIGITS, LEAVE_OUT, STRICT, BadCells, NumberField, Roster, Seen, kept_quantile
 from rindices.schema.impossible_values import impossible_covariate
-from rindices.schema.region_field import NumberField, Seen
+from rindices.schema.role_guesses import USUAL_NAMES
 
 MIN_SITE_CONTROLS = 5  # below, a site's shift and scale are mostly chance
-# Numbers in these columns are names of places or machines: a slope over them would mean nothing.
-_ALWAYS_CATEGORIES = frozenset({"site", "scanner"})
+# Share of a covariate's range that may be exceeded: with 80 people a sixteenth lies beyond each of its two quantiles,
+# who should not be flagged themselves.
+_MARGIN = 0.2
 
 
-class CovariateField:
+@dataclass(frozen=True, config=STRICT)
+class CovariateSpec:
+    """What a model expects of one covariate: categories or a range.
+
+    Attributes
+    ----------
+    name
+        Name of the column.
+    categories
+        The categories seen in training; None for a number.
+    minimum, maximum
+        Range of a number in training: two quantiles, rounded; None for categories.
+    quantile
+        Share of the training people below the first and above the last; None for categories and codes, and in imported
+        models, in which they are the smallest and the largest value.
+    codes
+        The two values of a number that had only two in training (sex as 0 and 1); otherwise None.
+
+    Examples
+    --------
+    >>> CovariateField("sex").learn(np.array([0.0, 1.0, 1.0]))
+    CovariateSpec(name='sex', categories=None, minimum=0.0, maximum=1.0, codes=(0.0, 1.0), quantile=None)
+    >>> CovariateField("age").learn(np.linspace(50, 90, 200)).limits
+    (43.4, 96.6)
+    """
+
+    name: str
+    categories: tuple[str, ...] | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    codes: tuple[float, float] | None = None
+    quantile: float | None = None
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """Values beyond which new people are flagged; None for categories."""
+        if self.minimum is None or self.maximum is None:
+            return None
+        margin = _MARGIN * (self.maximum - self.minimum) if self.quantile else 0.0
+        return self.minimum - margin, self.maximum + margin
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if self.categories is not None:
+            if not self.categories or len(set(self.categories)) != len(self.categories):
+                raise ValueError(f"the categories of {self.name!r} should be different, at least one")
+        elif self.minimum is None or self.maximum is None or self.minimum > self.maximum:
+            raise ValueError(f"{self.name!r} should have categories, or a range that begins before it ends")
+        return self
+
+
+class CovariateField(NumberField):
     """A covariate: a number or a category, which is learned from a training table or known from a model.
 
     Parameters
@@ -36,6 +92,8 @@ class CovariateField:
         Whether decimals may have a comma.
     """
 
+    kind = "covariate"
+
     def __init__(
         self,
         name: str,
@@ -46,21 +104,33 @@ class CovariateField:
         new_sites: str | None = None,
         decimal_comma: bool = False,
     ) -> None:
-        self.name, self._spec, self._is_site = name, spec, new_sites is not None
-        self._is_category: bool | None = is_category or name.casefold() in _ALWAYS_CATEGORIES or None
+        reference = None
+        if spec is not None and spec.categories is None:
+            reference = np.array([[spec.minimum], [spec.maximum]], dtype=float)
+        super().__init__([name], reference, decimal_comma=decimal_comma)
+        self._spec, self._is_site, self._is_divisor = spec, new_sites is not None, is_divisor
+        # Numbers that name places or machines: a slope over them would mean nothing.
+        self._is_category: bool | None = is_category or name.casefold() in USUAL_NAMES["site"] or None
         self._known: tuple[str, ...] | tuple[float, ...] | None = None
-        reference, has_codes = None, False
         if spec is not None:
-            self._is_category, has_codes = spec.categories is not None, spec.codes is not None
+            self._is_category = spec.categories is not None
             self._known = None if new_sites == "uncorrected" else spec.categories or spec.codes
-            reference = None if spec.minimum is None else np.array([[spec.minimum], [spec.maximum]])
-
-        def impossible(block: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
-            marked = impossible_covariate(name, block[:, 0], others[:, 0], is_divisor=is_divisor)
-            return marked[:, None] & (not has_codes)
-
-        self._cells = NumberField([name], "covariate", impossible, reference, decimal_comma=decimal_comma)
         self._unknown, self._spellings, self._n_known = BadCells(), list[Problem](), 0
+
+    def learn(self, values: NDArray) -> CovariateSpec:
+        """Describe the values of the training people: categories, two codes, or a range."""
+        if values.dtype.kind != "f":
+            return CovariateSpec(self.name, categories=tuple(sorted(set(map(str, values)))))
+        different, quantile = np.unique(values).tolist(), kept_quantile(len(values))
+        low, high = different[0], different[-1]
+        if len(different) <= 2:
+            return CovariateSpec(
+                self.name, minimum=low, maximum=high, codes=(low, high) if len(different) == 2 else None
+            )
+        # The nearest values, so that whole numbers stay whole; whoever is not above 0 shows that 0 is possible.
+        ends = np.quantile(values, [quantile, 1 - quantile], method="nearest")
+        least, most = (float(f"{end:.{DIGITS}g}") for end in ends)
+        return CovariateSpec(self.name, minimum=min(least, 0.0) if low <= 0 else least, maximum=most, quantile=quantile)
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the covariate in some rows: numbers, or categories as text."""
@@ -69,19 +139,22 @@ class CovariateField:
             self._is_category = not meant_as_numbers(column)
         if self._is_category:
             text = text_of(column)
-            missing = text.isna().to_numpy()[:, None]
-            self._cells.missing.add(missing, [self.name], roster, lambda *_: "")
-            seen = Seen(text.to_numpy()[:, None], missing, np.zeros(missing.shape, dtype=bool))
+            seen = Seen.of(text.to_numpy())
+            self.missing.add(seen.missing, self.columns, roster, lambda *_: "")
             if self._spec is None:
                 self._look_for_spellings(text, roster)
         else:
-            seen = self._cells.observe(batch, roster)
+            seen = super().observe(batch, roster)
         self._n_known += int((~seen.missing).sum())
         if self._known is not None:
             values = pd.Series(seen.values[:, 0])
             bad = (values.notna() & ~values.isin(list(self._known))).to_numpy()[:, None]
-            self._unknown.add(bad, [self.name], roster, lambda row, _: shown(values.iloc[row]))
+            self._unknown.add(bad, self.columns, roster, lambda row, _: shown(values.iloc[row]))
         return seen
+
+    def _impossible(self, block: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.bool_]:
+        marked = impossible_covariate(self.name, block[:, 0], reference[:, 0], is_divisor=self._is_divisor)
+        return marked[:, None] & (self._spec is None or self._spec.codes is None)
 
     def _look_for_spellings(self, column: pd.Series, roster: Roster) -> None:
         """Find categories that are the same but for capitals and blanks, which would be corrected for one by one."""
@@ -98,20 +171,19 @@ class CovariateField:
                 )
                 self._spellings.append(Problem(text, (f"write both the same way, such as {same}",)))
 
-    def problems(self) -> list[Problem]:
+    def check(self) -> list[Problem]:
         """Say what is wrong with it."""
-        found = [problem._replace(where=()) for problem in self._cells.problems()] + self._spellings
-        if self._cells.impossible.counts.total() == self._n_known:  # where all are odd, it is their unit
-            found = [one._replace(remedies=tuple(way for way in one.remedies if way != LEAVE_OUT)) for one in found]
+        problems = [problem._replace(where=()) for problem in super().check()] + self._spellings
+        if self.impossible.counts.total() == self._n_known:  # where all are odd, it is their unit
+            problems = [
+                one._replace(remedies=tuple(way for way in one.remedies if way != LEAVE_OUT)) for one in problems
+            ]
         spec = self._spec
-        if (self._cells.text.counts or self._cells.impossible.counts) and found and spec is not None:
-            was = (
-                " and ".join(map(shown, spec.codes))
-                if spec.codes
-                else f"{shown(spec.minimum)} to {shown(spec.maximum)}"
-            )
-            number = f"\nCovariate {self.name!r} was a number in training ({was})."
-            found[0] = Problem(Message(found[0].what, number), ("code it as in the training table", *found[0].remedies))
+        if (self.text.counts or self.impossible.counts) and problems and spec is not None:
+            codes = map(shown, spec.codes or ())
+            was = " and ".join(codes) or f"{shown(spec.minimum)} to {shown(spec.maximum)}"
+            what = Message(problems[0].what, f"\nCovariate {self.name!r} was a number in training ({was}).")
+            problems[0] = Problem(what, ("code it as in the training table", *problems[0].remedies))
         if self._unknown.counts:
             place, value = self._unknown.first[self.name]
             number = counted(self._unknown.counts[self.name], "person", "people")
@@ -123,5 +195,5 @@ class CovariateField:
             uncorrected = Message("score these people uncorrected with ", Remedy("new_sites", "uncorrected"))
             adapt = "learn a new site from controls who were measured there: rindices adapt"
             others = (adapt, uncorrected) if self._is_site else ("remove these people",)
-            found.append(Problem(text, ("code it as in the training table", *others)))
-        return found
+            problems.append(Problem(text, ("code it as in the training table", *others)))
+        return problems

@@ -1,29 +1,31 @@
-"""Ids and visits: each row has its own; a repeated one is refused here."""
+"""Ids: each row has its own, or with visits its own id and visit; a repeated one is refused here."""
 
 from __future__ import annotations
 
 import pandas as pd
 
 from rindices.problems import Blank, Message, Problem, Remedy, counted, listed
-from rindices.schema.cells import Roster, spreadsheet_rows, text_of
+from rindices.schema.cells import text_of
+from rindices.schema.field import Field, Roster
 
 
-class IdField:
+class IdField(Field[pd.Index]):
     """Who people are: ids, each once; with visits, each person and visit once."""
 
     def __init__(self, name: str, visit: str | None = None) -> None:
-        self.visit = visit
-        self._columns, self._seen = [name] if visit is None else [name, visit], list[pd.DataFrame]()
+        super().__init__()
+        self.name, self._columns = name, [name] if visit is None else [name, visit]
+        self._rows = list[pd.DataFrame]()
 
-    def observe(self, batch: pd.DataFrame) -> Roster:
+    def observe(self, batch: pd.DataFrame, roster: Roster) -> pd.Index:
         """Return who sits in these rows."""
-        rows, texts = spreadsheet_rows(batch), {name: text_of(batch[name]).to_numpy() for name in self._columns}
-        self._seen.append(pd.DataFrame(texts, index=rows))
-        return Roster(pd.Index(texts[self._columns[0]], name="participant_id"), rows)
+        texts = {name: text_of(batch[name]).to_numpy() for name in self._columns}
+        self._rows.append(pd.DataFrame(texts, index=roster.rows))
+        return roster.ids
 
-    def problems(self) -> list[Problem]:
+    def check(self) -> list[Problem]:
         """Say which ids and visits are missing or occur twice."""
-        people = pd.concat(self._seen)
+        people = pd.concat(self._rows)
         for name, what in zip(self._columns, ("an id", "a visit"), strict=False):
             rows = people.index[people[name].isna()].tolist()
             if rows:

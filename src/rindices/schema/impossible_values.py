@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rindices.schema.cells import LARGEST
+from rindices.schema.role_guesses import SEX_NAMES
 
-SEX_NAMES = frozenset({"sex", "gender"})  # numbers there are two codes
 _CODES = (-9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0)  # that people write for a missing value
 _FEW = 0.02  # where more values than this share are negative or 0, they are ordinary
 _WELL_ABOVE = 0.5  # a size has its 5 % quantile above this share of its median; lesions and scores have not
@@ -51,14 +51,14 @@ def impossible_regions(block: NDArray[np.float64], reference: NDArray[np.float64
     """
     bad = np.abs(block) > LARGEST
     for position in np.flatnonzero(((block <= 0) | np.isin(block, _CODES)).any(axis=0)).tolist():
-        values, known = block[:, position], reference[:, position]
-        known = known[np.isfinite(known)]
-        if not len(known):
+        values, others = block[:, position], reference[:, position]
+        others = others[np.isfinite(others)]
+        if not len(others):
             continue
-        bad[:, position] |= suspected_codes(values, known)
-        if np.mean(known < 0) <= _FEW and np.quantile(known, 0.25) > 0:
+        bad[:, position] |= suspected_codes(values, others)
+        if np.mean(others < 0) <= _FEW and np.quantile(others, 0.25) > 0:
             bad[:, position] |= values < 0
-        if _is_size(known):
+        if _is_size(others):
             bad[:, position] |= values <= 0
     return bad
 
@@ -78,19 +78,19 @@ def impossible_covariate(
     >>> impossible_covariate("icv", np.array([1420.5, 0.0]), np.array([1204.1, 1811.9])).tolist()
     [False, True]
     """
-    bad, known = (np.abs(values) > LARGEST) | ((values <= 0) & is_divisor), reference[np.isfinite(reference)]
-    if not len(known):
+    bad, others = (np.abs(values) > LARGEST) | ((values <= 0) & is_divisor), reference[np.isfinite(reference)]
+    if not len(others):
         return bad
     if name.casefold() == "age":
-        return bad | (values < 0) | ((values > _OLDEST) & bool(np.median(known) <= _OLDEST))  # else months or days
+        return bad | (values < 0) | ((values > _OLDEST) & bool(np.median(others) <= _OLDEST))  # else months or days
     if name.casefold() in SEX_NAMES:
-        return bad | (np.isfinite(values) & ~np.isin(values, pd.Series(known).value_counts().index[:2]))
-    if _is_size(known):
-        whole_and_small = np.median(known) < _LARGE and bool((known == np.rint(known)).all())
-        bad |= values < (0.0 if whole_and_small else _NEXT_TO_NOTHING * np.median(known))
+        return bad | (np.isfinite(values) & ~np.isin(values, pd.Series(others).value_counts().index[:2]))
+    if _is_size(others):
+        whole_and_small = np.median(others) < _LARGE and bool((others == np.rint(others)).all())
+        bad |= values < (0.0 if whole_and_small else _NEXT_TO_NOTHING * np.median(others))
     return bad
 
 
-def _is_size(known: NDArray[np.float64]) -> bool:
-    median = float(np.median(known))
-    return bool(median > 0 and np.mean(known <= 0) <= _FEW and np.quantile(known, 0.05) >= _WELL_ABOVE * median)
+def _is_size(values: NDArray[np.float64]) -> bool:
+    median = float(np.median(values))
+    return bool(median > 0 and np.mean(values <= 0) <= _FEW and np.quantile(values, 0.05) >= _WELL_ABOVE * median)

@@ -1,114 +1,36 @@
-"""Columns of numbers, and the regions among them: text, gaps and how many may be filled, impossible values, units."""
+"""The regions: gaps and how many may be filled, impossible values, and units, judged by the medians of the regions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas.api.types import is_numeric_dtype
 
-from rindices.problems import Problem, shown
-from rindices.schema.cells import (
-    BadCells,
-    Roster,
-    impossible_problems,
-    missing_problems,
-    numbers_of,
-    text_of,
-    text_problems,
-)
+from rindices.problems import Problem, counted, listed, shown
+from rindices.schema.field import DIGITS, NumberField, Roster, Seen, kept_quantile
 from rindices.schema.impossible_values import impossible_regions
-from rindices.schema.units import unit_problems
+from rindices.schema.role_guesses import looks_like_score
 
 MIN_REGIONS = 4
 MOST_MISSING = 0.2  # share of a person's regions, or of a table's columns of regions, that may be missing
 MOST_LACKING = 0.4  # share of the training people who may lack a region
-_FEW_VALUES = 0.25  # share of different values; a column of fewer holds a score, whose gaps are not to be filled in
 _ENOUGH_FOR_MEDIANS = 2_000_000  # numbers
-
-
-class Seen(NamedTuple):
-    """What a field found in some rows: values (people × columns), and which are missing or impossible."""
-
-    values: NDArray
-    missing: NDArray[np.bool_]
-    impossible: NDArray[np.bool_]
-
-
-class NumberField:
-    """Columns that should hold numbers.
-
-    Parameters
-    ----------
-    columns
-        Their names.
-    kind
-        What they are, in messages.
-    impossible
-        Marks impossible numbers of people × columns, given those of a reference.
-    reference
-        Other people × columns to judge by; None where these people are judged by themselves.
-    decimal_comma
-        Whether decimals may have a comma.
-    """
-
-    def __init__(
-        self,
-        columns: Sequence[str],
-        kind: str,
-        impossible: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.bool_]],
-        reference: NDArray[np.float64] | None = None,
-        *,
-        decimal_comma: bool = False,
-    ) -> None:
-        self.columns, self.kind = list(columns), kind
-        self._judge, self._reference, self._comma = impossible, reference, decimal_comma
-        self.text, self.missing, self.impossible = BadCells(), BadCells(), BadCells()
-
-    def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
-        """Return the numbers in some rows."""
-        text = np.zeros((len(batch), len(self.columns)), dtype=bool)
-        try:  # row by row, as the text lies in memory: most tables have neither gaps nor words
-            block = np.ascontiguousarray(batch[self.columns].to_numpy()).astype(np.float64, copy=False)
-        except (ValueError, TypeError):
-            block = np.empty(text.shape)
-            for position, name in enumerate(self.columns):
-                block[:, position] = numbers_of(batch[name], decimal_comma=self._comma)
-                if not is_numeric_dtype(batch[name]) and np.isnan(block[:, position]).any():
-                    text[:, position] = np.isnan(block[:, position]) & text_of(batch[name]).notna().to_numpy()
-        missing = self._unusable_gaps(block, np.isnan(block) & ~text)
-        impossible = self._judge(block, block if self._reference is None else self._reference)
-
-        def written(row: int, position: int) -> str:
-            return str(batch[self.columns[position]].iloc[row])
-
-        self.text.add(text, self.columns, roster, written)
-        self.missing.add(missing, self.columns, roster, written)
-        self.impossible.add(impossible, self.columns, roster, lambda row, column: shown(float(block[row, column])))
-        return Seen(block, missing, impossible)
-
-    def _unusable_gaps(self, block: NDArray[np.float64], gaps: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return the gaps because of which a person cannot be used: all of them."""
-        return gaps
-
-    def problems(self) -> list[Problem]:
-        """Say what is wrong."""
-        return (
-            text_problems(self.text, self.columns, self.kind)
-            + missing_problems(self.missing, self.columns, self.kind)
-            + impossible_problems(self.impossible)
-        )
+# mL and mm3 differ by 1000, cm2 and mm2 by 100, cm and mm by 10; disease changes a median far less than that.
+_TOLERANCE = 0.15
+_LARGEST_POWER = 6
+_FEWEST_FOR_ONE_REGION = 5
 
 
 class RegionField(NumberField):
     """The regions. With a reference (minimum, median and maximum in training, as rows) units are checked, too.
 
     With `fills`, people may lack a fifth of them; in a training table, which has no reference, columns may have gaps in
-    two fifths of the people, unless they are `scores`, or look like scores.
+    two fifths of the people, unless they look like scores.
     """
+
+    kind = "region"
 
     def __init__(
         self,
@@ -118,11 +40,20 @@ class RegionField(NumberField):
         unit: str | None = None,
         decimal_comma: bool = False,
         fills: bool = False,
-        scores: Collection[str] = (),
     ) -> None:
-        super().__init__(columns, "region", impossible_regions, reference, decimal_comma=decimal_comma)
-        self._fills, self._scores = fills, scores
-        self._unit, self._kept, self._units = unit, list[NDArray[np.float64]](), list[Problem]()
+        super().__init__(columns, reference, decimal_comma=decimal_comma)
+        self._fills, self._unit, self._kept, self._units = fills, unit, list[NDArray[np.float64]](), list[Problem]()
+
+    def learn(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a low quantile, the median and a high quantile (rows) of each region, rounded."""
+        quantile = kept_quantile(len(values))
+        kept = np.nanquantile(values, [quantile, 0.5, 1 - quantile], axis=0)
+        size = np.floor(np.log10(np.abs(kept, where=kept != 0, out=np.ones_like(kept))))
+        kept = np.round(kept / 10**size, DIGITS - 1) * 10**size
+        # Whoever is not above 0 shows that 0, or less than it, is possible.
+        for beyond, at_most in (((values <= 0).any(axis=0), 0), ((values < 0).any(axis=0), -1e-3 * np.abs(kept[2]))):
+            kept[0] = np.where(beyond, np.minimum(kept[0], at_most), kept[0])
+        return kept
 
     def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
         """Return the regions of some rows."""
@@ -130,21 +61,86 @@ class RegionField(NumberField):
         if self._reference is not None and sum(map(np.size, self._kept)) < _ENOUGH_FOR_MEDIANS:
             self._kept.append(seen.values)
             people, medians = np.concatenate(self._kept), np.full(len(self.columns), np.nan)
-            known = ~np.isnan(people).all(axis=0)
-            medians[known] = np.nanmedian(people[:, known], axis=0)
+            measured = ~np.isnan(people).all(axis=0)
+            medians[measured] = np.nanmedian(people[:, measured], axis=0)
             self._units = unit_problems(medians, len(people), self.columns, self._reference, self._unit)
         return seen
+
+    def _impossible(self, block: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return impossible_regions(block, reference)
 
     def _unusable_gaps(self, block: NDArray[np.float64], gaps: NDArray[np.bool_]) -> NDArray[np.bool_]:
         if not self._fills or not gaps.any():
             return gaps
         unusable = np.broadcast_to((gaps.mean(axis=1) > MOST_MISSING)[:, None], gaps.shape).copy()
         for place in np.flatnonzero(gaps.any(axis=0)).tolist() if self._reference is None else ():
-            known = block[~gaps[:, place], place]
-            score = self.columns[place] in self._scores or len(np.unique(known)) < _FEW_VALUES * len(known)
-            unusable[:, place] |= score or len(known) < (1 - MOST_LACKING) * len(gaps)
+            too_many = gaps[:, place].mean() > MOST_LACKING
+            unusable[:, place] |= too_many or looks_like_score(self.columns[place], block[~gaps[:, place], place])
         return gaps & unusable
 
-    def problems(self) -> list[Problem]:
+    def check(self) -> list[Problem]:
         """Say what is wrong with cells, and with units, which the first people of a long table tell."""
-        return super().problems() + ([] if self.text.counts else self._units)
+        return super().check() + ([] if self.text.counts else self._units)
+
+
+def unit_problems(
+    medians: NDArray[np.float64],
+    n_people: int,
+    names: Sequence[str],
+    training: NDArray[np.float64],
+    unit: str | None = None,
+) -> list[Problem]:
+    """Return what is wrong with values that lie a power of ten away from the training values, jointly or singly.
+
+    Parameters
+    ----------
+    medians, n_people
+        Median of each region over the new people, and how many they are.
+    names
+        Names of the regions.
+    training
+        Minimum, median and maximum (rows) of each region in training, NaN where not known.
+    unit
+        Unit of the training values, if known.
+
+    Examples
+    --------
+    >>> ranges = np.array([[3.0] * 4, [4.0] * 4, [5.0] * 4])
+    >>> unit_problems(np.full(4, 4.2), 9, ("a", "b", "c", "d"), ranges)
+    []
+    """
+    minimum, median, maximum = training
+    # Ratios mean something for sizes only: scores that can be negative have no unit to compare.
+    comparable = ~(minimum < 0) & (median > 0) & (medians > 0)
+    if not comparable.any():
+        return []
+    powers = np.zeros(len(names))
+    powers[comparable] = np.log10(medians[comparable] / median[comparable])
+    joint = int(_whole_power(np.array([np.median(powers[comparable])]))[0])
+    margin = 0.1 * (maximum - minimum)
+    # Quantities that vary by orders of magnitude (lesions) may differ tenfold and still be ordinary.
+    unusual = (medians < minimum - margin) | (medians > maximum + margin)
+    single = np.flatnonzero(comparable & unusual & (_whole_power(powers) != 0)).tolist()
+    if not joint and (not len(single) or n_people < _FEWEST_FOR_ONE_REGION):
+        return []
+    first = int(np.flatnonzero(comparable)[0]) if joint else single[0]
+    power = joint or int(_whole_power(powers)[first])
+    times = f"{10 ** abs(power)} times {'larger' if power > 0 else 'smaller'}"
+    here = f"median {shown(float(median[first]))} in training, {shown(float(medians[first]))} here"
+    if joint:
+        guess = f"the model was trained on values in {unit}" if unit else "another unit?"
+        text = f"The values look {times} than in training ({guess}).\nFor example {names[first]!r}: {here}."
+        return [Problem(text, ("convert the regions to the unit of the training table",))]
+    which = listed(names[position] for position in single)
+    text = (
+        f"{counted(len(single), 'region looks', 'regions look')} as if in another unit, unlike the others: {which}.\n"
+        f"Column {names[first]!r} is {times} than in training ({here})."
+    )
+    return [Problem(text, ("correct the values in the table",), tuple(names[position] for position in single))]
+
+
+def _whole_power(powers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the power of ten that each number is close to, or 0."""
+    nearest = np.rint(powers)
+    close = (np.abs(powers - nearest) <= _TOLERANCE) & (np.abs(nearest) <= _LARGEST_POWER)
+    return np.where(close, nearest, 0).astype(np.int64)

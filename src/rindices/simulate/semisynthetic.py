@@ -160,7 +160,7 @@ def simulate_cohort(
     chosen_kind = _check_request(kind, n_patterns, seed)
     _check_visits(n_visits, progression, scan_noise, controls)
     if not 0 < spread <= _WIDEST:
-        raise InputError(f"Expected {setting('spread')} above 0 and up to {_WIDEST}, found {spread:g}.")
+        raise InputError("Expected ", Remedy("spread"), f" above 0 and up to {_WIDEST}, found {spread:g}.")
     people_rng, pattern_rng, severity_rng, effect_rng, order_rng, visit_rng = np.random.default_rng(seed).spawn(6)
     people, origin = _choose_people(controls, regions, n_controls, n_patients, people_rng)
     people = _varying(people, spread)

@@ -130,9 +130,9 @@ def _read_rows(path: Path) -> Dictionary:
 
 def _roles(headings: Iterable[object]) -> dict[str, str]:
     """Return which heading has which role."""
-    known = {" ".join(re.findall(r"[a-z]+", str(heading).casefold())): str(heading) for heading in headings}
-    found = {role: [known[name] for name in names if name in known] for role, names in _HEADINGS.items()}
-    return {role: headings[0] for role, headings in found.items() if headings}
+    by_name = {" ".join(re.findall(r"[a-z]+", str(heading).casefold())): str(heading) for heading in headings}
+    headings_of = {role: [by_name[name] for name in names if name in by_name] for role, names in _HEADINGS.items()}
+    return {role: headings[0] for role, headings in headings_of.items() if headings}
 
 
 def _column(said: Mapping[Any, object], place: str) -> Column:
@@ -183,7 +183,7 @@ def with_missing_codes(
     >>> with_missing_codes(Dictionary(), ["id", "icv", "mmse"], ["-9", "icv=0"], ["id"])["icv"].missing
     ('-9', '0')
     """
-    known = Dictionary(dictionary)
+    extended = Dictionary(dictionary)
     for code in codes:
         name, sign, one = code.rpartition("=")
         if sign and name not in columns:
@@ -191,9 +191,9 @@ def with_missing_codes(
                 f"{name!r} (from ", Remedy("missing"), ") is not a column of the table.\nCorrect the name."
             )
         for column in [name] if sign else [column for column in columns if column not in kept]:
-            described = known.get(column, Column())
-            known[column] = replace(described, missing=(*described.missing, one if sign else code))
-    return known
+            described = extended.get(column, Column())
+            extended[column] = replace(described, missing=(*described.missing, one if sign else code))
+    return extended
 
 
 def apply_dictionary(frame: pd.DataFrame, dictionary: Dictionary) -> tuple[pd.DataFrame, list[str], list[Problem]]:
@@ -251,10 +251,10 @@ def _other_levels(cells: pd.Series, levels: dict[str, str]) -> list[Problem]:
     if not len(strange):
         return []
     more = f", and {counted(len(strange) - 1, 'more row')} another" if len(strange) > 1 else ""
-    known = listed((f"{code} ({meaning})" if meaning != code else code for code, meaning in levels.items()), 12)
+    possible = listed((f"{code} ({meaning})" if meaning != code else code for code, meaning in levels.items()), 12)
     text = (
         f"Column {cells.name!r} has levels in its dictionary, but row "
-        f"{spreadsheet_rows(cells.to_frame())[strange[0]]} holds {cells.iloc[strange[0]]!r}{more}.\nLevels: {known}."
+        f"{spreadsheet_rows(cells.to_frame())[strange[0]]} holds {cells.iloc[strange[0]]!r}{more}.\nLevels: {possible}."
     )
     remedies = ("correct the table", "add the level or missing code to the dictionary")
     return [Problem(text, remedies, (str(cells.name),))]

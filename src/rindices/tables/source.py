@@ -136,11 +136,11 @@ def read_source(
         keys = [id_column, visit_column]
         of_visits = {names[table]: others[table][0] for table in phenotype if {*keys} <= {*others[table][0].columns}}
         frame, notes = _a_row_each_visit(frame, of_visits, keys, main.name)
-    for table, (other, known, read) in others.items():
+    for table, (other, columns, read) in others.items():
         by = next((name for name in (visit_column, _SESSION) if name in other.columns), None)
         frame, said = join_by_id(frame, other, id_column, by, source=names[table])
         notes, files = [*notes, *said], (*files, *read)
-        described = Dictionary(known | described)  # the main table's own dictionary has the last word
+        described = Dictionary(columns | described)  # the main table's own dictionary has the last word
     if dictionary is not None:
         described, files = Dictionary(described | read_dictionary(dictionary)), (*files, file_and_sheet(dictionary)[0])
     return Source(frame, None, described, files, tuple(notes), _doi(root))
@@ -250,8 +250,8 @@ def join_by_id(
     keys = [id_column, *(str(name) for name in [visit_column] if name in frame.columns and name in other.columns)]
     here, there = keys_of(frame, keys), keys_of(other, keys)
     _refuse_bad_keys(there, other, keys, visit_column, source)
-    known = there.isin(here).to_numpy()
-    if not known.any():
+    match = there.isin(here).to_numpy()
+    if not match.any():
         theirs, ours = (
             listed(key.dropna().str.replace("\t", " ").map(repr)[:2], joiner=" and ") for key in (there, here)
         )
@@ -267,7 +267,7 @@ def join_by_id(
     agreed = {str(name): _agreed(frame[name], added[name], frame, source) for name in both}
     joined = pd.concat([frame.assign(**agreed), added.drop(columns=both)], axis=1)
     notes = {
-        f"{counted(int((~known).sum()), 'row')} of {source} left out: the main table has nobody with that id.": ~known,
+        f"{counted(int((~match).sum()), 'row')} of {source} left out: the main table has nobody with that id.": ~match,
         f"{counted(int(absent.sum()), 'row')} of the main table not found in {source}: gaps in its columns.": absent,
     }
     return joined, [note for note, rows in notes.items() if rows.any()]

@@ -22,7 +22,7 @@ import pandas as pd
 
 from rindices.files import plain_text
 from rindices.problems import InputError, counted, listed
-from rindices.schema.cells import MISSING_TEXT, PointsForThousands
+from rindices.schema.cells import MISSING_TEXT, refuse_thousands
 
 KINDS_OF_FILES = ".csv, .tsv, .txt, .xlsx or .parquet"
 TEXT_KINDS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}  # and their usual separators
@@ -99,7 +99,7 @@ class TextFile:
 
     def frames(self) -> Iterator[tuple[float, pd.DataFrame]]:
         """Yield some rows at a time as text, and the share of the file that was read up to there."""
-        n_rows, thousands = max(1, CELLS // len(self.names)), PointsForThousands()
+        n_rows = max(1, CELLS // len(self.names))
         with self._open() as (raw, text):
             rows = self._rows(self._records(text))
             while batch := list(islice(rows, n_rows)):
@@ -107,7 +107,7 @@ class TextFile:
                 frame = pd.DataFrame(list(cells), columns=self.names, dtype=object)
                 frame.index = pd.Index(np.array(numbers, dtype=np.int64) - 2)
                 if self.decimal_comma:
-                    thousands.refuse(frame.drop(columns=list(self._text_columns), errors="ignore"))
+                    refuse_thousands(frame.drop(columns=list(self._text_columns), errors="ignore"))
                 yield raw.tell() / self._path.stat().st_size, frame
 
     def _rows(self, records: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str | float]]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import platform
-import queue
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import Any
@@ -22,13 +22,9 @@ from rindices.training.chunks import Stopped
 
 _DECIDE_BITS = ("rindices", "jax", "jaxlib", "optax")
 _CONNECT_SECONDS = 10
-_FETCH_SECONDS = 600  # for a result to arrive; where it went away with its worker, it is made again first
 _LOOK_SECONDS = 1.0  # between two looks whether anybody is left of a cluster of this machine
 _DESERTED = 5  # such looks in a row at which nobody was
 _WAITING = 256  # chunks that a cluster is given at once, so that workers who join it later find some
-# A chunk whose workers died is given to others. A cluster may lose many, but a chunk that is too much for every worker
-# should not go round for ever, and this machine's workers die for a reason. Dask itself tries four workers each time.
-_LOSSES_FORGIVEN = 25
 _SAME_VERSIONS = "Install the same versions everywhere, start scheduler and workers again, and repeat the same command."
 
 
@@ -130,7 +126,6 @@ class Cluster:
         logging.getLogger("distributed.client").setLevel(logging.ERROR)
         self.client = client
         self.one_machine = isinstance(client.cluster, LocalCluster)
-        self.losses_forgiven = 0 if self.one_machine else _LOSSES_FORGIVEN
 
     @property
     def chunks_per_device(self) -> int:
@@ -145,48 +140,32 @@ class Cluster:
 
     def run(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
         """Call a function with the arguments of each task, and give results as they come."""
-        ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        sent: dict[str, tuple[Any, tuple[Any, ...], int]] = {}  # jobs, their tasks, and how often these were lost
 
-        def send(task: tuple[Any, ...], losses: int = 0) -> None:
+        def send(task: tuple[Any, ...]) -> Future[Any]:
             values = [self.client.submit(People, *value) if isinstance(value, People) else value for value in task]
-            job = self.client.submit(_call, expected, function, *values, pure=False)
-            sent[job.key] = job, task, losses
-            job.add_done_callback(ended.put)
+            return pool.submit(_call, expected, function, *values)
 
         with self._within_reach():
-            expected, tasks = self._checked_versions(), iter(tasks)
+            expected, pool, tasks = self._checked_versions(), self.client.get_executor(pure=False), iter(tasks)
+            jobs, deserted = set(map(send, islice(tasks, _WAITING))), 0
             try:
-                for task in islice(tasks, _WAITING):
-                    send(task)
-                while sent:
-                    job = self._next(ended)
-                    _, task, losses = sent.pop(job.key)
-                    try:
-                        result = _result(job)
-                    except LostWorkers:
-                        if losses == self.losses_forgiven or self._is_closed():
-                            raise
-                        send(task, losses + 1)
-                    else:
-                        yield result
-                        for task in islice(tasks, 1):
-                            send(task)
+                while jobs:
+                    ended, jobs = wait(jobs, _LOOK_SECONDS, FIRST_COMPLETED)
+                    deserted = 0 if ended or self._is_inhabited() else deserted + 1
+                    if deserted == _DESERTED:
+                        raise LostWorkers("no worker is left.")
+                    for job in ended:
+                        yield _result(job)
+                    jobs |= set(map(send, islice(tasks, len(ended))))
             finally:
                 if self.client.status == "running":
-                    self.client.cancel([job for job, _, _ in sent.values()])
+                    for job in jobs:
+                        job.cancel()
 
-    def _next(self, ended: queue.SimpleQueue[Any]) -> Any:
-        """Return the next job that ended; Dask does not replace a worker of this machine that dies while it starts."""
-        deserted = 0
-        while deserted < _DESERTED:
-            try:
-                return ended.get(timeout=_LOOK_SECONDS)
-            except queue.Empty:
-                workers = self.client.cluster.workers.values() if self.one_machine else [self]
-                somebody = any(getattr(worker, "pid", True) for worker in workers) and not self._is_closed()
-                deserted = 0 if somebody else deserted + 1
-        raise LostWorkers("no worker is left.")
+    def _is_inhabited(self) -> bool:
+        """Whether anybody is left; Dask does not replace a worker of this machine that dies while it starts."""
+        workers = self.client.cluster.workers.values() if self.one_machine else [self]
+        return any(getattr(worker, "pid", True) for worker in workers) and not self._is_closed()
 
     @contextmanager
     def _within_reach(self) -> Iterator[None]:
@@ -203,20 +182,20 @@ class Cluster:
 
     def _checked_versions(self) -> dict[str, str]:
         """Return the versions of this machine; refuse a cluster of others, which could not load what it is sent."""
-        told = {} if self.one_machine else self.client.get_versions(packages=list(_DECIDE_BITS))
-        places = {"the address of the scheduler": told["scheduler"], **told["workers"]} if told else {}
-        for address, found in places.items():
-            if found is not None:  # it has just left
-                _check_versions(_versions(), _of_interest(found), f"What runs at {address}")
+        report = {} if self.one_machine else self.client.get_versions(packages=list(_DECIDE_BITS))
+        places = {"the address of the scheduler": report["scheduler"], **report["workers"]} if report else {}
+        for address, versions in places.items():
+            if versions is not None:  # it has just left
+                _check_versions(_versions(), _of_interest(versions), f"What runs at {address}")
         return _versions()
 
 
-def _result(job: Any) -> Any:
+def _result(job: Future[Any]) -> Any:
     try:
-        result = job.result(timeout=_FETCH_SECONDS)
-    except Exception as error:
+        result = job.result()
+    except (Exception, CancelledError) as error:
         # Errors of a task come back as values. An error of Dask is a task that no worker could load, or none did.
-        if job.status != "error" or type(error).__name__ == "KilledWorker":
+        if isinstance(error, CancelledError | OSError) or type(error).__name__ == "KilledWorker":
             raise LostWorkers(f"a chunk was lost ({type(error).__name__}).") from error
         raise InputError(
             f"The scheduler or a worker of the cluster cannot load rindices as it is here ({error!r:.200}).\n"
@@ -239,11 +218,11 @@ def _call(expected: dict[str, str], function: Callable[..., Any], *values: Any) 
     except Stopped:  # the worker lost sight of the scheduler for a moment; the task is still awaited
         return LostWorkers("a chunk was called off.")
     except Exception as error:  # noqa: BLE001 (raised where the result is awaited)
-        told = "".join(traceback.format_exception(error, limit=-10))
-        known = isinstance(error, InputError | MemoryError)
-        travels = error.with_traceback(None) if known else RuntimeError(f"{type(error).__name__}: {error}")
+        trace = "".join(traceback.format_exception(error, limit=-10))
+        can_travel = isinstance(error, InputError | MemoryError)
+        travels = error.with_traceback(None) if can_travel else RuntimeError(f"{type(error).__name__}: {error}")
         travels.__cause__ = travels.__context__ = None
-        travels.add_note(f"In a worker on {platform.node()}:\n{told}")
+        travels.add_note(f"In a worker on {platform.node()}:\n{trace}")
         return travels
 
 
@@ -254,15 +233,15 @@ def _versions() -> dict[str, str]:
     return _of_interest(get_versions(packages=_DECIDE_BITS))
 
 
-def _of_interest(told: dict[str, Any]) -> dict[str, str]:
-    python = ".".join(told["packages"]["python"].split(".")[:2])
-    return {"python": python} | {name: str(told["packages"].get(name) or "none") for name in _DECIDE_BITS}
+def _of_interest(report: dict[str, Any]) -> dict[str, str]:
+    python = ".".join(report["packages"]["python"].split(".")[:2])
+    return {"python": python} | {name: str(report["packages"].get(name) or "none") for name in _DECIDE_BITS}
 
 
-def _check_versions(expected: dict[str, str], found: dict[str, str], whose: str) -> None:
-    differing = [name for name in expected if found[name] != expected[name]]
+def _check_versions(expected: dict[str, str], versions: dict[str, str], whose: str) -> None:
+    differing = [name for name in expected if versions[name] != expected[name]]
     if differing:
-        there, here = (", ".join(f"{name} {of[name]}" for name in differing) for of in (found, expected))
+        there, here = (", ".join(f"{name} {of[name]}" for name in differing) for of in (versions, expected))
         raise InputError(
             f"{whose} has {there}; expected was what this machine has: {here}.\n"
             f"Results would be others, or none. {_SAME_VERSIONS}"

@@ -163,10 +163,10 @@ class Execution:
     def device(self) -> Device:
         """Ask a worker what it trains on."""
         try:
-            [found] = self.ready_executor().run(_describe, [()])
+            [device] = self.ready_executor().run(_describe, [()])
         except _LOSSES as error:
             raise LostWorkers("a worker was lost before the first chunk.") from error
-        return found
+        return device
 
     def on_accelerators_here(self) -> bool:
         """Whether one program can have all models; workers of a cluster need chunks to share out."""

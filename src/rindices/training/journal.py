@@ -99,9 +99,9 @@ class Journal:
         """Return the number of models in a chunk as it was planned at first: another would not give the same bits."""
         path = self.folder / "plan.json"
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            found = json.loads(path.read_text(encoding="utf-8"))
-            if found["run"] == self.fingerprint:
-                return int(found["models_per_chunk"])
+            planned = json.loads(path.read_text(encoding="utf-8"))
+            if planned["run"] == self.fingerprint:
+                return int(planned["models_per_chunk"])
         number = propose()
         with atomic_file(path) as beside:
             beside.write_text(json.dumps({"run": self.fingerprint, "models_per_chunk": number}), encoding="utf-8")

@@ -14,7 +14,7 @@ from tests.pages.server.conftest import TOKEN
 
 def test_nothing_is_served_without_the_token(client_of, folder):
     stranger = client_of(folder)
-    for path in ("/", "/table?table=cohort.csv", "/files/cohort.csv", "/static/server.js", "/enter", "/enter?token=x"):
+    for path in ("/", "/table?table=cohort.csv", "/files/cohort.csv", "/static/page.js", "/enter", "/enter?token=x"):
         assert stranger.get(path).status_code == 403, path
     assert stranger.put("/upload?name=x.csv", content=b"a").status_code == 403
     assert not (folder / "x.csv").exists()

@@ -1,4 +1,4 @@
-"""The section with pictures of the brain: patterns on it, and where images of the people differ."""
+"""Pictures of the brain: patterns on it, a slider that moves them, and where images of the people differ."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
-from rindices.pages.elements import Gallery, Picture, Table, counts, measures, probabilities
+from rindices.pages.elements import Gallery, Picture, Table, counts, measures, probabilities, script_json
+from rindices.pages.run_view import RunView
 from rindices.plots import brain
 from rindices.plots.brain_drawing import SEVERITIES, draw_brain, measures_of, outlined_regions
 from rindices.plots.region_names import known_regions
@@ -19,6 +21,10 @@ from rindices.record import BRAIN, VOXELWISE, Run, damaged
 
 if TYPE_CHECKING:
     from nibabel.nifti1 import Nifti1Image
+
+_MOST_REGIONS = 14  # beside a brain
+_BRAIN_WIDTH = 560
+
 
 _ENOUGH = 0.5  # of the regions must have an outline, or the picture would mislead
 _MANY_PATTERNS = 3  # with more, only severity 1 is drawn: the page must stay small
@@ -61,12 +67,12 @@ def has_outlines(run: Run) -> bool:
     return len(outlined_regions(names)) >= _ENOUGH * len(names)
 
 
-def brains_of(run: Run, gallery: Gallery) -> Brains:
+def brains_of(view: RunView) -> Brains:
     """Return pictures of each pattern with growing severity: on the atlas that was given, else as outlines."""
-    painted = sorted((run.folder / BRAIN).glob("pattern-*.nii.gz")) if find_spec("nilearn") is not None else []
-    names = list(run.results.patterns["region"].astype(str).unique())
+    painted = sorted((view.run.folder / BRAIN).glob("pattern-*.nii.gz")) if find_spec("nilearn") is not None else []
+    names = list(view.results.patterns["region"].astype(str).unique())
     regions, outlined = known_regions(names), outlined_regions(names)
-    drawn = _painted(painted, gallery) if painted else _drawings(run, gallery) if has_outlines(run) else {}
+    drawn = _painted(painted, view.gallery) if painted else _drawings(view) if has_outlines(view.run) else {}
     titles = {name: f"{regions[name].title} ({name})" if name in regions else name for name in names}
     return Brains(
         drawn,
@@ -75,30 +81,30 @@ def brains_of(run: Run, gallery: Gallery) -> Brains:
         len(outlined),
         [titles[name] for name in names if name not in outlined],
         {region.atlas for region in outlined.values()},
-        "severities" not in run.analyses,
+        "severities" not in view.analyses,
     )
 
 
-def _drawings(run: Run, gallery: Gallery) -> dict[int, list[Picture]]:
-    table, many = run.analyses.get("severities", run.results.patterns), run.summary.n_patterns > _MANY_PATTERNS
+def _drawings(view: RunView) -> dict[int, list[Picture]]:
+    table, many = view.analyses.get("severities", view.results.patterns), view.summary.n_patterns > _MANY_PATTERNS
     found: dict[int, list[Picture]] = {}
-    for pattern, measure in product(range(1, run.summary.n_patterns + 1), measures_of(table["region"])):
+    for pattern, measure in product(range(1, view.summary.n_patterns + 1), measures_of(table["region"])):
         severities = (1.0,) if many else SEVERITIES
         drawing = draw_brain(table, pattern, severities, measure=measure, per_line=5, width=_HALF_PAGE)
         if drawing is not None:
             name = f"brain_pattern_{pattern}{measure and '_'}{measure}"
             alt = f"Pattern {pattern} on the brain: regions coloured by their change at growing severity."
-            found.setdefault(pattern, []).append(gallery.keep(name, drawing.figure(), drawing.svg(name), alt))
+            found.setdefault(pattern, []).append(view.gallery.keep(name, drawing.figure(), drawing.svg(name), alt))
     return found
 
 
-def voxelwise_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+def voxelwise_section(view: RunView) -> dict[str, object] | None:
     """Return where images of the people differ, nothing where none were compared, or nilearn is missing."""
-    compared = run.analyses.get("comparisons")
+    compared = view.analyses.get("comparisons")
     if compared is None or find_spec("nilearn") is None:
         return None
     return {
-        "comparisons": [_comparison(run, row, gallery) for _, row in compared[compared["t_map"] != ""].iterrows()],
+        "comparisons": [_comparison(view, row) for _, row in compared[compared["t_map"] != ""].iterrows()],
         "not_tested": [
             f"pattern {row['pattern']}, {row['level']} ({row['note']})"
             for _, row in compared[compared["t_map"] == ""].iterrows()
@@ -125,15 +131,15 @@ def _painted(paths: list[Path], gallery: Gallery) -> dict[int, list[Picture]]:
     return pictures
 
 
-def _comparison(run: Run, row: pd.Series, gallery: Gallery) -> dict[str, object]:
+def _comparison(view: RunView, row: pd.Series) -> dict[str, object]:
     """Return a voxel-wise comparison, with pictures where anything is significant, and its largest clusters."""
-    where, clusters = f"Pattern {row['pattern']}, {row['level']}", run.analyses.get("clusters")
+    where, clusters = f"Pattern {row['pattern']}, {row['level']}", view.analyses.get("clusters")
     return {
         "title": f"{where} ({row['rule']})",
         "regression": row["level"] == "regression",
         "n_patients": row["n_patients"],
         "n_significant": row["n_significant"],
-        "pictures": _t_maps(run.folder / VOXELWISE, row, where, gallery) if row["n_significant"] else [],
+        "pictures": _t_maps(view.run.folder / VOXELWISE, row, where, view.gallery) if row["n_significant"] else [],
         "clusters": None if clusters is None else _clusters(clusters, row, where),
     }
 
@@ -172,3 +178,41 @@ def _clusters(clusters: pd.DataFrame, row: pd.Series, where: str) -> Table | Non
         counts("Size (mm³)", own["size_mm3"]),
     ]
     return Table(f"{where}: largest clusters", columns, source="voxelwise/clusters.csv") if len(own) else None
+
+
+class Slide(NamedTuple):
+    """A pattern that the slider moves: the brain, which regions each of its pieces shows, and where colours end."""
+
+    pattern: int
+    measure: str
+    svg: Markup = Markup("")
+    pieces: tuple[tuple[str, ...], ...] = ()
+    limit: float = 0.0
+
+
+def slider_section(view: RunView) -> dict[str, object]:
+    """Return each pattern at severity 1, and the change of each region at each severity, for the page's script."""
+    table = view.analyses.get("severities", view.results.patterns.assign(severity=1.0))
+    table, slides = table[table["severity"] > 0], _slides(view)
+    doses: dict[str, dict[str, dict[str, float]]] = {}
+    for row in table.to_dict("records"):
+        regions = doses.setdefault(str(row["pattern"]), {})
+        regions.setdefault(str(row["region"]), {})[f"{row['severity']:g}"] = round(float(row["change_sd"]), 4)
+    ends = [min(0.0, float(table["change_sd"].min())), max(0.0, float(table["change_sd"].max()))]
+    brains = [{"pieces": one.pieces, "limit": one.limit} for one in slides]
+    data = {"patterns": doses, "names": view.region_names, "ends": ends, "shown": _MOST_REGIONS, "brains": brains}
+    return {"slides": slides, "doses": script_json(data)}
+
+
+def _slides(view: RunView) -> list[Slide]:
+    patterns = range(1, view.summary.n_patterns + 1)
+    table = view.analyses.get("severities", view.results.patterns)
+    if not has_outlines(view.run):
+        return [Slide(pattern, "") for pattern in patterns]
+    slides = []
+    for pattern, measure in product(patterns, measures_of(table["region"])):
+        drawing = draw_brain(table, pattern, (1.0,), measure=measure, per_line=5, width=_BRAIN_WIDTH, bare=True)
+        if drawing is not None:
+            svg = Markup(drawing.svg(f"slide{pattern}{measure}"))
+            slides.append(Slide(pattern, measure, svg, tuple(drawing.piece_names), drawing.limit))
+    return slides

@@ -19,7 +19,7 @@ from rindices.pages.elements import (
     probabilities,
     words,
 )
-from rindices.record import Run
+from rindices.pages.run_view import RunView
 
 _LARGEST_Q = 0.05
 _MOST_VARIABLES = 2  # in short
@@ -46,13 +46,13 @@ def related(table: pd.DataFrame | None, pattern: int) -> str | None:
     )
 
 
-def associations_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+def associations_section(view: RunView) -> dict[str, object] | None:
     """Return the associations among patients and among everybody, nothing where none were looked at."""
-    table = run.analyses.get("associations")
+    table = view.analyses.get("associations")
     if table is None:
         return None
     return {
-        "parts": [_part(table[table["people"] == people], people, gallery) for people in table["people"].unique()],
+        "parts": [_part(table[table["people"] == people], people, view.gallery) for people in table["people"].unique()],
         "partial": bool(table["partial"].notna().any()),
         "eta": bool((table["statistic"] == "eta²").any()),
     }
@@ -94,15 +94,15 @@ def _associations(table: pd.DataFrame, people: str) -> Table:
     return Table(f"Associations in {people}", columns, source="analysis/associations.csv")
 
 
-def change_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+def change_section(view: RunView) -> dict[str, object] | None:
     """Return how severities change between visits, of groups and of single people; nothing without repeated visits."""
-    change, means = run.analyses.get("change"), run.analyses.get("change_summary")
+    change, means = view.analyses.get("change"), view.analyses.get("change_summary")
     if change is None or means is None:
         return None
     groups = means[means["group"].isin(GROUPS) & means["mean"].notna()]
     alt = (
-        f"Change of each {run.results.measure} per year: each person faintly, and the mean of each group with its 95 % "
-        "interval. The table has the values."
+        f"Change of each {view.results.measure} per year: each person faintly, and the mean of each group with its "
+        "95 % interval. The table has the values."
     )
     columns = [
         counts("Pattern", means["pattern"]),
@@ -111,33 +111,31 @@ def change_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
         measures("Change per year", means["mean"], 3, "+"),
         limits(means["low"], means["high"], 3),
         probabilities("p", means["p"]),
+        probabilities("q", means["q"]),
     ]
-    mixed = "random_effects" in means  # runs of before have t tests
-    columns += [probabilities("q", means["q"])] if mixed else []
-    pairs = dict.fromkeys(zip(means["group"], means["note"], strict=True)) if mixed else {}
+    pairs = dict.fromkeys(zip(means["group"], means["note"], strict=True))
     return {
         "n": len(change),
         "years": change["years"].median(),
-        "mixed": mixed,
-        "slopes": mixed and bool(means["random_effects"].str.contains("slope").any()),
+        "slopes": bool(means["random_effects"].str.contains("slope").any()),
         "notes": [f"{GROUPS.get(group, group.capitalize())}: {note}" for group, note in pairs if note],
         "compared": bool((means["group"] == _DIFFERENCE).any()),
-        "paths": _paths(run, groups, gallery) if mixed else None,
-        "picture": gallery.draw("change", plots.change_lines(change, groups), alt) if len(groups) else None,
-        "table": Table(f"Change of the {run.results.measures} per year", columns),
-        **_reliable(run, change),
+        "paths": _paths(view, groups),
+        "picture": view.gallery.draw("change", plots.change_lines(change, groups), alt) if len(groups) else None,
+        "table": Table(f"Change of the {view.results.measures} per year", columns),
+        **_reliable(view, change),
     }
 
 
-def _paths(run: Run, groups: pd.DataFrame, gallery: Gallery) -> Picture:
-    again = run.results.r_indices["participant_id"].duplicated(keep=False) & run.results.r_indices["years"].notna()
-    alt = f"{run.results.measures.capitalize()} over the years since the first visit, and the line of each group."
-    return gallery.draw("trajectories", plots.trajectories(run.results.r_indices[again], groups), alt)
+def _paths(view: RunView, groups: pd.DataFrame) -> Picture:
+    again = view.results.r_indices["participant_id"].duplicated(keep=False) & view.results.r_indices["years"].notna()
+    alt = f"{view.results.measures.capitalize()} over the years since the first visit, and the line of each group."
+    return view.gallery.draw("trajectories", plots.trajectories(view.results.r_indices[again], groups), alt)
 
 
-def _reliable(run: Run, change: pd.DataFrame) -> dict[str, object]:
+def _reliable(view: RunView, change: pd.DataFrame) -> dict[str, object]:
     """Return what is known of the scan noise, and how many people of each group have changed by more than that."""
-    noise, names = run.analyses.get("scan_noise"), run.results.score_names
+    noise, names = view.analyses.get("scan_noise"), view.results.score_names
     if noise is None:
         return {"noise": None, "reliable": None}
     rows = [

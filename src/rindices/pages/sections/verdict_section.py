@@ -9,7 +9,6 @@ from rindices import plots
 from rindices.pages.elements import (
     Cell,
     Column,
-    Gallery,
     Picture,
     Table,
     counted,
@@ -21,19 +20,20 @@ from rindices.pages.elements import (
     probabilities,
     words,
 )
+from rindices.pages.run_view import RunView
 from rindices.record import AGREEMENTS, Run
 
 MOST_SETTINGS = 20
 _DROPPED = "dropped early"
 
 
-def verdict_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+def verdict_section(view: RunView) -> dict[str, object] | None:
     """Return what the section shows, nothing where neither a test nor a check of the groups is known."""
-    summary, check = run.summary, run.analyses.get("group_check")
-    if summary.null is None and summary.balance is None and check is None:
+    summary, check = view.summary, view.analyses.get("group_check")
+    if summary.evidence is None and summary.balance is None and check is None:
         return None
     return {
-        "picture": _without_disease(run, gallery),
+        "picture": _spectrum(view),
         "balance": _balance_table(pd.DataFrame([*summary.balance])) if summary.balance else None,
         "imbalanced": [row["variable"] for row in summary.balance or () if row["imbalanced"]],
         "check": None if check is None else _check_table(check),
@@ -43,15 +43,16 @@ def verdict_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
     }
 
 
-def _without_disease(run: Run, gallery: Gallery) -> Picture | None:
-    null = run.summary.null
-    if null is None or null.statistic is None or not null.values:
+def _spectrum(view: RunView) -> Picture | None:
+    evidence = view.summary.evidence
+    if evidence is None or not evidence.eigenvalues or evidence.limit is None:
         return None
     alt = (
-        f"Agreement in {null.n} cohorts without disease as dots, the highest at {number(max(null.values), 3)}, and "
-        f"these data as a line at {number(null.statistic, 3)}."
+        f"Variance of patients relative to controls in {len(evidence.eigenvalues)} directions, the largest "
+        f"{number(evidence.eigenvalues[0], 1)}; {evidence.directions} are above the limit of {number(evidence.limit, 1)}."
     )
-    return gallery.draw("without_disease", plots.null_statistics(list(null.values), null.statistic), alt, result=False)
+    drawn = plots.spectrum(evidence.eigenvalues, evidence.band, evidence.limit)
+    return view.gallery.draw("spectrum", drawn, alt, result=False)
 
 
 def _balance_table(rows: pd.DataFrame) -> Table:
@@ -90,11 +91,11 @@ def _with_q(coefficients: pd.Series, qs: pd.Series) -> pd.Series:
     return pd.Series([number(one) if pd.isna(q) else f"{number(one)} (q {p_value(q)})" for one, q in pairs], qs.index)
 
 
-def search_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+def search_section(view: RunView) -> dict[str, object] | None:
     """Return the settings that were tried, nothing where there was one only."""
-    if run.selection is None or run.selection["best"].sum() < 2:
+    if view.run.selection is None or view.run.selection["best"].sum() < 2:
         return None
-    best = _remarked(run.selection[run.selection["best"]], run)
+    best = _remarked(view.run.selection[view.run.selection["best"]], view.run)
     fits = "misfit" in best
     ordered = best.sort_values("misfit" if fits else "pattern_agreement", ascending=fits, kind="stable")
     # The chosen setting is always shown, however long the list is.
@@ -105,10 +106,10 @@ def search_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
         f"{_setting(chosen['n_patterns'], chosen['orthogonality'])}, "
         f"pattern agreement {number(chosen['pattern_agreement'], 3)}. The table has the values."
     )
-    runners_up = pd.DataFrame([*run.summary.search.runners_up])
-    figure = plots.agreement_over_settings(run.selection)
+    runners_up = pd.DataFrame([*view.summary.search.runners_up])
+    figure = plots.agreement_over_settings(view.run.selection)
     return {
-        "picture": gallery.draw("agreement_over_settings", figure, alt, result=False),
+        "picture": view.gallery.draw("agreement_over_settings", figure, alt, result=False),
         "fewer_models": bool((best["n_models"] < best["n_models"].max()).any()),
         "table": _settings_table(shown),
         "n_left_out": len(ordered) - len(shown),
@@ -152,7 +153,7 @@ def _settings_table(shown: pd.DataFrame) -> Table:
         counts("Step", shown["step"]),
     ]
     if "misfit" in shown:
-        columns += [measures("Misfit", shown["misfit"], 1), measures("Threshold of agreement", shown["threshold"], 3)]
+        columns += [measures("Misfit", shown["misfit"], 1)]
     for name in AGREEMENTS:
         title = name.replace("_", " ").capitalize()
         columns += [measures(title, shown[name], 3), limits(shown[f"{name}_low"], shown[f"{name}_high"], 3, of=title)]
@@ -161,11 +162,11 @@ def _settings_table(shown: pd.DataFrame) -> Table:
     )
 
 
-def agreement_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
+def agreement_section(view: RunView) -> dict[str, object] | None:
     """Return the agreement over training of the chosen setting, without a picture with a single training."""
-    if run.selection is None:
+    if view.run.selection is None:
         return None
-    chosen = run.selection[run.selection["chosen"]].iloc[0]
+    chosen = view.run.selection[view.run.selection["chosen"]].iloc[0]
     names = [name.replace("_", " ") for name in AGREEMENTS]
     low, high = ([chosen[f"{name}_{end}"] for name in AGREEMENTS] for end in ("low", "high"))
     intervals = bool(pd.notna([*low, *high]).any())
@@ -178,20 +179,20 @@ def agreement_section(run: Run, gallery: Gallery) -> dict[str, object] | None:
     values = ", ".join(f"{name} {cell.text}" for name, cell in zip(names, columns[1].cells, strict=True))
     alt = f"Agreement between trainings over the steps of training. At the chosen step {step}: {values}."
     known = chosen[list(AGREEMENTS)].notna().any()
-    figure = plots.agreement_over_training(run.selection)
+    figure = plots.agreement_over_training(view.run.selection)
     return {
         "table": Table(f"Agreement at the chosen step {step}", columns),
         "intervals": intervals,
-        "searched": run.selection["best"].sum() > 1,
+        "searched": view.run.selection["best"].sum() > 1,
         "n_models": int(chosen["n_models"]),
-        "picture": gallery.draw("agreement_over_training", figure, alt, result=False) if known else None,
+        "picture": view.gallery.draw("agreement_over_training", figure, alt, result=False) if known else None,
     }
 
 
-def repetitions_section(run: Run) -> dict[str, object] | None:
+def repetitions_section(view: RunView) -> dict[str, object] | None:
     """Return which repetitions did not go into the R-indices."""
-    if run.summary.applied:
+    if view.summary.applied:
         return None
-    rows = pd.DataFrame([*run.summary.members_left_out], columns=["member", "reason"])
+    rows = pd.DataFrame([*view.summary.members_left_out], columns=["member", "reason"])
     columns = [words("Repetition", rows["member"]), words("Reason", rows["reason"])]
     return {"table": Table("Repetitions that were left out", columns) if len(rows) else None}

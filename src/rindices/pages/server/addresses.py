@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from rindices.pages.layout import file_text, page_style
+from rindices.pages.layout import page_script, page_style
 from rindices.pages.server import apply_page, run_pages, table_page, train_page
 from rindices.pages.server.page import NotYet, busy, trouble
 from rindices.pages.server.query import Desk
@@ -107,11 +107,7 @@ async def _upload(desk: Desk, request: Request) -> Response:
 
 
 def _static(request: Request) -> Response:
-    files = {
-        "style.css": ("text/css", lambda: str(page_style()) + file_text("server.css")),
-        "server.js": ("text/javascript", lambda: file_text("server.js")),
-        "report.js": ("text/javascript", lambda: file_text("report.js")),
-    }
+    files = {"page.css": ("text/css", page_style), "page.js": ("text/javascript", page_script)}
     kind, text = files.get(request.path_params["name"], ("", None))
     if text is None:
         raise HTTPException(404)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 import pandas as pd
@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from rindices.files import atomic_file, guarded_text, plain
 from rindices.model.file import read_header
 from rindices.model.header import Header
+from rindices.pages.elements import Table, limits, measures, words
 from rindices.pages.server.page import free_name, models_of, page, soon, tables_of
 from rindices.pages.server.query import (
     Button,
@@ -21,7 +22,6 @@ from rindices.pages.server.query import (
     Pairs,
     address,
     buttons_of,
-    first_of,
     options_of,
     pairs_of,
     read_query,
@@ -34,7 +34,6 @@ from rindices.run.apply_table import people_for
 from rindices.run.check_table import fixes_in
 from rindices.settings import ApplySettings
 
-_PER_PAGE = 100  # people
 _MOST_FORM = 2**20  # bytes of a form
 
 
@@ -76,7 +75,7 @@ def apply_page(desk: Desk, request: Request) -> HTMLResponse:
     model, table = asked.get("model", ""), asked.get("table", "")
     shown: dict[str, object] = {"models": models_of(desk), "tables": tables_of(desk), "model": model, "table": table}
     shown |= {"match": None, "verdict": None, "contract": None, "query": ""}
-    words: list[str] = []
+    command: list[str] = []
     if model:
         path, header = _model(desk, model)
         shown |= {"verdict": verdict_of(header), "contract": header.contract}
@@ -84,10 +83,10 @@ def apply_page(desk: Desk, request: Request) -> HTMLResponse:
         settings = read_query(ApplySettings, asked, desk)
         pairs: Pairs = [("model", model), ("table", table), *pairs_of(settings, desk)]
         scores, report = _outputs(desk, table)
-        words = desk.words("apply", model, table, **options_of(settings, desk), out=scores, report=report)
+        command = desk.words("apply", model, table, **options_of(settings, desk), out=scores, report=report)
         key = ("match", stamp_of(path), stamp_of(desk.path(table)), settings)
         shown |= {"match": soon(key, lambda: _match(desk, path, table, settings)), "query": urlencode(pairs)}
-    return page(desk, "apply", "Apply", {**shown}, command=words)
+    return page(desk, "apply", "Apply", {**shown}, command=command)
 
 
 def _match(desk: Desk, model: Path, table: str, settings: ApplySettings) -> Match:
@@ -128,39 +127,32 @@ def score(desk: Desk, request: Request) -> Response:
 
 def scored_page(desk: Desk, request: Request) -> HTMLResponse:
     """Show people who were scored, under the verdict of the model that did."""
-    asked = request.query_params
-    model, scores = asked.get("model", ""), asked.get("scores", "")
+    model, scores = (request.query_params.get(name, "") for name in ("model", "scores"))
     _, header = _model(desk, model)
-    path, first = desk.path(scores), first_of(asked)
     try:
-        table = plain(
-            pd.read_csv(path, dtype={"participant_id": str, "flags": str}, keep_default_na=False, na_values=[""])
-        )
-    except (OSError, ValueError) as error:
+        options: Any = {"dtype": {"participant_id": str, "flags": str}, "keep_default_na": False, "na_values": [""]}
+        table = _scores_table(plain(pd.read_csv(desk.path(scores), **options)), scores)
+    except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{scores} is no table of scores.") from error
-    names = [
-        name for name in table if str(name).startswith("severity") and str(name).removeprefix("severity").isdigit()
-    ]
-    if "participant_id" not in table or not names:
-        raise InputError(f"{scores} is no table of scores.")
-    rows = table.iloc[first : first + _PER_PAGE].astype(object)
     report = f"{scores.removesuffix('.csv')}.html"
-    return page(
-        desk,
-        "scored",
-        f"Scores of {scores}",
-        {
-            "verdict": verdict_of(header),
-            "model": model,
-            "scores": scores,
-            "names": names,
-            "rows": rows.where(rows.notna(), None).to_dict("records"),
-            "n_rows": len(table),
-            "first": first,
-            "per_page": _PER_PAGE,
-            "report": report if desk.path(report).is_file() else "",
-        },
-    )
+    shown = {"model": model, "scores": scores, "table": table, "verdict": verdict_of(header)}
+    shown["report"] = report if desk.path(report).is_file() else ""
+    return page(desk, "scored", f"Scores of {scores}", shown)
+
+
+def _scores_table(rows: pd.DataFrame, source: str) -> Table:
+    visits = rows["participant_id"] + (", " + rows["visit"].astype(str) if "visit" in rows else "")
+    columns = [words("Person", visits)]
+    for name in rows.filter(regex=r"^severity\d+$"):
+        title = str(name).replace("severity", "Severity ")
+        columns.append(measures(title, rows[name]))
+        if f"{name}_low" in rows:
+            columns.append(limits(rows[f"{name}_low"], rows[f"{name}_high"], title="Interval", of=title))
+        if (centile := str(name).replace("severity", "centile")) in rows:
+            columns.append(measures("% of controls below", rows[centile], 1))
+    if len(columns) == 1:
+        raise KeyError("severity1")
+    return Table("Severities with their intervals", [*columns, words("Unusual", rows["flags"].fillna(""))], source)
 
 
 def person_page(desk: Desk, request: Request) -> HTMLResponse:

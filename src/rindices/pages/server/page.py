@@ -49,7 +49,7 @@ def page(
     status: int = 200,
 ) -> HTMLResponse:
     """Return a page of ours, all of it escaped; `command` are the words of the one that does the same."""
-    shown = {"title": title, "folder": desk.folder.name, "desk": desk, "address": address} | dict(contents)
+    shown = {"title": title, "desk": desk, "address": address} | dict(contents)
     shown["command"] = shlex.join(["rindices", *command]) if command else ""
     return HTMLResponse(render(f"server/{template}.html.j2", **shown), status)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from subprocess import Popen
 from typing import NamedTuple, TypeVar
@@ -15,36 +15,15 @@ from starlette.datastructures import QueryParams
 from rindices.pages.server.safety import inside
 from rindices.problems import InputError, Remedy, Text, Value, Wording, worded
 from rindices.run.check_table import FoundRemedy
-from rindices.settings import ApplySettings, TableSettings
+from rindices.setting_fields import Setting, settings_of
+from rindices.settings import TableSettings
 from rindices.tables import Table
 
 Pairs = list[tuple[str, str]]
-Settings = TypeVar("Settings", TableSettings, ApplySettings)
+Settings = TypeVar("Settings")
 _YES = "yes"
 # What a column can be, and the setting that says so; a list has the column besides others.
-ROLES = {
-    "id": "id",
-    "diagnosis": "diagnosis",
-    "covariate": "covariates",
-    "curve": "smooth",
-    "head size": "proportion",
-    "site": "site",
-    "visit": "visit",
-    "clinical score": "clinical",
-    "region": "",
-    "no role": "exclude",
-}
-_LISTS = ("covariates", "smooth", "interactions", "clinical", "join", "missing", "features", "exclude")
-_LABELS = ("control", "patients")
-_FILES = ("join", "dictionary")
-# Names by which columns are known where nothing was chosen yet.
-_USUAL = {
-    "id": ("participant_id", "subject_id", "participant", "subject", "ptid", "sub", "id"),
-    "diagnosis": ("diagnosis", "dx", "diag", "group", "label"),
-    "visit": ("visit", "session", "session_id"),
-    "site": ("site", "scanner", "centre", "center"),
-    "covariates": ("age", "sex", "gender"),
-}
+ROLES = {one.label: one.name for one in settings_of(TableSettings) if one.label} | {"region": ""}
 
 
 @dataclass(frozen=True)
@@ -89,62 +68,67 @@ class Desk:
 
 def read_query(kind: type[Settings], query: QueryParams, desk: Desk) -> Settings:
     """Return the settings that an address has; files are those of the folder."""
-    found: dict[str, object] = {}
-    for name, default in ((one.name, one.default) for one in fields(kind)):
-        values = tuple(value for value in query.getlist(name) if value)
-        if not values:
+    chosen: dict[str, object] = {}
+    for one in settings_of(kind):
+        texts = tuple(text.strip() for text in query.getlist(one.parameter) if text.strip())
+        if not texts:
             continue
-        if any(value.startswith("@") for value in values):
-            raise InputError(f"A name that begins with @ stands for a file, found {values[0]!r}.\nRename the column.")
-        if name in _FILES:
-            values = tuple(str(desk.path(value)) for value in values)
-        several = name in _LISTS or name in _LABELS
-        found[name] = tuple(dict.fromkeys(values)) if several else default is False or values[-1]
-    return kind(**found)  # type: ignore[arg-type]
+        if any(text.startswith("@") for text in texts):
+            raise InputError(f"A name that begins with @ stands for a file, found {texts[0]!r}.\nRename the column.")
+        if one.kind.is_file:
+            texts = tuple(str(desk.path(text)) for text in texts)
+        chosen[one.name] = tuple(dict.fromkeys(texts)) if one.kind.several else one.read(texts[-1])
+    return kind(**chosen)  # type: ignore[return-value]
 
 
-def pairs_of(settings: TableSettings | ApplySettings, desk: Desk) -> Pairs:
+def pairs_of(settings: object, desk: Desk) -> Pairs:
     """Return settings as an address has them: those that are not the usual ones."""
     pairs: Pairs = []
-    for one in fields(settings):
+    for one in settings_of(type(settings)):
         value = getattr(settings, one.name)
         if value == one.default or value in ((), None):
             continue
-        values = [value] if isinstance(value, str | bool) else list(value)
-        if one.name in _FILES:
-            values = [Path(str(path)).relative_to(desk.folder).as_posix() for path in values]
-        pairs += [(one.name, _YES if text is True else str(text)) for text in values]
+        texts = [str(text) for text in value] if one.kind.several and not isinstance(value, str) else [one.write(value)]
+        if one.kind.is_file:
+            texts = [Path(path).relative_to(desk.folder).as_posix() for path in texts]
+        pairs += [(one.parameter, _YES if value is True else text) for text in texts]
     return pairs
 
 
-def options_of(settings: TableSettings | ApplySettings, desk: Desk) -> dict[str, Value]:
+def options_of(settings: object, desk: Desk) -> dict[str, Value]:
     """Return settings for `Desk.words`; a list is one word, in which commas part the names."""
-    grouped: dict[str, list[str]] = {}
-    for name, text in pairs_of(settings, desk):
-        grouped.setdefault(name, []).append(text)
-    apart = [text for texts in grouped.values() for text in texts if "," in text]
-    if apart:
-        raise InputError(f"The name {apart[0]!r} has a comma, which parts two names in a command.\nRename the column.")
-    kinds = {one.name: one.default for one in fields(settings)}
-    return {name: True if kinds[name] is False else ",".join(texts) for name, texts in grouped.items()}
+    options: dict[str, Value] = {}
+    pairs = pairs_of(settings, desk)
+    for one in settings_of(type(settings)):
+        texts = [text for name, text in pairs if name == one.parameter]
+        apart = [text for text in texts if one.kind.several and "," in text]
+        if apart:
+            comma = "has a comma, which parts two names in a command.\nRename the column."
+            raise InputError(f"The name {apart[0]!r} {comma}")
+        if texts:
+            options[one.parameter] = True if one.kind.type is bool else ",".join(texts)
+    return options
+
+
+class FormField(NamedTuple):
+    """A setting in a form, and what is filled in."""
+
+    about: Setting
+    value: str
+
+
+def form_of(kind: type, query: QueryParams) -> list[FormField]:
+    """Return the fields of a form for settings, filled with what an address has, or with what is usual."""
+    return [
+        FormField(one, query.get(one.parameter, "").strip() or (one.write(one.default) if one.default else ""))
+        for one in settings_of(kind)
+        if "page" in one.interfaces
+    ]
 
 
 def address(path: str, *pairs: tuple[str, str]) -> str:
     """Return an address of ours with a query."""
     return f"{path}?{urlencode(pairs)}" if pairs else path
-
-
-def guessed(columns: Sequence[str]) -> TableSettings:
-    """Return what columns are by their names alone, where nothing was chosen yet."""
-    known = {name.casefold(): name for name in reversed(columns)}
-    settings = TableSettings()
-    for name, usual in _USUAL.items():
-        found = [known[one] for one in usual if one in known]
-        if found and name == "covariates":
-            settings = replace(settings, covariates=tuple(found))
-        elif found and getattr(settings, name) not in columns:
-            settings = replace(settings, **{name: found[0]})  # type: ignore[arg-type]
-    return settings
 
 
 def with_role(settings: TableSettings, column: str, role: str) -> TableSettings:
@@ -158,19 +142,19 @@ def with_role(settings: TableSettings, column: str, role: str) -> TableSettings:
     if role not in ROLES:
         raise InputError(f"{role!r} is no role of a column.")
     changes: dict[str, object] = {}
-    for one in fields(settings):
-        value = getattr(settings, one.name)
-        if one.name in ("covariates", "smooth", "clinical", "exclude", "features") and value:
-            changes[one.name] = tuple(name for name in value if name != column) or one.default
-        elif one.name == "interactions" and value:
-            changes[one.name] = tuple(pair for pair in value if column not in pair.split(":"))
-        elif one.name in ("proportion", "site", "visit") and value == column:
-            changes[one.name] = None
+    about = {one.name: one for one in settings_of(TableSettings)}
+    names = [name for name in ROLES.values() if name]
+    for name in (*names, "features", "interactions"):
+        value, usual = getattr(settings, name), about[name].default
+        if about[name].kind.several and value:
+            changes[name] = tuple(one for one in value if column not in one.split(":")) or usual
+        elif value == column and usual is None:
+            changes[name] = None
     settings = replace(settings, **changes)  # type: ignore[arg-type]
     name = ROLES[role]
     if not name:
         return settings
-    several = name in _LISTS
+    several = about[name].kind.several
     return replace(settings, **{name: (*(getattr(settings, name) or ()), column) if several else column})  # type: ignore[arg-type]
 
 
@@ -192,11 +176,11 @@ class Button(NamedTuple):
     query: str
 
 
-def buttons_of(fixes: Iterable[FoundRemedy], kind: type[TableSettings] | type[ApplySettings]) -> list[Button]:
+def buttons_of(fixes: Iterable[FoundRemedy], kind: type) -> list[Button]:
     """Return a button for each setting that would help and that can be chosen here."""
-    buttons, known = [], {one.name for one in fields(kind)}
+    buttons, names = [], {one.name for one in settings_of(kind)}
     for fix in fixes:
-        if fix.setting in known:
+        if fix.setting in names:
             values = fix.value if isinstance(fix.value, tuple) else (_YES if fix.value is True else str(fix.value),)
             buttons.append(Button(fix.setting, values, urlencode([(fix.setting, text) for text in values])))
     return buttons

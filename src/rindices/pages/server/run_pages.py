@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import subprocess
-from functools import lru_cache
-from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
 from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 from rindices import record
-from rindices.pages.citations import cited_in
-from rindices.pages.privacy import Curtain
-from rindices.pages.report import gated, methods_of, report_policy, strip_of
-from rindices.pages.sections.brain_section import has_outlines
-from rindices.pages.sections.overview_section import region_names
-from rindices.pages.sections.people_explorer import explorer_section, script_json
+from rindices.pages.layout import offline_policy
+from rindices.pages.run_view import view_of
+from rindices.pages.sections import section_html
+from rindices.pages.sections.brain_section import slider_section
+from rindices.pages.sections.methods_section import cited_in, methods_of
+from rindices.pages.sections.people_section import explorer_section
 from rindices.pages.server.page import models_of, page, row_of, runs_of, soon, tables_of
 from rindices.pages.server.query import Desk, address
 from rindices.pages.server.train_page import training_of
-from rindices.plots.brain_drawing import draw_brain, measures_of
 from rindices.problems import InputError
 from rindices.run.compare_runs import compare_runs, shown_pairs
 
-_MOST_REGIONS = 14  # beside a brain
-_BRAIN_WIDTH = 560
 _KNOWN = ("participant_id", "visit", "diagnosis", "group", "site", "first_visit")  # of the explorer itself
 _MOST_PEOPLE = 6000  # in the explorer
 _HEAD = 2000  # characters of a report, in which its policy stands
@@ -41,16 +35,6 @@ _TABLES = {
     record.REPORT: "the report, one file to pass on",
     record.SETTINGS: "settings, enough to run the same again",
 }
-
-
-class Slide(NamedTuple):
-    """A pattern that a slider moves: the brain, and which regions each of its pieces shows."""
-
-    pattern: int
-    measure: str
-    svg: Markup
-    pieces: list[list[str]]
-    limit: float
 
 
 def runs_page(desk: Desk, request: Request) -> HTMLResponse:
@@ -68,18 +52,13 @@ def _stamp(folder: Path) -> int:
     return path.stat().st_mtime_ns if path.is_file() else 0
 
 
-@lru_cache(maxsize=3)
-def _run_at(folder: Path, stamp: int) -> record.Run:
-    return record.read_run(folder)
-
-
 def read_run(desk: Desk, name: str) -> record.Run:
     """Return a finished run; one that did not change is read once."""
     folder = desk.path(name)
     stamp = _stamp(folder)
     if not stamp:
         raise InputError(f"There is no finished run in {name!r}.")
-    return soon(("run", folder, stamp), lambda: _run_at(folder, stamp))
+    return soon(("run", folder, stamp), lambda: record.read_run(folder))
 
 
 def run_page(desk: Desk, request: Request) -> HTMLResponse:
@@ -92,20 +71,18 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
         shown = {"training": training, "can_go_on": can_go_on, "row": row}
         return page(desk, "running", name, {"run": name, **shown})
     run = read_run(desk, name)
-    slides = slides_of(run)
+    view = view_of(run, show_ids=True)
     return page(
         desk,
         "result",
         name,
         {
             "run": name,
+            "name": name,
             "summary": run.summary,
             "measure": run.results.measure,
-            "gated": gated(run.summary),
-            "strip": strip_of(run.summary),
-            "slides": slides,
-            "doses": _doses(run, slides),
-            "files": {file: told for file, told in _TABLES.items() if (run.folder / file).is_file()},
+            "slider": section_html("slider", view, slider_section(view)),
+            "files": {file: words for file, words in _TABLES.items() if (run.folder / file).is_file()},
             "report": _state_of_report(run.folder / record.REPORT),
         },
         command=desk.words("report", name),
@@ -117,64 +94,22 @@ def _state_of_report(path: Path) -> str:
     if not path.is_file():
         return "missing"
     with path.open(encoding="utf-8", errors="replace") as file:
-        return "there" if escape(report_policy()) in file.read(_HEAD) else "old"
-
-
-def slides_of(run: record.Run) -> list[Slide]:
-    """Return each pattern at severity 1; the page's script moves it from there."""
-    table, found = run.analyses.get("severities", run.results.patterns), []
-    measures = measures_of(table["region"]) if has_outlines(run) else [""]
-    for pattern, measure in product(range(1, run.summary.n_patterns + 1), measures):
-        drawing = draw_brain(table, pattern, (1.0,), measure=measure, per_line=5, width=_BRAIN_WIDTH, bare=True)
-        svg = "" if drawing is None or not has_outlines(run) else drawing.svg(f"slide{pattern}{measure}")
-        pieces = [list(names) for names in drawing.piece_names] if svg and drawing is not None else []
-        found.append(Slide(pattern, measure, Markup(svg), pieces, drawing.limit if svg and drawing else 0.0))
-    return found
-
-
-def _doses(run: record.Run, slides: list[Slide]) -> Markup:
-    """Return the change of each region at each severity that is known, for the page's script."""
-    table, names = run.analyses.get("severities"), region_names(run)
-    if table is None:  # a run of an early version
-        table = run.results.patterns.assign(severity=1.0)
-    table = table[table["severity"] > 0]
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for row in table.to_dict("records"):
-        regions = found.setdefault(str(row["pattern"]), {})
-        regions.setdefault(str(row["region"]), {})[f"{row['severity']:g}"] = round(float(row["change_sd"]), 4)
-    ends = [min(0.0, float(table["change_sd"].min())), max(0.0, float(table["change_sd"].max()))]
-    brains = [{"pieces": one.pieces, "limit": one.limit} for one in slides]
-    return script_json({"patterns": found, "names": names, "ends": ends, "shown": _MOST_REGIONS, "brains": brains})
-
-
-def _explored(folder: Path, stamp: int, show_ids: bool) -> dict[str, object] | None:
-    run = _run_at(folder, stamp)
-    curtain = Curtain({*run.results.people["participant_id"]}, active=not show_ids)
-    variables = [str(name) for name in run.results.variables if name not in _KNOWN]
-    return explorer_section(run, curtain, region_names(run), show_ids=show_ids, variables=variables, most=_MOST_PEOPLE)
+        return "there" if escape(offline_policy()) in file.read(_HEAD) else "old"
 
 
 def people_page(desk: Desk, request: Request) -> HTMLResponse:
     """Show everybody of a run one by one."""
     name, show_ids = request.query_params.get("run", ""), request.query_params.get("ids") == "yes"
     run = read_run(desk, name)
-    stamp = _stamp(run.folder)
-    data = soon(("people", run.folder, stamp, show_ids), lambda: _explored(run.folder, stamp, show_ids))
-    return page(
-        desk,
-        "people",
-        f"People of {name}",
-        {
-            "run": name,
-            "summary": run.summary,
-            "data": data,
-            "show_ids": show_ids,
-            "gated": gated(run.summary),
-            "strip": strip_of(run.summary),
-            "measures": run.results.measures,
-            "n_people": len(run.results.first_visits),
-        },
-    )
+    people = soon(("people", run.folder, _stamp(run.folder), show_ids), lambda: _people(run, show_ids))
+    shown = {"run": name, "summary": run.summary, "people": people, "show_ids": show_ids}
+    return page(desk, "people", f"People of {name}", shown)
+
+
+def _people(run: record.Run, show_ids: bool) -> Markup:
+    variables = [str(name) for name in run.results.variables if name not in _KNOWN]
+    view = view_of(run, show_ids=show_ids, variables=variables, most_people=_MOST_PEOPLE)
+    return section_html("explorer", view, explorer_section(view))
 
 
 def compare_page(desk: Desk, request: Request) -> HTMLResponse:
@@ -229,7 +164,7 @@ def report_answer(desk: Desk, request: Request) -> Response:
     path = desk.path(request.path_params["name"])
     if not path.is_file() or path.suffix != ".html":
         raise InputError(f"There is no report {request.path_params['name']!r} in the folder.")
-    policy = f"sandbox allow-scripts allow-downloads allow-modals; {report_policy()}; frame-ancestors 'self'"
+    policy = f"sandbox allow-scripts allow-downloads allow-modals; {offline_policy()}; frame-ancestors 'self'"
     return FileResponse(path, media_type="text/html", headers={"content-security-policy": policy})
 
 

@@ -21,6 +21,7 @@ from rindices.pages.server.page import page, tables_of
 from rindices.pages.server.query import Desk, Pairs, address, buttons_of, columns_of, options_of, pairs_of, read_query
 from rindices.problems import InputError, Wording, worded
 from rindices.run.check_table import CheckedColumn, CheckedTable, FoundProblem, FoundRemedy, check_table, fixes_in
+from rindices.schema.role_guesses import guessed_settings
 from rindices.settings import TableSettings
 from rindices.tables import Source, read_source
 
@@ -139,7 +140,7 @@ def checked_part(desk: Desk, request: Request) -> Response:
     settings = read_query(TableSettings, request.query_params, desk)
     columns = columns_of(path)
     if not pairs_of(settings, desk) and "chosen" not in request.query_params:
-        settings = query.guessed(columns)
+        settings = guessed_settings(columns)
     settings = changed(settings, request)
     check = checked(stamp_of(path, settings), path, settings, desk.wording)
     rows = _rows(columns, settings, check)

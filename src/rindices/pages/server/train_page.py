@@ -12,74 +12,31 @@ import signal
 import subprocess
 import time
 from collections.abc import AsyncIterator
-from datetime import datetime
-from functools import lru_cache
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
-import numpy as np
-from pydantic import BaseModel, ValidationError
-from safetensors import SafetensorError, safe_open
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
 from rindices import record
-from rindices.judging import agreement
-from rindices.judging.agreement_threshold import threshold
+from rindices.pages.layout import render
 from rindices.pages.server.page import free_name, is_running, page, row_of, runs_of, tables_of
-from rindices.pages.server.query import Desk, address, columns_of, guessed, options_of, pairs_of, read_query
-from rindices.problems import InputError, Remedy, Value
+from rindices.pages.server.query import Desk, address, columns_of, form_of, options_of, pairs_of, read_query
+from rindices.problems import InputError, Remedy
+from rindices.record.progress import Progress, log_of, progress_of
+from rindices.schema.role_guesses import guessed_settings
 from rindices.settings import SearchSettings, TableSettings, get_preset
 
 # Of the default training on one core, for 128 regions: ten repetitions take two minutes on two (docs/results.md).
 _SECONDS_PER_STEP, _AROUND = 0.0012, 60.0  # and about a minute for the table, the engine and the report
-_FIRST_LOOK = 3  # repetitions before most numbers of patterns are given up: rindices.judging.selection, which loads JAX
-_MOST_PATIENTS = 400  # in an agreement on the way
-_LAST_EVENTS = 15
-_LOG = 200_000  # bytes at the end of a log that are read
 _PATIENCE = 8.0  # seconds that a process gets to stop
 _NAME = re.compile(r"[\w][\w .-]*(/[\w][\w .-]*)?")
 
 
-class Event(BaseModel):
-    """A line that `rindices fit` logs, as far as it is read here."""
-
-    event: str
-    time: str = ""
-    stage: str = ""
-    done: int = 0
-    total: int = 0
-    controls: int = 0
-    patients: int = 0
-    regions: int = 0
-
-
-class Agreed(NamedTuple):
-    """How well the repetitions that are trained so far agree about a number of patterns."""
-
-    n_patterns: int
-    n_models: int
-    value: float | None
-    threshold: float | None
-
-
-class Training(NamedTuple):
-    """How far a training is."""
-
-    state: str  # running, done, failed, unfinished or refused
-    stage: str = ""
-    share: float = 0.0
-    rate: float | None = None  # steps a second
-    left: float | None = None  # seconds
-    agreed: tuple[Agreed, ...] = ()
-    said: str = ""
-
-
-def log_of(desk: Desk, name: str) -> Path:
-    """Return where a training writes what it says: beside the folder of its run."""
-    return desk.path(f"{name}.training.log")
+def training_of(desk: Desk, name: str) -> Progress:
+    """Return how far a training is."""
+    return progress_of(desk.path(name), running=is_running(desk, name))
 
 
 def start(desk: Desk, name: str, words: list[str]) -> None:
@@ -88,7 +45,7 @@ def start(desk: Desk, name: str, words: list[str]) -> None:
         raise InputError(f"A run should have a name of letters, digits, spaces, - and _, found {name!r}.")
     if is_running(desk, name):
         raise InputError(f"A training is at work in {name!r} already.\nStop it first, or choose another name.")
-    with log_of(desk, name).open("wb") as log:
+    with log_of(desk.path(name)).open("wb") as log:
         desk.children[name] = subprocess.Popen(
             [*desk.program, *words],
             cwd=desk.folder,
@@ -97,78 +54,6 @@ def start(desk: Desk, name: str, words: list[str]) -> None:
             stderr=subprocess.STDOUT,
             start_new_session=os.name != "nt",  # Ctrl-C in the terminal ends the page, not the training
         )
-
-
-def training_of(desk: Desk, name: str) -> Training:
-    """Return how far a training is, by its log and its journal."""
-    folder, (events, said) = desk.path(name), _logged(log_of(desk, name))
-    if not is_running(desk, name):
-        status = record.status_of(folder)
-        failure = record.read_summary(folder).failure if status == record.FAILED else ""
-        as_asked = status == record.DONE or any(one.event == "stopped" for one in events)
-        return Training(status or "refused", said="" if as_asked else failure or said)
-    steps = [one for one in events if one.event == "progress"]
-    agreed = _agreed(folder, events)
-    if not steps:
-        return Training("running", "Reading the table and loading the engine", agreed=agreed)
-    stage = [one for one in steps if one.stage == steps[-1].stage][-_LAST_EVENTS:]
-    first, last = stage[0], stage[-1]
-    done, total = last.done, max(1, last.total)
-    seconds = (_when(last) - _when(first)).total_seconds()
-    rate = (done - first.done) / seconds if seconds > 0 and done > first.done else None
-    finishing = done >= total
-    left = None if rate is None or finishing else (total - done) / rate
-    return Training("running", "Judging and writing" if finishing else last.stage, done / total, rate, left, agreed)
-
-
-def _when(event: Event) -> datetime:
-    return datetime.strptime(event.time, "%Y-%m-%dT%H:%M:%S%z")
-
-
-def _logged(path: Path) -> tuple[list[Event], str]:
-    """Return the events of a log, and what else the process said."""
-    if not path.is_file():
-        return [], ""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _LOG))
-        lines = file.read().decode("utf-8", errors="replace").splitlines()
-    events, others = list[Event](), list[str]()
-    for line in lines:
-        try:
-            events.append(Event.model_validate_json(line))
-        except ValidationError:
-            others.append(line)
-    return events, "\n".join(others[-20:])
-
-
-def _agreed(folder: Path, events: list[Event]) -> tuple[Agreed, ...]:
-    """Return the agreement of the models that are trained so far, by number of patterns."""
-    table = next((one for one in events if one.event == "table"), Event(event="none"))
-    paths = [
-        path for of in (record.TRAINED, record.JOURNAL) for path in sorted((folder / of).glob("data-*.safetensors"))
-    ]
-    names = tuple((str(path), path.stat().st_mtime_ns) for path in paths if path.exists())
-    return _agreement_of(names, (table.controls, table.patients), table.regions)
-
-
-@lru_cache(maxsize=8)
-def _agreement_of(names: tuple[tuple[str, int], ...], sizes: tuple[int, int], n_regions: int) -> tuple[Agreed, ...]:
-    found: dict[tuple[int, float], list[np.ndarray]] = {}
-    for name, _ in names:
-        with contextlib.suppress(OSError, SafetensorError, KeyError, ValueError, TypeError):
-            with safe_open(name, framework="numpy") as file:
-                members = json.loads(file.metadata()["chunk"])
-                models = file.get_tensor("r_indices")[-1, :, :_MOST_PATIENTS]
-            for (point, _, _), model in zip(members, models, strict=True):
-                found.setdefault((int(point[0]), float(point[1])), []).append(model.astype(float))
-    rows = []
-    for (n_patterns, _), models in sorted(found.items()):
-        stack = np.stack(models)
-        sound = stack[[not fault for fault in agreement.faults(stack)]]
-        value = agreement.mean_agreement(agreement.pairwise(sound)).pattern_agreement if len(sound) > 1 else None
-        limit = threshold(n_patterns, sizes, n_regions)[0] if n_regions else None
-        rows.append(Agreed(n_patterns, len(models), value, limit))
-    return tuple(rows)
 
 
 def watch(desk: Desk, request: Request) -> Response:
@@ -180,6 +65,7 @@ def watch(desk: Desk, request: Request) -> Response:
         while True:
             now = await run_in_threadpool(training_of, desk, name)
             shown = now._asdict() | {"agreed": [one._asdict() for one in now.agreed]}
+            shown["html"] = render("server/training.html.j2", training=now)
             yield f"data: {json.dumps(shown)}\n\n"
             if now.state != "running":
                 return
@@ -196,15 +82,15 @@ def train_page(desk: Desk, request: Request) -> HTMLResponse:
         return page(desk, "table", "Tables", {"table": "", "source": "", "tables": tables_of(desk)})
     settings = read_query(TableSettings, asked, desk)
     if not pairs_of(settings, desk) and "chosen" not in asked:
-        settings = guessed(columns_of(desk.path(name)))
+        settings = guessed_settings(columns_of(desk.path(name)))
     out = asked.get("out", "").strip() or free_name(desk, f"{Path(name).name.partition('.')[0]}-run", "")
-    refused = ""
+    words, refused, estimate = list[str](), "", None
     try:
-        words = _words(desk, name, settings, out, request)
+        search = read_query(SearchSettings, asked, desk)
+        words, estimate = _words(desk, name, settings, search, out), _estimate(desk, search)
     except InputError as error:
-        words, refused = [], desk.said(error.message)
+        refused = desk.said(error.message)
     pairs = [("table", name), ("chosen", "yes"), *pairs_of(settings, desk)]
-    search = {one: asked.get(one, "") for one in ("patterns", "repetitions", "null", "steps")}
     return page(
         desk,
         "train",
@@ -213,10 +99,9 @@ def train_page(desk: Desk, request: Request) -> HTMLResponse:
             "table": name,
             "pairs": pairs,
             "out": out,
-            "search": search,
-            "defaults": SearchSettings(),
+            "fields": form_of(SearchSettings, asked),
             "refused": refused,
-            "estimate": _estimate(desk, search),
+            "estimate": estimate,
             "cores": os.cpu_count() or 1,
         },
         command=[word for word in words if word not in _read_along(desk)],
@@ -227,29 +112,16 @@ def _read_along(desk: Desk) -> list[str]:
     return shlex.split(desk.wording(Remedy("log_json", True)))
 
 
-def _words(desk: Desk, name: str, settings: TableSettings, out: str, request: Request) -> list[str]:
+def _words(desk: Desk, name: str, settings: TableSettings, search: SearchSettings, out: str) -> list[str]:
     desk.path(out)
-    asked = {"n_patterns": "patterns", "n_repetitions": "repetitions", "n_null": "null", "max_steps": "steps"}
-    search: dict[str, Value] = {one: request.query_params.get(there, "").strip() for one, there in asked.items()}
-    given = {one: text for one, text in search.items() if text}
-    options = options_of(settings, desk) | given
+    options = options_of(settings, desk) | options_of(search, desk)
     return desk.words("fit", name, **options, out=out, log_json=True)
 
 
-def _estimate(desk: Desk, search: dict[str, str]) -> tuple[float, bool] | None:
+def _estimate(desk: Desk, search: SearchSettings) -> tuple[float, bool]:
     """Return about how many seconds a training takes, and whether earlier ones of this folder say so."""
-    try:
-        ends = [int(part) for part in re.split("[-,]", search["patterns"] or "3")]
-        repetitions = int(search["repetitions"] or SearchSettings.n_repetitions)
-        steps = int(search["steps"] or get_preset(SearchSettings.preset).schedule.max_steps)
-        null = int(search["null"] or 0)
-    except ValueError:
-        return None
-    several = len(range(ends[0], ends[-1] + 1)) if "-" in search["patterns"] else len(ends)
-    models = (
-        repetitions if several == 1 else several * min(_FIRST_LOOK, repetitions) + max(0, repetitions - _FIRST_LOOK)
-    )
-    models *= 1 + null
+    steps = search.max_steps or get_preset(search.preset).schedule.max_steps
+    models = search.n_repetitions  # of one number of patterns, which is counted before
     earlier = [
         row.summary.seconds / (row.summary.search.models_trained * row.summary.step)
         for row in runs_of(desk)
@@ -265,8 +137,9 @@ def _estimate(desk: Desk, search: dict[str, str]) -> tuple[float, bool] | None:
 def begin(desk: Desk, request: Request) -> Response:
     """Start the training that the address describes."""
     asked = request.query_params
-    settings, out = read_query(TableSettings, asked, desk), asked.get("out", "").strip()
-    start(desk, out, _words(desk, asked.get("table", ""), settings, out, request))
+    settings, search = read_query(TableSettings, asked, desk), read_query(SearchSettings, asked, desk)
+    out = asked.get("out", "").strip()
+    start(desk, out, _words(desk, asked.get("table", ""), settings, search, out))
     return RedirectResponse(address("/run", ("run", out)), 303)
 
 

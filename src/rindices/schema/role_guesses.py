@@ -1,24 +1,43 @@
-"""What a column of numbers measures, as far as its name and its values tell, and whether it is a region at all.
+"""What a column is, as far as its name and its values tell: the one place where roles of columns are guessed.
 
-Nothing is decided here: a suspect is said to be one, and whoever has the table says whether it is.
+The command line, Python and the pages guess by it: which columns are the id, the diagnosis, covariates; which columns
+of numbers are no regions by their names; and what a region measures, or what it may be instead: a score, a total, a
+code. A suspect is said to be one, and whoever has the table says whether it is.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rindices.settings import TableSettings
+
+# Names by which columns are known, by the setting that names them.
+USUAL_NAMES = {
+    "id": ("participant_id", "subject_id", "participant", "subject", "ptid", "sub", "id"),
+    "diagnosis": ("diagnosis", "dx", "diag", "group", "label"),
+    "visit": ("visit", "session", "session_id"),
+    "site": ("site", "scanner", "centre", "center"),
+    "covariates": ("age", "sex", "gender"),
+}
+SEX_NAMES = USUAL_NAMES["covariates"][1:]  # numbers there are two codes
+# What groups should not differ in, also where it is no covariate; and all that is no region by its name alone.
+BACKGROUND_NAMES = frozenset(
+    {*USUAL_NAMES["site"], *USUAL_NAMES["covariates"], "icv", "tiv", "etiv", "education", "educ"}
+)
+_NOT_REGIONS = BACKGROUND_NAMES.union(*USUAL_NAMES.values())
 Measure = Literal["volume", "thickness", "area", "measure"]
 Suspicion = Literal[
     "", "total", "head size", "quality measure", "age or time", "fact about the person", "score", "code"
 ]
 # Usual clinical columns, which are numbers but no brain regions.
-CLINICAL = re.compile(
+_CLINICAL = re.compile(
     r"(mmse|mmst|moca|demtect|cdr|adas|updrs|ados|srs|panss|hamd|madrs|bdi|bmi|weight|height|apoe|[fvp]?iq)([_ .-].*)?"
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")  # of eTIV, lhCortexVol, age_at_scan
@@ -41,9 +60,65 @@ _NAMED: dict[Suspicion, re.Pattern[str]] = {
     "fact about the person": re.compile("sex|gender|education|educ|edu|handedness|race|ethnicity"),
     "score": re.compile("scores?|scale|subscale|questionnaire"),
 }
+_SHARE_OF_VALUES = 0.25  # that differ; where fewer do, a column holds a score, whose gaps are not to be filled in
+_TIED = 0.4  # correlation; 128 regions of healthy adults have 0.55 or more with the one they are most like
 _FEW_VALUES = 20  # different ones, each of at least five people on average: measures differ more
 _PEOPLE_A_VALUE = 5
 _FEWEST_REGIONS = 10  # below, one region may well be half of all
+
+
+def guessed_settings(columns: Sequence[str]) -> TableSettings:
+    """Return what columns are by their names alone, where nothing was chosen yet.
+
+    Examples
+    --------
+    >>> guessed = guessed_settings(["subject_id", "DX", "age", "lHip"])
+    >>> guessed.id, guessed.diagnosis, guessed.covariates
+    ('subject_id', 'DX', ('age',))
+    """
+    by_name = {name.casefold(): name for name in reversed(columns)}
+    settings = TableSettings()
+    for setting, usual in USUAL_NAMES.items():
+        names = tuple(by_name[name] for name in usual if name in by_name)
+        if names and getattr(settings, setting) not in columns:
+            settings = replace(settings, **{setting: names if setting == "covariates" else names[0]})  # type: ignore[arg-type]
+    return settings
+
+
+def is_region_name(name: str) -> bool:
+    """Tell whether a column of numbers with this name is taken for a region.
+
+    Examples
+    --------
+    >>> is_region_name("lHip"), is_region_name("Age"), is_region_name("Unnamed: 0")
+    (True, False, False)
+    """
+    # A column without a name is what spreadsheets and R write for row numbers.
+    return name.casefold() not in _NOT_REGIONS and not name.startswith("Unnamed: ")
+
+
+def looks_like_score(name: str, values: NDArray[np.float64], share: float = _SHARE_OF_VALUES) -> bool:
+    """Tell whether a column of numbers without gaps looks like a score: by its name, or because few values differ.
+
+    Examples
+    --------
+    >>> looks_like_score("MMSE", np.linspace(20, 30, 50)), looks_like_score("lHip", np.linspace(2, 4, 50))
+    (True, False)
+    """
+    return bool(_CLINICAL.fullmatch(name.casefold())) or len(np.unique(values)) < share * len(values)
+
+
+def unlike_regions(controls: NDArray[np.float64], regions: Sequence[str], suspects: Sequence[str]) -> list[str]:
+    """Return which of the suspects are not tied to any other region in controls (people × regions).
+
+    Regions of a brain go together; a disease may still change one of them much. A score goes with none of them.
+    """
+    names = np.array(regions, dtype=object)
+    suspected = np.isin(names, list(suspects))
+    if not suspected.any() or suspected.all():
+        return list(suspects)
+    ties = np.abs(np.atleast_2d(np.corrcoef(controls, rowvar=False))[np.ix_(suspected, ~suspected)]).max(axis=1)
+    return names[suspected][ties < _TIED].tolist()
 
 
 class Kind(NamedTuple):
@@ -63,14 +138,14 @@ class Kind(NamedTuple):
 def kind_of(name: str) -> Kind:
     """Tell a column by its name."""
     words = [word.casefold() for word in _WORD.findall(name)]
-    found = [*words, *(first + second for first, second in pairwise(words))]
+    terms = [*words, *(first + second for first, second in pairwise(words))]
     measure: Measure = next((_MEASURES[word] for word in reversed(words) if word in _MEASURES), "measure")
     if "accumbens" in words and measure == "area":  # which is called an area by its discoverers
         measure = "measure"
-    if CLINICAL.fullmatch(name.casefold()):
+    if _CLINICAL.fullmatch(name.casefold()):
         return Kind(measure, "score", "its name")
     for suspicion, telling in _NAMED.items():
-        if any(map(telling.fullmatch, found)):
+        if any(map(telling.fullmatch, terms)):
             return Kind(measure, suspicion, "its name")
     no_sides = [word for word in words if word not in _SIDES]
     whole = bool(no_sides) and all(word in _MEASURES or _WHOLE.fullmatch(word) for word in no_sides)
@@ -90,14 +165,14 @@ def kinds_of(names: Sequence[str], values: NDArray[np.float64]) -> list[Kind]:
     [('everything', 'total'), ('grade', 'code')]
     """
     kinds = [kind_of(name) for name in names]
-    known = np.isfinite(values)
+    measured = np.isfinite(values)
     medians = np.array(
-        [np.median(column[of]) if of.any() else 0.0 for column, of in zip(values.T, known.T, strict=True)]
+        [np.median(column[of]) if of.any() else 0.0 for column, of in zip(values.T, measured.T, strict=True)]
     )
     plain = np.array([not kind.suspicion for kind in kinds], bool)
     everything = np.abs(medians[plain]).sum()
     for place in np.flatnonzero(plain).tolist():
-        of_people = values[known[:, place], place]
+        of_people = values[measured[:, place], place]
         n_values = len(np.unique(of_people))
         if n_values <= min(_FEW_VALUES, len(of_people) // _PEOPLE_A_VALUE):
             kinds[place] = kinds[place]._replace(suspicion="code", why=f"only {n_values} different values")

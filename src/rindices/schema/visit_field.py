@@ -1,4 +1,4 @@
-"""Repeated visits: their order, each person's first, and the years between them."""
+"""The visit: the order of repeated visits, each person's first, and the years between them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
-from rindices.problems import InputError, counted
-from rindices.schema.cells import Roster, numbers_of
+from rindices.problems import Problem, counted
+from rindices.schema.cells import numbers_of, text_of
+from rindices.schema.field import Field, Roster
 
 _DAYS_A_YEAR = 365.25
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
@@ -38,16 +39,20 @@ class Timeline:
         Time in years from any beginning; None where the column of visits does not tell.
     exact
         Whether `years` comes from dates or a column of times, rather than from names such as ``m06``.
+    visits
+        The visits as in the table, by id; None where there are none.
     """
 
     ids: pd.Index
     rank: NDArray[np.float64]
-    years: NDArray[np.float64] | None
-    exact: bool
+    years: NDArray[np.float64] | None = None
+    exact: bool = False
+    visits: pd.Series | None = None
 
     def take(self, rows: NDArray[np.bool_]) -> Timeline:
         """Return some of the visits."""
-        return Timeline(self.ids[rows], self.rank[rows], None if self.years is None else self.years[rows], self.exact)
+        years, visits = None if self.years is None else self.years[rows], self.visits
+        return Timeline(self.ids[rows], self.rank[rows], years, self.exact, None if visits is None else visits[rows])
 
     def learned_from(self, used: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Mark the visits that training learns from: of each person the first that is in use."""
@@ -60,7 +65,7 @@ class Timeline:
 
         Examples
         --------
-        >>> Timeline(pd.Index(["a", "a", "b"]), np.array([2.0, 1.0, 5.0]), None, exact=False).first().tolist()
+        >>> Timeline(pd.Index(["a", "a", "b"]), np.array([2.0, 1.0, 5.0])).first().tolist()
         [False, True, True]
         """
         order = np.argsort(self.rank, kind="stable")
@@ -69,45 +74,59 @@ class Timeline:
         return first
 
 
-def read_timeline(column: pd.Series | None, roster: Roster) -> Timeline:
-    """Read a column of visits: numbers, ISO dates or names such as ``ses-2``, ``baseline`` and ``m06``; or none.
+class VisitField(Field[Timeline]):
+    """Visits: numbers, ISO dates or names such as ``ses-2``, ``baseline`` and ``m06``; or none.
 
     Examples
     --------
     >>> people = Roster(pd.Index(["a", "a", "b"]), np.array([2, 3, 4]))
-    >>> read_timeline(pd.Series(["m06", "bl", "m12"], name="visit"), people).years.tolist()
+    >>> VisitField("visit").observe(pd.DataFrame({"visit": ["m06", "bl", "m12"]}), people).years.tolist()
     [0.5, 0.0, 1.0]
     """
-    ids = roster.ids
-    if column is None:
-        return Timeline(ids, np.zeros(len(ids)), None, exact=False)
-    if is_numeric_dtype(column):
-        numbers = column.to_numpy(dtype=np.float64)
-        unit = _UNIT_OF_NAME.search(str(column.name))
-        letter = "" if unit is None else unit[1][0].lower().replace("a", "y")
-        return Timeline(ids, numbers, numbers / _A_YEAR[letter] if letter else None, exact=bool(letter))
-    if column.str.fullmatch(_DATE).all():
-        days = _days(column, roster)
-        return Timeline(ids, days, days / _DAYS_A_YEAR, exact=True)
-    labels = column.unique().tolist()
-    times = {label: _years_of_label(label) for label in labels}
-    known = None not in times.values()
-    ordered = sorted(labels, key=lambda label: (times[label] if known else 0.0, _natural(label)))
-    years = column.map(times).to_numpy(dtype=np.float64) if known else None
-    ranks = {label: float(rank) for rank, label in enumerate(ordered)}
-    return Timeline(ids, column.map(ranks).to_numpy(dtype=np.float64), years, exact=False)
 
+    def __init__(self, name: str | None) -> None:
+        super().__init__()
+        self.name, self._wrong_dates = name, list[Problem]()
 
-def _days(text: pd.Series, roster: Roster) -> NDArray[np.float64]:
-    dates = pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)
-    wrong = np.flatnonzero(dates.isna())
-    if len(wrong):
-        first = int(wrong[0])
-        raise InputError(
-            f"Column {str(text.name)!r} (visit) should hold dates such as 2021-03-31, but {roster.at(first)} has "
-            f"{text.iloc[first]!r} ({counted(len(wrong), 'such cell')} in all).\nCorrect the date."
-        )
-    return np.asarray((dates - dates.min()) / pd.Timedelta(days=1), dtype=np.float64)
+    def observe(self, batch: pd.DataFrame, roster: Roster) -> Timeline:
+        """Return when the visits in some rows were."""
+        ids = roster.ids
+        if self.name is None:
+            return Timeline(ids, np.zeros(len(ids)))
+        column = batch[self.name].set_axis(ids).rename("visit")
+        if text_of(column).isna().any():  # which ids are refused for
+            return Timeline(ids, np.zeros(len(ids)), visits=column)
+        if is_numeric_dtype(column):
+            numbers = column.to_numpy(dtype=np.float64)
+            unit = _UNIT_OF_NAME.search(self.name)
+            letter = "" if unit is None else unit[1][0].lower().replace("a", "y")
+            return Timeline(ids, numbers, numbers / _A_YEAR[letter] if letter else None, bool(letter), column)
+        if column.str.fullmatch(_DATE).all():
+            days = self._days(column, roster)
+            return Timeline(ids, days, days / _DAYS_A_YEAR, exact=True, visits=column)
+        labels = column.unique().tolist()
+        times = {label: _years_of_label(label) for label in labels}
+        timed = None not in times.values()
+        ordered = sorted(labels, key=lambda label: (times[label] if timed else 0.0, _natural(label)))
+        years = column.map(times).to_numpy(dtype=np.float64) if timed else None
+        ranks = {label: float(rank) for rank, label in enumerate(ordered)}
+        return Timeline(ids, column.map(ranks).to_numpy(dtype=np.float64), years, visits=column)
+
+    def _days(self, text: pd.Series, roster: Roster) -> NDArray[np.float64]:
+        dates = pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)
+        wrong = np.flatnonzero(dates.isna())
+        if len(wrong):
+            first = int(wrong[0])
+            what = (
+                f"Column {self.name!r} (visit) should hold dates such as 2021-03-31, but {roster.at(first)} has "
+                f"{text.iloc[first]!r} ({counted(len(wrong), 'such cell')} in all)."
+            )
+            self._wrong_dates = [Problem(what, ("correct the date",))]
+        return np.asarray((dates - dates.min()) / pd.Timedelta(days=1), dtype=np.float64)
+
+    def check(self) -> list[Problem]:
+        """Say which dates there are not."""
+        return self._wrong_dates
 
 
 def _years_of_label(label: str) -> float | None:
@@ -137,7 +156,7 @@ def years_since_first(
 
     Examples
     --------
-    >>> line = Timeline(pd.Index(["a", "a"]), np.array([1.0, 2.0]), None, exact=False)
+    >>> line = Timeline(pd.Index(["a", "a"]), np.array([1.0, 2.0]))
     >>> years_since_first(line, pd.DataFrame({"age": [61.0, 62.5]}), "visit")[0].tolist()
     [0.0, 1.5]
     """

@@ -1,8 +1,14 @@
-"""The works that a methods paragraph cites, as a line of text and as BibTeX."""
+"""What was done: a methods paragraph for a paper with the works that it cites, and the settings of the run."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
+
+from rindices.pages.layout import render
+from rindices.pages.privacy import Curtain
+from rindices.pages.run_view import RunView
+from rindices.record import SETTINGS, Run
 
 
 class Work(NamedTuple):
@@ -107,3 +113,25 @@ def cited_in(text: str) -> list[Work]:
     ['@inproceedings{yang2022,', '  author = {Yang, Z. and Wen, J. and Davatzikos, C.},']
     """
     return [work for work in WORKS if work.cited in text]
+
+
+def methods_of(run: Run) -> str:
+    """Return a paragraph for a paper in plain text."""
+    return " ".join(render("methods.txt.j2", run=run, summary=run.summary).split())
+
+
+def methods_section(view: RunView) -> dict[str, object]:
+    """Return the paragraph for a paper and the works that it cites."""
+    text = methods_of(view.run)
+    return {"text": text, "works": cited_in(text)}
+
+
+def settings_section(view: RunView) -> dict[str, object]:
+    """Return the settings of the run as its folder has them."""
+    return {"run_toml": settings_text(view.run.folder, view.curtain)}
+
+
+def settings_text(folder: Path, curtain: Curtain) -> str:
+    """Return ``run.toml`` without ids; whatever is left of a run that stopped must not stop its report."""
+    path = folder / SETTINGS
+    return curtain(path.read_text("utf-8", errors="replace")) if path.is_file() else ""

@@ -8,18 +8,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.cohort.groups import labels_with_counts
 from rindices.cohort.people import Cohort
 from rindices.problems import InputError, Message, Remedy, Text, counted, listed, shown
-from rindices.schema.kinds import grouped, kinds_of
+from rindices.schema import labels_with_counts
+from rindices.schema.role_guesses import grouped, kinds_of, unlike_regions
 
-_TIED = 0.4  # correlation; 128 regions of healthy adults have 0.55 or more with the one they are most like
 SEPARATING_AUC = 0.95
 _MANY_REGIONS = 1000
 _FEW_NAMES = 6
 
 
-def check_overlap(cohort: Cohort) -> list[Text]:
+def check_comparability(cohort: Cohort) -> list[Text]:
     """Refuse regions and covariates that cannot be learned from, and return warnings about the doubtful ones."""
     first = cohort.first_visit
     learned = cohort.group.where(first, "other")
@@ -74,10 +73,10 @@ def refuse_apart(name: str, controls: NDArray, patients: NDArray) -> None:
     """
     alike = controls.dtype.kind != "f" or pd.unique(controls).size == 1
     if alike and not np.isin(patients.astype(str), controls.astype(str)).any():
-        found = [listed(map(shown, sorted(set(values))), 4) for values in (controls, patients)]
+        levels = [listed(map(shown, sorted(set(values))), 4) for values in (controls, patients)]
         raise InputError(
             f"Disease cannot be told from {name!r}: no patient has a value of it that a control has "
-            f"(controls: {found[0]}; patients: {found[1]}).\n"
+            f"(controls: {levels[0]}; patients: {levels[1]}).\n"
             "Its effect cannot be removed without removing that of the disease, and left in it looks like disease.\n"
             f"If it only repeats the diagnosis, do without {name}; otherwise add people until the groups overlap in it."
         )
@@ -92,8 +91,8 @@ def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> lis
     else:
         completely = not {*controls} & {*patients}
     nearly = f"nearly by itself: what is found may be {name} rather than disease."
-    told = f"completely: disease cannot be told from {name}." if completely else nearly
-    return [f"{name} tells controls and patients apart {told} They should overlap in it."]
+    how = f"completely: disease cannot be told from {name}." if completely else nearly
+    return [f"{name} tells controls and patients apart {how} They should overlap in it."]
 
 
 def _check_covariates(
@@ -131,15 +130,15 @@ def _check_covariates(
 
 
 def _refuse_new_levels(column: pd.Series, is_control: NDArray[np.bool_]) -> None:
-    name, known = str(column.name), set(column[is_control])
-    strangers = column[~column.isin(known).to_numpy()]
+    name, in_controls = str(column.name), set(column[is_control])
+    strangers = column[~column.isin(in_controls).to_numpy()]
     new = strangers.value_counts()
     if len(new):
         levels = listed(f"{level} ({counted(int(number), 'person', 'people')})" for level, number in new.items())
         raise InputError(
             f"Column {name!r} has {counted(len(new), 'category', 'categories')} without a single control: {levels}; "
             f"the first is participant {strangers.index[0]}.\n"
-            f"Their effect cannot be learned. Categories among the controls: {listed(sorted(known), 10)}.\n"
+            f"Their effect cannot be learned. Categories among the controls: {listed(sorted(in_controls), 10)}.\n"
             f"Remove these people, add controls of the same category, or do without {name}."
         )
 
@@ -148,8 +147,8 @@ def _background_warnings(background: pd.DataFrame, group: pd.Series) -> list[str
     """Return sentences on columns such as site and age that are no covariates and tell the groups apart."""
     warnings: list[str] = []
     for name in background.columns:
-        known = background[name].notna().to_numpy()
-        values = [background[name][known & (group == which).to_numpy()] for which in ("control", "patient")]
+        has_value = background[name].notna().to_numpy()
+        values = [background[name][has_value & (group == which).to_numpy()] for which in ("control", "patient")]
         if all(len(part) for part in values):
             warnings += _separation_warnings(str(name), *(part.to_numpy() for part in values))
     return warnings
@@ -197,18 +196,6 @@ def group_separation(controls: NDArray, patients: NDArray) -> bool:
     return bool(max(area, 1 - area) >= SEPARATING_AUC)
 
 
-def _unlike_regions(controls: NDArray[np.float64], regions: Sequence[str], telling: Sequence[str]) -> list[str]:
-    """Return which of the columns that tell the groups apart are not tied to any other region in controls.
-
-    Regions of a brain go together; a disease may still change one of them so much. A score goes with none of them.
-    """
-    told = np.isin(np.array(regions, dtype=object), list(telling))
-    if not told.any() or told.all():
-        return list(telling)
-    ties = np.abs(np.atleast_2d(np.corrcoef(controls, rowvar=False))[np.ix_(told, ~told)]).max(axis=1)
-    return [name for name, tie in zip(np.array(regions, dtype=object)[told], ties, strict=True) if tie < _TIED]
-
-
 def _region_warnings(
     block: NDArray[np.float64], regions: Sequence[str], controls: NDArray[np.bool_], patients: NDArray[np.bool_]
 ) -> list[Message]:
@@ -223,7 +210,7 @@ def _region_warnings(
         for place in np.flatnonzero((middle > high) | (middle < low)).tolist()
         if regions[place] not in suspects and group_separation(block[controls, place], block[patients, place])
     ]
-    telling = _unlike_regions(block[controls], regions, telling)
+    telling = unlike_regions(block[controls], regions, telling)
     warnings = [
         Message(f"Taken for regions, but they look like {what}: {listed(names)}. ", _remedy(what, names), "?")
         for what, names in grouped([*suspects], [*suspects.values()]).items()

@@ -1,0 +1,164 @@
+"""The diagnosis: labels become controls and patients, and others who are neither."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from rindices.problems import Blank, InputError, Message, Remedy, did_you_mean, listed
+from rindices.schema.cells import plain_code, text_of
+from rindices.schema.field import Field, Roster
+from rindices.settings import Labels
+
+NO_LABEL = "n/a"
+CONTROL_NAMES = frozenset(
+    {"cn", "hc", "nc", "ctl", "ctrl", "control", "controls", "healthy", "healthy control", "healthy controls", "normal"}
+    | {"0", "-1"}
+)
+
+
+class Groups(NamedTuple):
+    """Everybody's group (``control``, ``patient`` or ``other``), and the labels that it was made of."""
+
+    group: pd.Series
+    control_labels: tuple[str, ...]
+    patient_labels: tuple[str, ...]
+
+
+class DiagnosisField(Field[pd.Series]):
+    """Everybody's label, and which labels make controls and patients.
+
+    Parameters
+    ----------
+    name
+        Its column, which new people need not have.
+    control, patients
+        A label, several separated by commas, or a sequence of labels. Without ``control`` the one label with
+        a usual name (CN, HC, control, 0, ...) is taken; without ``patients`` the one remaining label.
+    meanings
+        What a data dictionary says that labels mean; they may be named by that.
+
+    Examples
+    --------
+    >>> DiagnosisField("diagnosis").learn(pd.Series(["CN", "AD", "n/a"])).group.tolist()
+    ['control', 'patient', 'other']
+    """
+
+    def __init__(
+        self, name: str, control: Labels = None, patients: Labels = None, meanings: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__()
+        self.name, self._control, self._patients, self._where = name, control, patients, f"column {name!r}"
+        self._codes: dict[str, list[str]] = {}
+        for code, meaning in (meanings or {}).items():
+            self._codes.setdefault(meaning.casefold(), []).append(code)
+
+    def observe(self, batch: pd.DataFrame, roster: Roster) -> pd.Series:
+        """Return the labels as text: ``1.0`` becomes ``1``, a missing label ``n/a``."""
+        if self.name not in batch:
+            return pd.Series(NO_LABEL, index=roster.ids, name=self.name)
+        text = text_of(batch[self.name]).set_axis(roster.ids)
+        return text.map({label: plain_code(label) for label in text.dropna().unique()}).where(text.notna(), NO_LABEL)
+
+    def learn(self, values: pd.Series) -> Groups:
+        """Find the labels of controls and of patients, and give everybody a group."""
+        counts = {str(label): int(number) for label, number in values.value_counts().items()}
+        labels = [label for label in counts if label != NO_LABEL]
+        if not labels:
+            raise InputError(
+                f"Nobody has a label in {self._where}.\nExpected each person's diagnosis, for example CN and AD."
+            )
+        usual = CONTROL_NAMES | {code for name in CONTROL_NAMES for code in self._codes.get(name, ())}
+        sick = self._asked(self._patients, counts, "patients")
+        healthy = self._asked(self._control, counts, "control")
+        controls = [label for label in labels if label.casefold() in usual and label not in sick]
+        healthy = healthy or self._recognised(controls, counts)
+        both = [label for label in healthy if label in sick]
+        if both:
+            label, one = f"The label {both[0]!r} is in both ", ".\nName it in one of the two only."
+            raise InputError(label, Remedy("control"), " and ", Remedy("patients"), one)
+        sick = sick or self._remaining([label for label in labels if label not in healthy], healthy, counts)
+        return Groups(groups_of(values, healthy, sick), healthy, sick)
+
+    def _asked(self, labels: Labels, counts: dict[str, int], name: str) -> tuple[str, ...]:
+        if labels is None:
+            return ()
+        items = list(labels) if isinstance(labels, Sequence) else [labels]
+        if isinstance(labels, str):  # a label may itself contain a comma
+            whole = labels.strip() in counts or labels.strip().casefold() in self._codes
+            items = [labels] if whole else labels.split(",")
+        named = [plain_code(item) for item in items if plain_code(item)]
+        meant = [[label] if label in counts else self._codes.get(label.casefold(), [label]) for label in named]
+        wanted = [code for labels in meant for code in labels]
+        if not wanted:
+            raise InputError(
+                Remedy(name),
+                f" names no label.\nName one or more of those found in {self._where}: {labels_with_counts(counts)}.",
+            )
+        unknown = [label for label in wanted if label not in counts or label == NO_LABEL]
+        if unknown and not self._codes:
+            raise InputError(
+                f"The label {unknown[0]!r} (from ",
+                Remedy(name),
+                f") does not occur in {self._where}."
+                f"{did_you_mean(unknown[0], list(counts))}\nLabels found: {labels_with_counts(counts)}.\n"
+                f"Write it as in the table, or leave it out of ",
+                Remedy(name),
+                ".",
+            )
+        return tuple(dict.fromkeys(wanted))
+
+    def _recognised(self, usual: list[str], counts: dict[str, int]) -> tuple[str, ...]:
+        if len(usual) == 1:
+            return (usual[0],)
+        problem = f"{listed(map(repr, usual))} could all be" if usual else "none of them is a usual name for"
+        several = Message(" (to take all: ", Remedy("control", usual), ")") if usual else ""
+        raise InputError(
+            f"Cannot tell which label in {self._where} means controls: {problem} the controls.\n"
+            f"Labels found: {labels_with_counts(counts)}.\nName the controls with ",
+            Remedy("control", Blank("LABEL")),
+            several,
+            ".",
+        )
+
+    def _remaining(self, others: list[str], healthy: tuple[str, ...], counts: dict[str, int]) -> tuple[str, ...]:
+        if len(others) == 1:
+            return (others[0],)
+        if not others:
+            raise InputError(
+                f"There are no patients: {self._where} has only the controls' label {listed(map(repr, healthy))}.\n"
+                f"Labels found: {labels_with_counts(counts)}.\nAdd patients to the table."
+            )
+        raise InputError(
+            f"Cannot tell which people are the patients: {self._where} has {len(others)} labels besides the controls'."
+            f"\nLabels found: {labels_with_counts(counts)}.\n"
+            f"Name the patients' labels, for example ",
+            Remedy("patients", others[:2]),
+            "; everybody else is scored only.",
+        )
+
+
+def groups_of(diagnosis: pd.Series, control_labels: Sequence[str], patient_labels: Sequence[str]) -> pd.Series:
+    """Return the group of each label: ``control``, ``patient``, or ``other`` where it is of neither.
+
+    A model that knows no labels, such as an imported one, goes by the usual names of controls: everybody else with a
+    label is a patient.
+
+    Examples
+    --------
+    >>> groups_of(pd.Series(["CN", "AD", "n/a"]), [], []).tolist()
+    ['control', 'patient', 'other']
+    """
+    healthy, sick = diagnosis.isin(list(control_labels)), diagnosis.isin(list(patient_labels))
+    if not control_labels and not patient_labels:
+        healthy, sick = diagnosis.str.casefold().isin(CONTROL_NAMES), diagnosis != NO_LABEL
+    group = np.select([healthy, sick], ["control", "patient"], "other").tolist()
+    return pd.Series(group, index=diagnosis.index, name="group")
+
+
+def labels_with_counts(counts: Mapping[str, int]) -> str:
+    """List labels, and how many people have each."""
+    return listed((f"{'no label' if label == NO_LABEL else label} ({number})" for label, number in counts.items()), 12)

@@ -1,0 +1,223 @@
+"""What every role of a column has in common: a field that looks at rows, learns from a training table, and checks any.
+
+A field serves the training table and new people alike, whole tables or some rows at a time. It finds gaps and
+impossible values; who is refused or left out for them is for `rindices.cohort.exclusions`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api.types import is_numeric_dtype
+from pydantic import ConfigDict
+
+from rindices.problems import Message, Problem, Remedy, Text, counted, listed, shown
+from rindices.schema.cells import numbers_of, spelling_hint, spreadsheet_rows, text_of
+
+# For all that is read from a file: kinds are as annotated, truth values are no numbers, nothing is unknown or infinite.
+STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+DIGITS = 3  # that count of what a model keeps of its people
+# A model keeps quantiles of regions, rounded: a smallest value would be that of one person. At least five people lie
+# beyond each.
+QUANTILE, _FEWEST_BEYOND = 0.01, 5
+CORRECT = "correct the cells"
+# The remedy of missing and impossible values; `rindices.cohort.exclusions` has the rule.
+LEAVE_OUT = Message("leave these people out with ", Remedy("drop_missing", True))
+_POSSIBLE = (
+    "Ages lie between 0 and 120, the sex has two codes, and sizes are above 0 and not far from all others. Are they "
+    "codes for missing values?"
+)
+_MOST_LINES = 2  # of columns with text
+_MOST_CELLS = 6  # that are told one by one
+_MOST_VALUES = 100  # of a column, that are looked at to tell them
+
+Found = TypeVar("Found", covariant=True)
+
+
+class Roster(NamedTuple):
+    """Who sits in which row: the people's ids, and the row numbers that a spreadsheet shows."""
+
+    ids: pd.Index
+    rows: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, batch: pd.DataFrame, name: str) -> Roster:
+        """Read the ids of some rows."""
+        return cls(pd.Index(text_of(batch[name]).to_numpy(), name="participant_id"), spreadsheet_rows(batch))
+
+    def at(self, position: int) -> str:
+        """Return ``row 17 (participant 0031)``, for errors; what is kept, as warnings are, names the row only."""
+        return f"row {self.rows[position]} (participant {self.ids[position]})"
+
+
+class Seen(NamedTuple):
+    """What a field found in some rows: values (people × columns), and which are missing or impossible."""
+
+    values: NDArray
+    missing: NDArray[np.bool_]
+    impossible: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, values: NDArray) -> Seen:
+        """Return a column whose gaps are missing and nothing is impossible."""
+        missing = pd.isna(values)[:, None]
+        return cls(values[:, None], missing, np.zeros(missing.shape, dtype=bool))
+
+
+class Field(ABC, Generic[Found]):
+    """One role of a column, or of several columns.
+
+    Attributes
+    ----------
+    notes
+        Sentences for the user on what it did with cells.
+    """
+
+    def __init__(self) -> None:
+        self.notes = list[Text]()
+
+    @abstractmethod
+    def observe(self, batch: pd.DataFrame, roster: Roster) -> Found:
+        """Look at some rows, and return what is in them."""
+
+    def learn(self, values: Any) -> Any:
+        """Return what a model keeps of the people it is trained on: of most roles nothing."""
+
+    def check(self) -> list[Problem]:
+        """Say what is wrong with all rows so far."""
+        return []
+
+
+class BadCells:
+    """Cells that cannot be used for one reason: how many each column has, and the first of them."""
+
+    def __init__(self) -> None:
+        self.counts, self.first = Counter[str](), dict[str, tuple[str, str]]()
+        self.cells, self.values = list[str](), dict[str, None]()
+
+    def add(
+        self, bad: NDArray[np.bool_], columns: Sequence[str], roster: Roster, value: Callable[[int, int], str]
+    ) -> None:
+        """Take note of the cells marked in ``bad`` (people × columns); `value` gives the text of a cell."""
+        for position in np.flatnonzero(bad.any(axis=0)).tolist():
+            rows, name = np.flatnonzero(bad[:, position]).tolist(), columns[position]
+            self.counts[name] += len(rows)
+            self.first.setdefault(name, (roster.at(rows[0]), value(rows[0], position)))
+            self.values.update(dict.fromkeys(value(row, position) for row in rows[:_MOST_VALUES]))
+            for row in rows[: _MOST_CELLS - len(self.cells)]:
+                self.cells.append(f"{name} = {value(row, position)} in {roster.at(row)}")
+
+
+class NumberField(Field[Seen]):
+    """Columns that should hold numbers.
+
+    Parameters
+    ----------
+    columns
+        Their names.
+    reference
+        Other people × columns to judge by; None where these people are judged by themselves.
+    decimal_comma
+        Whether decimals may have a comma.
+
+    Attributes
+    ----------
+    kind
+        What they are, in messages.
+    text, missing, impossible
+        Cells that cannot be used.
+    """
+
+    kind = "number"
+
+    def __init__(
+        self, columns: Sequence[str], reference: NDArray[np.float64] | None = None, *, decimal_comma: bool = False
+    ) -> None:
+        super().__init__()
+        self.columns, self.name, self._reference, self._comma = list(columns), columns[0], reference, decimal_comma
+        self.text, self.missing, self.impossible = BadCells(), BadCells(), BadCells()
+
+    def observe(self, batch: pd.DataFrame, roster: Roster) -> Seen:
+        """Return the numbers in some rows."""
+        text = np.zeros((len(batch), len(self.columns)), dtype=bool)
+        try:  # row by row, as the text lies in memory: most tables have neither gaps nor words
+            block = np.ascontiguousarray(batch[self.columns].to_numpy()).astype(np.float64, copy=False)
+        except (ValueError, TypeError):
+            block = np.empty(text.shape)
+            for position, name in enumerate(self.columns):
+                block[:, position] = numbers_of(batch[name], decimal_comma=self._comma)
+                if not is_numeric_dtype(batch[name]) and np.isnan(block[:, position]).any():
+                    text[:, position] = np.isnan(block[:, position]) & text_of(batch[name]).notna().to_numpy()
+        missing = self._unusable_gaps(block, np.isnan(block) & ~text)
+        impossible = self._impossible(block, block if self._reference is None else self._reference)
+
+        def written(row: int, position: int) -> str:
+            return str(batch[self.columns[position]].iloc[row])
+
+        self.text.add(text, self.columns, roster, written)
+        self.missing.add(missing, self.columns, roster, written)
+        self.impossible.add(impossible, self.columns, roster, lambda row, column: shown(float(block[row, column])))
+        return Seen(block, missing, impossible)
+
+    def _unusable_gaps(self, block: NDArray[np.float64], gaps: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return the gaps because of which a person cannot be used: all of them."""
+        return gaps
+
+    def _impossible(self, block: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Mark impossible numbers of people × columns, given those of a reference."""
+        return np.isinf(block)
+
+    def check(self) -> list[Problem]:
+        """Say which columns have text, gaps, and values that cannot be."""
+        return self._text_problems() + self._missing_problems() + self._impossible_problems()
+
+    def _text_problems(self) -> list[Problem]:
+        names = [name for name in self.columns if name in self.text.counts]
+        lines = []
+        for name in names[:_MOST_LINES]:
+            (place, value), others = self.text.first[name], self.text.counts[name] - 1
+            more = f", and {counted(others, 'more cell has', 'more cells have')} text" if others else ""
+            lines.append(
+                f"Column {name!r} ({self.kind}) should hold numbers, but {place} has the text {value!r}{more}."
+            )
+        if rest := names[_MOST_LINES:]:
+            lines.append(f"{counted(len(rest), 'more column has', 'more columns have')} text: {listed(rest)}.")
+        hint = next(filter(None, (spelling_hint(self.text.first[name][1]) for name in names)), "")
+        text = "\n".join(lines) + (f" {hint}" if hint else "")
+        return [Problem(text, (CORRECT,), tuple(names))] if names else []
+
+    def _missing_problems(self) -> list[Problem]:
+        gaps = {name: self.missing.counts[name] for name in self.columns if name in self.missing.counts}
+        if not gaps:
+            return []
+        names = listed(f"{name} ({counted(number, 'person', 'people')})" for name, number in gaps.items())
+        first = next(iter(gaps))
+        text = (
+            f"Missing values in {counted(len(gaps), f'{self.kind} column')}: {names}. "
+            f"The first is in column {first!r}, {self.missing.first[first][0]}."
+        )
+        return [Problem(text, ("fill in the cells", LEAVE_OUT), tuple(gaps))]
+
+    def _impossible_problems(self) -> list[Problem]:
+        """Say which columns have values that cannot be; the last problem is the same for all."""
+        counts, cells = self.impossible.counts, self.impossible.cells
+        if not counts:
+            return []
+        more = f" and {counts.total() - len(cells)} more" if counts.total() > len(cells) else ""
+        text = (
+            f"Impossible values in {counted(len(counts), 'column')} ({counted(counts.total(), 'cell')}): "
+            f"{', '.join(cells)}{more}."
+        )
+        remedies = (CORRECT, Message("name codes with ", Remedy("missing")), LEAVE_OUT)
+        return [Problem(text, remedies, tuple(counts)), Problem(_POSSIBLE, remedies)]
+
+
+def kept_quantile(n_people: int) -> float:
+    """Return the share of the people beyond each end of what a model keeps of them."""
+    return min(max(QUANTILE, _FEWEST_BEYOND / n_people), 0.25)

@@ -1,0 +1,236 @@
+"""How a setting is described, once: its kind, default and help, and what each interface calls it.
+
+A setting is a field of a dataclass, made by `setting`; `settings_of` gives the descriptions of all fields. The options
+of the command line, the sections of a ``run.toml``, forms and addresses of the page are made from them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal
+
+from rindices.problems import InputError, Remedy
+
+Interface = Literal["command", "page", "python"]
+
+
+def _together(value: object) -> object:
+    """Return one value or several as a tuple; words and None as they are."""
+    if value is None or isinstance(value, str):
+        return value
+    return tuple(value) if isinstance(value, Iterable) else (value,)
+
+
+def _listed(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _in_ranges(value: object) -> str:
+    """Return whole numbers as they are typed: three or more that follow each other as a range."""
+    match value:
+        case (int() as first, _, *_, int() as last) if value == tuple(range(first, last + 1)):
+            return f"{first}-{last}"
+    return _listed(value)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What values a setting has, and how they are written where there is only text.
+
+    Attributes
+    ----------
+    type
+        Of what is typed on the command line.
+    several, is_file
+        Whether there may be several, and whether they name files.
+    choices
+        The only values, where they are few.
+    least, most
+        Limits of a number.
+    read
+        Turns text into a value; raises ValueError.
+    should
+        What text should be, in a refusal: "like 3, 2,3 or 2-5".
+    take
+        Turns what somebody gives in Python into the value, such as one number into a tuple of it.
+    write
+        Turns a value into text.
+    """
+
+    type: type = str
+    several: bool = False
+    is_file: bool = False
+    choices: tuple[str, ...] = ()
+    least: int | None = None
+    most: int | None = None
+    read: Callable[[str], object] = str
+    should: str = ""
+    take: Callable[[Any], object] = lambda value: value
+    write: Callable[[object], str] = _listed
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one whole number."""
+        return self.type is int
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(float(part) for part in text.split(","))
+
+
+def _limits(text: str) -> tuple[float, ...]:
+    low, high = _numbers(text)
+    if not 0 < low < high < float("inf"):
+        raise ValueError
+    return low, high
+
+
+def whole(least: int | None = None, most: int | None = None) -> Kind:
+    """Return the kind of whole numbers within limits."""
+    return Kind(int, least=least, most=most, read=int, should="a whole number")
+
+
+def choice(*choices: str) -> Kind:
+    """Return the kind of a few words."""
+    return Kind(choices=choices)
+
+
+def counts(*words: str) -> Kind:
+    """Return the kind of one number, several, a range, or one of some words.
+
+    Examples
+    --------
+    >>> kind = counts("auto")
+    >>> kind.read("3"), kind.read("2,4"), kind.read("2-5"), kind.read("auto"), kind.take(3)
+    ((3,), (2, 4), (2, 3, 4, 5), 'auto', (3,))
+    """
+
+    def read(text: str) -> object:
+        if text.strip() in words:
+            return text.strip()
+        parts = "".join(text.split()).split(",")
+        ends = [part.split("-") for part in parts if re.fullmatch(r"\d+(-\d+)?", part)]
+        ranges = [range(int(part[0]), int(part[-1]) + 1) for part in ends]
+        if len(ranges) < len(parts) or not all(ranges):
+            raise ValueError
+        return tuple(dict.fromkeys(chain.from_iterable(ranges)))
+
+    return Kind(read=read, should=f"like {', '.join([*words, '3', '2,3'])} or 2-5", take=_together, write=_in_ranges)
+
+
+def numbers(like: str) -> Kind:
+    """Return the kind of one number or several."""
+    return Kind(read=_numbers, should=f"like {like}", take=_together)
+
+
+FLAG = Kind(bool, read=lambda _: True)
+TEXT = Kind()
+NUMBER = Kind(float, read=float, should="a number")
+NAMES = Kind(several=True)
+FILE, FILES = Kind(is_file=True), Kind(several=True, is_file=True)
+PATH = Kind(Path, is_file=True, read=Path, take=lambda value: None if value is None else Path(value))
+LIMITS = Kind(read=_limits, should="two rising numbers such as 0.4,0.7", take=_together)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting, as `setting` describes it."""
+
+    kind: Kind
+    help: str
+    option: str | None = ""
+    unset: str = ""
+    label: str = ""
+    resumes: Literal["same", "more", "each"] = "same"
+    always: bool = False
+    also: str = ""
+    name: str = ""
+    default: Any = None
+
+    @property
+    def parameter(self) -> str:
+        """Its name in an address, and among a command's parameters."""
+        return (self.option or self.name).replace("-", "_")
+
+    @property
+    def interfaces(self) -> set[Interface]:
+        """Where it can be chosen."""
+        shown: dict[Interface, bool] = {"command": self.option is not None, "page": bool(self.label), "python": True}
+        return {interface for interface, is_shown in shown.items() if is_shown}
+
+    def read(self, text: str) -> object:
+        """Return the value that a text stands for."""
+        try:
+            return self.kind.read(text)
+        except ValueError as error:
+            raise InputError(Remedy(self.name), f" should be {self.kind.should}, found {text!r}.") from error
+
+    def write(self, value: object) -> str:
+        """Return the text that stands for a value."""
+        return self.kind.write(value)
+
+
+def setting(
+    default: Any,
+    kind: Kind,
+    help: str,
+    *,
+    option: str | None = "",
+    unset: str = "",
+    label: str = "",
+    resumes: Literal["same", "more", "each"] = "same",
+    always: bool = False,
+    also: str = "",
+) -> Any:
+    """Return a field of a dataclass of settings.
+
+    Parameters
+    ----------
+    default, kind, help
+        What it is where nothing is given, what values it has, and what it does.
+    option
+        Its name on the command line where that is another one; None where it has no option.
+    unset
+        What happens where it is not given, in words.
+    label
+        What the page calls it in a form, or in the menu of a column's roles; the page does not show others.
+    resumes
+        Whether a run that goes on must have the ``same``; may have ``more``, because no trained model depends on it; or
+        whether it is what ``each`` trained model says by itself.
+    always
+        Whether a ``run.toml`` has to say it, whatever the default is.
+    also
+        A second name on the command line.
+    """
+    about = Setting(kind, help, option, unset, label, resumes, always, also)
+    return field(default=default, metadata={"setting": about})
+
+
+def settings_of(settings: type) -> tuple[Setting, ...]:
+    """Return the settings of a dataclass, in the order of its fields.
+
+    Examples
+    --------
+    >>> from rindices.settings import SearchSettings
+    >>> first = settings_of(SearchSettings)[0]
+    >>> first.name, first.parameter, first.read("2-4"), sorted(first.interfaces)
+    ('n_patterns', 'patterns', (2, 3, 4), ['command', 'page', 'python'])
+    """
+    described = []
+    for one in fields(settings):
+        if (about := one.metadata.get("setting")) is not None:
+            option = one.name.replace("_", "-") if about.option == "" else about.option
+            described.append(replace(about, name=one.name, default=one.default, option=option))
+    return tuple(described)
+
+
+class TakesPlainValues:
+    """Dataclasses of settings in which one number may stand for several, and a text for a path."""
+
+    def __post_init__(self) -> None:
+        for one in settings_of(self.__class__):
+            object.__setattr__(self, one.name, one.kind.take(getattr(self, one.name)))

@@ -1,0 +1,97 @@
+"""A new setting is one edit: a field is an option, a keyword, a line of run.toml and part of the page."""
+
+import json
+import tomllib
+from dataclasses import dataclass, fields
+
+import pytest
+import typer
+from starlette.datastructures import QueryParams
+from typer.testing import CliRunner
+
+from rindices.cli.console import on_command_line
+from rindices.cli.options import Only, with_settings
+from rindices.pages.server.query import Desk, form_of, options_of, pairs_of, read_query
+from rindices.problems import InputError
+from rindices.record import RunSettings, RunTable
+from rindices.setting_fields import FLAG, NAMES, choice, counts, setting, settings_of
+from rindices.settings import OutputSettings, SearchSettings, TableSettings
+
+
+@dataclass(frozen=True)
+class MoreSearch(SearchSettings):
+    method: str = setting(
+        "surreal-gan", choice("surreal-gan", "linear"), "How patterns are found.", label="Method", also="way"
+    )
+    n_looks: tuple[int, ...] | str = setting("auto", counts("auto"), "Looks.", option="looks", label="Looks")
+    gentle: bool = setting(False, FLAG, "Be gentle.", label="Gentle")
+
+
+@dataclass(frozen=True)
+class MoreTable(TableSettings):
+    handedness: tuple[str, ...] = setting((), NAMES, "Columns of handedness.", label="handedness")
+
+
+def call(*words):
+    """Return what a command with these settings gets."""
+    got, app = [], typer.Typer()
+
+    def command(*, columns: MoreTable, search: MoreSearch) -> None:
+        got.append((columns, search))
+
+    app.command()(with_settings(command))
+    result = CliRunner().invoke(app, list(words))
+    return result, got[0] if got else None
+
+
+def test_it_is_an_option_with_its_help_and_default():
+    shown = call("--help")[0].output
+    for words in ("--method", "How patterns are found.", "surreal-gan", "--looks", "auto", "--gentle", "--handedness"):
+        assert words in shown
+    assert call()[1] == (MoreTable(), MoreSearch())
+    _, (columns, search) = call("--method", "linear", "--looks", "2-4", "--gentle", "--handedness", "hand")
+    assert (search.method, search.n_looks, search.gentle) == ("linear", (2, 3, 4), True)
+    assert call("--way", "linear", "--looks", "auto")[1][1] == MoreSearch(method="linear")
+    assert columns.handedness == "hand"  # names are read with the table, which may match patterns
+
+
+def test_it_is_a_keyword_and_a_line_of_run_toml():
+    assert MoreSearch(n_looks=3).n_looks == (3,)
+
+    class Document(RunSettings):
+        training: MoreSearch
+
+    document = Document(table=RunTable(path="people.csv"), training=MoreSearch(method="linear", n_looks=3))
+    training = tomllib.loads(document.text())["training"]
+    assert (training["method"], training["n_looks"], training["gentle"]) == ("linear", [3], False)
+    again = Document.model_validate_json(json.dumps(tomllib.loads(document.text())), strict=True)
+    assert again.training == document.training
+    other = Document(table=RunTable(path="people.csv"), training=MoreSearch(n_looks=3))
+    assert document.fingerprint() != other.fingerprint()
+
+
+def test_it_is_in_the_form_and_the_address_of_the_page(tmp_path):
+    desk = Desk(tmp_path, on_command_line, ())
+    query = QueryParams("method=linear&looks=2-4&gentle=yes&handedness=hand&handedness=foot")
+    filled = {field.about.label: field.value for field in form_of(MoreSearch, query)}
+    assert (filled["Method"], filled["Looks"], filled["Gentle"]) == ("linear", "2-4", "yes")
+    search, table = read_query(MoreSearch, query, desk), read_query(MoreTable, query, desk)
+    assert search == MoreSearch(method="linear", n_looks=(2, 3, 4), gentle=True)
+    assert table == MoreTable(handedness=("hand", "foot"))
+    assert pairs_of(table, desk) == [("handedness", "hand"), ("handedness", "foot")]
+    words = desk.words("fit", "people.csv", **options_of(search, desk))
+    assert call(*words[2:])[1][1] == search
+
+
+def test_every_setting_says_what_it_is():
+    for kind in (TableSettings, SearchSettings, OutputSettings):
+        assert [one.name for one in settings_of(kind)] == [one.name for one in fields(kind)]
+        assert all(one.help and "python" in one.interfaces for one in settings_of(kind))
+
+
+def test_a_command_may_have_some_of_them_and_other_defaults():
+    assert Only("id", "join") == ("id", "join")
+    with pytest.raises(InputError, match=r"`n_patterns` should be like 3, 2,3 or 2-5, found 'many'"):
+        settings_of(SearchSettings)[0].read("many")
+    with pytest.raises(InputError, match="like auto, 3, 2,3 or 2-5"):
+        next(one for one in settings_of(MoreSearch) if one.name == "n_looks").read("5-2")
