@@ -18,11 +18,11 @@ import numpy as np
 import pandas as pd
 from cases import RESULTS, made, parser, say, write
 from people import Recipe
+from rindices.judging.agreement_threshold import threshold
 from together import Job, Looks, train_jobs
 
 from rindices.judging import agreement
 from rindices.judging.agreement import Agreement
-from rindices.judging.agreement_threshold import threshold
 from rindices.judging.misfit import Misfit, misfit
 from rindices.judging.selection import Judged, Look, choose
 from rindices.settings import fast

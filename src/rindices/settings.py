@@ -315,9 +315,7 @@ class LossWeights(NamedTuple):
     orthogonality: float = 0.8  # λ: as good as 0.4 on easy cohorts, clearly better on hard ones
     monotonicity: float = 500.0  # μ: a pattern never recedes with severity
     near_control: float = 6.0  # η: a severity near zero leaves the brain as it is
-    prior: float = (
-        300.0  # keeps f near the linear model that it starts from; 1,000 is as good
-    )
+    prior: float = 300.0  # keeps f near the linear model that it starts from; 1,000 is as good
 
 
 class LearningRates(NamedTuple):

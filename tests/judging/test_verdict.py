@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from rindices.judging.agreement_threshold import calibration, threshold
 
 from rindices.judging import agreement_threshold
 from rindices.judging import verdict as verdicts
-from rindices.judging.agreement_threshold import calibration, threshold
 from rindices.judging.selection import Study, Swept, sweep
 from rindices.judging.verdict import FEWEST_REFITS, calibrated, refits, to_json
 from rindices.settings import fast, paper

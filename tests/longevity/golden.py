@@ -13,6 +13,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pandas as pd
+from rindices.judging.agreement_threshold import threshold
 
 from rindices import SurrealGANSearch, simulate_cohort
 from rindices.analysis import associations
@@ -25,7 +26,6 @@ from rindices.judging.agreement import (
     pairwise,
     pattern_concordance,
 )
-from rindices.judging.agreement_threshold import threshold
 from rindices.preprocessing import Preprocessing
 from rindices.settings import Correction, LossWeights, Schedule, Training, fast
 from tests.conftest import BATCH_SIZE, N_PATTERNS, N_REGIONS

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -149,7 +150,7 @@ def _network_reading(model: Parameters, brains: Array) -> Array:
     return networks.finish_reconstruction(model.reconstructor, hidden).sum(axis=1)
 
 
-def _with_linear(model: Parameters, read: Array | float, brains: Array) -> Array:
+def _with_linear(model: Parameters, read: Any, brains: Array) -> Array:
     """Average what the networks read with what the linear model beside them does."""
     if model.linear is None:
         return read

@@ -6,7 +6,7 @@ Shapes: brains ``(people, regions)``, changes ``(people, patterns, regions)``, s
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,8 +34,8 @@ class Losses(NamedTuple):
 class Prior(NamedTuple):
     """What a linear model knows of the patterns before training."""
 
-    maps: Array  # (patterns, regions): the change at severity 1
-    exponents: Array  # (patterns,): how the change grows with a severity that is uniform among patients
+    maps: Any  # (patterns, regions): the change at severity 1
+    exponents: Any  # (patterns,): how the change grows with a severity that is uniform among patients
 
 
 def cross_entropy(logits: Array, label: int, people: Array | float = 1.0) -> Array:

@@ -86,12 +86,14 @@ def shapes(lengths: Sizes, *, networks: bool = True, linear: bool = False) -> Pa
         shape = tuple(getattr(lengths, axis) for axis in axes)
         return {"weight": shape} | ({"bias": shape[1:]} if bias else {})
 
-    trained = ({name: layer(*of) for name, of in network.items()} if networks else {} for network in _ARCHITECTURE[:4])
+    f, g1, g2, d = (
+        {name: layer(*of) for name, of in network.items()} if networks else {} for network in _ARCHITECTURE[:4]
+    )
     known = {
         name: {kind: tuple(getattr(lengths, axis) for axis in axes) for kind, axes in kinds.items()}
         for name, kinds in LINEAR.items()
     }
-    return Parameters(*trained, linear=known if linear else None)
+    return Parameters(f, g1, g2, d, known if linear else None)
 
 
 def n_patterns(models: Parameters) -> int:

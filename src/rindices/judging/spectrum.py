@@ -1,9 +1,9 @@
 """A look of a second before training: whether patients differ from controls, and in how many directions.
 
 *Spread*: the eigenvalues of the patients' covariance relative to the controls'. A pattern whose severity differs
-between patients is a direction in which they vary more. *Shift*: how well regions tell the groups apart in people who were left
-out. Both are compared with the same tables after people were permuted between the groups, which makes the joint p value
-valid by construction, whatever the distribution of the regions.
+between patients is a direction in which they vary more. *Shift*: how well regions tell the groups apart in people who
+were left out. Both are compared with the same tables after people were permuted between the groups, which makes the
+joint p value valid by construction, whatever the distribution of the regions.
 
 Covariates: rows are first rotated into the space that is orthogonal to the covariates, where residuals are exchangeable
 (Huh and Jhun, 2001); residuals themselves are not.
@@ -65,7 +65,7 @@ class Spectrum(NamedTuple):
     p_shift: float
 
     @property
-    def count(self) -> int:
+    def directions(self) -> int:
         """The number of directions beyond chance."""
         return int((self.eigenvalues > self.limit).sum())
 

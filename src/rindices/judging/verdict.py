@@ -80,7 +80,7 @@ class Evidence:
             p=spectrum.p,
             p_spread=spectrum.p_spread,
             p_shift=spectrum.p_shift,
-            directions=spectrum.count,
+            directions=spectrum.directions,
             found_again=spectrum.found_again,
             eigenvalues=tuple(spectrum.eigenvalues.tolist()),
             limit=spectrum.limit,

@@ -155,11 +155,8 @@ def least_overlap(basis: np.ndarray, seed: int = 0, start: np.ndarray | None = N
     if n_patterns == 1:
         return np.ones((1, 1))
     rng = np.random.default_rng(seed)
-    starts: Sequence[np.ndarray] = (
-        [start]
-        if start is not None
-        else [np.linalg.qr(rng.standard_normal((n_patterns,) * 2))[0] for _ in range(_RESTARTS)]
-    )
+    at_random = [np.linalg.qr(rng.standard_normal((n_patterns, n_patterns)))[0] for _ in range(_RESTARTS)]
+    starts = at_random if start is None else [start]
     ends = [
         minimize(_overlap, one.ravel(), args=(basis,), jac=True, method="L-BFGS-B", options={"maxiter": 300})
         for one in starts

@@ -88,7 +88,8 @@ def matched_concordance(first: np.ndarray, second: np.ndarray) -> float:
     """
     ranks = [np.apply_along_axis(rankdata, 0, scores) for scores in (first, second)]
     n_patterns = first.shape[1]
-    pearson = 2 * np.sin(np.pi / 6 * np.corrcoef(*ranks, rowvar=False)[:n_patterns, n_patterns:])
+    correlations = np.corrcoef(np.hstack(ranks), rowvar=False)[:n_patterns, n_patterns:]
+    pearson = 2 * np.sin(np.pi / 6 * correlations)
     table = 0.5 + np.arcsin(np.clip(pearson, -1, 1)) / np.pi
     rows, columns = linear_sum_assignment(table, maximize=True)
     return float(table[rows, columns].mean())

@@ -215,4 +215,3 @@ def spectrum(eigenvalues: Sequence[float], band: Sequence[float], limit: float) 
     axes.set(xlabel="Direction", ylabel="Variance of patients\n(controls = 1)", xticks=places, ylim=(0, None))
     figure.legend(loc="outside upper center", ncols=3)
     return figure
-

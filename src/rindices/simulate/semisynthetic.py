@@ -285,7 +285,8 @@ def _with_disease(
     """
     volumes = people.table[people.regions].to_numpy(dtype=float, copy=True, na_value=np.nan)
     for severity, (name, pattern) in zip(severities.T, patterns.items(), strict=True):
-        cells = np.ix_(range(people.n_controls, len(volumes)), losses.columns.get_indexer(pattern))
+        places = [people.regions.index(region) for region in pattern]
+        cells = np.ix_(np.arange(people.n_controls, len(volumes)), np.array(places, int))
         factor = rng.normal(1, kind.noise, size=(len(severity), len(pattern)))
         volumes[cells] -= volumes[cells] * severity[:, None] * factor * losses.loc[name, list(pattern)].to_numpy()
     volumes[people.n_controls :] *= 1 - kind.shift

@@ -88,11 +88,11 @@ def start_of(
     rng = np.random.default_rng([seed, number, n_patterns])
     some = rng.permutation(len(patients))[: max(2, round(PATIENTS * len(patients)))]
     own = controls[~held_out(len(controls), seed, number, n_folds)]
-    people = [(of - 1) / SCALED_SD for of in (own, patients[np.sort(some)])]
+    healthy, sick = ((of - 1) / SCALED_SD for of in (own, patients[np.sort(some)]))
     try:
-        model = METHODS[method](*people, n_patterns, number)
+        model = METHODS[method](healthy, sick, n_patterns, number)
     except np.linalg.LinAlgError:  # maps that no longer differ: dense ones always do
-        model = contrastive_ica(*people, n_patterns, number)
+        model = contrastive_ica(healthy, sick, n_patterns, number)
     return from_model(model, patients)
 
 
@@ -103,7 +103,7 @@ def from_model(model: LinearModel, patients: np.ndarray) -> Start:
     scores = model.severities((patients - 1) / SCALED_SD)
     mean, sd = scores.mean(axis=0), scores.std(axis=0)
     gain = (model.gain / sd[:, None]).T / SCALED_SD
-    prior = Prior(full.astype(np.float32), exponents.astype(np.float32))
+    prior = Prior(np.float32(full), np.float32(exponents))
     return Start(prior, gain, (model.offset - mean) / sd, model.covariance)
 
 

@@ -49,7 +49,8 @@ def _spectrum(view: RunView) -> Picture | None:
         return None
     alt = (
         f"Variance of patients relative to controls in {len(evidence.eigenvalues)} directions, the largest "
-        f"{number(evidence.eigenvalues[0], 1)}; {evidence.directions} are above the limit of {number(evidence.limit, 1)}."
+        f"{number(evidence.eigenvalues[0], 1)}; {evidence.directions} are above the limit, "
+        f"{number(evidence.limit, 1)}."
     )
     drawn = plots.spectrum(evidence.eigenvalues, evidence.band, evidence.limit)
     return view.gallery.draw("spectrum", drawn, alt, result=False)
