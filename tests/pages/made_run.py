@@ -44,7 +44,7 @@ def summary_of(n_patterns, n_controls, n_patients, n_regions):
         "reliable_reason": "Agreement 0.950 is above 0.612, the most that 20 cohorts without disease reached.",
         "warnings": [],
         "seed": 0,
-        "versions": {"rindices": "0.2.0", "jax": "0.7.0"},
+        "versions": {"rindices": "0.3.0", "jax": "0.7.0"},
         "device": "cpu",
         "seconds": 3725.2,
         "input_sha256": "ab" * 32,

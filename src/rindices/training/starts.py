@@ -6,13 +6,15 @@ read. Both depend on the seed and the repetition's number only, as all else of a
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from rindices.core.held_out_controls import held_out
 from rindices.core.losses import Prior
-from rindices.linear.factors import LinearModel, contrastive_ica, one_thread
+from rindices.linear.factors import LinearModel, contrastive_ica
 from rindices.linear.halves import METHODS, Method
 
 PATIENTS = 0.9  # of the patients that a repetition's linear model learns from
@@ -21,6 +23,8 @@ SCALED_SD = 0.1  # of controls, about their mean of 1
 _UNIFORM_MEAN, _UNIFORM_SD = 0.5, 12**-0.5  # of severities as f draws them
 # Exponents of severities that are uniform to a power: from mostly severe to mostly absent.
 _LEAST, _LARGEST = 0.25, 5.0
+# How many threads a library may use and which warnings are shown belong to the process, not to one of its threads.
+_one_at_a_time = Lock()
 
 
 Linear = dict[str, dict[str, np.ndarray]]  # see `core.networks.LINEAR`
@@ -68,7 +72,6 @@ class Start(NamedTuple):
         }
 
 
-@one_thread
 def start_of(
     controls: np.ndarray, patients: np.ndarray, n_patterns: int, method: Method, seed: int, number: int, n_folds: int
 ) -> Start:
@@ -89,11 +92,12 @@ def start_of(
     some = rng.permutation(len(patients))[: max(2, round(PATIENTS * len(patients)))]
     own = controls[~held_out(len(controls), seed, number, n_folds)]
     healthy, sick = ((of - 1) / SCALED_SD for of in (own, patients[np.sort(some)]))
-    try:
-        model = METHODS[method](healthy, sick, n_patterns, number)
-    except np.linalg.LinAlgError:  # maps that no longer differ: dense ones always do
-        model = contrastive_ica(healthy, sick, n_patterns, number)
-    return from_model(model, patients)
+    with _one_at_a_time, threadpool_limits(limits=1, user_api="blas"):
+        try:
+            model = METHODS[method](healthy, sick, n_patterns, number)
+        except np.linalg.LinAlgError:  # maps that no longer differ: dense ones always do
+            model = contrastive_ica(healthy, sick, n_patterns, number)
+        return from_model(model, patients)
 
 
 def from_model(model: LinearModel, patients: np.ndarray) -> Start:
