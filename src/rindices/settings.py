@@ -1,7 +1,7 @@
 """All that a user can choose; each default is written here and nowhere else.
 
 `TableSettings`, `SearchSettings`, `OutputSettings` and `ApplySettings` are what commands and functions are asked for.
-Below them is what can be chosen about training itself, and the three presets.
+Below them is what can be chosen about training itself, and the five presets.
 
 Two kinds of numbers: `LossWeights` and `LearningRates` are arguments of one compiled program, so that a whole grid of
 them trains at once; `Training` holds the formulas that are compiled in. `Schedule` steers from outside.
