@@ -53,7 +53,7 @@ def leaky(values):
 
 
 def member(model, number):
-    """All four networks of one repetition, in double precision."""
+    """All four networks and the linear model of one repetition, in double precision."""
     return jax.tree.map(lambda leaf: np.asarray(leaf[number], float), model.models_)
 
 
@@ -66,7 +66,11 @@ def scored(networks, brains):
     g2, hidden = networks.reconstructor, decomposed(networks, brains)
     for name in ("layer1", "layer2"):
         hidden = leaky(hidden @ g2[name]["weight"] + g2[name]["bias"])
-    return (hidden @ g2["output"]["weight"] + g2["output"]["bias"]).sum(axis=1)
+    read = (hidden @ g2["output"]["weight"] + g2["output"]["bias"]).sum(axis=1)
+    if networks.linear is None:
+        return read
+    linear = networks.linear["reading"]
+    return (1 - linear["share"]) * read + linear["share"] * (linear["bias"] + (brains - 1) @ linear["weight"])
 
 
 def transformed(networks, brains, z):
@@ -334,7 +338,7 @@ def test_seed_repeats_any_fit(unfitted, small_table, small_labels, random_state,
         ({"n_patterns": 0}, "n_patterns should be a whole number from 1 on, found 0"),
         ({"n_patterns": 2.0}, "n_patterns should be a whole number"),
         ({"n_repetitions": -1}, "n_repetitions should be a whole number"),
-        ({"preset": "fats"}, "Unknown preset 'fats': choose one of fast, paper, official"),
+        ({"preset": "fats"}, "Unknown preset 'fats': choose one of fast, linear, blind, paper, official"),
         ({"inference": "mean"}, "inference should be 'consensus' or 'medoid', found 'mean'"),
         ({"output": "severity"}, "output should be 'r_indices' or 'severities', found 'severity'"),
         ({"orthogonality": -0.1}, "orthogonality should be a number from 0 on"),
