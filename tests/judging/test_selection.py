@@ -215,7 +215,7 @@ def test_models_that_were_frozen_before_others_stay_as_they_were():
     ],
 )
 def test_fewest_patterns_that_fit_and_agree_are_chosen(settings, expected):
-    given = [judged(value, m, distance=distance, threshold=0.6) for m, value, distance in settings]
+    given = [judged(value, m, distance=distance) for m, value, distance in settings]
     assert choose(given).point.n_patterns == choose(given[::-1]).point.n_patterns == expected
 
 
@@ -231,7 +231,7 @@ def test_fewest_patterns_that_fit_and_agree_are_chosen(settings, expected):
     ],
 )
 def test_numbers_of_patterns_that_may_still_be_chosen_go_on(settings, expected):
-    given = [judged(value, m, distance=distance, threshold=0.6) for m, value, distance in settings]
+    given = [judged(value, m, distance=distance) for m, value, distance in settings]
     assert {point.n_patterns for point in rivals(given)} == expected
 
 
@@ -357,7 +357,7 @@ def test_cohort_zero_is_the_data_itself():
     study = make_study(whitening=0.5)
     people = study.people()
     controls, patients = study.scaled[~study.patient], study.scaled[study.patient]
-    for found, expected in zip(people, (controls, patients, whitening_matrix(controls, 0.5)), strict=True):
+    for found, expected in zip(people[:3], (controls, patients, whitening_matrix(controls, 0.5)), strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
