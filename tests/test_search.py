@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from rindices import SurrealGAN, SurrealGANSearch, load_model
+from rindices import SurrealGAN, SurrealGANSearch, load_model, simulate_cohort
 from rindices.judging.selection import FIRST_LOOK, MOST_REPLACED, UNLIKELY, Swept, choose
 from rindices.problems import counted
 from rindices.search import explain
@@ -133,19 +133,15 @@ def test_trained_models_are_left_in_the_store(unfitted, small_table, small_label
 # With a linear start: how many patterns there are is counted before training.
 
 
-def made_cohort(n_patterns):
-    """Return regions and groups of 60 controls and 90 patients; each pattern shrinks six of twelve regions."""
-    rng = np.random.default_rng(7)
-    patient = np.repeat([0, 1], [60, 90])
-    severities = rng.uniform(size=(150, n_patterns)) * patient[:, None]
-    patterns = np.repeat(np.eye(2), 6, axis=1)[:n_patterns]
-    volumes = 5000 * (1 + 0.1 * rng.standard_normal((150, 12)) - 0.4 * severities @ patterns)
-    return pd.DataFrame(volumes, columns=[f"region{i}" for i in range(12)]), patient
-
-
 @pytest.fixture(scope="module")
 def two_patterns():
-    return made_cohort(2)
+    """Return regions and groups of 60 controls and 90 patients; each of two patterns shrinks six of twelve regions."""
+    rng = np.random.default_rng(7)
+    patient = np.repeat([0, 1], [60, 90])
+    severities = rng.uniform(size=(150, 2)) * patient[:, None]
+    patterns = np.repeat(np.eye(2), 6, axis=1)
+    volumes = 5000 * (1 + 0.1 * rng.standard_normal((150, 12)) - 0.4 * severities @ patterns)
+    return pd.DataFrame(volumes, columns=[f"region{i}" for i in range(12)]), patient
 
 
 @pytest.fixture(scope="module")
@@ -161,8 +157,13 @@ def test_as_many_patterns_are_trained_as_people_show_who_were_left_out(counted_s
     assert counted_search.reason_ == "2 patterns: people who were left out differ in 2 directions, too."
 
 
+def without_disease():
+    cohort = simulate_cohort("null", n_controls=60, n_patients=60, seed=1).table
+    return cohort.iloc[:, 4:28], (cohort["diagnosis"] == "PT").to_numpy()
+
+
 def test_groups_without_a_difference_are_called_so():
-    search = SurrealGANSearch(n_repetitions=2, preset="linear", random_state=0).fit(*made_cohort(0))
+    search = SurrealGANSearch(n_repetitions=2, preset="linear", random_state=0).fit(*without_disease())
     verdict = search.verdict_
     assert (verdict.state, verdict.reliable) == ("no difference", False)
     assert verdict.evidence.p == search.spectrum_.p > 0.05
