@@ -59,13 +59,12 @@ def judged(
     high=np.nan,
     weight=0.8,
     distance=None,
-    threshold=0.0,
 ) -> Judged:
     """Return a setting whose repetitions agree, and whose patients fit, as told at their only checkpoint."""
     found = [Agreement(number, np.nan, np.nan) for number in (value, error, low, high)]
     looks = [Look(20_000, n_models, *found, {})]
     fit = None if distance is None else misfit(distance)
-    return Judged(Point(n_patterns, weight), n_repetitions, looks, 0, fit, threshold)
+    return Judged(Point(n_patterns, weight), n_repetitions, looks, 0, fit)
 
 
 class Trained(Memory):

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from rindices import InputError, SearchSettings, TableSettings, fit_table, load_model
 from rindices.cli import app, exits
-from rindices.judging.verdict import Verdict
+from rindices.judging.verdict import Evidence, Verdict
 from rindices.problems import Message, Remedy
 from rindices.run.outcome import summarise
 from rindices.simulate import simulate_cohort
@@ -265,7 +265,7 @@ def test_demo_compares_with_the_truth(tmp_path):
         (["fit", "missing.csv", "--out", "run"], "missing.csv"),
         (["fit", "table.csv", "--out", "run", "--diagnosis", "dx"], "'dx'"),
         (["fit", "table.csv", "--out", "run", "--covariates", "agee"], "Did you mean 'age'"),
-        (["fit", "table.csv", "--out", "run", "--preset", "quick"], "fast, paper, official"),
+        (["fit", "table.csv", "--out", "run", "--preset", "quick"], "fast, linear, blind, paper, official"),
         (["fit", "table.csv", "--out", "table.csv"], "is a file"),
         (["fit", "table.csv", "--out", "."], "already holds other files"),
         (["fit", "table.csv", "--out", "run", "--patterns", "0"], "--patterns"),
@@ -300,30 +300,35 @@ def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, mon
 @pytest.mark.parametrize(
     ("state", "older", "final", "told"),
     [
-        ("reproducible", 0, "reproducible", "The patterns are reproducible. Why. Try --null 19."),
+        ("reproducible", 0, "reproducible", "The patterns are reproducible. Why. Try --steps 19."),
+        ("weak", 0, "weak", "The patterns are reproducible, but weak. Why. Try --steps 19. Compare groups by them"),
+        ("weak", 20, "confounded", "but the groups also differ in something else. Why. Try --steps 19."),
         (
             "reproducible",
             20,
             "confounded",
             "The patterns are reproducible, but the groups also differ in something else.",
         ),
-        ("not reproducible", 20, "not reproducible", "The patterns are not reproducible. Why. Try --null 19."),
+        ("not found again", 20, "not found again", "not in patterns that are found again. Why. Try --steps 19."),
+        ("no difference", 20, "no difference", "No difference between patients and controls was found. Why. Try"),
     ],
 )
 def test_the_verdict_is_told_and_kept(fitted, tmp_path, monkeypatch, state, older, final, told):
     _, _, table = fitted
-    verdict = Verdict(state, Message("Why. Try ", Remedy("n_null", 19), "."), "calibrated", 0.7, threshold=0.6)
-    monkeypatch.setattr("rindices.search.calibrated", lambda *_: verdict)
+    reason, evidence = Message("Why. Try ", Remedy("max_steps", 19), "."), Evidence(p=0.25, eigenvalues=(2.0, 1.5))
+    verdict = Verdict(state, reason, evidence)
+    monkeypatch.setattr("rindices.search.judged", lambda *_: verdict)
     table.assign(age=table["age"] + older * (table["diagnosis"] == "PT")).to_csv(tmp_path / "table.csv", index=False)
     options = ("--patients", "PT", "--covariates", "age", *TINY, "--no-report")
     result = run("fit", tmp_path / "table.csv", "--out", tmp_path / "run", *options)
     assert result.exit_code == 0, result.output
     words = " ".join(result.output.split())
     assert told in words
-    assert ("Do not interpret them" in words) is (final != "reproducible")
-    assert ("not the same as no difference" in words) is (final == "not reproducible")
+    assert ("Do not interpret" in words) is (final not in ("reproducible", "weak"))
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert (summary["verdict"], summary["reliable"]) == (final, final != "not reproducible")
+    found = ("reproducible", "weak", "confounded")
+    assert (summary["verdict"], summary["reliable"]) == (final, final in found)
+    assert (summary["evidence"]["p"], summary["evidence"]["eigenvalues"]) == (0.25, [2.0, 1.5])
     assert load_model(tmp_path / "run" / "model.safetensors").verdict_ == (final, summary["reliable_reason"])
     assert ("differ in age" in summary["reliable_reason"]) is (final == "confounded")
 
@@ -333,7 +338,7 @@ def test_a_training_that_failed_is_called_so(fitted, tmp_path, monkeypatch):
     options = ("--out", tmp_path / "run", "--patients", "PT", *TINY)
     result = run("fit", fitted[1].parent / "cohort.csv", *options)
     assert result.exit_code == 0, result.output
-    told = "The patterns are not reproducible. Training failed: in every repetition an R-index is nearly the same"
+    told = "not in patterns that are found again. Training failed: in every repetition an R-index is nearly the same"
     assert told in " ".join(result.output.split())
     assert told.partition(". ")[0] in (tmp_path / "run" / "report.html").read_text()
 

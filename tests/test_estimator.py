@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from rindices import SurrealGAN, load_model
 from rindices.core import inference
 from rindices.core.held_out_controls import held_out
+from rindices.judging.selection import MOST_REPLACED
 from rindices.preprocessing import UNCORRECTED, Preprocessing
 from rindices.preprocessing.missing import as_measured
 from rindices.problems import InputError
@@ -53,7 +54,7 @@ def leaky(values):
 
 
 def member(model, number):
-    """All four networks of one repetition, in double precision."""
+    """All four networks and the linear model of one repetition, in double precision."""
     return jax.tree.map(lambda leaf: np.asarray(leaf[number], float), model.models_)
 
 
@@ -66,7 +67,11 @@ def scored(networks, brains):
     g2, hidden = networks.reconstructor, decomposed(networks, brains)
     for name in ("layer1", "layer2"):
         hidden = leaky(hidden @ g2[name]["weight"] + g2[name]["bias"])
-    return (hidden @ g2["output"]["weight"] + g2["output"]["bias"]).sum(axis=1)
+    read = (hidden @ g2["output"]["weight"] + g2["output"]["bias"]).sum(axis=1)
+    if networks.linear is None:
+        return read
+    linear = networks.linear["reading"]
+    return (1 - linear["share"]) * read + linear["share"] * (linear["bias"] + (brains - 1) @ linear["weight"])
 
 
 def transformed(networks, brains, z):
@@ -192,7 +197,9 @@ def test_history_marks_the_checkpoint_that_agrees_best(fitted):
     chosen = history[history["chosen"]].iloc[0]
     assert chosen["step"] == fitted.step_
     assert chosen["pattern_agreement"] == history["pattern_agreement"].max() == fitted.agreement_.pattern_agreement
-    assert sorted([*fitted.members_, *fitted.left_out_]) == [0, 1, 2]
+    repetitions = sorted([*fitted.members_, *fitted.left_out_])
+    assert repetitions == list(range(len(repetitions)))
+    assert 3 <= len(repetitions) <= 3 + MOST_REPLACED
 
 
 def test_one_pattern_has_no_differences(unfitted, small_table, small_labels):
@@ -334,7 +341,7 @@ def test_seed_repeats_any_fit(unfitted, small_table, small_labels, random_state,
         ({"n_patterns": 0}, "n_patterns should be a whole number from 1 on, found 0"),
         ({"n_patterns": 2.0}, "n_patterns should be a whole number"),
         ({"n_repetitions": -1}, "n_repetitions should be a whole number"),
-        ({"preset": "fats"}, "Unknown preset 'fats': choose one of fast, paper, official"),
+        ({"preset": "fats"}, "Unknown preset 'fats': choose one of fast, linear, blind, paper, official"),
         ({"inference": "mean"}, "inference should be 'consensus' or 'medoid', found 'mean'"),
         ({"output": "severity"}, "output should be 'r_indices' or 'severities', found 'severity'"),
         ({"orthogonality": -0.1}, "orthogonality should be a number from 0 on"),

@@ -20,8 +20,8 @@ from rindices.settings import OutputSettings, SearchSettings, TableSettings
 
 @dataclass(frozen=True)
 class MoreSearch(SearchSettings):
-    method: str = setting(
-        "surreal-gan", choice("surreal-gan", "linear"), "How patterns are found.", label="Method", also="way"
+    finder: str = setting(
+        "surreal-gan", choice("surreal-gan", "linear"), "How patterns are found.", label="Finder", also="way"
     )
     n_looks: tuple[int, ...] | str = setting("auto", counts("auto"), "Looks.", option="looks", label="Looks")
     gentle: bool = setting(False, FLAG, "Be gentle.", label="Gentle")
@@ -46,12 +46,12 @@ def call(*words):
 
 def test_it_is_an_option_with_its_help_and_default():
     shown = call("--help")[0].output
-    for words in ("--method", "How patterns are found.", "surreal-gan", "--looks", "auto", "--gentle", "--handedness"):
+    for words in ("--finder", "How patterns are found.", "surreal-gan", "--looks", "auto", "--gentle", "--handedness"):
         assert words in shown
     assert call()[1] == (MoreTable(), MoreSearch())
-    _, (columns, search) = call("--method", "linear", "--looks", "2-4", "--gentle", "--handedness", "hand")
-    assert (search.method, search.n_looks, search.gentle) == ("linear", (2, 3, 4), True)
-    assert call("--way", "linear", "--looks", "auto")[1][1] == MoreSearch(method="linear")
+    _, (columns, search) = call("--finder", "linear", "--looks", "2-4", "--gentle", "--handedness", "hand")
+    assert (search.finder, search.n_looks, search.gentle) == ("linear", (2, 3, 4), True)
+    assert call("--way", "linear", "--looks", "auto")[1][1] == MoreSearch(finder="linear")
     assert columns.handedness == "hand"  # names are read with the table, which may match patterns
 
 
@@ -61,9 +61,9 @@ def test_it_is_a_keyword_and_a_line_of_run_toml():
     class Document(RunSettings):
         training: MoreSearch
 
-    document = Document(table=RunTable(path="people.csv"), training=MoreSearch(method="linear", n_looks=3))
+    document = Document(table=RunTable(path="people.csv"), training=MoreSearch(finder="linear", n_looks=3))
     training = tomllib.loads(document.text())["training"]
-    assert (training["method"], training["n_looks"], training["gentle"]) == ("linear", [3], False)
+    assert (training["finder"], training["n_looks"], training["gentle"]) == ("linear", [3], False)
     again = Document.model_validate_json(json.dumps(tomllib.loads(document.text())), strict=True)
     assert again.training == document.training
     other = Document(table=RunTable(path="people.csv"), training=MoreSearch(n_looks=3))
@@ -72,11 +72,11 @@ def test_it_is_a_keyword_and_a_line_of_run_toml():
 
 def test_it_is_in_the_form_and_the_address_of_the_page(tmp_path):
     desk = Desk(tmp_path, on_command_line, ())
-    query = QueryParams("method=linear&looks=2-4&gentle=yes&handedness=hand&handedness=foot")
+    query = QueryParams("finder=linear&looks=2-4&gentle=yes&handedness=hand&handedness=foot")
     filled = {field.about.label: field.value for field in form_of(MoreSearch, query)}
-    assert (filled["Method"], filled["Looks"], filled["Gentle"]) == ("linear", "2-4", "yes")
+    assert (filled["Finder"], filled["Looks"], filled["Gentle"]) == ("linear", "2-4", "yes")
     search, table = read_query(MoreSearch, query, desk), read_query(MoreTable, query, desk)
-    assert search == MoreSearch(method="linear", n_looks=(2, 3, 4), gentle=True)
+    assert search == MoreSearch(finder="linear", n_looks=(2, 3, 4), gentle=True)
     assert table == MoreTable(handedness=("hand", "foot"))
     assert pairs_of(table, desk) == [("handedness", "hand"), ("handedness", "foot")]
     words = desk.words("fit", "people.csv", **options_of(search, desk))
@@ -91,7 +91,7 @@ def test_every_setting_says_what_it_is():
 
 def test_a_command_may_have_some_of_them_and_other_defaults():
     assert Only("id", "join") == ("id", "join")
-    with pytest.raises(InputError, match=r"`n_patterns` should be like 3, 2,3 or 2-5, found 'many'"):
+    with pytest.raises(InputError, match=r"`n_patterns` should be like auto, 3, 2,3 or 2-5, found 'many'"):
         settings_of(SearchSettings)[0].read("many")
     with pytest.raises(InputError, match="like auto, 3, 2,3 or 2-5"):
         next(one for one in settings_of(MoreSearch) if one.name == "n_looks").read("5-2")

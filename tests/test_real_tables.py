@@ -123,9 +123,10 @@ def test_the_model_keeps_the_correction_and_scores_the_same_people_the_same(fitt
     page = (tmp_path / "s.html").read_text()
     assert "model.safetensors" in page
     assert "sub-0001" not in page
-    assert json.loads((out / "summary.json").read_text())["reliable"] is False
-    assert "not reproducible" in said
-    assert "The patterns are not reproducible." in page
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["reliable"] is False
+    assert "not found again" in said
+    assert "not in patterns that are found again." in page
     assert "Reliable: no" in told("describe", out / "model.safetensors")
 
 

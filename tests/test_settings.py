@@ -21,6 +21,7 @@ def test_paper_holds_the_values_of_section_3_3():
         weight_clip=0.5,
         freeze_below=(0.003, 6e-4),
         latent="independent",
+        start="random",
     )
     assert preset.schedule.batch_size is None  # an eighth of the patients
     assert (preset.schedule.min_steps, preset.schedule.max_steps) == (100_000, 200_000)
@@ -29,7 +30,8 @@ def test_paper_holds_the_values_of_section_3_3():
 
 def test_official_is_the_released_package():
     preset = settings.official()
-    assert preset.training == Training("additive", "joint", "batch", 2.5e-3, 100.0, 0.5, None, "weighted", 0.02)
+    formulas = ("additive", "joint", "batch", 2.5e-3, 100.0, 0.5, None, "weighted", 0.02, "random")
+    assert preset.training == Training(*formulas)
     assert preset.rates.discriminator == pytest.approx(preset.rates.generator / 5)
     assert preset.rates.correlation == pytest.approx(preset.rates.generator / 30)
     assert (preset.weights.decomposition, preset.weights.reconstruction, preset.weights.monotonicity) == (80, 80, 500)
@@ -39,11 +41,20 @@ def test_official_is_the_released_package():
 
 def test_fast_has_the_formulas_of_the_released_package_and_a_discriminator_as_quick_as_f():
     preset = settings.fast()
-    same = replace(settings.official().training, latent="sampled", correlation_penalty=0)
+    same = replace(settings.official().training, latent="sampled", correlation_penalty=0, start="linear")
     assert replace(preset.training, correlation_penalty=0) == same
     assert preset.rates.discriminator == preset.rates.generator == 8e-4
     assert preset.schedule.batch_size == 32
     assert preset.schedule.min_steps == preset.schedule.max_steps  # no choice among checkpoints
+
+
+def test_two_presets_are_parts_of_fast():
+    fast, linear, blind = settings.fast(), settings.linear(), settings.blind()
+    assert replace(linear, name="fast", schedule=fast.schedule) == fast
+    assert linear.schedule == replace(fast.schedule, min_steps=0, max_steps=0)  # no networks
+    assert replace(blind.training, start="linear") == fast.training
+    assert (blind.weights, blind.rates) == (fast.weights, fast.rates)
+    assert blind.schedule.min_steps == blind.schedule.max_steps == 20_000
 
 
 def test_a_training_shorter_than_the_preset_allows_is_looked_at_in_the_end():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -15,9 +15,14 @@ from rindices.judging.selection import UNLIKELY, Study, Swept, best_of_each_numb
 from rindices.judging.spectrum import NotTestable, Spectrum
 from rindices.judging.verdict import Verdict, judged, not_testable
 from rindices.problems import counted
-from rindices.settings import AUTO, Preset, SearchSettings, get_preset
+from rindices.settings import AUTO, SearchSettings, get_preset
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store
+
+_COLLAPSED = (
+    "Training failed: in every repetition an R-index is nearly the same for all patients (it collapsed). Do not use "
+    "these R-indices. Look for fewer patterns, or give more regions: with few, training rarely learns."
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -85,16 +90,12 @@ class SurrealGANSearch(RIndexEstimator):
         store: Store | None = None,
     ) -> Self:
         """Look, train, choose and judge; the arguments are those of `SurrealGAN.fit`."""
-        weights = _several(self.orthogonality)
-        one = self._estimator(1, weights[0] if weights else None)
+        points = self._points()  # before anything is computed: they are checked
+        one = self._estimator(1, points[0].orthogonality)
         training = one._training_set(X, y, covariates)
         study = training.study
         self.spectrum_, untestable = _look(study)
-        numbers = self._numbers(study.settings.preset)
-        if not numbers or not weights:
-            raise ValueError("n_patterns and orthogonality should each have at least one value.")
-        grid = [self._estimator(number, weight) for number in numbers for weight in weights]
-        points = [Point(one.n_patterns, float(one._preset().weights.orthogonality)) for one in grid]
+        points = self._promising(points, study)
         execution = Execution(Memory() if store is None else store, self.n_jobs, progress, self.models_per_chunk)
         usual = get_preset(self.preset).weights.orthogonality
         swept = sweep(study, points, self.n_repetitions, execution, usual=usual, exhaustive=self.exhaustive)
@@ -111,23 +112,35 @@ class SurrealGANSearch(RIndexEstimator):
             if self.spectrum_ is None
             else judged(self.spectrum_, study, best.r_indices_[study.patient], swept.chosen.value)
         )
+        if swept.chosen.look.n_models == 0 and self.verdict_.evidence.with_linear is not None:
+            self.verdict_ = replace(self.verdict_, state="not found again", message=_COLLAPSED)
         best.verdict_ = self.verdict_.state, str(self.verdict_.message)
         self.models_trained_, self.models_per_chunk_ = swept.models_trained, execution.models_per_chunk
         self.models_exhaustive_ = swept.models_exhaustive
         return self
 
-    def _numbers(self, preset: Preset) -> list[int]:
-        """Return the numbers of patterns to train."""
-        look = self.spectrum_
-        proposed = look.found_again if look is not None and look.differs else 0
+    def _points(self) -> list[Point]:
+        """Return all settings that are asked for; where patterns are counted, of one of them."""
+        if isinstance(self.n_patterns, str) and self.n_patterns != AUTO:
+            raise ValueError(f"n_patterns should be {AUTO!r}, a number or several, found {self.n_patterns!r}.")
+        numbers = [1] if isinstance(self.n_patterns, str) else _several(self.n_patterns)
+        grid = [self._estimator(number, weight) for number in numbers for weight in _several(self.orthogonality)]
+        if not grid:
+            raise ValueError("n_patterns and orthogonality should each have at least one value.")
+        weights = [float(one._preset().weights.orthogonality) for one in grid]
+        return [Point(int(one.n_patterns), weight) for one, weight in zip(grid, weights, strict=True)]
+
+    def _promising(self, points: list[Point], study: Study) -> list[Point]:
+        """Return the settings to train: by the look before training, unless all were asked for."""
+        look, asked = self.spectrum_, {point.n_patterns for point in points}
+        found = look.found_again if look is not None and look.differs else 0
         if isinstance(self.n_patterns, str):
-            if self.n_patterns != AUTO:
-                raise ValueError(f"n_patterns should be {AUTO!r}, a number or several, found {self.n_patterns!r}.")
-            return [proposed] if proposed else [1, 2]
-        given = _several(self.n_patterns)
-        if len(given) > 1 and preset.training.start == "linear" and not self.exhaustive:
-            return [min(given, key=lambda number: (abs(number - proposed), number))]
-        return given
+            numbers = [found] if found else [1, 2][: study.residuals.shape[1]]
+            return [point._replace(n_patterns=number) for number in numbers for point in points]
+        if len(asked) == 1 or study.settings.preset.training.start == "random" or self.exhaustive:
+            return points
+        nearest = min(asked, key=lambda number: (abs(number - found), number))
+        return [point for point in points if point.n_patterns == nearest]
 
     def transform(self, X: Any, covariates: Any = None) -> Any:
         """Return the R-indices of people by the best estimator."""
@@ -175,10 +188,11 @@ def _several(values: Any) -> list[Any]:
 def explain(swept: Swept, asked: str | int | Sequence[int], look: Spectrum | None) -> str:
     """Say in words why a setting was chosen."""
     chosen, name = swept.chosen, _name(swept.chosen.point, swept)
-    was_counted = look is not None and look.differs and look.found_again and not isinstance(asked, int)
+    had_a_choice = isinstance(asked, str) or len(_several(asked)) > 1
+    was_counted = look is not None and look.differs and look.found_again and had_a_choice
     if look is not None and was_counted and len({one.point.n_patterns for one in swept.judged}) == 1:
         again = counted(look.found_again, "direction")
-        nearest = "" if asked == AUTO else ", and of the numbers that were asked for this is the nearest"
+        nearest = "" if isinstance(asked, str) else ", and of the numbers that were asked for this is the nearest"
         return f"{name}: people who were left out differ in {again}, too{nearest}."
     if len(swept.judged) == 1:
         return f"{name}: given, not chosen from the data."

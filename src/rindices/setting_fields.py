@@ -170,13 +170,8 @@ class Setting:
             raise InputError(Remedy(self.name), f" should be {self.kind.should}, found {text!r}.") from error
 
     def write(self, value: object) -> str:
-        """Return the text that stands for a value; whole numbers in a row as a range, which `counts` reads."""
-        if not isinstance(value, tuple):
-            return str(value)
-        in_a_row = len(value) > 2 and all(isinstance(one, int) for one in value)
-        if in_a_row and value == tuple(range(value[0], value[-1] + 1)):
-            return f"{value[0]}-{value[-1]}"
-        return ",".join(map(str, value))
+        """Return the text that stands for a value."""
+        return self.kind.write(value)
 
 
 def setting(

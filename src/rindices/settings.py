@@ -1,7 +1,7 @@
 """All that a user can choose; each default is written here and nowhere else.
 
 `TableSettings`, `SearchSettings`, `OutputSettings` and `ApplySettings` are what commands and functions are asked for.
-Below them is what can be chosen about training itself, and the three presets.
+Below them is what can be chosen about training itself, and the presets.
 
 Two kinds of numbers: `LossWeights` and `LearningRates` are arguments of one compiled program, so that a whole grid of
 them trains at once; `Training` holds the formulas that are compiled in. `Schedule` steers from outside.
@@ -540,6 +540,8 @@ def adjusted(
             raise InputError(f"orthogonality should be a number from 0 on, found {orthogonality!r}.")
         preset = replace(preset, weights=preset.weights._replace(orthogonality=float(orthogonality)))
     if max_steps is not None:
+        if not preset.schedule.max_steps:
+            raise InputError(Remedy("max_steps"), f" has no meaning with {preset.name} models: leave it out.")
         if not isinstance(max_steps, Integral) or max_steps < 1:
             raise InputError(f"max_steps should be a whole number from 1 on, found {max_steps!r}.")
         shortest = min(preset.schedule.min_steps, int(max_steps))
@@ -578,7 +580,6 @@ def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visit
             "It is the standard deviation of a severity over scans of a person who has not changed.",
         )
     if len(noise) > 1 and {*n_patterns} != {len(noise)}:
-        raise InputError(
-            Remedy("scan_noise"),
-            f" should be one number, or one for each of {'-'.join(map(str, n_patterns))} patterns, found {len(noise)}.",
-        )
+        each = f", or one for each of {'-'.join(map(str, n_patterns))} patterns" if n_patterns else ""
+        unknown = "" if n_patterns else " where patterns are counted before training"
+        raise InputError(Remedy("scan_noise"), f" should be one number{each}{unknown}, found {len(noise)}.")

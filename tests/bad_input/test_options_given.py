@@ -15,7 +15,7 @@ def option(options, found, remedy, name="", **rest):
     option("--patterns 0", "found 0", "from 1 to 20"),
     option("--patterns 5-2", "'5-2'", "2-5"),
     option("--patterns 2-99", "found 21, 22", "from 1 to 20"),
-    option("--patterns many", "'many'", "2-5"),
+    option("--patterns many", "'many'", "auto, 3, 2,3 or 2-5"),
     option("--patterns 2.5", "'2.5'", "2-5"),
     option("--patterns 13", "13 patterns cannot be told apart in 12 regions", "--patterns"),
     option("--orthogonality -1", "-1", "from 0 on"),
@@ -23,10 +23,11 @@ def option(options, found, remedy, name="", **rest):
     option("--repetitions 0", "Invalid value for", "--repetitions"),
     option("--repetitions ten", "integer", "--repetitions"),
     option("--seed -1", "Invalid value for", "--seed"),
-    option("--preset quick", "'quick'", "fast, paper, official"),
+    option("--preset quick", "'quick'", "fast, linear, blind, paper, official"),
     option("--latent some", "'some'", "independent, correlated"),
-    option("--null 3", "found 3", "at least 19"),
-    option("--null -1", "found -1", "at least 19"),
+    option("--method quick", "'quick'", "fast, linear, blind, paper, official"),
+    option("--null 19", "--null", "-h"),
+    option("--method linear --steps 10", ("--steps", "no meaning with linear models"), "leave it out"),
     option("--steps 0", "Invalid value for", "--steps"),
     option("--workers 0", "Invalid value for", "--workers"),
     option("--models-per-chunk 0", "Invalid value for", "--models-per-chunk"),
@@ -37,7 +38,8 @@ def option(options, found, remedy, name="", **rest):
     option("--scan-noise 0.04", ("--scan-noise", "there are none"), "--visit"),
     option("--visit site --scan-noise -0.1", "found -0.1", "a number above 0, such as 0.04"),
     option("--visit site --scan-noise little", "'little'", "like 0.04"),
-    option("--visit site --scan-noise 0.1,0.2", "each of 3 patterns, found 2", "one number"),
+    option("--visit site --patterns 3 --scan-noise 0.1,0.2", "each of 3 patterns, found 2", "one number"),
+    option("--visit site --scan-noise 0.1,0.2", "are counted before training, found 2", "one number"),
     option("--covariate age", "--covariate", "--covariates"),
     option("--drop-gaps", "--drop-gaps", "-h"),
     option("more.csv", "more.csv", "-h"),
@@ -59,7 +61,7 @@ GIVE = "Give the run.toml that a run left"
 RUN_TOML = (
     '[table]\npath = "{table}"\nid = "participant_id"\ndiagnosis = "diagnosis"\nfeatures = []\n\n[training]\n{more}'
 )
-TRAINING = 'n_patterns = [3]\nn_repetitions = 2\nexhaustive = false\nn_null = 0\npreset = "fast"\nrandom_state = 0\n'
+TRAINING = 'n_patterns = [3]\nn_repetitions = 2\nexhaustive = false\npreset = "fast"\nrandom_state = 0\n'
 
 
 def config(name, text, found, remedy, options="--config run.toml", **rest):

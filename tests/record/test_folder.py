@@ -118,6 +118,7 @@ def test_the_same_table_elsewhere_by_another_command_is_the_same_run(out):
 OTHERS = {
     "sha256: abc then, xyz now": {"table": {"sha256": "xyz"}},
     "n_patterns: 2, 3 then, 3, 4, 5, 6 and 1 more now": {"training": {"n_patterns": (3, 4, 5, 6, 7)}},
+    "n_patterns: 2, 3 then, auto now": {"training": {"n_patterns": "auto"}},
     "n_repetitions: 10 then, 5 now": {"training": {"n_repetitions": 5}},
     "max_steps: not given then, 100 now": {"training": {"max_steps": 100}},
     "jax: 0.8.0 then, 0.9.0 now": {"versions": {"jax": "0.9.0"}},
@@ -140,14 +141,14 @@ def test_other_runs_are_refused_with_their_differences(out, difference, change):
         is_complete(out, altered(**change))
 
 
-MORE = altered(training={"n_patterns": (2, 3, 4), "n_repetitions": 20, "n_null": 19})
+MORE = altered(training={"n_patterns": (2, 3, 4), "n_repetitions": 20})
 
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_more_is_added_to_a_finished_run_whose_models_are_there(out, killed):
     begin(out)
     (out / "journal" / "data-3-abc.safetensors").write_text("chunk")
-    with pytest.raises(InputError, match="n_null: 0 then, 19 now"):  # it has begun, and is not finished
+    with pytest.raises(InputError, match="n_repetitions: 10 then, 20 now"):  # it has begun, and is not finished
         is_complete(out, MORE)
     finish(out)
     if not killed:

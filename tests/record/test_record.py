@@ -20,7 +20,7 @@ from rindices.record import (
     write_tables,
 )
 from rindices.settings import SearchSettings
-from tests.pages.made_run import REFITS, add_analyses, add_truth, change_summary, make_run
+from tests.pages.made_run import add_analyses, add_truth, change_summary, make_run
 
 ODD = ["007", "=1+1", "NA"]
 
@@ -61,9 +61,10 @@ def test_what_is_not_a_number_is_null_and_what_is_not_said_is_not_written(tmp_pa
     assert set(read_summary(tmp_path).model_fields_set) == {"status", "agreement"}
 
 
-def test_settings_are_read_as_they_were_written(tmp_path):
+@pytest.mark.parametrize("patterns", [(2, 3), "auto"])
+def test_settings_are_read_as_they_were_written(tmp_path, patterns):
     table = RunTable(path='a "b"\n\x7f.csv', sha256="abc", covariates=("age", "sex"), missing=["-9999"], control="CN")
-    training = SearchSettings(n_patterns=(2, 3), orthogonality=(0.2,), max_steps=300)
+    training = SearchSettings(n_patterns=patterns, orthogonality=(0.2,), max_steps=300)
     settings = RunSettings(table=table, training=training, versions={"jax": "0.9"}, device={"platform": "cpu"})
     (tmp_path / "run.toml").write_text(settings.text(), encoding="utf-8")
     found = read_settings(tmp_path / "run.toml")
@@ -98,7 +99,9 @@ def test_missing_and_damaged_files_are_named(run, name):
         ({"members_left_out": [{"member": 4}]}, "reason"),
         ({"status": "stopped"}, "status"),
         ({"search": {"runners_up": [{"n_patterns": 2}]}}, "orthogonality"),
-        ({"null": {**REFITS, "values": ["0.5"]}}, "values"),
+        ({"evidence": {"eigenvalues": ["0.5"]}}, "eigenvalues"),
+        ({"evidence": {"p": "small"}}, "p"),
+        ({"verdict": "surely"}, "verdict"),
         ({"balance": [{"variable": "age"}]}, "kind"),
         ({"correlation": [[1.0, None], [0.5, 1.0]]}, "correlation"),
     ],

@@ -56,7 +56,7 @@ def test_the_table_its_dictionary_and_the_description(tmp_path):
     assert sidecar["diagnosis"]["Levels"] == {"AD": "counted as patient", "CN": "counted as control"}
     assert sidecar["r1"]["Units"] == "arbitrary"
     assert "Maximum" not in sidecar["r1"]  # R-indices are not clipped
-    assert "not reproducible" not in sidecar["MeasurementToolMetadata"]["Description"]
+    assert "interpret" not in sidecar["MeasurementToolMetadata"]["Description"]
     description = read(paths[0])
     assert description["Name"] == "R-indices of volumes.csv"
     assert description["DatasetType"] == "derivative"
@@ -68,11 +68,11 @@ def test_the_table_its_dictionary_and_the_description(tmp_path):
 
 
 def test_what_is_known_of_the_source_and_of_the_reliability(tmp_path):
-    known = {"source_doi": "doi:10.1/x", "verdict": "not reproducible", "reliable_reason": "The runs disagree."}
+    known = {"source_doi": "doi:10.1/x", "verdict": "not found again", "reliable_reason": "Halves disagree."}
     paths = write_bids(tmp_path, table(), SUMMARY.model_copy(update=known))
     assert read(paths[0])["SourceDatasets"] == [{"DOI": "doi:10.1/x"}]
     assert (
-        "The patterns are not reproducible. The runs disagree."
+        "The groups differ, but not in patterns that are found again. Halves disagree."
         in read(paths[2])["MeasurementToolMetadata"]["Description"]
     )
 

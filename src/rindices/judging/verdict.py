@@ -20,7 +20,7 @@ import pandas as pd
 from rindices.judging.selection import Study
 from rindices.judging.spectrum import LEVEL, Spectrum
 from rindices.linear.factors import one_thread
-from rindices.linear.halves import METHODS, halves_agreement, matched_concordance
+from rindices.linear.halves import fitted, halves_agreement, matched_concordance
 from rindices.problems import Message, Text, counted, listed
 from rindices.settings import State
 
@@ -163,8 +163,7 @@ def judged(spectrum: Spectrum, study: Study, r_indices: np.ndarray, repetitions:
         return Verdict("no difference", _no_difference(evidence), evidence)
     n_patterns = r_indices.shape[1]
     controls, patients = study.standardised()
-    method = study.method(n_patterns)
-    linear = METHODS[method](controls, patients, n_patterns)
+    linear = fitted(study.method(n_patterns), controls, patients, n_patterns)
     halves, chance, p = halves_test(study, n_patterns)
     evidence = replace(
         evidence,

@@ -22,6 +22,14 @@ _CLEARLY = 0.005  # by which ICA has to agree better: where both agree about as 
 FAILED = 0.5  # agreement where a half cannot be fitted: chance
 
 
+def fitted(method: Method, controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0) -> LinearModel:
+    """Fit a linear model; where maps no longer differ, dense ones, which always do."""
+    try:
+        return METHODS[method](controls, patients, n_patterns, seed)
+    except np.linalg.LinAlgError:
+        return contrastive_ica(controls, patients, n_patterns, seed)
+
+
 @one_thread
 def halves_agreement(
     controls: np.ndarray,
@@ -88,7 +96,8 @@ def matched_concordance(first: np.ndarray, second: np.ndarray) -> float:
     """
     ranks = [np.apply_along_axis(rankdata, 0, scores) for scores in (first, second)]
     n_patterns = first.shape[1]
-    correlations = np.corrcoef(np.hstack(ranks), rowvar=False)[:n_patterns, n_patterns:]
+    with np.errstate(invalid="ignore", divide="ignore"):  # what is the same for everybody says nothing: chance
+        correlations = np.nan_to_num(np.corrcoef(np.hstack(ranks), rowvar=False)[:n_patterns, n_patterns:])
     pearson = 2 * np.sin(np.pi / 6 * correlations)
     table = 0.5 + np.arcsin(np.clip(pearson, -1, 1)) / np.pi
     rows, columns = linear_sum_assignment(table, maximize=True)

@@ -312,5 +312,5 @@ def uncertainty_in_words(uncertainty: float) -> str:
         f"The effects of covariates are {uncertainty:.1f} times as uncertain (in squared error) in patients as in "
         "controls, because few controls have covariates like the patients'. What is removed from patients is then "
         "wrong in the same way in all of them, and can be taken for a pattern. Choose controls whose covariates are "
-        "like the patients', and test with refits, which allow for it."
+        "like the patients'."
     )

@@ -83,7 +83,7 @@ def is_complete(out: Path, settings: RunSettings) -> bool:
 def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
     """Return what a run is asked for more of, from what to what; none where it is the very same.
 
-    More patterns, repetitions or refits can be asked of a finished run whose models are there, and of one that has not
+    More patterns or repetitions can be asked of a finished run whose models are there, and of one that has not
     begun to train. Any other run is refused with the differences.
     """
     status = status_of(out)

@@ -56,7 +56,7 @@ def fit_table(
     """Read a table, train, and write a run folder with its report: what ``rindices fit`` does.
 
     A run that was interrupted goes on when the same is asked for again; one that is finished is returned as it is. Of
-    a finished run more patterns, repetitions or refits can be asked for: what is trained is not trained again.
+    a finished run more patterns or repetitions can be asked for: what is trained is not trained again.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[Text], 
         | {"n_sites": None if cohort.site is None else int(cohort.site.nunique())},
         "weights": model.preset_.weights._asdict(),
         "preset": model.preset_.name,
-        "repetitions": model.n_repetitions,
+        "repetitions": len(model.members_) + len(model.left_out_),  # with those in the place of failed ones
         "members_used": len(model.members_),
         "members_left_out": [{"member": one, "reason": why} for one, why in model.left_out_.items()],
         "step": model.step_,
@@ -109,7 +109,7 @@ def _searched(search: SurrealGANSearch) -> dict[str, object]:
     return {
         "n_patterns": sorted(results["n_patterns"].unique().tolist()),
         "orthogonality": sorted(results["orthogonality"].unique().tolist()),
-        "exhaustive": search.models_trained_ == search.models_exhaustive_,
+        "exhaustive": search.models_trained_ >= search.models_exhaustive_,
         "first_stage_repetitions": int(results["n_repetitions"].min()),
         "models_trained": search.models_trained_,
         "models_exhaustive": search.models_exhaustive_,

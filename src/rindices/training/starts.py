@@ -12,8 +12,8 @@ import numpy as np
 
 from rindices.core.held_out_controls import held_out
 from rindices.core.losses import Prior
-from rindices.linear.factors import LinearModel, contrastive_ica, one_thread
-from rindices.linear.halves import METHODS, Method
+from rindices.linear.factors import LinearModel, one_thread
+from rindices.linear.halves import Method, fitted
 
 PATIENTS = 0.9  # of the patients that a repetition's linear model learns from
 SHARE = 0.5  # of the linear model in the R-index; from a quarter to three quarters of it differ little
@@ -90,11 +90,7 @@ def start_of(
     some = rng.permutation(len(patients))[: max(2, round(PATIENTS * len(patients)))]
     own = controls[~held_out(len(controls), seed, number, n_folds)]
     healthy, sick = ((of - 1) / SCALED_SD for of in (own, patients[np.sort(some)]))
-    try:
-        model = METHODS[method](healthy, sick, n_patterns, number)
-    except np.linalg.LinAlgError:  # maps that no longer differ: dense ones always do
-        model = contrastive_ica(healthy, sick, n_patterns, number)
-    return from_model(model, patients)
+    return from_model(fitted(method, healthy, sick, n_patterns, number), patients)
 
 
 def from_model(model: LinearModel, patients: np.ndarray) -> Start:
