@@ -31,13 +31,14 @@ from rindices.core import inference
 from rindices.core.losses import Prior
 from rindices.core.step import COPULA_EVERY, Data, TrainState, step
 from rindices.judging.agreement import aligned, find_consensus, pattern_concordance
-from rindices.judging.selection import Study
+from rindices.judging.selection import MOST_REPLACED, Study
 from rindices.settings import Preset, blind, fast
 from rindices.training.chunks import Chunk, Member, Point, Trajectory, starts_of
 from rindices.training.starts import Start, beside_networks
 
 FIRST_SEED = 98_000
 REPETITIONS = 10
+TRAINED = REPETITIONS + MOST_REPLACED  # the last ones only take the place of failed ones
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
 _NAMES = {"absent": "half absent", "mild": "Beta(1, 3)", "severe": "Beta(3, 1)"}
 
@@ -93,7 +94,7 @@ def ready(name: str, recipe: Recipe | Given, own: pd.DataFrame | None) -> Made:
         SurrealGAN(preset=fast(), random_state=seed)._training_set(given.regions, given.patient, given.covariates).study
     )
     study.method(3)
-    members = [Member(Point(3, 0.8), k) for k in range(REPETITIONS)]
+    members = [Member(Point(3, 0.8), k) for k in range(TRAINED)]
     starts = starts_of(members, study.settings, study.people())
     return Made(name, given, study, starts, ridge(study.residuals[study.patient], given.truth))
 
@@ -116,7 +117,7 @@ class FromStarts(Pretrained):
 
 def train(cohorts: list[Made], preset: Preset, steps: int) -> list[Looks]:
     """Train the repetitions of all cohorts of one number of regions together, each with its own prior."""
-    group = [Job(one.study, 3, REPETITIONS) for one in cohorts]
+    group = [Job(one.study, 3, TRAINED) for one in cohorts]
     n_rows = -(-max(max((~j.study.patient).sum(), j.study.patient.sum()) for j in group) // 128) * 128
     data, patients, members = _stacked(group, preset, int(n_rows))
     priors = [start.prior for one in cohorts for start in one.starts]
@@ -129,7 +130,7 @@ def train(cohorts: list[Made], preset: Preset, steps: int) -> list[Looks]:
     correlations, weights = _correlations(states, 3), jax.tree.map(np.asarray, states.parameters)
     looks = []
     for place, one in enumerate(cohorts):
-        mine = slice(place * REPETITIONS, (place + 1) * REPETITIONS)
+        mine = slice(place * TRAINED, (place + 1) * TRAINED)
         own = {steps: jax.tree.map(lambda leaf, mine=mine: leaf[mine], weights)}
         looks.append(Looks([steps], r_indices[None, mine, : one.study.patient.sum()], correlations[None, mine], own))
     return looks
@@ -160,7 +161,7 @@ def judged(one: Made, looks: Looks, blind_looks: Looks | None, steps: int) -> di
     row = {"cohort": one.name, **given.recipe._asdict(), **measure(model, given, with_ridge=False)}
     alone = inference.r_indices(inference.without_linear(model.models_), people.patients)
     readings = {"networks": alone.mean(axis=0)}
-    _, by_linear = beside_networks(one.starts, None, people.patients)
+    _, by_linear = beside_networks(one.starts[:REPETITIONS], None, people.patients)
     readings["linear"] = aligned(by_linear.astype(float), find_consensus(by_linear.astype(float))).mean(axis=0)
     if blind_looks is not None:
         random = blind_looks.r_indices[-1].astype(float)

@@ -9,6 +9,8 @@ permutations of the table and on halves of the people, whatever is trained.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from cases import RESULTS, on_all_cores, parser, say, write
@@ -87,8 +89,6 @@ def judged(name: str, recipe: Recipe, own: pd.DataFrame | None) -> dict[str, obj
 
 def _imbalanced(given: Given) -> Given:
     """Leave out half of the young patients and half of the old controls."""
-    from dataclasses import replace
-
     ages, rng = given.covariates["age"].to_numpy(), np.random.default_rng(given.recipe.seed)
     young = ages < np.median(ages)
     kept = (young != given.patient) | (rng.random(len(ages)) < 0.5)
