@@ -212,8 +212,8 @@ class SurrealGAN(RIndexEstimator):
         Correlation of severities (of their normal scores) that was learned, mean over repetitions; None where they were
         taken to be independent.
     verdict_ : tuple of (str or None, str)
-        What `SurrealGANSearch` found: ``reproducible``, ``confounded``, ``not reproducible`` or ``not testable``, and
-        why; None where that was not judged.
+        What `SurrealGANSearch` found: ``reproducible``, ``weak``, ``confounded``, ``not found again``, ``no
+        difference`` or ``not testable``, and why; None where that was not judged.
     models_ : Parameters
         Weights of the members, patterns in the same order in all.
     preprocessing_ : Preprocessing

@@ -60,7 +60,7 @@ def test_every_key_of_the_summary_is_told(finished_run):
     summary = json.loads((finished_run / "summary.json").read_text())
     assert named("`summary.json`") - _SOMETIMES == set(summary)
     told = " ".join(section("`summary.json`"))
-    assert all(f"`{key}`" in told for key in summary["null"])
+    assert all(f"`{key}`" in told for key in summary["evidence"])
 
 
 def test_every_section_of_the_settings_is_told(finished_run):

@@ -5,11 +5,9 @@ import re
 import pytest
 
 from rindices.pages.report import make_report
-from tests.pages.made_run import add_analyses, add_visits, change_summary, make_run
+from tests.pages.made_run import FOUND, NOTHING, add_analyses, add_visits, change_summary, make_run
 from tests.pages.page import Page
 
-CALIBRATED = {"method": "calibrated", "statistic": 0.931, "threshold": 0.612, "repetitions": 3}
-REFITS = {"method": "refits", "statistic": 0.931, "p": 0.051, "n": 39, "repetitions": 3, "values": [0.52] * 39}
 WEIGHTS = {"change": 8.25, "orthogonality": 0.33}
 CORRECTION = {"smooth": ["years"], "interactions": [["sex", "icv"]], "proportion": "tiv", "site": "scanner"}
 # What a summary is changed to, and what is then said.
@@ -25,7 +23,7 @@ CHANGES = [
             "preset": "paper",
             "weights": WEIGHTS,
             "agreement": {"pattern_agreement": 0.777, "dimension_correlation": 0.6, "difference_correlation": None},
-            "null": CALIBRATED | {"threshold": 0.999},
+            "evidence": FOUND | {"p": 0.015, "halves": 0.812, "halves_chance": 0.567},
             "excluded": {"outlier": 5},
             "correction": CORRECTION | {"n_sites": 17},
             "covariates": ["years", "tiv", "scanner"],
@@ -46,7 +44,10 @@ CHANGES = [
             "“paper”",
             "change γ = 8.25, orthogonality λ = 0.33",
             "pattern agreement 0.777, dimension correlation 0.600 and difference correlation –",
-            "agreement of 3 repetitions, 0.931, was not above 0.999",
+            "by the largest eigenvalue of the patients' covariance relative to the controls'",
+            "orthogonal to the covariates (Huh & Jhun, 2001) (joint p = 0.015)",
+            "disjoint halves of the people agreed at 0.812 (with permuted groups at most 0.567)",
+            "Random permutation testing in multiple linear regression",
             "5 were excluded (outlier: 5)",
             "between 17 sites (scanner)",
             "divided by tiv",
@@ -54,7 +55,7 @@ CHANGES = [
             "with a spline for years",
             "related to updrs by",
             "below 0.35, between 0.35 and 0.75, and above 0.75",
-            "chosen among 2 and 6",
+            "chosen among 2 and 6 by the agreement of repeated trainings",
             "Of the weights of orthogonality 0.1 and 0.3 the one",
             "rindices 9.9.9 (jax 8.8.8)",
             "controls (HC)",
@@ -62,9 +63,9 @@ CHANGES = [
         ],
     ),
     (
-        {"null": REFITS, "correction": {"smooth": []}, "patterns_chosen_from_data": False, "visits": False},
+        {"evidence": NOTHING, "correction": {"smooth": []}, "patterns_chosen_from_data": False, "visits": False},
         [
-            "39 refits in which corrected measures were permuted over people (Freedman & Lane, 1983) (p = 0.051)",
+            "(joint p = 0.410)",
             "2 patterns were asked for.",
             "The table had 229 people",
         ],
@@ -78,7 +79,7 @@ def folder(tmp_path, undrawn):
     add_analyses(tmp_path)
     add_visits(tmp_path)
     search = {"n_patterns": [2, 3, 4], "orthogonality": [0.2, 0.8]}
-    change_summary(tmp_path, null=CALIBRATED, patterns_chosen_from_data=True, search=search, correlation=None)
+    change_summary(tmp_path, evidence=None, patterns_chosen_from_data=True, search=search, correlation=None)
     return tmp_path
 
 
@@ -95,6 +96,42 @@ def test_each_fact_changes_the_paragraph(folder):
         after = quoted(folder)
         assert [words for words in expected if words in before] == []
         assert [words for words in expected if words not in after] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected", "unsaid"),
+    [
+        (
+            {"preset": "fast", "weights": {"change": 9.0, "prior": 300.0}},
+            "change γ = 9, prior = 300. Training was repeated 10 times from different random numbers (seed 0). Each "
+            "repetition started from a linear model of four fifths of the controls and nine tenths of the patients; f "
+            "was kept near it by a prior, and the R-index is the mean of what the networks and this model read.",
+            "linear models alone",
+        ),
+        (
+            {"preset": "linear", "weights": {"change": 9.0, "prior": 300.0}},
+            "were learned by linear models alone (rindices' preset “linear”), 10 of them, each of four fifths of the "
+            "controls and nine tenths of the patients (seed 0).",
+            "Surreal-GAN",
+        ),
+        (
+            {"preset": "blind", "weights": {"change": 9.0, "prior": 0.0}},
+            "“blind” and the loss weights change γ = 9. Training was repeated",
+            "linear model",
+        ),
+        (
+            {"patterns_chosen_from_data": True, "search": {"n_patterns": [2]}},
+            "The number of patterns, 2, was counted before training: directions in which patients vary more than "
+            "controls, also in people who were left out.",
+            "was chosen among",
+        ),
+    ],
+)
+def test_the_paragraph_says_where_training_started_and_how_patterns_were_counted(folder, changes, expected, unsaid):
+    change_summary(folder, **changes)
+    said = quoted(folder)
+    assert expected in said
+    assert unsaid not in said
 
 
 def test_the_paragraph_says_what_was_analysed_and_only_what_was_used_is_cited(folder):

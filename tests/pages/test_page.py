@@ -13,8 +13,7 @@ from rindices import plots
 from rindices.pages.report import make_report, write_report
 from tests.pages.made_run import (
     AGREEMENT,
-    CALIBRATED,
-    REFITS,
+    FOUND,
     add_settings,
     add_truth,
     balance_row,
@@ -72,7 +71,7 @@ def test_hostile_text_is_shown_and_never_run(tmp_path):
     change_summary(
         folder,
         warnings=[SCRIPT],
-        verdict="not reproducible",
+        verdict="not found again",
         reliable=False,
         reliable_reason=SCRIPT,
         source='"><img src=x onerror=alert(1)>',
@@ -80,7 +79,7 @@ def test_hostile_text_is_shown_and_never_run(tmp_path):
         members_left_out=[{"member": 1, "reason": SCRIPT}],
         versions={SCRIPT: SCRIPT},
         balance=[balance_row(SCRIPT, SCRIPT, 0.5, 0.01, True) | {"controls": SCRIPT}],
-        null=REFITS,
+        evidence=FOUND,
         search={"reason": SCRIPT},
     )
     add_settings(folder, [(3, 0.2, 3, 0.7)])
@@ -149,8 +148,14 @@ def test_one_pattern_and_one_training(tmp_path, undrawn):
         ({"verdict": None, "reliable": None}, "Whether the patterns are reproducible was not judged.", "verdict "),
         ({"verdict": "reproducible"}, "The patterns are reproducible.", "verdict good"),
         ({"verdict": "confounded"}, "reproducible, but the groups also differ in something else.", "verdict warnings"),
-        ({"verdict": "not testable"}, "Whether the patterns are reproducible cannot be told.", "verdict bad"),
-        ({"verdict": "not reproducible"}, "The patterns are not reproducible.", "verdict bad"),
+        ({"verdict": "weak"}, "The patterns are reproducible, but weak.", "verdict weak"),
+        ({"verdict": "not testable"}, "Whether there is anything to find could not be tested.", "verdict untested"),
+        (
+            {"verdict": "not found again"},
+            "The groups differ, but not in patterns that are found again.",
+            "verdict bad",
+        ),
+        ({"verdict": "no difference"}, "No difference between patients and controls was found.", "verdict nothing"),
     ],
 )
 def test_verdict(run, undrawn, changes, expected, classes):
@@ -161,7 +166,7 @@ def test_verdict(run, undrawn, changes, expected, classes):
     found = [attributes["class"] for attributes in page.every("div") if attributes.get("role") == "note"]
     assert found == [classes]
     assert f"{expected} The reason is given." in page.words
-    gated = changes.get("verdict") in ("not testable", "not reproducible")
+    gated = changes.get("verdict") in ("not testable", "not found again", "no difference")
     gates = [attributes for attributes in page.every("details") if attributes.get("class") == "gate"]
     assert [("open" in gate) for gate in gates] == [False] * gated
     if gated:  # all results lie behind it, checks do not
@@ -170,14 +175,16 @@ def test_verdict(run, undrawn, changes, expected, classes):
         assert 'data-name="overview"' not in text[: text.index('<details class="gate">')]
     assert "an AUC of 0.87 (95 % interval 0.82 to 0.91" in page.words
     told = "no reproducible pattern does not mean no difference" in page.words
-    assert told is (changes.get("verdict") == "not reproducible")
+    assert told is (changes.get("verdict") == "not found again")
 
 
 @pytest.mark.parametrize(
     ("changes", "strip"),
     [
         ({"verdict": "reproducible"}, None),
-        ({"verdict": "not reproducible"}, "NOT REPRODUCIBLE: do not interpret"),
+        ({"verdict": "weak"}, "WEAK: for comparing groups, not for single people"),
+        ({"verdict": "not found again"}, "NOT FOUND AGAIN: do not interpret"),
+        ({"verdict": "no difference"}, "NO DIFFERENCE FOUND: do not interpret"),
         ({"verdict": "not testable"}, "NOT TESTED: do not interpret"),
         (
             {"verdict": "confounded", "balance": [balance_row("age", "number", 1.1, 0.001, True)]},
@@ -233,7 +240,7 @@ def test_recovery_matches_people_and_patterns(tmp_path, monkeypatch, undrawn):
     ("status", "headline"), [("failed", "This run failed"), ("unfinished", "This run is not finished")]
 )
 def test_stopped_run_shows_no_results(run, status, headline):
-    change_summary(run, status=status, failure="Out of memory.", warnings=["One region is constant."], null=CALIBRATED)
+    change_summary(run, status=status, failure="Out of memory.", warnings=["One region is constant."], evidence=FOUND)
     (run / "r_indices.csv").unlink()
     report = make_report(run)
     page = Page(report.html)

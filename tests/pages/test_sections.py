@@ -8,8 +8,8 @@ import pytest
 
 from rindices.pages.report import write_report
 from tests.pages.made_run import (
-    CALIBRATED,
-    REFITS,
+    FOUND,
+    NOTHING,
     add_analyses,
     add_settings,
     add_visits,
@@ -237,28 +237,44 @@ def test_search_lists_settings_best_first(searched):
 
 
 @pytest.mark.parametrize(
-    ("null", "expected"),
+    ("evidence", "expected"),
     [
         (
-            CALIBRATED,
-            "at 0.930 (pattern agreement among 3 repetitions; 0.5 is chance). This is above the threshold of 0.612",
+            FOUND,
+            "p = 0.005 for both together, p = 0.005 for what varies more among patients (spread) and p = 0.035 for",
         ),
-        ({**CALIBRATED, "statistic": 0.6}, "This is not above the threshold of 0.612"),
-        ({**CALIBRATED, "threshold": None}, "there is no threshold"),
-        (REFITS, "the groups do not differ; 1 of them agreed as well or better (p = 0.100)"),
-        ({**REFITS, "values": [0.5] * 19, "p": 0.0002}, "none of them agreed as well or better (p < 0.001)"),
-        ({**REFITS, "values": [], "p": None}, "gave no p value"),
-        ({"method": "none", "statistic": None, "values": []}, "was not compared with cohorts without disease"),
+        (FOUND, "2 directions are beyond chance, and people who were left out differ in 3 directions."),
+        (
+            FOUND | {"directions": 1, "found_again": 1},
+            "1 direction is beyond chance, and people who were left out differ in 1",
+        ),
+        (FOUND, "agree at 0.934 (0.5 is chance; at most 0.551 with permuted groups). Repetitions agree at 0.951"),
+        (FOUND, "Their consensus agrees with a linear model of everybody at 0.883."),
+        (FOUND | {"repetitions": None}, "at most 0.551 with permuted groups). Their consensus agrees"),
+        (NOTHING, "p = 0.410 for both together"),
+        (NOTHING, "0 directions are beyond chance, and people who were left out differ in 0 directions."),
+        ({}, "Whether patients and controls differ was not tested."),
     ],
 )
-def test_verdict_in_words(run, undrawn, null, expected):
-    change_summary(run, null=null)
+def test_verdict_in_words(run, undrawn, evidence, expected):
+    change_summary(run, evidence=evidence)
     page = report_of(run)
     assert "Is there anything to find?" in titles(page)
     assert expected in page.words
     assert "No covariates were in the table, so this could not be checked." in page.words
-    drawn = [image["aria-label"] for image in page.every("svg") if "cohorts without disease" in image["aria-label"]]
-    assert len(drawn) == (null["method"] == "refits" and bool(null["values"]))
+    assert ("two halves of the people" in page.words) is (evidence.get("halves") is not None)
+    drawn = [image["aria-label"] for image in page.every("svg") if "relative to controls in" in image["aria-label"]]
+    assert len(drawn) == ("eigenvalues" in evidence)
+
+
+def test_the_spectrum_is_drawn_and_described(run):
+    change_summary(run, evidence=FOUND)
+    page = report_of(run)
+    [alt] = [image["aria-label"] for image in page.every("svg") if "relative to controls in" in image["aria-label"]]
+    assert alt == (
+        "Variance of patients relative to controls in 4 directions, the largest 9.1; 2 are above the limit, 3.4."
+    )
+    assert "limit: 3.4" in pictures(page_text(run))["spectrum"]
 
 
 def test_balance_of_groups_and_learned_correlation(run, undrawn):

@@ -18,7 +18,7 @@ KNOWN = people()[["r1", "r2", "r3"]]
 FIGURES = {
     "agreement": lambda: plots.agreement_over_training(tables.selection()),
     "settings": lambda: plots.agreement_over_settings(tables.settings()),
-    "null": lambda: plots.null_statistics([0.51, 0.52, 0.55], 0.93),
+    "spectrum": lambda: plots.spectrum([9.0, 4.0, 2.0, 1.8], [3.3, 3.1, 2.9, 2.8], 3.3),
     "distributions": lambda: plots.r_index_distributions(people(n_other=4)),
     "regions": lambda: plots.pattern_dots(tables.changes()),
     "recovery": lambda: plots.recovery(KNOWN.set_axis(["s2", "s1", "s3"], axis=1), KNOWN, [0.9, 0.8, 0.7]),
@@ -93,7 +93,7 @@ def far_apart(figure):
     ],
     ids=[
         *("one pattern", "long names", "eight patterns", "agreement"),
-        *("one weight", "six weights", "one number", "null", "distances"),
+        *("one weight", "six weights", "one number", "spectrum", "distances"),
     ],
 )
 def test_no_text_overlaps_or_leaves_the_page(draw):

@@ -129,7 +129,7 @@ def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = 
         auc, low, high = summary.separation.auc, summary.separation.low, summary.separation.high
         console.print(
             f"Patients and controls can be told apart with a cross-validated AUC of {auc:.2f} (95 % interval {low:.2f} "
-            f"to {high:.2f}; 0.5 is chance).{_NOT_NONE if summary.state == 'not reproducible' else ''}"
+            f"to {high:.2f}; 0.5 is chance).{_NOT_NONE if summary.state == 'not found again' else ''}"
         )
     show_verdict(summary)
     kept = ("n_patterns", "agreement", "verdict", "reliable", "reliable_reason", "seconds")
@@ -139,7 +139,7 @@ def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = 
 def show_verdict(summary: Summary, whose: str = "") -> None:
     """Say whether the patterns are reproducible, why, and what follows from that; green is for a plain yes."""
     headline, advice = summary.verdict_words
-    styles = {"reproducible": "green", "not reproducible": "bold red"}
+    styles = {"reproducible": "green", "not found again": "bold red", "no difference": "bold red"}
     told = " ".join(filter(None, [headline, summary.reliable_reason, advice]))
     console.print(f"{whose}{told}", style=styles.get(summary.state or "", "yellow"))
 

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from rindices.plots.rendering import hover
-from rindices.plots.style import GREY, INK, MARKERS, SHADES, STYLE, WIDTH
+from rindices.plots.style import GREY, INK, MARKERS, PATIENT, SHADES, STYLE, WIDTH
 from rindices.problems import counted
 
 CHANCE_CONCORDANCE, CHANCE_CORRELATION = 0.5, 0.0
@@ -96,9 +96,8 @@ def agreement_over_settings(selection: pd.DataFrame) -> Figure:
     selection
         Columns ``n_patterns``, ``orthogonality``, ``n_models``, ``best`` (true once per setting), ``chosen`` (true in
         one row, a best one), ``pattern_agreement``, ``dimension_correlation``, ``difference_correlation``, and each
-        of these three with ``_low`` and ``_high`` for its interval; where they are known, also ``misfit`` and
-        ``threshold``, of the pattern agreement. Only the best rows are drawn. An interval that reaches far below all
-        values leaves the panel.
+        of these three with ``_low`` and ``_high`` for its interval; where it is known, also ``misfit``. Only
+        the best rows are drawn. An interval that reaches far below all values leaves the panel.
 
     Examples
     --------
@@ -210,7 +209,7 @@ def spectrum(eigenvalues: Sequence[float], band: Sequence[float], limit: float) 
     axes.fill_between(places[: len(band)], 0, band, color=GREY, alpha=0.3, linewidth=0, label="permuted groups")
     axes.axhline(limit, color=INK, linewidth=1, linestyle="--", label=f"limit: {limit:.1f}")
     axes.plot(places, eigenvalues, color=GREY, linewidth=1, zorder=1)
-    axes.plot(places[beyond], np.asarray(eigenvalues)[beyond], "o", color=INK, label="beyond chance")
+    axes.plot(places[beyond], np.asarray(eigenvalues)[beyond], "o", color=PATIENT, label="beyond chance")
     axes.plot(places[~beyond], np.asarray(eigenvalues)[~beyond], "o", color=GREY, markerfacecolor="white")
     axes.set(xlabel="Direction", ylabel="Variance of patients\n(controls = 1)", xticks=places, ylim=(0, None))
     figure.legend(loc="outside upper center", ncols=3)

@@ -36,7 +36,7 @@ _RUNNERS_UP = 3
 def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[Text], wording: Wording) -> record.Summary:
     """Say what came out of a finished training; the model is told the final verdict."""
     cohort, model = plan.cohort, search.best_estimator_
-    training = cohort.training
+    training, preset = cohort.training, model.preset_
     balance = group_balance(cohort.background[training], (cohort.group[training] == "patient").to_numpy())
     verdict: Verdict = search.verdict_.with_differences(differences_that_count(balance))
     model.verdict_ = verdict.state, worded(verdict.message, wording)
@@ -46,8 +46,8 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[Text], 
         "patterns_chosen_from_data": plan.search.n_patterns == AUTO or len(plan.search.n_patterns) > 1,
         "correction": asdict(search.correction or Correction())
         | {"n_sites": None if cohort.site is None else int(cohort.site.nunique())},
-        "weights": model.preset_.weights._asdict(),
-        "preset": model.preset_.name,
+        "weights": preset.weights._asdict() | ({"prior": 0.0} if preset.training.start == "random" else {}),
+        "preset": preset.name,
         "repetitions": len(model.members_) + len(model.left_out_),  # with those in the place of failed ones
         "members_used": len(model.members_),
         "members_left_out": [{"member": one, "reason": why} for one, why in model.left_out_.items()],
