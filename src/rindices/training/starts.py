@@ -19,7 +19,7 @@ PATIENTS = 0.9  # of the patients that a repetition's linear model learns from
 SHARE = 0.5  # of the linear model in the R-index; from a quarter to three quarters of it differ little
 SCALED_SD = 0.1  # of controls, about their mean of 1
 _UNIFORM_MEAN, _UNIFORM_SD = 0.5, 12**-0.5  # of severities as f draws them
-# Exponents of severities that are uniform to a power. Where most patients are severe they would be below 1; but f cannot
+# Exponents of severities that are uniform to a power. Where most patients are severe they would be below 1; f cannot
 # rise so steeply from 0, and what it lacks there would be missing in every severity.
 _LEAST, _LARGEST = 1.0, 5.0
 
