@@ -66,7 +66,7 @@ class Study:
     settings: Settings
     design: np.ndarray | None = None
     site: np.ndarray | None = None
-    _methods: dict[int, Method] = field(default_factory=dict)
+    _methods: dict[int, Method] = field(default_factory=dict, init=False)
 
     @cached_property
     def spectrum(self) -> Spectrum:
