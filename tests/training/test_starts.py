@@ -18,7 +18,7 @@ def start(small_people):
     return start_of(small_people.controls, small_people.patients, N_PATTERNS, "ica", 0, 3, 5)
 
 
-@pytest.mark.parametrize("exponent", [0.25, 0.5, 1.0, 2.0, 5.0])
+@pytest.mark.parametrize("exponent", [1.0, 1.5, 2.0, 4.0, 5.0])
 def test_power_of_uniform_gives_the_exponent_of_severities_that_were_drawn(exponent):
     drawn = np.random.default_rng(0).uniform(size=400_000) ** exponent
     assert power_of_uniform(np.array([drawn.mean() / drawn.std()]))[0] == pytest.approx(exponent, rel=0.02)
@@ -28,7 +28,7 @@ def test_power_of_uniform_stays_within_bounds_and_falls_with_the_mean():
     found = power_of_uniform(np.array([0.0, 1e-6, 0.5, 1.0, 2.0, 3.0, 100.0]))
     assert np.all(np.isfinite(found))
     assert np.all(np.diff(found) <= 0)
-    assert (found[0], found[-1]) == (5.0, 0.25)
+    assert (found[0], found[-1]) == (5.0, 1.0)
     np.testing.assert_array_equal(power_of_uniform(np.array([-2.0])), power_of_uniform(np.array([2.0])))
 
 
