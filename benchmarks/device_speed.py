@@ -30,7 +30,7 @@ import pandas as pd
 from rindices.core import devices, networks, step
 from rindices.core import train as core
 from rindices.core.losses import Losses
-from rindices.settings import LearningRates, LossWeights, Training, fast, paper
+from rindices.settings import LearningRates, LossWeights, Training, blind, paper
 
 BYTES_PER_SECOND, OPERATIONS_PER_SECOND = 4.8e12, 9.9e14
 N_REGIONS, PEOPLE = 128, (492, 900)
@@ -204,13 +204,13 @@ def variants(out: Path, small: bool, seconds: float, names: list[str] | None) ->
 
 
 def accuracy(name: str, out: Path, small: bool) -> None:
-    """Train ten models on three kinds of cohorts in a variant, with the default preset; print their concordance."""
+    """Train ten models on three kinds of cohorts in a variant, from random weights; print their concordance."""
     sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("experiments", "experiments/paper")]
     import many_cohorts
     from cases import Case, whole
     from judging import judge
 
-    preset, variant = fast(), VARIANTS[name]
+    preset, variant = blind(), VARIANTS[name]
     size, n_models, steps = ((50, 64), 2, 8) if small else (PEOPLE, 10, preset.schedule.max_steps)
     cases = [Case(*size, kind, seed) for kind in ("basic", "scarce", "mild") for seed in (20, 21, 22)]
     brains = [whole(case) for case in cases]

@@ -4,9 +4,10 @@
     python benchmarks/quality_versus_official.py --minutes 20   # two of their models, so long on each cohort
 
 On the same cohorts and cores, one model a core: two of theirs with its defaults; two of ours with the same settings
-(`official`); two of ours with our default (`fast`). Mean pattern concordance of the single models with the
-truth, against time (reading the table left out on both sides, our compilation included) and against steps. Their time
-is the processor's, so that other work on the machine does not count; ours is the clock's, so nothing else should run.
+(`official`); two of ours with our training from random weights (`blind`). Mean pattern concordance of the single models
+with the truth, against time (reading the table left out on both sides, our compilation included) and against steps.
+Their time is the processor's, so that other work on the machine does not count; ours is the clock's, so nothing else
+should run.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from rindices.core import devices
 from rindices.core.train import People, make_members, train
 from rindices.judging.agreement import compare, pattern_concordance
 from rindices.preprocessing import ControlScaler, whitening_matrix
-from rindices.settings import Preset, fast, official
+from rindices.settings import Preset, blind, official
 from rindices.simulate import simulate_cohort
 
 HERE = Path(__file__).parent
@@ -133,7 +134,7 @@ def main() -> None:
         (kind, who): ours(preset, cohort.people(preset), cohort.truth, steps)
         for kind, cohort in cohorts.items()
         for who, preset, steps in (
-            ("rindices, fast", fast(), fast().schedule.max_steps),
+            ("rindices, blind", blind(), blind().schedule.max_steps),
             ("rindices, official", official(), options.same_steps),
         )
         if not options.only_theirs

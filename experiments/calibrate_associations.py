@@ -38,7 +38,7 @@ def populations(model_path: Path | None, n_people: int, rng: np.random.Generator
     """Return the R-indices of many simulated people by a model that saw others."""
     if model_path is None:
         table = simulate_cohort("basic", seed=0).table
-        model = SurrealGAN(n_repetitions=2, max_steps=10_000, random_state=0, n_jobs=1)
+        model = SurrealGAN(n_repetitions=2, preset="blind", max_steps=10_000, random_state=0, n_jobs=1)
         model.fit(table.drop(columns=NOT_REGIONS), table["diagnosis"] == "PT")
     else:
         model = load_model(model_path)

@@ -31,7 +31,7 @@ from rindices.core.latent import unit_rows
 from rindices.core.step import Data, TrainState, step
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
-from rindices.settings import LearningRates, Training, fast
+from rindices.settings import LearningRates, Training, blind
 
 N_PATTERNS = 3
 BASE_RATE = LearningRates().generator
@@ -81,7 +81,7 @@ def advance(
         own = jax.tree.map(lambda leaf: leaf[cohort], data)
         all_rates = LearningRates()._replace(correlation=rate)
         return jax.lax.fori_loop(
-            0, n_steps, lambda _, s: step(s, own, fast().weights, all_rates, training, BATCH_SIZE)[0], state
+            0, n_steps, lambda _, s: step(s, own, blind().weights, all_rates, training, BATCH_SIZE)[0], state
         )
 
     return jax.vmap(one)(states, place, rates)
@@ -89,13 +89,13 @@ def advance(
 
 def train(variants: list[Variant], brains: list[Brains], looks: list[int], n_repetitions: int) -> tuple[list, list]:
     """Train all variants of one program; return R-indices and correlations by look, variant, cohort, repetition."""
-    training = replace(fast().training, latent=variants[0].latent, correlation_penalty=variants[0].penalty)
+    training = replace(blind().training, latent=variants[0].latent, correlation_penalty=variants[0].penalty)
     shape = (len(variants), len(brains), n_repetitions)
     which, place, repetition = (axis.ravel() for axis in np.indices(shape))
     rates = jnp.asarray([variant.rate for variant in variants])[which]
     data, patients = stack(brains, max(len(one.patients) for one in brains))
     keys = jax.vmap(lambda number: jax.random.fold_in(jax.random.key(0), number))(jnp.asarray(repetition))
-    preset = replace(fast(), training=training)
+    preset = replace(blind(), training=training)
     states = start(keys, n_regions=data.controls.shape[-1], n_patterns=N_PATTERNS, preset=preset)
     place = jnp.asarray(place)
     r_indices, correlations, done = [], [], 0

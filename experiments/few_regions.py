@@ -29,7 +29,7 @@ def concordance(n_regions: int, share: float, seed: int) -> tuple[np.ndarray, in
     for pattern, places in enumerate((range(changed), range(n_regions - changed, n_regions))):
         for place in places:
             brains[N_PEOPLE:, place] *= 1 - SHRINKAGE * severity[:, pattern] * rng.normal(1, NOISE, N_PEOPLE)
-    model = SurrealGAN(n_patterns=N_PATTERNS, n_repetitions=4, random_state=seed)
+    model = SurrealGAN(n_patterns=N_PATTERNS, n_repetitions=4, preset="blind", random_state=seed)
     model.fit(brains, np.repeat([0, 1], N_PEOPLE))
     found = match_patterns(severity, model.r_indices_[N_PEOPLE:])[1]
     return np.asarray(found), int(model.history_.loc[model.history_["chosen"], "n_models"].iloc[0])

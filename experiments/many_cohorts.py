@@ -22,11 +22,11 @@ from rindices.core.held_out_controls import held_out
 from rindices.core.losses import Losses
 from rindices.core.networks import Parameters, predict_r_indices
 from rindices.core.step import COPULA_EVERY, Data, TrainState, initial_state, step
-from rindices.settings import LearningRates, LossWeights, Preset, Training, fast
+from rindices.settings import LearningRates, LossWeights, Preset, Training, blind
 
 NOT_REGIONS = ["participant_id", "diagnosis", "age", "sex"]
 ALL_REGIONS = 128
-BATCH_SIZE = fast().schedule.batch_size or 32
+BATCH_SIZE = blind().schedule.batch_size or 32
 N_THREADS = 3  # one trains, the others compile
 
 _device = threading.Lock()
@@ -93,7 +93,7 @@ class Trained(NamedTuple):
 
 def stack(brains: list[Brains], n_rows: int, preset: Preset | None = None) -> tuple[Data, Array]:
     """Put cohorts behind each other, padded to `n_rows`: what is trained on, and the patients to score."""
-    schedule = (preset or fast()).schedule
+    schedule = (preset or blind()).schedule
     whitened = bool(schedule.whitening)
 
     def padded(people: list[np.ndarray], n_rows: int = n_rows) -> Array:

@@ -25,7 +25,7 @@ from rindices import simulate_cohort
 from rindices.core import devices
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
-from rindices.settings import adjusted, fast
+from rindices.settings import adjusted, blind
 
 OUT = Path(__file__).parent / "results" / "stability.csv"
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
@@ -161,7 +161,7 @@ def describe(fits: dict[str, np.ndarray], truth: np.ndarray) -> list[dict[str, o
 
 def train(options: argparse.Namespace) -> None:
     """Train all models as one group and append the comparisons."""
-    preset = adjusted(fast(), max_steps=options.steps)
+    preset = adjusted(blind(), max_steps=options.steps)
     healthy = None if options.controls is None else pd.read_csv(options.controls)
     wanted = [(kind, seed) for kind in options.kinds for seed in options.seeds]
     with Parallel(n_jobs=-1) as cores:

@@ -96,8 +96,8 @@ def test_verdict_comes_with_a_reason_and_what_it_rests_on(fitted):
     assert evidence.repetitions == fitted.best_score_
     assert min(evidence.with_linear, evidence.repetitions) < 0.6
     assert state == "not found again"  # after forty steps from random weights
-    assert "p = 0.005" in message
-    assert "Train longer" in message
+    collapsed = fitted.results_["n_models"][fitted.results_["chosen"]].item() == 0
+    assert ("Training failed" if collapsed else "Train longer") in message
 
 
 def test_transform_is_that_of_the_best_estimator(fitted, small_table, covariates):
@@ -135,13 +135,13 @@ def test_trained_models_are_left_in_the_store(unfitted, small_table, small_label
 
 @pytest.fixture(scope="module")
 def two_patterns():
-    """Return regions, groups and the patients' known severities of a cohort with two patterns."""
-    return regions_of(simulate_cohort("basic", n_controls=100, n_patients=200, n_patterns=2, seed=0))
-
-
-def regions_of(cohort):
-    regions = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"]).iloc[:, :24]
-    return regions, (cohort.table["diagnosis"] == "PT").to_numpy()
+    """Return regions and groups of 60 controls and 90 patients; each of two patterns shrinks six of twelve regions."""
+    rng = np.random.default_rng(7)
+    patient = np.repeat([0, 1], [60, 90])
+    severities = rng.uniform(size=(150, 2)) * patient[:, None]
+    patterns = np.repeat(np.eye(2), 6, axis=1)
+    volumes = 5000 * (1 + 0.1 * rng.standard_normal((150, 12)) - 0.4 * severities @ patterns)
+    return pd.DataFrame(volumes, columns=[f"region{i}" for i in range(12)]), patient
 
 
 @pytest.fixture(scope="module")
@@ -157,9 +157,13 @@ def test_as_many_patterns_are_trained_as_people_show_who_were_left_out(counted_s
     assert counted_search.reason_ == "2 patterns: people who were left out differ in 2 directions, too."
 
 
+def without_disease():
+    cohort = simulate_cohort("null", n_controls=60, n_patients=60, seed=1).table
+    return cohort.iloc[:, 4:28], (cohort["diagnosis"] == "PT").to_numpy()
+
+
 def test_groups_without_a_difference_are_called_so():
-    null = regions_of(simulate_cohort("null", n_controls=60, n_patients=60, seed=1))
-    search = SurrealGANSearch(n_repetitions=2, preset="linear", random_state=0).fit(*null)
+    search = SurrealGANSearch(n_repetitions=2, preset="linear", random_state=0).fit(*without_disease())
     verdict = search.verdict_
     assert (verdict.state, verdict.reliable) == ("no difference", False)
     assert verdict.evidence.p == search.spectrum_.p > 0.05

@@ -29,7 +29,7 @@ from rindices.core import devices, networks
 from rindices.core.networks import Parameters
 from rindices.judging.selection import Study
 from rindices.preprocessing.missing import fill_training
-from rindices.settings import Correction, fast
+from rindices.settings import Correction, blind
 
 FIRST_SEED = 60_000
 REPETITIONS = 10
@@ -185,7 +185,9 @@ def _site_effects(case: Case, given: Given) -> tuple[np.ndarray, np.ndarray, np.
 
 def estimator(of: Made) -> SurrealGAN:
     """Return what is fitted."""
-    return SurrealGAN(3, n_repetitions=REPETITIONS, correction=of.correction, random_state=of.case.recipe.seed)
+    return SurrealGAN(
+        3, n_repetitions=REPETITIONS, preset="blind", correction=of.correction, random_state=of.case.recipe.seed
+    )
 
 
 def study_of(of: Made) -> Study:
@@ -236,7 +238,7 @@ def _flat(name: str, looks: Looks) -> dict[str, np.ndarray]:
 
 
 def _stored(folder: Path, case: Case, n_regions: int) -> Looks:
-    step = fast().schedule.max_steps
+    step = blind().schedule.max_steps
     for path in sorted(folder.glob("weights*.npz")):
         with np.load(path) as arrays:
             if f"{case.name}/r_indices" not in arrays:
@@ -251,6 +253,7 @@ def _stored(folder: Path, case: Case, n_regions: int) -> Looks:
                     for layer, kinds in layers.items()
                 }
                 for network, layers in shapes.items()
+                if layers is not None
             }
             r_indices, correlations = (
                 arrays[f"{case.name}/{name}"].astype(float) for name in ("r_indices", "correlations")
@@ -274,8 +277,8 @@ def main() -> None:
     options = parser.parse_args()
     devices.prepare()
     table = None if options.table is None else pd.read_csv(options.table)
-    steps = 3 if options.small else fast().schedule.max_steps
-    preset = replace(fast(), schedule=replace(fast().schedule, min_steps=steps, max_steps=steps))
+    steps = 3 if options.small else blind().schedule.max_steps
+    preset = replace(blind(), schedule=replace(blind().schedule, min_steps=steps, max_steps=steps))
     wanted = [case for case in cases(table is not None) if not options.purpose or case.purpose in options.purpose]
     wanted = wanted[:: 6 if options.small else 1]
     with Parallel(n_jobs=-1) as cores:

@@ -18,7 +18,7 @@ from people import Given, Recipe, make
 from rindices import SurrealGAN
 from rindices.core import devices
 from rindices.judging.selection import Study
-from rindices.settings import Preset, fast
+from rindices.settings import Preset, blind
 
 RESULTS = Path(__file__).parents[1] / "results"
 _BEGAN = time.perf_counter()
@@ -43,7 +43,7 @@ def parser(about: str | None) -> argparse.ArgumentParser:
 def made(recipes: Sequence[Recipe], controls: Path | None, preset: Preset | None = None) -> list[tuple[Given, Study]]:
     """Simulate cohorts on all cores, and make each ready for training."""
     own = None if controls is None else pd.read_csv(controls)
-    found = on_all_cores(_made, [(recipe, own, preset or fast()) for recipe in recipes])
+    found = on_all_cores(_made, [(recipe, own, preset or blind()) for recipe in recipes])
     say(f"{len(found)} cohorts made")
     return found
 

@@ -1,4 +1,4 @@
-"""How many patterns are found, and what is the verdict? Searches over one to five patterns. Made for a GPU.
+"""How many patterns are found by training from random weights? Searches over one to five. Made for a GPU.
 
     python experiments/numbers/choice.py --controls healthy.csv            # writes results/choice.csv
     python experiments/numbers/choice.py --show                            # prints what it counts
@@ -22,8 +22,7 @@ from people import Given, Recipe
 from together import Job, Looks, Pretrained, train_jobs
 
 from rindices.judging.selection import FIRST_LOOK, Study, choose, judge, members_of, rivals, sweep
-from rindices.judging.verdict import calibrated
-from rindices.settings import Preset, fast
+from rindices.settings import Preset, blind
 from rindices.training.chunks import Point, cut
 from rindices.training.execution import Execution
 
@@ -62,7 +61,7 @@ def recipes(n_cohorts: int, real: bool, development: bool) -> dict[str, list[Rec
 
 def points(numbers: tuple[int, ...]) -> list[Point]:
     """Return the settings of a search."""
-    return [Point(number, fast().weights.orthogonality) for number in numbers]
+    return [Point(number, blind().weights.orthogonality) for number in numbers]
 
 
 def after_first_look(study: Study, found: dict[int, Looks]) -> tuple[int, list[int]]:
@@ -74,16 +73,15 @@ def after_first_look(study: Study, found: dict[int, Looks]) -> tuple[int, list[i
 
 
 def judged(purpose: str, given: Given, study: Study, found: dict[int, Looks], n_repetitions: int) -> dict[str, object]:
-    """Search in what was trained, and say what was chosen and what the verdict is."""
+    """Search in what was trained, and say what was chosen."""
     execution = Execution(Pretrained(found), models_per_chunk=n_repetitions)
     swept = sweep(study, points(NUMBERS), n_repetitions, execution)
-    verdict, chosen = calibrated(swept, study), swept.chosen
-    row = {"purpose": purpose, **given.recipe._asdict(), "chosen": chosen.point.n_patterns, "state": verdict.state}
-    row |= {"agreement": verdict.statistic, "threshold": verdict.threshold}
+    chosen = swept.chosen
+    row = {"purpose": purpose, **given.recipe._asdict(), "chosen": chosen.point.n_patterns, "agreement": chosen.value}
     row |= {"low": chosen.look.low.pattern_agreement, "high": chosen.look.high.pattern_agreement}
     for one in swept.judged:
         m = one.point.n_patterns
-        row |= {f"repetitions{m}": one.n_repetitions, f"agreement{m}": one.value, f"threshold{m}": one.threshold}
+        row |= {f"repetitions{m}": one.n_repetitions, f"agreement{m}": one.value}
         row |= {f"misfit{m}": one.misfit.value if one.misfit else np.nan}
     return row
 
@@ -97,11 +95,10 @@ def joined(first: Looks, more: Looks) -> Looks:
 
 
 def show(table: pd.DataFrame) -> None:
-    """Print how often the right number was chosen, and the verdicts."""
+    """Print how often the right number was chosen."""
     table["right"] = table["chosen"] == table["n_patterns"]
-    states = pd.crosstab(table["purpose"], table["state"])
-    counts = table.groupby("purpose")["right"].agg(["sum", "size"])
-    print(states.join(counts.rename(columns={"sum": "right number", "size": "of"})).to_string())
+    counts = table.groupby("purpose", sort=False)["right"].agg(["sum", "size"])
+    print(counts.rename(columns={"sum": "right number", "size": "of"}).to_string())
 
 
 def main() -> None:
@@ -116,9 +113,9 @@ def main() -> None:
     if options.show:
         show(pd.read_csv(RESULTS / "choice.csv"))
         return
-    steps = 40 if options.small else fast().schedule.max_steps
+    steps = 40 if options.small else blind().schedule.max_steps
     n_repetitions = 4 if options.small else 5
-    preset: Preset = replace(fast(), schedule=replace(fast().schedule, min_steps=steps, max_steps=steps))
+    preset: Preset = replace(blind(), schedule=replace(blind().schedule, min_steps=steps, max_steps=steps))
     wanted = recipes(1 if options.small else options.cohorts, options.controls is not None, options.development)
     asked = [
         (purpose, r)

@@ -19,7 +19,6 @@ from rindices.plots.style import GREY, INK, STYLE
 ROOT = Path(__file__).resolve().parents[2]
 TABLES, RESULTS = ROOT / "experiments" / "results", ROOT / "results"
 OURS, MUTED = "#0072b2", "#56b4e9"  # the consensus, and a single model or a smaller cohort, as in the other figures
-STATES = {"reproducible": OURS, "not testable": "#bdbdbd", "not reproducible": "#cc6677"}
 ABOVE = {"loc": "lower center", "bbox_to_anchor": (0.4, 1.0), "ncols": 2, "fontsize": 8}
 KEPT = {"metadata": {"Date": None}, "bbox_inches": "tight", "pad_inches": 0.08}
 
@@ -64,55 +63,18 @@ def severities() -> Figure:
 
 
 def choice() -> Figure:
-    """How often the number of patterns and the verdict are right."""
+    """How often the number of patterns is right."""
     table = pd.read_csv(TABLES / "choice.csv")
-    figure = Figure(figsize=(11, 5.6), layout="constrained")
-    first, second = figure.subplots(1, 2)
+    figure = Figure(figsize=(6.5, 5.6), layout="constrained")
+    axes = figure.subplots()
     sick = table[~table["purpose"].str.contains("no disease")]
     shares = (sick["chosen"] == sick["n_patterns"]).groupby(sick["purpose"], sort=False).agg(["mean", "sum", "size"])
-    _bars(first, list(map(str, shares.index)), {OURS: shares["mean"]})
+    axes.barh(range(len(shares)), shares["mean"], color=OURS, height=0.65)
+    axes.set_yticks(range(len(shares)), list(map(str, shares.index)))
     for row, (right, size) in enumerate(zip(shares["sum"], shares["size"], strict=True)):
-        first.annotate(f" {right} of {size}", (right / size, row), va="center", fontsize=8)
-    first.set_xlabel("share of cohorts with the right number of patterns")
-    first.set_xlim(0, 1.15)
-    groups = table["purpose"].where(table["purpose"].str.contains("no disease"), "with disease")
-    states = pd.crosstab(groups, table["state"], normalize="index")
-    states = states.reindex(["with disease", *(name for name in states.index if name != "with disease")])
-    names = [f"{name} ({int((groups == name).sum())})" for name in states.index]
-    _bars(second, names, {colour: states[state] for state, colour in STATES.items()}, list(STATES))
-    second.set_xlabel("share of cohorts by verdict")
-    return figure
-
-
-def _bars(axes: Axes, names: list[str], parts: dict[str, pd.Series], labels: list[str] | None = None) -> None:
-    left = pd.Series(0.0, index=range(len(names)))
-    for place, (colour, values) in enumerate(parts.items()):
-        widths = values.reset_index(drop=True)
-        axes.barh(
-            range(len(names)), widths, left=left, color=colour, height=0.65, label=labels[place] if labels else None
-        )
-        left += widths
-    axes.set_yticks(range(len(names)), names)
-    axes.set(ylim=(len(names) - 0.5, -0.5), xlim=(0, 1))
-    if labels:
-        axes.legend(**ABOVE | {"ncols": len(labels)})
-
-
-def without_disease() -> Figure:
-    """Agreement in cohorts without disease, a point a cohort, and the threshold of each case."""
-    table = pd.read_csv(TABLES / "null_agreement.csv").dropna(subset="agreement")
-    table = table[table["n_regions"] == 128]
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
-    sizes = [(50, 50), (100, 200), (492, 900)]
-    for axes, (controls, patients) in zip(figure.subplots(1, 3, sharey=True), sizes, strict=True):
-        own = table[(table["n_controls"] == controls) & (table["n_patients"] == patients)]
-        groups = own.groupby("n_patterns")["agreement"]
-        axes.plot(own["n_patterns"], own["agreement"], "o", color=GREY, alpha=0.5, markersize=3, label="a cohort")
-        limits = groups.mean() + 4 * groups.std()
-        axes.plot(limits.index, limits, "_", color=OURS, markersize=16, markeredgewidth=2, label="threshold")
-        axes.set(title=f"{controls} controls, {patients} patients", xlabel="number of patterns", xticks=range(1, 6))
-    figure.axes[0].set_ylabel("agreement of repetitions")
-    figure.axes[0].legend(loc="upper right", fontsize=8)
+        axes.annotate(f" {right} of {size}", (right / size, row), va="center", fontsize=8)
+    axes.set_xlabel("share of cohorts with the right number of patterns")
+    axes.set(ylim=(len(shares) - 0.5, -0.5), xlim=(0, 1.15))
     return figure
 
 
@@ -173,7 +135,7 @@ def stability() -> Figure:
 def main() -> None:
     """Draw all of them."""
     mpl.rcParams.update(STYLE)
-    for make in (severities, choice, without_disease, everyday, stability):
+    for make in (severities, choice, everyday, stability):
         make().savefig(RESULTS / f"measured_{make.__name__}.svg", **KEPT)
 
 

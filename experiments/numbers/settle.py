@@ -26,7 +26,7 @@ from together import Job, Pretrained, train_jobs
 
 from rindices import SurrealGAN
 from rindices.core import devices
-from rindices.settings import Preset, adjusted, fast
+from rindices.settings import Preset, adjusted, blind
 
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
 REPETITIONS = 10
@@ -35,9 +35,9 @@ REPETITIONS = 10
 def variants() -> dict[str, tuple[Preset, str]]:
     """Return the presets that are compared, and the precision of each."""
     today = replace(
-        fast(),
-        schedule=replace(fast().schedule, folds=0),
-        training=replace(fast().training, latent="independent"),
+        blind(),
+        schedule=replace(blind().schedule, folds=0),
+        training=replace(blind().training, latent="independent"),
     )
     folds = replace(today, schedule=replace(today.schedule, folds=5))
     correlated = adjusted(folds, latent="correlated")

@@ -21,7 +21,7 @@ from people import Given, Recipe, make
 from together import Job, Looks, Pretrained, train_jobs
 
 from rindices import SurrealGAN
-from rindices.settings import Preset, fast
+from rindices.settings import Preset, blind
 
 FIRST_SEED = 41_000
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
@@ -56,7 +56,7 @@ def judged(name: str, given: Given, preset: Preset, looks: Looks) -> dict[str, o
 
 def earlier() -> Preset:
     """Return the training of version 0.1.0: everybody in every repetition, independent severities."""
-    now = fast()
+    now = blind()
     return replace(now, schedule=replace(now.schedule, folds=0), training=replace(now.training, latent="independent"))
 
 
@@ -111,18 +111,18 @@ def main() -> None:
         return
     n_cohorts, real = 1 if options.small else 5, options.controls is not None
     if not options.earlier:
-        show(write(trained(fast(), recipes(n_cohorts, real), options), options.out / "severity.csv"))
+        show(write(trained(blind(), recipes(n_cohorts, real), options), options.out / "severity.csv"))
         return
     wanted = recipes(n_cohorts, real, FIRST_SEED - 1000)
     wanted = {name: of for name, of in wanted.items() if "uniform" in name or "real" in name}
-    presets = {"now": fast(), "earlier": earlier()}
+    presets = {"now": blind(), "earlier": earlier()}
     rows = [{"training": name} | row for name, preset in presets.items() for row in trained(preset, wanted, options)]
     compare(write(rows, options.out / "earlier_training.csv"))
 
 
 def trained(preset: Preset, wanted: dict[str, list[Recipe]], options: argparse.Namespace) -> list[dict[str, object]]:
     """Train on all cohorts, and measure."""
-    steps = 40 if options.small else fast().schedule.max_steps
+    steps = 40 if options.small else blind().schedule.max_steps
     preset = replace(preset, schedule=replace(preset.schedule, min_steps=steps, max_steps=steps))
     asked = [(name, recipe) for name, of in wanted.items() for recipe in of]
     cohorts = made([recipe for _, recipe in asked], options.controls, preset)

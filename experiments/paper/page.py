@@ -24,11 +24,11 @@ ABOUT = [
         "The paper (Surreal-GAN, ICLR 2022) used data that are not public. Its semi-synthetic cohorts are built here",
         "as it describes them, on the embedded reference population (IXI, 128 regions instead of 139), so levels",
         "differ, and comparisons within a table count. None of the cohort seeds was used to settle a setting. Training",
-        "uses the preset `fast` as it was when a table was made, except where the paper's own settings are named; the",
-        "settings are beside each table. The tables about the number of patterns, real people, and how many models and",
-        "people are needed (2026-11-15) were made with everybody in each repetition, independent severities, the",
-        "checkpoint at which repetitions agree best, and the number of patterns by agreement alone. The default of",
-        "today is measured in [what was measured](results.md).",
+        "starts from random weights (preset `blind`, the default when the tables were made), except where the paper's",
+        "own settings are named; the settings are beside each table. The tables about the number of patterns, real",
+        "people, and how many models and people are needed (2026-11-15) were made with everybody in each repetition,",
+        "independent severities, the checkpoint at which repetitions agree best, and the number of patterns by",
+        "agreement alone. The default of today is measured in [what was measured](results.md).",
     ),
 ]
 SECTIONS = (

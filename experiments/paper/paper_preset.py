@@ -34,7 +34,7 @@ from tables import RESULTS, Results, device
 
 from rindices.core import devices
 from rindices.judging.agreement import pattern_concordance
-from rindices.settings import LearningRates, Preset, Training, fast, paper
+from rindices.settings import LearningRates, Preset, Training, blind, paper
 
 LOOKS = (25_000, 50_000, 75_000, 100_000, 125_000, 150_000, 175_000, 200_000)
 N_MODELS = 10
@@ -198,7 +198,7 @@ def run_part(part: int, out: Path, small: bool, only: Sequence[str] | None) -> N
     jobs: dict[str, dict[str, Any]] = {}
     varied = [case._replace(part=name) for name in (*RATES, *PEOPLE) for case in cases]
     jobs["settings"] = for_all | {"cases": varied, "preset": preset}
-    ours = replace(fast(), schedule=replace(fast().schedule, max_steps=8)) if small else fast()
+    ours = replace(blind(), schedule=replace(blind().schedule, max_steps=8)) if small else blind()
     harder = [case._replace(part=HARDER_DEFAULT) for case in cases]
     jobs["default"] = for_all | {"cases": harder, "preset": ours, "looks": [ours.schedule.max_steps]}
     jobs["default"]["values"] = [ours.weights.orthogonality]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from rindices.settings import fast
+from rindices.settings import blind
 
 HERE = Path(__file__).parent
 NAMES = {
@@ -40,7 +40,7 @@ class Folder:
 
     def choose_from(self, name: str) -> int:
         """Return the first step that could be chosen."""
-        return int(self.about(name).get("choose_from", fast().schedule.min_steps))
+        return int(self.about(name).get("choose_from", blind().schedule.min_steps))
 
     def of_paper(self, where: str, method: str | None = None, measure: str | None = None) -> pd.Series:
         """Return the paper's own figures of a table, by case."""

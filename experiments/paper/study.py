@@ -28,7 +28,7 @@ from rindices import SurrealGANSearch, simulate_cohort
 from rindices.analysis import associations
 from rindices.core import devices
 from rindices.judging.agreement import concordance, match_patterns
-from rindices.settings import Correction, fast
+from rindices.settings import Correction, blind
 
 SIZE = (850, 2204)
 SITES = {"A": (0.4, 0.25), "B": (0.3, 0.3), "C": (0.2, 0.3), "D": (0.1, 0.15)}  # shares of controls and of patients
@@ -168,7 +168,7 @@ def correlations(study: Study, search: SurrealGANSearch) -> pd.DataFrame:
 
 def run(out: Path, n_repetitions: int, small: bool) -> None:
     """Fit with and without harmonisation, and write the tables."""
-    preset = replace(fast(), schedule=replace(fast().schedule, min_steps=20, max_steps=20)) if small else fast()
+    preset = replace(blind(), schedule=replace(blind().schedule, min_steps=20, max_steps=20)) if small else blind()
     size, tried = ((60, 90), (2,)) if small else (SIZE, (1, 2, 3, 4))
     study = make(*size, seed=30)
     numbers, patterns = (

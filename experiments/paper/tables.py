@@ -19,7 +19,7 @@ import rindices
 from rindices.core import devices
 from rindices.files import atomic_file, write_csv
 from rindices.model.header import plain
-from rindices.settings import Preset, fast
+from rindices.settings import Preset, blind
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -98,8 +98,8 @@ class Scope(NamedTuple):
 def scope(small: bool) -> Scope:
     """Return the whole experiment, or a small one."""
     if not small:
-        return Scope(False, KINDS, SEEDS, SIZE, 10, fast(), 2_000)
-    preset = replace(fast(), schedule=replace(fast().schedule, min_steps=20, max_steps=40, checkpoint_every=20))
+        return Scope(False, KINDS, SEEDS, SIZE, 10, blind(), 2_000)
+    preset = replace(blind(), schedule=replace(blind().schedule, min_steps=20, max_steps=40, checkpoint_every=20))
     return Scope(True, ("basic", "mild"), SEEDS[:1], (50, 60), 3, preset, 20)
 
 

@@ -44,7 +44,7 @@ def finished(people, quick_preset, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(settings.PRESETS, "fast", lambda: quick_preset)
         patched.chdir(folder)
-        line = ["fit", "people.csv", "--out", "done", "--repetitions", "2", "--no-report", *roles]
+        line = ["fit", "people.csv", "--out", "done", "--patterns", "3", "--repetitions", "2", "--no-report", *roles]
         result = CliRunner().invoke(app, line)
     assert result.exit_code == 0, result.output
     return folder / "done"

@@ -1,5 +1,7 @@
 """The paper's networks, losses and optimiser in plain NumPy, double precision, one obvious line each."""
 
+from functools import partial
+
 import jax
 import numpy as np
 from scipy.special import expit, log_softmax
@@ -7,11 +9,12 @@ from scipy.special import expit, log_softmax
 from rindices.core import networks
 
 
-def random_parameters(n_regions, n_patterns, seed, sd=0.4):
-    """Draw weights and biases that are all different from zero."""
+def random_parameters(n_regions, n_patterns, seed, sd=0.4, **parts):
+    """Draw weights and biases that are all different from zero, of the networks unless other `parts` are asked for."""
     rng = np.random.default_rng(seed)
-    template = networks.shapes(networks.sizes(n_regions, n_patterns))
-    return networks.Parameters(*(_fill(network, lambda shape: rng.normal(0, sd, shape)) for network in template))
+    template = networks.shapes(networks.sizes(n_regions, n_patterns), **parts)
+    draw = partial(rng.normal, 0, sd)
+    return networks.Parameters(*(None if network is None else _fill(network, draw) for network in template))
 
 
 def _fill(tree, draw):

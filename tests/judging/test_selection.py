@@ -20,7 +20,7 @@ from rindices.judging.selection import (
     usual_weights,
 )
 from rindices.preprocessing import whitening_matrix
-from rindices.settings import Schedule, Training, fast
+from rindices.settings import Schedule, Training, blind, fast
 from rindices.training.chunks import Point, Settings, cut
 from rindices.training.execution import Execution, Memory
 from tests.core import plain
@@ -40,7 +40,7 @@ def make_study(seed=0, whitening=0.0, **schedule):
     patient = rng.permutation(np.repeat([False, True], [N_CONTROLS, N_PATIENTS]))
     scaled = rng.normal(1, 0.1, (len(patient), N_REGIONS)) - 0.2 * patient[:, None]
     chosen = {"min_steps": 0, "max_steps": 100, "whitening": whitening} | schedule
-    return Study(scaled, patient, Settings(replace(fast(), schedule=Schedule(**chosen)), 8, seed))
+    return Study(scaled, patient, Settings(replace(blind(), schedule=Schedule(**chosen)), 8, seed))
 
 
 def finished(*trajectories):
@@ -96,7 +96,7 @@ def test_no_checkpoint_before_the_least_steps_is_chosen():
 
 def test_models_that_stop_by_a_rule_of_their_own_are_taken_as_they_stopped():
     study, (chunks, execution) = make_study(), together(rising_and_falling(0.01, 0.3, 0.5))
-    by_rule = replace(study.settings.preset, training=Training(freeze_below=(0.003, 6e-4)))
+    by_rule = replace(study.settings.preset, training=Training(freeze_below=(0.003, 6e-4), start="random"))
     stopped = Study(study.residuals, study.patient, study.settings._replace(preset=by_rule))
     assert [judge(one, POINT, 3, chunks, execution).best for one in (study, stopped)] == [0, 2]
 
@@ -215,7 +215,7 @@ def test_models_that_were_frozen_before_others_stay_as_they_were():
     ],
 )
 def test_fewest_patterns_that_fit_and_agree_are_chosen(settings, expected):
-    given = [judged(value, m, distance=distance, threshold=0.6) for m, value, distance in settings]
+    given = [judged(value, m, distance=distance) for m, value, distance in settings]
     assert choose(given).point.n_patterns == choose(given[::-1]).point.n_patterns == expected
 
 
@@ -231,7 +231,7 @@ def test_fewest_patterns_that_fit_and_agree_are_chosen(settings, expected):
     ],
 )
 def test_numbers_of_patterns_that_may_still_be_chosen_go_on(settings, expected):
-    given = [judged(value, m, distance=distance, threshold=0.6) for m, value, distance in settings]
+    given = [judged(value, m, distance=distance) for m, value, distance in settings]
     assert {point.n_patterns for point in rivals(given)} == expected
 
 
@@ -353,11 +353,23 @@ def test_number_of_models_in_a_chunk_is_fixed_by_the_plan_of_the_store():
     assert [execution.models_per_chunk, *(len(chunk.members) for chunk in store.asked[:2])] == [3, 3, 3]
 
 
+def test_how_linear_models_find_patterns_is_known_before_people_are_trained_on(monkeypatch):
+    asked = []
+    monkeypatch.setattr(selection, "suited", lambda *of: (asked.append(of[2]), ("ica", {}))[1])
+    study = make_study()
+    linear = replace(study, settings=study.settings._replace(preset=replace(fast(), schedule=Schedule(0, 100))))
+    for one in (study, linear):
+        sweep(one, [Point(1, 0.8), *GRID], 2, Execution(Trained(lambda member: NOISE.get(member.point, (0.5,)))))
+    assert asked == [2, 3, 4]  # with one pattern there is nothing to rotate; from random weights nothing to know
+    assert dict(linear.people().methods) == {1: "sparse", 2: "ica", 3: "ica", 4: "ica"}
+    assert dict(study.people().methods) == {}
+
+
 def test_cohort_zero_is_the_data_itself():
     study = make_study(whitening=0.5)
     people = study.people()
     controls, patients = study.scaled[~study.patient], study.scaled[study.patient]
-    for found, expected in zip(people, (controls, patients, whitening_matrix(controls, 0.5)), strict=True):
+    for found, expected in zip(people[:3], (controls, patients, whitening_matrix(controls, 0.5)), strict=True):
         np.testing.assert_array_equal(found, expected)
 
 

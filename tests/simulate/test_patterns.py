@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from rindices.simulate import KINDS, ReferencePopulation
-from rindices.simulate.patterns import named_patterns, random_patterns
+from rindices.simulate.patterns import named_patterns, random_patterns, regional_losses
 
 DISEASES = [name for name in KINDS if name != "null"]
 # Sizes and shared regions that section 4.2 and Table 5 of the paper give.
-SIZES = {"basic": 14, "overlap": 16, "scarce": 4, "noise": 14, "mild": 14}
-SHARED = {"basic": 4, "overlap": 8, "scarce": 0, "noise": 4, "mild": 4}
+SIZES = dict.fromkeys(DISEASES, 14) | {"overlap": 16, "scarce": 4}
+SHARED = dict.fromkeys(DISEASES, 4) | {"overlap": 8, "scarce": 0}
 
 
 def shared_with_others(patterns, name):
@@ -82,3 +82,43 @@ def test_random_patterns_have_the_same_shape(kind, n_patterns):
         assert len(set(regions)) == SIZES[kind]
         assert set(regions) <= set(names)
         assert shared_with_others(patterns, name) == expected
+
+
+REGIONS = list(ReferencePopulation.load().regions)
+
+
+def losses_of(kind, n_patterns=3):
+    patterns = named_patterns(KINDS[kind], n_patterns)
+    inside = np.array([[region in pattern for region in REGIONS] for pattern in patterns.values()])
+    return regional_losses(KINDS[kind], patterns, REGIONS, np.random.default_rng(0)), inside
+
+
+@pytest.mark.parametrize("kind", DISEASES)
+def test_patterns_of_all_shapes_are_as_large_together(kind):
+    losses, inside = losses_of(kind)
+    assert losses.shape == (3, len(REGIONS))
+    np.testing.assert_allclose((losses**2).sum(axis=1), SIZES[kind] * KINDS[kind].atrophy ** 2)
+    if KINDS[kind].shape == "even":
+        np.testing.assert_array_equal(losses, np.where(inside, KINDS[kind].atrophy, 0))
+
+
+def test_shapes_are_what_they_are_called():
+    dense, half, graded, signed = (losses_of(kind) for kind in ("dense", "half", "graded", "signed"))
+    assert (dense[0] > 0).all()
+    assert np.median(dense[0]) < 0.8 * dense[0].mean()  # most regions a little
+    assert ((half[0] > 0).mean(axis=1) > 0.35).all()
+    assert ((half[0] > 0).mean(axis=1) < 0.65).all()
+    assert all(len(np.unique(row[row > 0].round(9))) == 1 for row in half[0])
+    for losses, inside in (graded, signed):
+        np.testing.assert_array_equal(losses != 0, inside)
+    for row in graded[0]:
+        assert row.max() == pytest.approx(10 * row[row > 0].min())
+    np.testing.assert_allclose(np.abs(signed[0][signed[1]]), 0.3)
+    growing = (signed[0] < 0).sum(axis=1)
+    assert growing.tolist() == [6, 6, 6]  # three of seven bilateral regions
+
+
+def test_without_disease_nothing_is_lost():
+    patterns = {"p1": (), "p2": ()}
+    found = regional_losses(KINDS["null"], patterns, REGIONS, np.random.default_rng(0))
+    np.testing.assert_array_equal(found, np.zeros((2, len(REGIONS))))

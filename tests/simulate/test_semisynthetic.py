@@ -153,3 +153,59 @@ def test_scan_noise_has_its_size_and_is_correlated_between_regions():
     between, of_people = np.corrcoef(noise.T)[off], np.corrcoef(left.T)[off]
     assert np.polyfit(of_people, between, 1)[0] == pytest.approx(0.5, abs=0.05)
     assert abs(np.corrcoef(noise[::2, 0], noise[1::2, 0])[0, 1]) < 0.1  # visits are scanned independently
+
+
+@pytest.mark.parametrize("kind", ["dense", "half", "graded", "signed", "shift"])
+def test_mean_volumes_of_other_kinds_change_by_their_losses(kind):
+    cohort = simulate_cohort(kind, n_controls=MANY, n_patients=MANY, seed=3)
+    controls, patients = groups(cohort)
+    assert cohort.losses.index.tolist() == list(cohort.patterns)
+    assert cohort.losses.columns.tolist() == REGIONS
+    for name, pattern in cohort.patterns.items():
+        assert set(pattern) == set(cohort.losses.columns[cohort.losses.loc[name] != 0])
+    expected = (1 - cohort.losses / 2).prod() * (0.97 if kind == "shift" else 1)  # severities have mean one half
+    ratio = patients[REGIONS].mean() / controls[REGIONS].mean()
+    error = controls[REGIONS].std() / controls[REGIONS].mean() * np.sqrt(2 / MANY)
+    assert ((ratio - expected).abs() / error).max() < 6
+    assert (ratio - expected).mean() == pytest.approx(0, abs=0.003)
+
+
+def test_kinds_differ_in_the_disease_only():
+    first, *others = (
+        simulate_cohort(kind, n_controls=40, n_patients=30, seed=8) for kind in ("basic", "dense", "half", "shift")
+    )
+    for other in others:
+        pd.testing.assert_frame_equal(groups(first)[0], groups(other)[0])
+        pd.testing.assert_frame_equal(first.truth, other.truth)
+        assert not np.allclose(groups(first)[1][REGIONS], groups(other)[1][REGIONS])
+
+
+# Sums of all volumes, as they were before kinds had shapes.
+BEFORE = {
+    "basic": (30178.738848606983, 15081.245147317923),
+    "overlap": (29953.171396869722, 14975.237767938403),
+    "scarce": (30693.342794666147, 15329.586683087111),
+    "noise": (30183.976714749293, 15082.341057625614),
+    "mild": (30476.668751214882, 15226.99300464578),
+    "null": (31079.423013187567, 15521.763428502092),
+}
+
+
+@pytest.mark.parametrize("kind", BEFORE)
+def test_cohorts_of_the_first_kinds_stay_as_they_were(kind):
+    volumes = simulate_cohort(kind, n_controls=20, n_patients=30, seed=7).table[REGIONS].to_numpy()
+    weighted = (volumes * np.arange(volumes.size).reshape(volumes.shape)).sum() / volumes.size
+    assert (volumes.sum(), weighted) == pytest.approx(BEFORE[kind], rel=1e-12)
+
+
+def test_people_who_vary_more_have_the_same_means_and_disease():
+    asked = {"n_controls": 3000, "n_patients": 3000, "seed": 9}
+    usual, wider = (simulate_cohort("basic", spread=spread, **asked) for spread in (1.0, 1.7))
+    pd.testing.assert_frame_equal(usual.truth, wider.truth)
+    pd.testing.assert_frame_equal(usual.losses, wider.losses)
+    (controls, patients), (wider_controls, wider_patients) = groups(usual), groups(wider)
+    assert (wider_controls[REGIONS].std() / controls[REGIONS].std()).median() == pytest.approx(1.7, abs=0.02)
+    np.testing.assert_allclose(wider_controls[REGIONS].mean() / controls[REGIONS].mean(), 1, atol=0.03)
+    np.testing.assert_allclose(wider_patients[REGIONS].mean() / patients[REGIONS].mean(), 1, atol=0.03)
+    assert (wider.table[REGIONS] > 0).all(axis=None)
+    pd.testing.assert_frame_equal(simulate_cohort("basic", **asked).table, usual.table)

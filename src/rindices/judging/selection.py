@@ -66,7 +66,7 @@ class Study:
     settings: Settings
     design: np.ndarray | None = None
     site: np.ndarray | None = None
-    _methods: dict[int, Method] = field(default_factory=dict)
+    _methods: dict[int, Method] = field(default_factory=dict, init=False)
 
     @cached_property
     def spectrum(self) -> Spectrum:
@@ -264,6 +264,8 @@ def sweep(
     in_full = exhaustive or len(points) == 1 or n_repetitions <= FIRST_LOOK
     if study.settings.preset.training.start == "linear":
         for number in {point.n_patterns for point in points}:
+            if number > (n_regions := study.residuals.shape[1]):
+                raise ValueError(f"{number} patterns cannot be told apart in few regions: n_features={n_regions}.")
             study.method(number)  # known before people travel to where they are trained on
     first, at_first = (n_repetitions, points) if in_full else (FIRST_LOOK, of_each_number if several else points)
     train(at_first, 0, first, "Training" if in_full else "First look at all settings")
@@ -275,7 +277,8 @@ def sweep(
         train(rivals(list(judged.values())), first, n_repetitions, "All repetitions of the best")
     tried = [judged[point] for point in points if point in judged]
     chosen = choose([one for one in tried if one.n_repetitions == n_repetitions])
-    if n_more := min(chosen.n_failed, MOST_REPLACED):
+    # Where all failed, others would fail, too.
+    if (n_more := min(chosen.n_failed, MOST_REPLACED)) > 0 and chosen.n_failed < n_repetitions:
         train([chosen.point], n_repetitions, n_repetitions + n_more, "In the place of failed repetitions")
         tried[tried.index(chosen)] = chosen = judged[chosen.point]
     untried = [point for point in points if point not in judged]

@@ -1,0 +1,158 @@
+"""Tables whose difference between the groups is known: none, a shift, or so many directions."""
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from rindices.judging.spectrum import NotTestable, drawn_in, look
+
+N_REGIONS, N_GROUP, N_PERMUTATIONS = 20, 40, 49
+PATIENT = np.repeat([False, True], N_GROUP)
+
+
+def healthy(rng, n_people=2 * N_GROUP, n_regions=N_REGIONS):
+    """Return regions that are correlated and not normal."""
+    mixing = np.random.default_rng(99).standard_normal((n_regions, n_regions)) / np.sqrt(n_regions) + np.eye(n_regions)
+    return rng.exponential(size=(n_people, n_regions)) @ mixing
+
+
+def sick(rng, n_directions, n_group=150, size=1.2):
+    """Return people of whom the patients vary in so many directions more."""
+    patient = np.repeat([False, True], n_group)
+    maps = np.zeros((n_directions, N_REGIONS))
+    for k in range(n_directions):
+        maps[k, 5 * k : 5 * k + 5] = size
+    severities = rng.standard_normal((2 * n_group, n_directions)) * patient[:, None]
+    return rng.standard_normal((2 * n_group, N_REGIONS)) + severities @ maps, patient
+
+
+def null_p_values(with_covariates):
+    values = []
+    for seed in range(40):
+        rng = np.random.default_rng([seed, 11])
+        regions, design = healthy(rng), None
+        if with_covariates:  # which differ between the groups, and which regions depend on
+            design = np.column_stack([rng.normal(60 + 8 * PATIENT, 8), rng.random(2 * N_GROUP) < 0.3 + 0.3 * PATIENT])
+            regions = regions + design @ np.outer([0.1, 1.0], np.linspace(-1, 1, N_REGIONS))
+        values.append(look(regions, PATIENT, design, seed=seed, n_permutations=N_PERMUTATIONS).p)
+    return np.array(values)
+
+
+@pytest.mark.parametrize("with_covariates", [False, True])
+def test_p_is_uniform_without_a_difference(with_covariates):
+    values = null_p_values(with_covariates)
+    assert values.min() >= 1 / (N_PERMUTATIONS + 1)
+    assert kstest(values, "uniform").pvalue > 0.01
+    assert (values <= 0.05).sum() <= 6  # two are expected; seven or more once in 290 times
+
+
+@pytest.mark.parametrize("n_directions", [1, 2])
+def test_planted_directions_are_counted(n_directions):
+    found = look(*sick(np.random.default_rng(1), n_directions), n_permutations=N_PERMUTATIONS)
+    assert found.directions == found.found_again == n_directions
+    assert (found.p_spread, found.p, found.differs) == (0.02, 0.02, True)
+    # A severity of sd 1 moves five regions by 1.2 each: variance 1 + 5 · 1.2² in that direction.
+    np.testing.assert_allclose(found.eigenvalues[:n_directions], 8.2, rtol=0.35)
+    assert (np.diff(found.eigenvalues) <= 0).all()
+    assert found.limit == pytest.approx(np.quantile(found.null[:, 0], 0.95))
+
+
+def test_without_disease_nothing_is_counted():
+    found = look(*sick(np.random.default_rng(2), 0), n_permutations=N_PERMUTATIONS)
+    assert (found.found_again, found.differs) == (0, False)
+
+
+def test_shift_alone_is_found():
+    rng = np.random.default_rng(3)
+    regions = rng.standard_normal((2 * N_GROUP, N_REGIONS)) + 0.6 * PATIENT[:, None]
+    found = look(regions, PATIENT, n_permutations=N_PERMUTATIONS)
+    assert (found.p_shift, found.p) == (0.02, 0.02)
+    assert (found.p_spread > 0.05, found.found_again) == (True, 0)
+    assert found.shift > found.null_shift.max()
+
+
+def test_smallest_difference_that_would_have_shown_falls_with_people():
+    detectable = []
+    for n_group in (30, 300):
+        regions = np.random.default_rng(4).standard_normal((2 * n_group, N_REGIONS))
+        found = look(regions, np.repeat([False, True], n_group), n_permutations=N_PERMUTATIONS)
+        detectable.append(found.detectable)
+    (few_auc, few_ratio), (many_auc, many_ratio) = detectable
+    assert 0.5 <= many_auc < few_auc < 1
+    assert 1 < many_ratio < few_ratio
+
+
+def site_table(seed=5, n_sites=3):
+    rng = np.random.default_rng(seed)
+    site = np.arange(2 * N_GROUP) % n_sites
+    return rng.standard_normal((2 * N_GROUP, N_REGIONS)) + 3 * rng.standard_normal((n_sites, N_REGIONS))[site], site
+
+
+def test_sites_do_not_count_as_a_difference():
+    values = []
+    for seed in range(8):
+        regions, site = site_table(seed)
+        patient = np.random.default_rng([seed, 1]).random(len(site)) < np.array([0.2, 0.5, 0.8])[site]
+        values.append(look(regions, patient, site=site, seed=seed, n_permutations=19).p)
+    assert np.sum(np.array(values) <= 0.05) <= 2
+    assert look(regions, patient, n_permutations=19).p <= 0.05  # sites have more or fewer patients
+
+
+def test_people_of_sites_with_one_group_are_left_out():
+    regions, _ = site_table()
+    site = np.where(np.arange(len(PATIENT)) % 4 == 0, np.where(PATIENT, "only patients", "only controls"), "both")
+    kept = site == "both"
+    far = np.where(kept[:, None], regions, 1e3)
+    found = look(far, PATIENT, site=site, n_permutations=9)
+    again = look(np.where(kept[:, None], regions, -5.0), PATIENT, site=site, n_permutations=9)
+    np.testing.assert_array_equal(found.eigenvalues, again.eigenvalues)
+    assert (found.shift, found.share) == (again.shift, PATIENT[kept].mean())
+
+
+def test_sites_with_one_group_only_cannot_be_tested():
+    with pytest.raises(NotTestable, match="no site has both"):
+        look(healthy(np.random.default_rng(0)), PATIENT, site=PATIENT.astype(int))
+
+
+@pytest.mark.parametrize(("n_group", "n_covariates"), [(10, 0), (25, 15)])
+def test_too_few_people_cannot_be_tested(n_group, n_covariates):
+    rng = np.random.default_rng(0)
+    design = rng.standard_normal((2 * n_group, n_covariates)) if n_covariates else None
+    with pytest.raises(NotTestable, match="too few people"):
+        look(rng.standard_normal((2 * n_group, 5)), np.repeat([False, True], n_group), design)
+
+
+def test_far_people_are_drawn_in_and_others_stay():
+    regions = np.random.default_rng(6).normal(5, 2, (200, N_REGIONS))
+    regions[7] += 200
+    found = drawn_in(regions)
+    middle = np.median(regions, axis=0)
+    away = (regions - middle) / (1.4826 * np.median(np.abs(regions - middle), axis=0))
+    others = np.arange(200) != 7
+    np.testing.assert_allclose(found[others], away[others])
+    size = np.sqrt((found**2).mean(axis=1))
+    assert size[7] == size.max() < 2
+    assert np.corrcoef(found[7], away[7])[0, 1] == pytest.approx(1)  # in the same direction
+    np.testing.assert_allclose(drawn_in(regions * np.linspace(1, 9, N_REGIONS) - 3), found)  # whatever the unit
+
+
+def test_drawing_in_does_not_look_at_labels_and_keeps_one_person_from_deciding():
+    rng = np.random.default_rng(7)
+    regions = rng.standard_normal((2 * N_GROUP, N_REGIONS))
+    regions[-1] += 30  # a patient whose scan failed
+    assert look(regions, PATIENT, n_permutations=N_PERMUTATIONS).found_again == 0
+
+
+def test_constant_region_does_no_harm():
+    regions, patient = sick(np.random.default_rng(1), 1)
+    regions[:, -1] = 4.0
+    assert look(regions, patient, n_permutations=19).directions == 1
+
+
+def test_same_seed_gives_the_same_bits():
+    regions = healthy(np.random.default_rng(8))
+    first, again, other = (look(regions, PATIENT, seed=seed, n_permutations=9) for seed in (3, 3, 4))
+    for name, value in first._asdict().items():
+        np.testing.assert_array_equal(value, getattr(again, name))
+    np.testing.assert_array_equal(first.eigenvalues, other.eigenvalues)
+    assert not np.array_equal(first.null, other.null)
