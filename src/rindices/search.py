@@ -71,7 +71,7 @@ class SurrealGANSearch(RIndexEstimator):
     >>> from rindices import SurrealGANSearch, simulate_cohort
     >>> table = simulate_cohort("basic", n_controls=100, n_patients=200, n_patterns=2, seed=0).table
     >>> regions = table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
-    >>> search = SurrealGANSearch(n_repetitions=2, max_steps=10, random_state=0)
+    >>> search = SurrealGANSearch(n_repetitions=2, preset="linear", random_state=0)
     >>> search.fit(regions, table["diagnosis"] == "PT").best_params_["n_patterns"]
     2
     """

@@ -90,7 +90,7 @@ def fit_table(
     >>> table, search = TableSettings(covariates="age,sex"), SearchSettings(2, n_repetitions=2, max_steps=10)
     >>> run = fit_table(folder / "people.csv", folder / "run", table, search, OutputSettings(report=False))
     >>> run.summary.n_patterns, run.summary.verdict, (run.folder / "r_indices.csv").is_file()
-    (2, 'not testable', True)
+    (2, 'reproducible', True)
     """
     asked = table or TableSettings(), search or SearchSettings(), output or OutputSettings()
     plan = planned(path, Path(out), *asked)

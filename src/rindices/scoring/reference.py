@@ -24,7 +24,8 @@ class Variances(NamedTuple):
     def shrinkage(self, n_scores: np.ndarray, n_repetitions: int) -> np.ndarray:
         """Return the sd of the mean over all repetitions, relative to that of the mean over some of them."""
         some = self.person + self.repetition / np.maximum(n_scores, 1)[:, None]
-        return np.sqrt((self.person + self.repetition / n_repetitions) / some)
+        every = self.person + self.repetition / n_repetitions
+        return np.sqrt(np.divide(every, some, out=np.ones_like(some), where=some > 0))  # 1 where all are alike
 
 
 def split_variance(scores: np.ndarray, known: np.ndarray) -> Variances:
