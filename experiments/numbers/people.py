@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from rindices import simulate_cohort
-from rindices.simulate import KINDS
 
 NOT_REGIONS = ("participant_id", "diagnosis", "age", "sex")
 
@@ -28,6 +27,7 @@ class Recipe(NamedTuple):
     covariates: int = 0  # age and sex, then noise
     n_regions: int = 128
     real: bool = False  # built from the table of real people
+    spread: float = 1.0  # of healthy brains
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +57,7 @@ def make(recipe: Recipe, own: pd.DataFrame | None = None) -> Given:
         severity_correlation=recipe.correlation or None,
         severities=recipe.severities,
         controls=own if recipe.real else None,
+        spread=recipe.spread,
         **sizes,
     )
     table, rng = cohort.table, np.random.default_rng([recipe.seed, 77])
@@ -72,10 +73,7 @@ def make(recipe: Recipe, own: pd.DataFrame | None = None) -> Given:
     aside = np.zeros(len(table), bool)
     for group in (patient, ~patient):
         aside[rng.permutation(np.flatnonzero(group))[:n_fresh]] = True
-    lost = (
-        np.array([[name.split("~")[0] in of for name in regions] for of in cohort.patterns.values()], float)
-        * KINDS[recipe.kind].atrophy
-    )
+    lost = cohort.losses[[name.split("~")[0] for name in regions]].to_numpy()
     given, fresh = ~aside, aside
 
     def some(of: pd.DataFrame | None, who: np.ndarray) -> pd.DataFrame | None:

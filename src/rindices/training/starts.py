@@ -19,8 +19,9 @@ PATIENTS = 0.9  # of the patients that a repetition's linear model learns from
 SHARE = 0.5  # of the linear model in the R-index; from a quarter to three quarters of it differ little
 SCALED_SD = 0.1  # of controls, about their mean of 1
 _UNIFORM_MEAN, _UNIFORM_SD = 0.5, 12**-0.5  # of severities as f draws them
-# Exponents of severities that are uniform to a power: from mostly severe to mostly absent.
-_LEAST, _LARGEST = 0.25, 5.0
+# Exponents of severities that are uniform to a power. Where most patients are severe they would be below 1; f cannot
+# rise so steeply from 0, and what it lacks there would be missing in every severity.
+_LEAST, _LARGEST = 1.0, 5.0
 
 
 Linear = dict[str, dict[str, np.ndarray]]  # see `core.networks.LINEAR`
@@ -110,9 +111,9 @@ def power_of_uniform(mean: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> uniform, mostly_severe = 0.5 * np.sqrt(12), 0.75 / np.sqrt(3 / 80)  # Beta(3, 1) is the cube root
-    >>> power_of_uniform(np.array([uniform, mostly_severe])).round(3).tolist()
-    [1.0, 0.333]
+    >>> uniform, squared = 0.5 * np.sqrt(12), (1 / 3) / np.sqrt(4 / 45)
+    >>> power_of_uniform(np.array([uniform, squared])).round(3).tolist()
+    [1.0, 2.0]
     """
     share = mean**2 / (mean**2 + 1)  # of the squared mean in the mean square: (1 + 2a) / (1 + a)²
     return np.clip((1 + np.sqrt(1 - share)) / np.maximum(share, 1e-9) - 1, _LEAST, _LARGEST)
