@@ -81,7 +81,7 @@ def test_history_has_a_row_a_checkpoint(fitted):
 def test_progress_tells_of_all_stages(fitted, progress):
     stages = list(dict.fromkeys(one.stage for one in progress))
     first = ["First look at all settings", "First look at other weights", "All repetitions of the best"]
-    replaced = fitted.results_["n_repetitions"].max() > 4
+    replaced = int(fitted.results_["n_repetitions"].max() > 4)
     assert stages == first + ["In the place of failed repetitions"] * replaced
     ends = [[one for one in progress if one.stage == stage][-1] for stage in stages]
     assert [one.done for one in ends] == [one.total for one in ends]

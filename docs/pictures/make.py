@@ -22,7 +22,7 @@ WIDTH, NARROWER, COLOURS = 1100, 760, 128
 # The name of a figure in the report's folder, without its number, and that of the picture.
 FIGURES = {
     "demo": {"r_indices": "r-indices", "recovery": "recovery", "pattern_1": "pattern", "brain_pattern_1": "brain"},
-    "study": {"agreement_over_settings": "settings", "associations_patients": "associations"},
+    "study": {"spectrum": "directions", "associations_patients": "associations"},
     "abide": {"brain_pattern_1": "abide-brain"},
 }
 # The name of a picture: whether it is dark, and what of the page it shows; all of the first screen if nothing is said.

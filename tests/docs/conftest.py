@@ -48,6 +48,6 @@ def finished_run(short_trainings, tmp_path_factory):
     people.loc[given.NOT_LEARNED_FROM, "icv"] = 0.0
     people.to_csv(folder / "everything.csv", index=False)
     roles = "--visit session --site site --covariates age,sex,icv --clinical mmse,apoe4 --control CN --patients MCI,AD"
-    options = [*roles.split(), "--repetitions", "2", "--drop-missing", "--bids"]
+    options = [*roles.split(), "--patterns", "3", "--repetitions", "2", "--drop-missing", "--bids"]
     rindices("fit", folder / "everything.csv", "--out", folder / "run", *options)
     return folder / "run"

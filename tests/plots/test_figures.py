@@ -88,7 +88,11 @@ def far_apart(figure):
         lambda: plots.agreement_over_settings(tables.settings((1, 2, 3), (0.8,))),
         lambda: plots.agreement_over_settings(tables.settings(range(1, 11), (0.05, 0.1, 0.2, 0.4, 0.8, 1.6))),
         lambda: plots.agreement_over_settings(tables.settings((3,), (0.2, 0.4, 0.8))),
-        lambda: plots.null_statistics([0.5 + place / 300 for place in range(19)], 0.93),
+        lambda: plots.spectrum(
+            [17.4, 15.9, 10.9, *[3.2 - place / 10 for place in range(7)]],
+            [3.3 - place / 10 for place in range(10)],
+            3.3,
+        ),
         lambda: plots.outlier_distances(tables.distances(factor=1000)),
     ],
     ids=[

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from rindices import plots
+from rindices.plots.style import PATIENT
 from tests.plots.tables import INDICES, labels_of, selection, settings
 
 
@@ -49,14 +50,20 @@ def test_chosen_setting_has_a_ring_and_a_label():
     assert "small and hollow: fewer models" not in labels_of(figure)
 
 
-def test_null_statistics_are_dots_and_the_data_a_line():
-    values = [0.53, 0.51, 0.5101, 0.56]
-    figure = plots.null_statistics(values, 0.93)
+def test_directions_beyond_chance_are_told_from_the_others():
+    values, band = [9.0, 4.0, 3.2, 1.8], [3.3, 3.1, 2.9, 2.8]
+    figure = plots.spectrum(values, band, 3.3)
     [axes] = figure.axes
-    dots, data, _ = axes.lines
-    assert sorted(dots.get_xdata()) == sorted(values)
-    assert list(dots.get_ydata()) == [1, 2, 1, 1]
-    assert list(data.get_xdata()) == [0.93, 0.93]
-    assert labels_of(figure) == ["4 cohorts without disease", "these data: 0.930"]
-    assert axes.get_xlim()[0] < 0.5
-    assert axes.get_xlim()[1] > 0.93
+    limit, line, beyond, within = axes.lines
+    assert list(limit.get_ydata()) == [3.3, 3.3]
+    assert list(line.get_ydata()) == values
+    assert [(list(dots.get_xdata()), list(dots.get_ydata())) for dots in (beyond, within)] == [
+        ([1, 2], [9.0, 4.0]),
+        ([3, 4], [3.2, 1.8]),
+    ]
+    assert beyond.get_markerfacecolor() == PATIENT
+    assert within.get_markerfacecolor() == "white"
+    [area] = axes.collections
+    assert max(area.get_paths()[0].vertices[:, 1]) == 3.3
+    assert labels_of(figure) == ["permuted groups", "limit: 3.3", "beyond chance"]
+    assert axes.get_ylim()[0] == 0
