@@ -73,7 +73,7 @@ def test_what_is_imported_is_declared(declared):
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
 def test_modules_need_nothing_but_the_core_to_be_imported(declared, path):
-    of_pages = {"starlette", "uvicorn"} if dotted(path).startswith("app.") else set()
+    of_pages = {"starlette", "uvicorn"} if dotted(path).startswith("pages.server.") else set()
     assert undeclared(third_party(at_once(path)), declared[0] | of_pages) == set()
 
 

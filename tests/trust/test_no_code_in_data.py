@@ -49,10 +49,10 @@ METHODS = {
 OF_MODULES = {("joblib", "load"), ("joblib", "dump"), ("np", "load"), ("np", "save"), ("numpy", "load")}
 # What a page in the browser needs, and nobody else has.
 OF_THE_PAGES = {
-    "app.query": {"subprocess"},  # knows the processes that were started
-    "app.run_pages": {"subprocess"},  # starts rindices report
-    "app.train_page": {"subprocess"},  # starts rindices fit
-    "app.server": {"socket"},  # listens on the loopback address
+    "pages.server.query": {"subprocess"},  # knows the processes that were started
+    "pages.server.run_pages": {"subprocess"},  # starts rindices report
+    "pages.server.train_page": {"subprocess"},  # starts rindices fit
+    "pages.server.addresses": {"socket"},  # listens on the loopback address
     "cli.open": {"webbrowser"},  # opens that address
 }
 # Modules by name: our own, and libraries for images that may not be installed. Neither name comes from data.
