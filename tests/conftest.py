@@ -39,7 +39,8 @@ def small_people(small_truth):
     """40 controls and 40 patients, scaled; each of three patterns shrinks four of twelve regions."""
     controls, before = 1 + 0.1 * np.random.default_rng(0).standard_normal((2, 40, N_REGIONS))
     patterns = np.repeat(np.eye(N_PATTERNS), N_REGIONS // N_PATTERNS, axis=1)
-    return People(controls, before - 0.4 * small_truth @ patterns)
+    methods = dict.fromkeys(range(1, N_PATTERNS + 1), "ica")
+    return People(controls, before - 0.4 * small_truth @ patterns, methods=methods)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # Loaded when first used: reading and checking a table must not wait for the training engine.
 _HOMES = {

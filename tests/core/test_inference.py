@@ -120,3 +120,49 @@ def test_patterns_are_ordered_by_mean_change_largest_first(brains, scores, compo
     ordered, order = inference.order_by_change(worst, controls, composition)
     close(inference.r_indices(ordered, brains), scores[:, :, by_size])
     assert order.tolist() == list(range(N_PATTERNS))[::-1]
+
+
+BESIDE = [plain.random_parameters(N_REGIONS, N_PATTERNS, seed, linear=True) for seed in (0, 1)]
+ALONE = [plain.random_parameters(N_REGIONS, N_PATTERNS, seed, networks=False, linear=True) for seed in (0, 1)]
+
+
+def linear_reading(model, brains):
+    reading = model.linear["reading"]
+    return reading["bias"] + (brains - 1) @ reading["weight"]
+
+
+def test_a_linear_model_beside_the_networks_has_its_share_of_the_r_index(brains):
+    found = inference.r_indices(plain.stacked(BESIDE), brains)
+    for model, of_model in zip(BESIDE, found, strict=True):
+        share = model.linear["reading"]["share"]
+        expected = (1 - share) * plain.r_indices(model, brains) + share * linear_reading(model, brains)
+        close(of_model, expected)
+    networks = inference.r_indices(inference.without_linear(plain.stacked(BESIDE)), brains)
+    close(networks, [plain.r_indices(model, brains) for model in BESIDE])
+
+
+def test_a_linear_model_alone_reads_and_changes_brains(brains, severities):
+    models = plain.stacked(ALONE)
+    close(
+        inference.r_indices(models, brains),
+        [model.linear["reading"]["share"] * linear_reading(model, brains) for model in ALONE],
+    )
+    changed = inference.synthesise(models, brains, severities, "additive")
+    for model, found in zip(ALONE, changed, strict=True):
+        change = model.linear["change"]
+        close(found, brains + severities ** change["exponent"] @ change["map"])
+
+
+@pytest.mark.parametrize("members", [BESIDE, ALONE], ids=["beside networks", "alone"])
+def test_patterns_of_linear_models_are_reordered_with_those_of_the_networks(members, brains, severities):
+    models = plain.stacked(members)
+    moved = inference.reorder_patterns(models, ORDER)
+    close(inference.r_indices(moved, brains), inference.r_indices(models, brains)[..., ORDER])
+    close(
+        inference.synthesise(moved, brains, severities[:, ORDER], "additive"),
+        inference.synthesise(models, brains, severities, "additive"),
+    )
+    for name, expected in models.linear["change"].items():
+        np.testing.assert_array_equal(moved.linear["change"][name], expected[:, ORDER])
+    one = inference.reorder_patterns(members[0], ORDER)  # of one model as of many
+    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b[0]), one, moved)

@@ -102,3 +102,28 @@ def test_regions_without_change_get_no_gradient_from_the_l1_terms():
     """Padding relies on it."""
     before, after = jnp.ones((1, 3)), jnp.array([[1.0, 2.0, 0.5]])
     np.testing.assert_allclose(jax.grad(losses.absolute_change)(after, before), [[0.0, 1 / 3, -1 / 3]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("whitened", [False, True])
+def test_prior_is_the_distance_from_the_linear_models_changes_as_the_discriminator_sees_them(whitened):
+    z, maps, exponents = RNG.uniform(0.05, 1, (6, 3)), RNG.normal(0, 1, (3, 8)), np.array([0.25, 1.0, 3.0])
+    whitening = RNG.normal(0, 1, (8, 8)) if whitened else np.eye(8)
+    total = 0.0
+    for person in range(6):
+        for pattern in range(3):
+            wanted = z[person, pattern] ** exponents[pattern] * maps[pattern]
+            total += np.sum(((CHANGES[person, pattern] - wanted) @ whitening) ** 2)
+    found = losses.prior(CHANGES, z, losses.Prior(maps, exponents), jnp.asarray(whitening) if whitened else None)
+    assert found == pytest.approx(total / CHANGES.size, rel=1e-5)
+
+
+def test_prior_is_0_where_f_makes_the_linear_models_changes():
+    z, maps = jnp.array([[0.5, 1.0], [0.0, 0.25]]), jnp.array([[1.0, -2.0, 0.0], [0.0, 3.0, 1.0]])
+    known = losses.Prior(maps, jnp.array([2.0, 0.5]))
+    right = jnp.array([[[0.25, -0.5, 0.0], [0.0, 3.0, 1.0]], [[0.0, 0.0, 0.0], [0.0, 1.5, 0.5]]])
+    assert losses.prior(right, z, known, None) == pytest.approx(0, abs=1e-12)
+
+
+def test_objective_counts_the_prior_by_its_weight():
+    nothing = losses.Losses(*[0.0] * len(losses.Losses._fields))
+    assert losses.objective(nothing._replace(prior=2.0), LossWeights(prior=7.0)) == pytest.approx(14)

@@ -36,7 +36,8 @@ def close(actual, desired):
 
 
 def test_layers_have_the_sizes_and_biases_of_tables_3_and_4():
-    f, g1, g2, d = networks.shapes(networks.sizes(139, 3))
+    f, g1, g2, d, linear = networks.shapes(networks.sizes(139, 3))
+    assert linear is None
     assert f == {
         "encode1": {"weight": (139, 69)},
         "encode2": {"weight": (69, 34)},
@@ -48,6 +49,32 @@ def test_layers_have_the_sizes_and_biases_of_tables_3_and_4():
     hidden = {"layer1": {"weight": (139, 69), "bias": (69,)}, "layer2": {"weight": (69, 34), "bias": (34,)}}
     ends = [{"output": {"weight": (34, n_outputs), "bias": (n_outputs,)}} for n_outputs in (3, 2)]
     assert [g2, d] == [hidden | end for end in ends]
+
+
+def test_a_linear_model_stands_beside_the_networks_or_alone():
+    lengths = networks.sizes(139, 3)
+    linear = {
+        "reading": {"weight": (139, 3), "bias": (3,), "share": (3,)},
+        "change": {"map": (3, 139), "exponent": (3,)},
+    }
+    assert networks.shapes(lengths, linear=True) == (*networks.shapes(lengths)[:4], linear)
+    assert networks.shapes(lengths, networks=False, linear=True) == ({}, {}, {}, {}, linear)
+
+
+@pytest.mark.parametrize("parts", [{}, {"linear": True}, {"networks": False, "linear": True}])
+def test_what_lies_beyond_a_models_own_lengths_is_cut(parts):
+    large = plain.stacked([plain.random_parameters(16, 4, seed, **parts) for seed in (0, 1)])
+    real = networks.sizes(12, 2)
+    found = networks.unpad(large, real)
+    expected = networks.shapes(real, **parts)
+    is_shape = {"is_leaf": lambda part: type(part) is tuple}
+    assert jax.tree.map(lambda leaf: leaf.shape[1:], found) == expected
+    jax.tree.map(
+        lambda shape, cut, whole: np.testing.assert_array_equal(cut, whole[(..., *map(slice, shape))]),
+        *(expected, found, large),
+        **is_shape,
+    )
+    assert networks.n_patterns(found) == 2
 
 
 @pytest.mark.parametrize(("n_regions", "wide", "narrow"), [(2, 1, 1), (3, 1, 1), (5, 2, 1), (12, 6, 3), (139, 69, 34)])

@@ -1,3 +1,4 @@
+import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -47,9 +48,8 @@ def test_layers_go_where_they_belong(tmp_path, n_patterns):
     regions, covariates = rng.uniform(2000, 9000, (20, 12)), np.c_[rng.integers(0, 2, 20), rng.uniform(55, 95, 20)]
     table = pd.DataFrame(covariates, columns=["sex", "age"])
     brains = model.preprocessing(("sex", "age")).transform(regions, table)
-    one = networks.Parameters(
-        *({name: {kind: a[0] for kind, a in layer.items()} for name, layer in net.items()} for net in model.models)
-    )
+    assert model.models.linear is None
+    one = jax.tree.map(lambda array: array[0], model.models)
     expected = plain_r_indices(content, arrays, regions, covariates)
     np.testing.assert_allclose(networks.predict_r_indices(one, brains), expected, rtol=1e-4, atol=1e-4)
     z = rng.uniform(size=(20, n_patterns))
@@ -58,7 +58,7 @@ def test_layers_go_where_they_belong(tmp_path, n_patterns):
     d = arrays["netDiscriminator"]
     logits = linear(d, "model.4", leaky(linear(d, "model.2", leaky(linear(d, "model.0", brains)))))
     np.testing.assert_allclose(networks.discriminate(one.discriminator, brains), logits, rtol=1e-4, atol=1e-4)
-    assert {a.dtype for net in model.models for layer in net.values() for a in layer.values()} == {np.dtype("f4")}
+    assert {array.dtype for array in jax.tree.leaves(model.models)} == {np.dtype("f4")}
 
 
 @pytest.mark.parametrize("outside", [False, True])

@@ -24,19 +24,21 @@ FROZEN, RUNS = HERE / "frozen", HERE / "runs"
 COHORT, PEOPLE = HERE / "cohort.csv", HERE / "people.csv"
 ALL_DIGITS = "%.17g"
 MODELS = {
-    "linear": "--covariates age,sex",
-    "every-correction": "--covariates age,sex,icv --smooth age --interactions age:sex --proportion icv --site site",
-    "correlated": "--patterns 2 --latent correlated",
+    "linear": "--covariates age,sex --patterns 3 --steps 1000",
+    "every-correction": "--covariates age,sex,icv --smooth age --interactions age:sex --proportion icv --site site "
+    "--patterns 3 --steps 1000",
+    "correlated": "--patterns 2 --latent correlated --method blind --steps 1000",
+    "no-networks": "--covariates age,sex --patterns 3 --method linear",
     "imported": "",
 }
-FITTED = "--control CN --repetitions 4 --steps 3000 --unit mL --no-report"
+FITTED = "--control CN --repetitions 4 --unit mL --no-report"
 FINISHED = (
     "fit cohort.csv --out finished --control CN --patients PT --covariates age,sex --smooth age --site site "
     "--exclude icv --patterns 2-3 --repetitions 3 --steps 300 --unit mL"
 )
 INTERRUPTED = (
     "fit cohort.csv --out interrupted --control CN --patients PT --covariates age,sex --patterns 2 "
-    "--repetitions 3 --steps 9000"
+    "--repetitions 3 --steps 3000"
 )
 # `rindices`; and one that stops once two of its trainings are in the journal, and waits there to be killed.
 PROGRAM = "from rindices.cli import app; app()"

@@ -13,10 +13,10 @@ from pathlib import Path
 import jax
 import numpy as np
 import pandas as pd
-from rindices.judging.agreement_threshold import threshold
 
 from rindices import SurrealGANSearch, simulate_cohort
 from rindices.analysis import associations
+from rindices.core.losses import Prior
 from rindices.core.train import People, make_members, train
 from rindices.judging.agreement import (
     aligned,
@@ -26,6 +26,7 @@ from rindices.judging.agreement import (
     pairwise,
     pattern_concordance,
 )
+from rindices.judging.spectrum import look
 from rindices.preprocessing import Preprocessing
 from rindices.settings import Correction, LossWeights, Schedule, Training, fast
 from tests.conftest import BATCH_SIZE, N_PATTERNS, N_REGIONS
@@ -38,15 +39,15 @@ WEIGHTS = LossWeights(monotonicity=500e6)
 COVARIATES = ["age", "sex", "icv", "site"]
 
 
-def weights(loss_weights=WEIGHTS):
-    """Train a small model for a few steps and return all its weights."""
+def weights(loss_weights=WEIGHTS, prior=None):
+    """Train a small model for a few steps from random weights and return all its weights."""
     table = pd.read_csv(HERE / "cohort.csv")
     volumes = table[list(table)[-24:][:N_REGIONS]].to_numpy()
     control = (table["diagnosis"] == "CN").to_numpy()
     scaled = Preprocessing.fit(volumes[control], None).transform(volumes, None)
     *_, last = train(
         People(scaled[control][:120], scaled[~control][:120]),
-        make_members(0, [loss_weights], [fast().rates], 120, n_folds=fast().schedule.folds),
+        make_members(0, [loss_weights], [fast().rates], 120, n_folds=fast().schedule.folds, priors=prior),
         Training(),
         n_patterns=N_PATTERNS,
         batch_size=BATCH_SIZE,
@@ -55,6 +56,21 @@ def weights(loss_weights=WEIGHTS):
         max_steps=N_STEPS,
     )
     return {jax.tree_util.keystr(place): leaf for place, leaf in jax.tree.leaves_with_path(last.parameters())}
+
+
+def weights_near_a_linear_model(loss_weights=WEIGHTS):
+    """Train it near a linear model, too."""
+    maps = np.random.default_rng(0).normal(0, 0.1, (N_PATTERNS, N_REGIONS))
+    return weights(loss_weights, [Prior(maps, np.array([0.5, 1.0, 2.0]))])
+
+
+def spectrum():
+    """Look for differences of the groups, given age and sex."""
+    table = pd.read_csv(HERE / "cohort.csv")
+    design = np.column_stack([table["age"], table["sex"] == "M"]).astype(float)
+    patient = (table["diagnosis"] == "PT").to_numpy()
+    found = look(table[list(table)[-24:]].to_numpy(), patient, design, n_permutations=49)._asdict()
+    return {name: value for name, value in found.items() if name not in ("null", "null_shift")}
 
 
 def preprocessing():
@@ -72,7 +88,7 @@ def repetitions():
 
 
 def consensus():
-    """Compare the repetitions of a model; give thresholds of the verdict, too."""
+    """Compare the repetitions of a model."""
     members = repetitions()[:, :, [2, 0, 1]]
     members[1] = members[1][:, [1, 2, 0]]  # the order of patterns has to be found again
     pairs = pairwise(members)
@@ -85,7 +101,6 @@ def consensus():
         "kept": found.kept,
         "orders": found.orders,
         "consensus": aligned(members, found).mean(axis=0)[:5],
-        "thresholds": [threshold(m, (150, 300), 60)[0] for m in (1, 2, 3, 5)],
     }
 
 
@@ -114,7 +129,10 @@ def fit():
     }
 
 
-RESULTS = {function.__name__: function for function in (weights, preprocessing, consensus, associated, fit)}
+RESULTS = {
+    function.__name__: function
+    for function in (weights, weights_near_a_linear_model, preprocessing, spectrum, consensus, associated, fit)
+}
 
 
 def read(name):

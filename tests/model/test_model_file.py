@@ -258,14 +258,14 @@ def test_missing_files_and_folders_are_refused(tmp_path):
     refused(tmp_path, "There is no model file")
 
 
-@pytest.mark.parametrize("version", ["4", "99", "-1", "", "1.5", "one", "²"])
+@pytest.mark.parametrize("version", ["5", "99", "-1", "", "1.5", "one", "²"])
 def test_unknown_versions_are_refused(forge, version):
-    refused(forge(format_version=version), "reads version 3.\nInstall a newer rindices.")
+    refused(forge(format_version=version), "reads version 4.\nInstall a newer rindices.")
 
 
-@pytest.mark.parametrize("version", ["0", "1", "2"])
+@pytest.mark.parametrize("version", ["0", "1", "2", "3"])
 def test_earlier_versions_are_refused_with_the_remedy(forge, version):
-    refused(forge(format_version=version), f"has format version {version}; .* reads version 3.\nFit the model again")
+    refused(forge(format_version=version), f"has format version {version}; .* reads version 4.\nFit the model again")
 
 
 def test_a_forgery_without_changes_is_accepted(forge, fitted, table, covariates):

@@ -63,7 +63,7 @@ def summary_of(n_patterns, n_controls, n_patients, n_regions):
         "reliable_reason": "Patients and controls differ (p = 0.005, permutation test).",
         "warnings": [],
         "seed": 0,
-        "versions": {"rindices": "0.2.0", "jax": "0.7.0"},
+        "versions": {"rindices": "0.3.0", "jax": "0.7.0"},
         "device": "cpu",
         "seconds": 3725.2,
         "input_sha256": "ab" * 32,

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from rindices.core.devices import Device
-from rindices.core.networks import predict_r_indices
+from rindices.core.inference import r_indices
 from rindices.core.train import People, make_members, train
-from rindices.settings import Training
+from rindices.settings import Training, linear, official, paper
 from rindices.training import chunks
 from rindices.training.chunks import (
     Chunk,
@@ -18,8 +18,11 @@ from rindices.training.chunks import (
     Unfinished,
     cut,
     models_per_chunk,
+    starts_of,
     train_chunk,
 )
+from rindices.training.starts import beside_networks
+from tests.core import plain
 
 POINTS = [Point(3, 0.8), Point(3, 0.2), Point(2, 0.8)]
 PAIR = Chunk((Member(POINTS[0], 4), Member(POINTS[1], 1)))
@@ -85,7 +88,7 @@ def test_a_model_of_a_mixed_chunk_is_what_it_is_alone(trained, settings, small_p
         found = mixed.r_indices[:, place]
         np.testing.assert_allclose(found[..., :n_patterns], expected.r_indices[:, k], atol=1e-4)
         assert not found[..., n_patterns:].any()
-        again = predict_r_indices(mixed.weights_of(place, n_patterns, 40), small_people.patients)
+        again = r_indices(plain.stacked([mixed.weights_of(place, n_patterns, 40)]), small_people.patients)[0]
         np.testing.assert_allclose(again, found[-1, :, :n_patterns], atol=1e-4)
 
 
@@ -126,27 +129,69 @@ def test_more_devices_hold_more_models_and_one_is_always_tried():
 
 def test_chunk_is_trained_as_the_engine_trains(trained, settings, small_people):
     preset = settings.preset
+    starts = starts_of(PAIR.members, settings, small_people)
     weights = [preset.weights._replace(orthogonality=value) for value in (0.8, 0.2)]
-    members = make_members(7, weights, [preset.rates] * 2, 40, numbers=[4, 1], n_folds=5)
+    members = make_members(
+        7, weights, [preset.rates] * 2, 40, numbers=[4, 1], n_folds=5, priors=[start.prior for start in starts]
+    )
     schedule = {"checkpoint_every": 10, "min_steps": 20, "max_steps": 40}
     looks = list(train(small_people, members, preset.training, n_patterns=3, batch_size=8, **schedule))
     assert trained.steps.tolist() == [look.step for look in looks] == [10, 20, 30, 40]
-    np.testing.assert_array_equal(trained.r_indices, np.stack([look.r_indices for look in looks]))
+    beside = [beside_networks(starts, look.r_indices, small_people.patients) for look in looks]
+    np.testing.assert_array_equal(trained.r_indices, np.stack([together for _, together in beside]))
     for name, values in trained.losses.items():
         np.testing.assert_array_equal(values, np.stack([look.losses[name] for look in looks]))
     assert list(trained.weights) == [20, 30, 40]  # from the least steps on
-    for asked, look in ((30, looks[2]), (70, looks[3])):
-        second = jax.tree.map(lambda leaf: leaf[1], look.parameters())
+    for asked, k in ((30, 2), (70, 3)):
+        both = looks[k].parameters()._replace(linear=beside[k][0])
+        second = jax.tree.map(lambda leaf: leaf[1], both)
         jax.tree.map(np.testing.assert_array_equal, trained.weights_of(1, 3, asked), second)
     np.testing.assert_array_equal(trained.correlations, np.stack([look.correlations() for look in looks]))
     assert not np.array_equal(trained.r_indices[:, 0], trained.r_indices[:, 1])
 
 
-def test_no_weights_are_kept_of_cohorts_without_disease(trained, settings, small_people):
-    null = Chunk(tuple(member._replace(cohort=3) for member in PAIR.members))
-    found = train_chunk(null, settings, small_people)
-    assert found.weights == {}
-    np.testing.assert_array_equal(found.r_indices, trained.r_indices)
+def test_from_random_weights_a_chunk_is_the_networks_alone(settings, small_people):
+    blind = settings._replace(preset=replace(settings.preset, training=Training(start="random")))
+    assert starts_of(PAIR.members, blind, small_people) == []
+    found = train_chunk(PAIR, blind, small_people)
+    preset = blind.preset
+    weights = [preset.weights._replace(orthogonality=value) for value in (0.8, 0.2)]
+    members = make_members(7, weights, [preset.rates] * 2, 40, numbers=[4, 1], n_folds=5)
+    schedule = {"checkpoint_every": 10, "min_steps": 20, "max_steps": 40}
+    looks = list(train(small_people, members, preset.training, n_patterns=3, batch_size=8, **schedule))
+    np.testing.assert_array_equal(found.r_indices, np.stack([look.r_indices for look in looks]))
+    assert found.weights[40].linear is None
+
+
+@pytest.mark.parametrize("preset", [paper(), official()])
+def test_members_of_the_paper_and_of_the_authors_package_have_no_prior(preset, small_people, monkeypatch):
+    seen = []
+
+    def watched(people, members, *_, **__):
+        seen.append(members.prior)
+        raise Stopped
+
+    monkeypatch.setattr(chunks, "train", watched)
+    with pytest.raises(Stopped):
+        train_chunk(PAIR, Settings(preset, 8, 7), small_people._replace(methods={}))
+    assert seen == [None]
+
+
+def test_linear_models_alone_need_no_training(small_people, monkeypatch):
+    monkeypatch.setattr(chunks, "train", None)
+    few, seen = Member(Point(2, 0.8), 4), []
+    mixed = Chunk((few, *PAIR.members))
+    found = train_chunk(mixed, Settings(linear(), 8, 7), small_people, progress=lambda _, step: not seen.append(step))
+    assert (seen, found.steps.tolist(), found.losses) == ([0], [0], {})
+    assert not found.r_indices[0, 0, :, 2:].any()
+    for place, member in enumerate(mixed.members):
+        model = found.weights_of(place, member.point.n_patterns, 0)
+        assert model[:4] == ({}, {}, {}, {})
+        again = r_indices(plain.stacked([model]), small_people.patients)[0]
+        np.testing.assert_allclose(found.r_indices[0, place, :, : member.point.n_patterns], again, atol=1e-5)
+        np.testing.assert_allclose(again.mean(axis=0), 0.5, atol=1e-5)  # as severities that are uniform
+        np.testing.assert_allclose(again.std(axis=0), 12**-0.5, atol=1e-5)
+    np.testing.assert_allclose(found.correlations[0, 0, 2], [0, 0, 1])
 
 
 def with_schedule(settings, **changes):

@@ -129,7 +129,7 @@ def import_official(
     from rindices.interop import official
 
     official.import_official(file, features, covariates, entry).save(out)
-    describe(out)
+    describe(model=out)
     console.print("The training people are not in the file: their ranges and the agreement of trainings are unknown.")
 
 

@@ -13,7 +13,7 @@ from rindices.schema import STRICT, Contract
 from rindices.settings import Correction, Preset, State
 
 FORMAT = "rindices-model"
-FORMAT_VERSION = 3  # those of before the first release are not read
+FORMAT_VERSION = 4  # those of before the first release are not read
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -35,7 +35,7 @@ _GIVE_SETTINGS = (
     "Give the run.toml that a run left in its folder. Correct it where somebody changed it; where another version "
     "wrote it, use that version: it is told under [versions]."
 )
-_EARLIER = re.compile(r"0\.[01]\.")  # versions whose runs are not read
+_EARLIER = re.compile(r"0\.[0-2]\.")  # versions whose runs are not read
 _TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "is not known"} | dict.fromkeys(
     ("missing", "missing_argument", "missing_keyword_only_argument"), "is missing"
 )

@@ -6,13 +6,15 @@ read. Both depend on the seed and the repetition's number only, as all else of a
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from rindices.core.held_out_controls import held_out
 from rindices.core.losses import Prior
-from rindices.linear.factors import LinearModel, one_thread
+from rindices.linear.factors import LinearModel
 from rindices.linear.halves import Method, fitted
 
 PATIENTS = 0.9  # of the patients that a repetition's linear model learns from
@@ -22,6 +24,8 @@ _UNIFORM_MEAN, _UNIFORM_SD = 0.5, 12**-0.5  # of severities as f draws them
 # Exponents of severities that are uniform to a power. Where most patients are severe they would be below 1; f cannot
 # rise so steeply from 0, and what it lacks there would be missing in every severity.
 _LEAST, _LARGEST = 1.0, 5.0
+# How many threads a library may use and which warnings are shown belong to the process, not to one of its threads.
+_one_at_a_time = Lock()
 
 
 Linear = dict[str, dict[str, np.ndarray]]  # see `core.networks.LINEAR`
@@ -69,7 +73,6 @@ class Start(NamedTuple):
         }
 
 
-@one_thread
 def start_of(
     controls: np.ndarray, patients: np.ndarray, n_patterns: int, method: Method, seed: int, number: int, n_folds: int
 ) -> Start:
@@ -90,7 +93,8 @@ def start_of(
     some = rng.permutation(len(patients))[: max(2, round(PATIENTS * len(patients)))]
     own = controls[~held_out(len(controls), seed, number, n_folds)]
     healthy, sick = ((of - 1) / SCALED_SD for of in (own, patients[np.sort(some)]))
-    return from_model(fitted(method, healthy, sick, n_patterns, number), patients)
+    with _one_at_a_time, threadpool_limits(limits=1, user_api="blas"):
+        return from_model(fitted(method, healthy, sick, n_patterns, number), patients)
 
 
 def from_model(model: LinearModel, patients: np.ndarray) -> Start:
