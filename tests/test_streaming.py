@@ -40,7 +40,7 @@ def model(tmp_path_factory, quick_preset, small_table, small_labels):
     trained.to_csv(folder / "people.csv", index=False)
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(settings.PRESETS, "fast", lambda: quick_preset)
-        line = ("fit", folder / "people.csv", "--out", folder / "run", "--covariates", "age,sex")
+        line = ("fit", folder / "people.csv", "--out", folder / "run", "--covariates", "age,sex", "--patterns", "3")
         result = run(*line, "--repetitions", 2, "--no-report")
     assert result.exit_code == 0, result.output
     return folder / "run" / "model.safetensors"
