@@ -24,6 +24,7 @@ _ROUNDS = 12  # of EM; severities hardly change afterwards
 _CUT_AT_START = 2.5  # robust sd of a map: most regions are untouched, so their spread is noise
 _CUT = 3.0  # standard errors of a region's change
 _RESTARTS = 6  # of the rotation, which has local minima
+_QUICK = (4, 3)  # rounds and restarts where many models are only compared with each other
 _SMOOTHING = 0.02  # of the absolute value, relative to a map's size
 _LEAST_VARIANCE = 0.05  # of severities along a direction, relative to healthy variation
 
@@ -74,7 +75,13 @@ class LinearModel(NamedTuple):
 
 
 def sparse_factors(
-    controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0, whitening: Whitening | None = None
+    controls: np.ndarray,
+    patients: np.ndarray,
+    n_patterns: int,
+    seed: int = 0,
+    whitening: Whitening | None = None,
+    *,
+    quick: bool = False,
 ) -> LinearModel:
     """Fit by sparse contrastive factor analysis.
 
@@ -92,14 +99,23 @@ def sparse_factors(
         Of the rotation's starts.
     whitening : Whitening, optional
         Of these controls, where it is known.
+    quick : bool
+        Whether fewer rounds and starts will do: a third of the time, where many models are only compared.
     """
     whitening = Whitening.of(controls) if whitening is None else whitening
-    maps, covariance = _rotated_start(patients @ whitening.inverse_root, n_patterns, whitening, seed)
-    return _refined(controls, patients, maps, covariance, whitening.covariance, sparse=True)
+    rounds, restarts = _QUICK if quick else (_ROUNDS, _RESTARTS)
+    maps, covariance = _rotated_start(patients @ whitening.inverse_root, n_patterns, whitening, seed, restarts)
+    return _refined(controls, patients, maps, covariance, whitening.covariance, rounds, sparse=True)
 
 
 def contrastive_ica(
-    controls: np.ndarray, patients: np.ndarray, n_patterns: int, seed: int = 0, whitening: Whitening | None = None
+    controls: np.ndarray,
+    patients: np.ndarray,
+    n_patterns: int,
+    seed: int = 0,
+    whitening: Whitening | None = None,
+    *,
+    quick: bool = False,
 ) -> LinearModel:
     """Fit by independent components of what varies among patients beyond healthy variation; maps may be dense.
 
@@ -114,11 +130,12 @@ def contrastive_ica(
         ica.fit(white @ directions)
     mixing = directions @ ica.mixing_
     maps = whitening.root @ (mixing * np.sign(mixing.T @ white.mean(axis=0)))
-    return _refined(controls, patients, maps, np.eye(n_patterns), whitening.covariance, sparse=False)
+    rounds = _QUICK[0] if quick else _ROUNDS
+    return _refined(controls, patients, maps, np.eye(n_patterns), whitening.covariance, rounds, sparse=False)
 
 
 def _rotated_start(
-    white: np.ndarray, n_patterns: int, whitening: Whitening, seed: int
+    white: np.ndarray, n_patterns: int, whitening: Whitening, seed: int, restarts: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return maps (regions, patterns) that overlap least, cut, and the covariance of their severities."""
     n_people, n_regions = white.shape
@@ -128,7 +145,7 @@ def _rotated_start(
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(projected.T)))
     signal = (vectors * _signal_variance(values, n_regions / n_people)) @ vectors.T
     basis, triangle = np.linalg.qr(whitening.root @ directions)
-    mixing = np.linalg.solve(triangle, least_overlap(basis, seed))
+    mixing = np.linalg.solve(triangle, least_overlap(basis, seed, n_starts=restarts))
     back = np.linalg.inv(mixing)
     mixing = mixing * np.sqrt(np.diag(back @ signal @ back.T))  # severities of unit variance
     mixing = mixing * np.sign(mixing.T @ projected.mean(axis=0))  # that grow towards the patients
@@ -145,7 +162,9 @@ def _signal_variance(values: np.ndarray, regions_a_person: float) -> np.ndarray:
     return np.maximum((beyond + root) / 2, _LEAST_VARIANCE)
 
 
-def least_overlap(basis: np.ndarray, seed: int = 0, start: np.ndarray | None = None) -> np.ndarray:
+def least_overlap(
+    basis: np.ndarray, seed: int = 0, start: np.ndarray | None = None, n_starts: int = _RESTARTS
+) -> np.ndarray:
     """Return unit columns W ``(patterns, patterns)`` for which the maps ``basis @ W`` overlap least in regions.
 
     The paper's orthogonality loss: squared off-diagonal cosines of the absolute maps. From several starts, or from the
@@ -155,7 +174,7 @@ def least_overlap(basis: np.ndarray, seed: int = 0, start: np.ndarray | None = N
     if n_patterns == 1:
         return np.ones((1, 1))
     rng = np.random.default_rng(seed)
-    at_random = [np.linalg.qr(rng.standard_normal((n_patterns, n_patterns)))[0] for _ in range(_RESTARTS)]
+    at_random = [np.linalg.qr(rng.standard_normal((n_patterns, n_patterns)))[0] for _ in range(n_starts)]
     starts = at_random if start is None else [start]
     ends = [
         minimize(_overlap, one.ravel(), args=(basis,), jac=True, method="L-BFGS-B", options={"maxiter": 300})
@@ -189,13 +208,14 @@ def _refined(
     maps: np.ndarray,
     covariance: np.ndarray,
     healthy: np.ndarray,
+    rounds: int,
     *,
     sparse: bool,
 ) -> LinearModel:
     """Alternate between severities and maps (EM); `maps` are (regions, patterns) here."""
     n_patients, precision = len(patients), np.linalg.inv(healthy)
     mean = np.linalg.lstsq(maps.T @ precision @ maps, maps.T @ precision @ patients.mean(axis=0), rcond=None)[0]
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         scores, error = _posterior(patients, maps, precision, mean, covariance)
         squares = scores.T @ scores + n_patients * error
         mean, covariance = scores.mean(axis=0), np.atleast_2d(np.cov(scores.T)) + error

@@ -52,7 +52,7 @@ def halves_agreement(
     method : {"sparse", "ica"}
         How patterns are found.
     disjoint_controls : bool
-        Whether the halves have different controls, too.
+        Whether the halves have different controls, too; models are fitted quickly then, since a test needs many.
     n_splits : int
         Over which agreement is averaged.
     seed : int
@@ -68,7 +68,11 @@ def halves_agreement(
         try:
             scores = [
                 METHODS[method](
-                    controls[healthy[k]] if disjoint_controls else controls, patients[sick[k]], n_patterns, k
+                    controls[healthy[k]] if disjoint_controls else controls,
+                    patients[sick[k]],
+                    n_patterns,
+                    k,
+                    quick=disjoint_controls,
                 ).severities(patients)
                 for k in (0, 1)
             ]
