@@ -59,7 +59,7 @@ def test_halves_share_no_patient_and_controls_only_if_asked_to(monkeypatch):
     controls, patients = np.arange(11.0)[:, None], 100 + np.arange(7.0)[:, None]
     asked = []
 
-    def fitted(healthy, sick, n_patterns, seed):
+    def fitted(healthy, sick, n_patterns, seed, quick=False):
         asked.append((set(healthy[:, 0]), set(sick[:, 0])))
         if seed:
             raise np.linalg.LinAlgError
