@@ -108,7 +108,7 @@ def test_losses_are_means_since_the_last_checkpoint(small_people, members, toget
 def test_initial_weights_are_normal_and_biases_zero(small_people):
     still = members_of(8, GRID, [LearningRates(0.0, 0.0)] * N_MEMBERS)
     model = run(small_people, still, max_steps=1)[0].parameters()
-    layers = [layer for network in model for layer in network.values()]
+    layers = [layer for network in model[:4] for layer in network.values()]
     weights = np.concatenate([layer["weight"].ravel() for layer in layers])
     assert kstest(weights / 0.1, "norm").pvalue > 1e-3
     assert len(np.unique(weights)) > 0.99 * len(weights)
@@ -220,7 +220,7 @@ def test_only_rows_within_a_group_are_used(small_people, members, monkeypatch):
 def test_weights_but_for_the_discriminator_stay_within_the_clip(small_people):
     fast_learners = members_of(0, GRID, [LearningRates(0.3, 0.3)] * N_MEMBERS)
     model = run(small_people, fast_learners)[-1].parameters()
-    largest = [max(np.abs(leaf).max() for leaf in jax.tree.leaves(network)) for network in model]
+    largest = [max(np.abs(leaf).max() for leaf in jax.tree.leaves(network)) for network in model[:4]]
     assert max(largest[:3]) == 0.5
     assert largest[3] > 0.5
 
@@ -233,7 +233,7 @@ def test_padding_of_regions_changes_nothing_and_stays_zero(small_people, members
     close(first.losses, together[0].losses)
     close(first.r_indices, together[0].r_indices)
     assert last.states.parameters.transformation["encode1"]["weight"].shape == (N_MEMBERS, 16, 8)
-    moments = [states[-1] for states in last.states.optimisers]  # Adam's, the last of each chain
+    moments = [states[-1] for states in last.states.optimisers[:4]]  # Adam's, the last of each chain
     for tree in (last.states.parameters, Parameters(*(m.mu for m in moments)), Parameters(*(m.nu for m in moments))):
         for array, inside in zip(jax.tree.leaves(tree), jax.tree.leaves(last.parameters()), strict=True):
             outside = np.array(array)

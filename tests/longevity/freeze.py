@@ -24,7 +24,7 @@ FROZEN, RUNS = HERE / "frozen", HERE / "runs"
 COHORT, PEOPLE = HERE / "cohort.csv", HERE / "people.csv"
 ALL_DIGITS = "%.17g"
 MODELS = {
-    "linear": "--covariates age,sex --patterns 3 --steps 1000",
+    "linear": "--covariates age,sex --patterns 3 --steps 3000",
     "every-correction": "--covariates age,sex,icv --smooth age --interactions age:sex --proportion icv --site site "
     "--patterns 3 --steps 1000",
     "correlated": "--patterns 2 --latent correlated --method blind --steps 1000",
