@@ -21,7 +21,7 @@ LIMITS = {
     # 1,893 before a table could be looked at without a fit (190); a file for each role of a column: imports (40)
     # a base class of fields, diagnosis and visit as fields, guesses of roles for all interfaces (55)
     "statements of tables, cohort and schema": 2_210,
-    "statements in tests": 15_200,  # 12,370 before all that; 24 are scripts; linear models, spectrum, settings (500)
+    "statements in tests": 15_270,  # 12,370 before all that; 24 are scripts; linear models, spectrum, settings (650)
     "mappings of Any in src": 40,
     "command-line options outside cli": 0,
 }
