@@ -150,7 +150,7 @@ def unwritable(monkeypatch):
     Case("cannot be written", "fit people.csv --out run", ("cannot be written",), "--out", spoil=unwritable),
     Case(
         "holds another run",
-        "fit people.csv --out done",
+        "fit people.csv --out done --patterns 3",
         (
             "another run",
             "covariates: age, sex, site then, none now",
@@ -236,7 +236,7 @@ def test_files_are_called_what_they_are(stage, case):
     stage(case)
 
 
-SAME = "fit people.csv --out done --repetitions 2 --covariates age,sex --site site --unit mm3"
+SAME = "fit people.csv --out done --patterns 3 --repetitions 2 --covariates age,sex --site site --unit mm3"
 
 
 @cases(
