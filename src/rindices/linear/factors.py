@@ -128,6 +128,8 @@ def contrastive_ica(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the last rotation is as good as any
         ica.fit(white @ directions)
+    if ica.mixing_.shape[1] < n_patterns:
+        raise np.linalg.LinAlgError("Fewer people than patterns.")
     mixing = directions @ ica.mixing_
     maps = whitening.root @ (mixing * np.sign(mixing.T @ white.mean(axis=0)))
     rounds = _QUICK[0] if quick else _ROUNDS
@@ -226,7 +228,9 @@ def _refined(
             maps, back = maps @ turn, np.linalg.inv(turn)
             mean, scores = back @ mean, scores @ back.T
             covariance, squares, error = (back @ matrix @ back.T for matrix in (covariance, squares, error))
-            errors = np.sqrt(np.outer(np.diag(healthy), np.diag(np.linalg.inv(squares))))
+            # By a root, which refuses patterns that no longer differ: an inverse of theirs may have negative variances.
+            inverse_root = np.linalg.inv(np.linalg.cholesky(squares))
+            errors = np.sqrt(np.outer(np.diag(healthy), (inverse_root**2).sum(axis=0)))
             kept = np.abs(maps) > _CUT * errors
             maps = np.where(kept | (kept.sum(axis=0) < 2), maps, 0)
         sd = np.sqrt(np.diag(covariance))
