@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, NoReturn
@@ -32,9 +33,11 @@ __all__ = [
     "remedies_in",
     "shown",
     "without_data",
+    "without_people",
     "worded",
 ]
 
+_MENTION = re.compile(r"\s*\(participants? [^()\n]*\)", re.IGNORECASE)
 Value = bool | int | float | str | tuple[str, ...] | None
 
 
@@ -220,6 +223,17 @@ def shown(value: object) -> str:
     if not isinstance(value, float):
         return str(value)
     return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def without_people(text: str) -> str:
+    """Return a sentence without the people that it names in brackets: for all that is kept.
+
+    Examples
+    --------
+    >>> without_people("2 rows not found (participants sub-01, sub-02).")
+    '2 rows not found.'
+    """
+    return _MENTION.sub("", text)
 
 
 def without_data(error: BaseException) -> str:

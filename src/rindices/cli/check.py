@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rindices.cli.console import console, on_command_line, regions_in_words, set_output, show_places, warn
+from rindices.cli.console import (
+    console,
+    on_command_line,
+    ready_options,
+    regions_in_words,
+    set_output,
+    show_places,
+    warn,
+)
 from rindices.cli.exits import USER_ERROR
 from rindices.cli.options import PAGE, argument, check_output, command, option
-from rindices.problems import counted, listed
+from rindices.problems import Remedy, counted, joined, listed
 from rindices.settings import TableSettings
 
 if TYPE_CHECKING:
@@ -47,11 +55,12 @@ def check(
 
         show_places({"Page": write_sheet("check", report, title=f"Check of {found.source}", found=found)})
     for problem in found.problems:
-        console.print(f"Problem: {problem.text}", style="red")
+        console.print(f"Problem: {problem.shown}", style="red")
     if found.usable:
         console.print("fit can train on this table.", style="green")
         return
-    console.print(f"fit would refuse this table.{_ways(found)}", style="red")
+    ready = ready_options(joined((Remedy(fix.setting, fix.value) for fix in found.fixes), " "))
+    console.print(f"fit would refuse this table.{_ways(found)}{ready}", style="red")
     raise typer.Exit(USER_ERROR)
 
 
@@ -105,4 +114,4 @@ def _show_people(found: CheckedTable) -> None:
         console.print(f"Row {one.row} is far from all others: {one.text}.", style="yellow")
     if len(found.outliers) > _MOST_OUTLIERS:
         console.print(f"{len(found.outliers) - _MOST_OUTLIERS} more rows are far from all others: see --report.")
-    warn(found.warnings)
+    warn(found.shown_warnings)

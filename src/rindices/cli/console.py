@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Task, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from rindices.problems import Remedy, Text, Value, counted, listed, remedies_in, worded
+from rindices.problems import Remedy, Text, Value, counted, listed, remedies_in, without_people, worded
 from rindices.settings import option_name
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def warn(sentences: Iterable[Text]) -> None:
     for sentence in sentences:
         told = worded(sentence, on_command_line)
         console.print(f"Warning: {told}", style="yellow")
-        log("warning", message=told)
+        log("warning", message=without_people(told))
 
 
 def regions_in_words(kinds: Mapping[str, Sequence[str]]) -> str:
@@ -123,7 +123,7 @@ def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = 
     console.print(summary.search.reason)
     agreement = "unknown with a single one" if value is None else f"{value:.3f} (0.5 is chance, 1 is perfect)"
     console.print(f"Used {used} at step {summary.step:,}; the agreement of all sound repetitions is {agreement}.")
-    known = {worded(warning, on_command_line) for warning in cohort.messages}
+    known = {without_people(worded(warning, on_command_line)) for warning in cohort.messages}
     warn(warning for warning in summary.warnings if warning not in known)
     if summary.separation is not None:
         auc, low, high = summary.separation.auc, summary.separation.low, summary.separation.high

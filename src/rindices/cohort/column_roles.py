@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from rindices.problems import Blank, InputError, Message, Remedy, Text, did_you_mean, joined, listed
+from rindices.cohort.region_candidates import Candidates, sort_candidates
+from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, did_you_mean, joined, listed
 from rindices.schema import MIN_REGIONS
 from rindices.schema.cells import meant_as_numbers
 from rindices.schema.role_guesses import BACKGROUND_NAMES, is_region_name
@@ -139,6 +140,8 @@ class Roles:
         not differ.
     why
         Of every column, its part and the reason.
+    problems, notes
+        Columns that may be no regions, and sentences on those that are none.
     """
 
     covariates: tuple[str, ...]
@@ -148,6 +151,8 @@ class Roles:
     empty: tuple[str, ...]
     background: tuple[str, ...]
     why: dict[str, tuple[str, Text]]
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[Text, ...] = ()
 
 
 def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
@@ -203,7 +208,7 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
             columns, name, part, Message("Rename the column, add it, or correct the name: ", _SETTINGS[part], ".")
         )
     taken = dict.fromkeys(categories, "a category by the data dictionary") | parts
-    regions = _choose_regions(table, taken, settings)
+    regions, chosen = _choose_regions(table, taken, settings)
     covariates = tuple(name for name, part in parts.items() if part in ("a covariate", "the site"))
     others = tuple(name for name in columns if name not in parts and name not in regions)
     empty = tuple(name for name in others if table[name].isna().all())
@@ -213,11 +218,13 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
         name: (part, Message("named by ", by.get(name, _SETTINGS[part]) if part == "a covariate" else _SETTINGS[part]))
         for name, part in parts.items()
     }
-    chosen = settings.features is not None
-    asked = Message("named by ", Remedy("features")) if chosen else Message("numbers without another role")
+    named = settings.features is not None
+    asked = Message("named by ", Remedy("features")) if named else Message("numbers without another role")
     why |= dict.fromkeys(regions, ("a region", asked))
-    why |= {name: ("no role", _reason(name, table[name], taken, settings)) for name in others}
-    return Roles(covariates, scores, regions, others, empty, background, {name: why[name] for name in columns})
+    why |= {name: ("no role", chosen.aside.get(name) or _reason(name, table[name], taken, settings)) for name in others}
+    ordered = {name: why[name] for name in columns}
+    problems, notes = tuple(chosen.problems()), tuple(chosen.notes)
+    return Roles(covariates, scores, regions, others, empty, background, ordered, problems, notes)
 
 
 def _reason(name: str, column: pd.Series, taken: Mapping[str, str], settings: TableSettings) -> Text:
@@ -253,8 +260,10 @@ def require_column(names: Collection[str], name: str, role: str, remedy: Text) -
     )
 
 
-def _choose_regions(table: pd.DataFrame, taken: Mapping[str, str], settings: TableSettings) -> tuple[str, ...]:
-    """Return the names of the region columns: those asked for, or every column of numbers without another part.
+def _choose_regions(
+    table: pd.DataFrame, taken: Mapping[str, str], settings: TableSettings
+) -> tuple[tuple[str, ...], Candidates]:
+    """Return the names of the region columns: those asked for, or what `sort_candidates` takes for regions.
 
     Columns of numbers in another spelling count, so that they are refused with a remedy and not lost.
 
@@ -286,13 +295,19 @@ def _choose_regions(table: pd.DataFrame, taken: Mapping[str, str], settings: Tab
             both = f"Column {name!r} is {taken[name]}, so it cannot be in "
             raise InputError(both, asked, " too.\nTake it out of one of the two.")
     regions = tuple(name for name in chosen if name not in left_out)
+    sorted_out = Candidates(regions, {}, (), []) if wanted else sort_candidates(table, regions)
+    regions = tuple(name for name in regions if name not in sorted_out.aside)
     if len(regions) < MIN_REGIONS:
         few = f"{len(regions)}{': ' + listed(regions) if regions else ''}"
+        aside = listed(f"{name} ({why})" for name, why in sorted_out.aside.items())
+        none = f" Not regions: {aside}." if aside else ""
         raise InputError(
-            f"At least {MIN_REGIONS} regions are needed; found {few}.\nCheck ",
+            f"At least {MIN_REGIONS} regions are needed; found {few}.{none}\nCheck ",
             Remedy("features"),
             " and ",
             Remedy("exclude"),
-            ", and that the regions are columns of numbers.",
+            ", and that the regions are columns of numbers; regions in another table are joined with ",
+            Remedy("join", Blank("FILE")),
+            ".",
         )
-    return regions
+    return regions, sorted_out

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from rindices.cohort.people import Cohort
 from rindices.problems import InputError, Message, Remedy, Text, counted, listed, shown
-from rindices.schema import labels_with_counts
-from rindices.schema.role_guesses import grouped, kinds_of, unlike_regions
+from rindices.schema import CONTROL_NAMES, labels_with_counts
+from rindices.schema.role_guesses import grouped, kind_of, kinds_of, unlike_regions
 
 SEPARATING_AUC = 0.95
 _MANY_REGIONS = 1000
-_FEW_NAMES = 6
+_FEW_NAMES = 20
 
 
 def check_comparability(cohort: Cohort) -> list[Text]:
@@ -29,7 +29,7 @@ def check_comparability(cohort: Cohort) -> list[Text]:
     background = cohort.background.drop(columns=list(cohort.covariates.columns))
     empty = [str(name) for name in cohort.clinical if cohort.clinical[name].isna().all()]
     return [
-        *_other_warnings(cohort.diagnosis[first], cohort.group[first]),
+        *_other_warnings(cohort.diagnosis[first], cohort.group[first], cohort.control_labels, cohort.patient_labels),
         *_check_covariates(cohort.covariates, learned, cohort.settings.site, cohort.settings.proportion),
         *_background_warnings(background, learned),
         *_region_warnings(block, regions, controls, patients),
@@ -37,14 +37,29 @@ def check_comparability(cohort: Cohort) -> list[Text]:
     ]
 
 
-def _other_warnings(diagnosis: pd.Series, group: pd.Series) -> list[str]:
-    """Return a sentence on the people who are neither control nor patient."""
+def _other_warnings(
+    diagnosis: pd.Series, group: pd.Series, control: Sequence[str], patients: Sequence[str]
+) -> list[Text]:
+    """Return a sentence on the people who are neither control nor patient, and on labels that mean one of these."""
     others = diagnosis[(group == "other").to_numpy()].value_counts()
     if not len(others):
         return []
     total, labels = int(others.sum()), {str(label): int(number) for label, number in others.items()}
     people = f"{counted(total, 'person', 'people')} {'is' if total == 1 else 'are'} neither control nor patient"
-    return [f"{people} and {'is' if total == 1 else 'are'} scored but not learned from: {labels_with_counts(labels)}."]
+    scored = f"{people} and {'is' if total == 1 else 'are'} scored but not learned from: {labels_with_counts(labels)}."
+    meant = {
+        "control": [name for name in labels if name.casefold() in {*CONTROL_NAMES, *map(str.casefold, control)}],
+        "patients": [name for name in labels if name.casefold() in {*map(str.casefold, patients)}],
+    }
+    taken = {"control": control, "patients": patients}
+    ways = [
+        Message(
+            f" {listed(names)} may be {'controls' if which == 'control' else which}: take them in with ", all_of, "."
+        )
+        for which, names in meant.items()
+        if names and (all_of := Remedy(which, [*taken[which], *names]))
+    ]
+    return [Message(scored, *ways)]
 
 
 def _check_constant(block: NDArray[np.float64], regions: Sequence[str], controls: NDArray[np.bool_]) -> None:
@@ -58,6 +73,7 @@ def _check_constant(block: NDArray[np.float64], regions: Sequence[str], controls
         raise InputError(
             f"A region must vary among the controls, but {counted(len(names), 'region does', 'regions do')} not: "
             f"{listed(names)}.\nIn column {names[0]!r} {who} has the value {shown(float(values[0, first]))}.\n"
+            * (("Name scores with ", Remedy("clinical", names), ". ") if who != "everybody" else ()),
             f"Leave {'it' if len(names) == 1 else 'them'} out with ",
             Remedy("exclude", names),
             ".",
@@ -215,6 +231,13 @@ def _region_warnings(
         Message(f"Taken for regions, but they look like {what}: {listed(names)}. ", _remedy(what, names), "?")
         for what, names in grouped([*suspects], [*suspects.values()]).items()
     ]
+    sorts = grouped(plain := [name for name in regions if name not in suspects], [kind_of(name) for name in plain])
+    if len(sorts) > 1 and {*sorts} != {"regions"}:
+        which = listed(f"{len(names)} {sort if sort != 'regions' else 'others'}" for sort, names in sorts.items())
+        several = (
+            f"Regions of several kinds are mixed: {which}. Each is put on the scale of the controls, so that they go"
+        )
+        warnings.append(Message(several, " together; for one kind, choose its columns with ", Remedy("features"), "."))
     if telling:
         apart = f"These nearly tell controls and patients apart by themselves: {listed(telling)}."
         warnings.append(Message(apart, " Are they regions? If not, leave them out with ", Remedy("exclude"), "."))

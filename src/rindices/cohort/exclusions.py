@@ -38,10 +38,13 @@ def unusable(problems: Sequence[Problem], *, drop_missing: bool) -> list[Problem
 def refuse_unusable(problems: Sequence[Problem], observed: Observed, roles: Roles, *, drop_missing: bool) -> None:
     """Refuse a training table with problems that leaving out people does not solve."""
     if refused := unusable(problems, drop_missing=drop_missing):
-        raise refusal(refused, *_columns_to_leave_out(refused, roles.regions, observed.regions))
+        strangers = [name for problem in roles.problems for name in problem.where]
+        raise refusal(refused, *_columns_to_leave_out(refused, roles.regions, observed.regions, strangers))
 
 
-def _columns_to_leave_out(problems: Sequence[Problem], regions: Sequence[str], seen: Seen) -> Iterator[Message]:
+def _columns_to_leave_out(
+    problems: Sequence[Problem], regions: Sequence[str], seen: Seen, strangers: Sequence[str]
+) -> Iterator[Message]:
     """Say which columns could be left out instead of people, where enough remain, and which of them may be scores.
 
     Many gaps, few different values or a usual name tell a score.
@@ -49,17 +52,18 @@ def _columns_to_leave_out(problems: Sequence[Problem], regions: Sequence[str], s
     names = [name for name in regions if any(name in problem.where for problem in problems)]
     if not names or len(regions) - len(names) < MIN_REGIONS:
         return
-    yield Message(f"leave the column{'s' if len(names) > 1 else ''} out with ", Remedy("exclude", names))
     gaps = np.any(seen.missing, axis=0)
-    scores = []
+    scores = [*strangers]
     for name, values in zip(np.array(regions, dtype=object)[gaps], seen.values.T[gaps], strict=True):
         complete = values[~np.isnan(values)]
         if len(complete) < (1 - _MANY_GAPS) * len(values) or looks_like_score(name, complete, _DIFFERENT):
             scores.append(name)
+    scores = list(dict.fromkeys(scores))
     if scores and gaps.sum() <= _MOST_SCORES:
         one = len(scores) == 1
         them, are = ("it", "it is a score and no region") if one else ("them", "they are scores and no regions")
         yield Message(f"name {them} with ", Remedy("clinical", scores), f" if {are}")
+    yield Message(f"leave the column{'s' if len(names) > 1 else ''} out with ", Remedy("exclude", names))
 
 
 class Record:

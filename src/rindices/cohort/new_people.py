@@ -19,7 +19,6 @@ from rindices.problems import (
     Blank,
     InputError,
     Message,
-    Problem,
     Remedy,
     Text,
     counted,
@@ -93,7 +92,8 @@ def read_people(
     settings = replace(settings, id=settings.id or contract.id_column)
     text_columns = (str(settings.id), contract.diagnosis_column)
     if isinstance(table, pd.DataFrame):
-        source = Source(typed(table_in_memory(table, text_columns[0]), text_columns), None, Dictionary(), ())
+        frame = typed(table_in_memory(table, text_columns[0]), text_columns)
+        source = Source(frame, None, Dictionary(), (), id_column=text_columns[0])
     else:
         source = read_source(
             table,
@@ -103,6 +103,7 @@ def read_people(
             join=paths_of(settings.join),
             whole=bool(prepare or settings.visit or wanted_names(settings.clinical) or paths_of(settings.join)),
         )
+    settings = replace(settings, id=source.id_column)
     frame, file = source.frame if prepare is None else prepare(source.frame), source.table
     check = _Check(
         [str(name) for name in (frame if file is None else file).columns],
@@ -171,7 +172,7 @@ class _Check:
         self._extra, self._reasons = dict.fromkeys(extra, False), Counter[str]()
 
     def _named(self, columns: Sequence[str], needed: Collection[str]) -> tuple[tuple[str, ...], list[str]]:
-        """Return the clinical columns, and those that must not hold numbers; refuse a table that lacks regions."""
+        """Return the clinical columns, and those that the model does not know; refuse a table that lacks regions."""
         regions, chosen = self._contract.features, dict[str, tuple[str, ...]]()
         self._absent = missing = [name for name in regions if name not in columns]
         free = [name for name in columns if name not in needed]
@@ -230,8 +231,19 @@ class _Check:
             years=years,
             first_visit=line.first(),
             left_out=record.table(who)[~used],
-            notes=(*record.warning(), *notes, *self._fields.notes, *self._missing(observed.regions.values[used])),
+            notes=(
+                *record.warning(),
+                *notes,
+                *self._fields.notes,
+                *self._unknown(),
+                *self._missing(observed.regions.values[used]),
+            ),
         )
+
+    def _unknown(self) -> list[str]:
+        """Say which columns of numbers nobody asked for."""
+        extra = [name for name, is_number in self._extra.items() if is_number]
+        return [f"Columns that the model does not know are not used: {listed(extra)}."] if extra else []
 
     def _flags(self, block: NDArray[np.float64], covariates: pd.DataFrame) -> pd.Series:
         """Say what lies outside the training range, and whose site is unknown."""
@@ -260,16 +272,7 @@ class _Check:
 
     def finish(self) -> None:
         """Refuse the table if anything was wrong with any of its rows."""
-        problems = unusable(self._fields.check(), drop_missing=self._settings.drop_missing)
-        if extra := [name for name, is_number in self._extra.items() if is_number]:
-            number, regions = counted(len(extra), "column"), counted(len(self._contract.features), "region")
-            text = (
-                f"The table has {number} of numbers that the model does not know: {listed(extra)}.\n"
-                f"Expected the {regions} of the training table and nothing besides."
-            )
-            leave = Message("if they are not needed, leave them out with ", Remedy("exclude", extra))
-            problems.append(Problem(text, (leave,), tuple(extra)))
-        if problems:
+        if problems := unusable(self._fields.check(), drop_missing=self._settings.drop_missing):
             raise refusal(problems)
         if not self._reasons[""]:
             why = listed(f"{reason} ({number})" for reason, number in self._reasons.items() if reason)

@@ -12,6 +12,7 @@ import pandas as pd
 from rindices.cohort.column_roles import Roles, assign_roles, paths_of, wanted_names
 from rindices.cohort.comparability import check_comparability
 from rindices.cohort.exclusions import leave_out, refuse_unusable
+from rindices.cohort.mixed_units import refuse_mixed_units
 from rindices.cohort.people import Cohort
 from rindices.problems import InputError, Problem, Remedy, Text, joined, listed
 from rindices.schema import (
@@ -34,6 +35,7 @@ from rindices.tables import (
     Dictionary,
     Source,
     apply_dictionary,
+    own_ids,
     read_source,
     table_in_memory,
     unit_of,
@@ -100,7 +102,7 @@ def look_at(
     )
     with told_with(source.notes):
         table = source.frame if prepare is None else prepare(source.frame)
-        looked = _look(table, settings, source.dictionary)
+        looked = _look(table, replace(settings, id=source.id_column), source.dictionary)
     return replace(looked, source=Path(path).resolve().name, sha256=source.sha256, doi=source.doi, told=source.notes)
 
 
@@ -131,7 +133,9 @@ def make_cohort(
     See `Cohort`.
     """
     settings = replace(settings or TableSettings(), **choices)  # type: ignore[arg-type]
-    frame = typed(table_in_memory(frame, settings.id), (settings.id, settings.diagnosis))
+    frame = table_in_memory(frame, settings.id)
+    settings = replace(settings, id=own_ids(frame, settings.id) if settings.id == TableSettings.id else settings.id)
+    frame = typed(frame, (settings.id, settings.diagnosis))
     return replace(_look(frame, settings, dictionary or Dictionary()), source=source).cohort()
 
 
@@ -190,7 +194,8 @@ def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) 
     roles = assign_roles(table, settings, dictionary.categories)
     fields = _fields(roles, settings, dictionary)
     observed = fields.observe(table)
-    problems = [one for one in problems if not {*one.where} & {*roles.others}] + fields.check()
+    problems = [one for one in problems if not {*one.where} & {*roles.others}] + [*roles.problems, *fields.check()]
+    notes += roles.notes
     notes += [f"Columns without a single value are left out: {listed(roles.empty)}."] if roles.empty else []
     return Looked(settings, dictionary, roles, observed, tuple(problems), (*notes, *fields.notes))
 
@@ -200,6 +205,7 @@ def _cohort(looked: Looked) -> Cohort:
     settings, dictionary, roles, observed = looked.settings, looked.dictionary, looked.roles, looked.found
     refuse_unusable(looked.problems, observed, roles, drop_missing=settings.drop_missing)
     groups = _diagnosis(settings, dictionary).learn(observed.labels)
+    refuse_mixed_units(observed, groups.group, roles.regions)
     record = leave_out(observed, groups, roles, settings)
     used, line, background = record.used, observed.timeline.take(record.used), observed.background[record.used]
     years, untimed = years_since_first(line, background, settings.visit)

@@ -22,6 +22,7 @@ from rindices.cohort import expand_names, wanted_names
 from rindices.problems import InputError, Remedy, counted, listed, shown
 from rindices.schema import MOST_MISSING
 from rindices.schema.cells import spreadsheet_rows, typed
+from rindices.schema.role_guesses import muse_number
 from rindices.settings import Names
 
 MUSE72 = "muse72"  # the word that stands for the recipe on the command line
@@ -30,8 +31,6 @@ UNIT = "mm3"
 _LEAST_BRAIN, _LARGEST_BRAIN = 4e5, 3e6
 _ML = 1000.0
 _NO_COLUMN = "No column looks like a MUSE region."
-# MUSE_Volume_47, H_MUSE_Volume_47 (harmonised), DL_MUSE_Volume_47 (DLMUSE), MUSE_47, 47; not residuals and the like.
-_NUMBERED = re.compile(r"(?:(?:h_|dl_|raw_)*(?:dl)?muse_(?:volume_|vol_)?)?(\d{1,3})")
 _HEMISPHERES = {"left": ("left", "l"), "right": ("right", "r"), "none": ("",)}
 
 
@@ -155,10 +154,8 @@ def _names() -> dict[str, int]:
 
 def _number(column: str) -> int | None:
     """Return the number of the region that a column holds, or of a sum of regions; None for other columns."""
-    tidy = re.sub(r"[\s.\-]+", "_", column.strip().casefold())
-    if numbered := _NUMBERED.fullmatch(tidy):
-        return int(numbered[1])
-    return _names().get(re.sub(r" volume$", "", _plain(column)))
+    number = muse_number(column)
+    return _names().get(re.sub(r" volume$", "", _plain(column))) if number is None else number
 
 
 def _find(table: pd.DataFrame) -> dict[int, str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from rindices.problems import without_people
 from rindices.record import Summary
 
-_MENTION = re.compile(r"\s*\(participants? [^()\n]*\)", re.IGNORECASE)
 _EDGE = r"(?:(?<![^\W_])|(?![^\W_]))"  # not within a word
 _SHORTEST_NUMBER = 5  # a shorter number in a text is rather a count or a setting than a person
 
@@ -37,7 +37,7 @@ class Curtain:
         """Return the text without ids."""
         if not self._active or not text:
             return text
-        text = _MENTION.sub("", text)
+        text = without_people(text)
         for one in self._ids:
             if one in text:
                 text = re.sub(f"{_EDGE}{re.escape(one)}{_EDGE}", "[id]", text)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from rindices.analysis import balance_warnings, flow_table, group_balance
 from rindices.cohort import Cohort, Looked
@@ -53,10 +53,14 @@ class CheckedColumn(_Part):
 
 
 class FoundProblem(_Part):
-    """Something for which the table is refused, and the columns it concerns."""
+    """Something for which the table is refused, and the columns it concerns.
+
+    `shown` is for whoever has the table: there a repeated id is named. It is in no document.
+    """
 
     text: str
     columns: tuple[str, ...] = ()
+    shown: str = Field("", exclude=True)
 
 
 class FoundRemedy(_Part):
@@ -119,6 +123,8 @@ class CheckedTable(_Part):
         People by site and group, how the groups compare, and who is far from everybody else.
     warnings, advice
         What `fit` would warn of before it trains, and the settings that would help there.
+    shown_warnings
+        The warnings for whoever has the table: who was not found in joined tables is named. They are in no document.
     """
 
     source: str
@@ -142,6 +148,7 @@ class CheckedTable(_Part):
     outliers: tuple[FoundOutlier, ...] = ()
     warnings: tuple[str, ...] = ()
     advice: tuple[FoundRemedy, ...] = ()
+    shown_warnings: tuple[str, ...] = Field((), exclude=True)
 
 
 def check_table(
@@ -195,10 +202,10 @@ def check_table(
             cohort = looked.cohort(**settled)
         except InputError as error:
             if refused is None:
-                refused, told = error, _refused(error, lambda text: curtain(worded(text, wording)))
+                refused, told = error, _refused(error, curtain, wording, looked.settings.id)
         else:
             as_if = tuple(wording(Remedy(name, value)) for name, value in settled.items())
-            return known.model_copy(update=told | {"as_if": as_if} | _described(cohort, wording))
+            return known.model_copy(update=told | {"as_if": as_if} | _described(cohort, curtain, wording))
     return known.model_copy(update=told)
 
 
@@ -212,9 +219,9 @@ def _columns(looked: Looked, kinds: list[Kind], wording: Wording) -> tuple[Check
     seen |= {
         name: (one.values[:, 0], one.missing[:, 0], one.impossible[:, 0]) for name, one in found.covariates.items()
     }
-    others = found.background.join(found.scores) if len(found.scores.columns) else found.background
+    others = [*found.background.items(), *found.scores.items()]
     none = np.zeros(len(found.labels), bool)
-    seen |= {str(name): (of.to_numpy(), of.isna().to_numpy(), none) for name, of in others.items() if name not in seen}
+    seen |= {str(name): (of.to_numpy(), of.isna().to_numpy(), none) for name, of in others if name not in seen}
     columns = []
     for name, (role, why) in looked.roles.why.items():
         values, missing, impossible = seen.get(name, (np.array([]), none, none))
@@ -238,12 +245,18 @@ def _columns(looked: Looked, kinds: list[Kind], wording: Wording) -> tuple[Check
     return tuple(columns)
 
 
-def _refused(error: InputError, shown: Callable[[Text], str]) -> dict[str, object]:
+def _refused(error: InputError, curtain: Curtain, wording: Wording, id_column: str) -> dict[str, object]:
     """Say what a table is refused for."""
+    texts = [worded(one.what, wording) for one in error.problems]
     return {
         "usable": False,
-        "problems": tuple(FoundProblem(text=shown(one.what), columns=one.where) for one in error.problems),
-        "remedies": tuple(map(shown, error.remedies)),
+        "problems": tuple(
+            FoundProblem(
+                text=curtain(text), columns=one.where, shown=text if one.where == (id_column,) else curtain(text)
+            )
+            for text, one in zip(texts, error.problems, strict=True)
+        ),
+        "remedies": tuple(curtain(worded(one, wording)) for one in error.remedies),
         "fixes": fixes_in([error.message]),
     }
 
@@ -253,13 +266,14 @@ def fixes_in(texts: Iterable[Text]) -> tuple[FoundRemedy, ...]:
     return tuple(FoundRemedy(setting=name, value=value) for name, value in remedies_in(texts) if value is not None)
 
 
-def _described(cohort: Cohort, wording: Wording) -> dict[str, object]:
+def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, object]:
     """Say who would be trained on."""
     training = cohort.training
     balance = group_balance(cohort.background[training], (cohort.group[training] == "patient").to_numpy())
     rows = balance[[*Balance.model_fields]].astype(object).where(balance[[*Balance.model_fields]].notna(), None)
     reasons = cohort.people["reason"][~cohort.people["used"].astype(bool)].value_counts()
     flow = flow_table(cohort.people)[[*Flow.model_fields]]
+    warnings = tuple(worded(one, wording) for one in (*cohort.messages, *balance_warnings(balance)))
     return {
         "control_labels": cohort.control_labels,
         "patient_labels": cohort.patient_labels,
@@ -270,6 +284,7 @@ def _described(cohort: Cohort, wording: Wording) -> dict[str, object]:
         "flow": tuple(Flow.model_validate(row) for row in flow.to_dict("records")),
         "balance": tuple(Balance.model_validate(row) for row in rows.to_dict("records")),
         "outliers": tuple(FoundOutlier(row=one.row, text=one.text, cells=dict(one.cells)) for one in cohort.outliers),
-        "warnings": tuple(worded(one, wording) for one in (*cohort.messages, *balance_warnings(balance))),
+        "warnings": tuple(map(curtain, warnings)),
+        "shown_warnings": warnings,
         "advice": fixes_in(cohort.messages),
     }

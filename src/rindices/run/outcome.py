@@ -16,7 +16,7 @@ from rindices.files import atomic_file
 from rindices.judging.agreement import match_patterns
 from rindices.judging.verdict import Verdict, differences_that_count, to_json
 from rindices.pages.report import write_report
-from rindices.problems import Text, Wording, without_data, worded
+from rindices.problems import Text, Wording, without_data, without_people, worded
 from rindices.run.bids_output import write_bids
 from rindices.run.plan import PlannedRun, versions
 from rindices.run.scores_and_analyses import (
@@ -62,7 +62,9 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[Text], 
         "separation": separation(cohort, search.correction),
         "search": _searched(search),
         "balance": balance.to_dict("records"),
-        "warnings": [worded(told, wording) for told in (*told, *unknown_of(model), *balance_warnings(balance))],
+        "warnings": [
+            without_people(worded(told, wording)) for told in (*told, *unknown_of(model), *balance_warnings(balance))
+        ],
         "seed": model.seed_,
         "versions": versions(),
         "device": devices.in_words(),
@@ -158,7 +160,7 @@ def write_failure(plan: PlannedRun, error: Exception, wording: Wording) -> None:
     failed = {
         "status": record.FAILED,
         "failure": without_data(error),
-        "warnings": tuple(worded(sentence, wording) for sentence in plan.cohort.messages),
+        "warnings": tuple(without_people(worded(sentence, wording)) for sentence in plan.cohort.messages),
         "versions": versions(),
     }
     try:

@@ -2,7 +2,14 @@
 
 from rindices.schema.contract import Contract, first_problem
 from rindices.schema.covariate_field import MIN_SITE_CONTROLS, CovariateField, CovariateSpec
-from rindices.schema.diagnosis_field import NO_LABEL, DiagnosisField, Groups, groups_of, labels_with_counts
+from rindices.schema.diagnosis_field import (
+    CONTROL_NAMES,
+    NO_LABEL,
+    DiagnosisField,
+    Groups,
+    groups_of,
+    labels_with_counts,
+)
 from rindices.schema.field import LEAVE_OUT, STRICT, Roster, Seen
 from rindices.schema.field_set import FieldSet, Observed
 from rindices.schema.id_field import IdField
@@ -11,6 +18,7 @@ from rindices.schema.score_field import BackgroundField, ScoreField
 from rindices.schema.visit_field import VisitField, years_since_first
 
 __all__ = [
+    "CONTROL_NAMES",
     "LEAVE_OUT",
     "MIN_REGIONS",
     "MIN_SITE_CONTROLS",

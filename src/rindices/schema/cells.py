@@ -13,7 +13,10 @@ from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from rindices.problems import InputError
 
-MISSING_TEXT = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "null", "None", "."})
+MISSING_TEXT = frozenset(
+    {"", "NA", "N/A", "n/a", "NaN", "nan", "null", "None", "."}
+    | {"NULL", "Null", "#N/A", "#NV", "n.a.", "N.A.", "<NA>", "#NULL!"}  # of databases and spreadsheets
+)
 MOSTLY_NUMBERS = 0.8  # a text column with at least this share of numbers was meant as numbers: the rest are mistakes
 LARGEST = 1e15  # no measure of a brain or a person exceeds it in any unit; squares would overflow far beyond
 _MOST_LEVELS = 6  # of a category whose names look like numbers: <65 and >=65, 3 mm, the genotypes 3,3 and 3,4
@@ -21,6 +24,7 @@ _CODE = re.compile(r"\s*[+-]?0\d+\s*")  # 007 is a name, not a number
 
 _THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2}(?:\.\d{3})+$", flags=re.MULTILINE)
 _COMMA = re.compile(r"^[+-]?\d+,\d+$", flags=re.MULTILINE)
+_COMMA_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 # A number as people write it for people: with a limit, separators of thousands, a decimal comma, a unit or an error.
 # Dates, times, and codes such as 007 or 011_S_0002 are something else.
@@ -120,8 +124,17 @@ def _with_points(text: pd.Series) -> pd.Series:
 
 
 def refuse_thousands(frame: pd.DataFrame) -> None:
-    """Refuse cells such as 1.023 among decimal commas, where the point may stand for thousands."""
+    """Refuse signs that may stand for thousands: the point of 1.023 among decimal commas, the comma of 1,023 by 987."""
     texts = {name: "\n".join(frame[name].dropna()) for name in frame.columns}
+    for name, text in texts.items():
+        cells = text.split("\n") if "," in text else []
+        commas = [cell for cell in cells if "," in cell]
+        below = [cell for cell in cells if re.fullmatch(r"[+-]?\d{2,3}", cell)]
+        if commas and below and len(commas) + len(below) == len(cells) and all(map(_COMMA_THOUSANDS.fullmatch, commas)):
+            raise InputError(
+                f"Column {name!r} has {commas[0]!r} and {below[0]!r}: the comma seems to stand for thousands, not for "
+                "decimals.\nWrite numbers without separators of thousands."
+            )
     first = next(((name, match[0]) for name, text in texts.items() if (match := _THOUSANDS.search(text))), None)
     if first is not None and any(map(_COMMA.search, texts.values())):
         name, cell = first

@@ -114,6 +114,13 @@ class DiagnosisField(Field[pd.Series]):
     def _recognised(self, usual: list[str], counts: dict[str, int]) -> tuple[str, ...]:
         if len(usual) == 1:
             return (usual[0],)
+        if len(counts) == 1:
+            label = next(iter(counts))
+            raise InputError(
+                f"Everybody in {self._where} has the label {label!r}, so there is nobody to compare them with.\n"
+                "Add people with another label: controls in a file of their own are given as CN=controls.csv beside "
+                f"{label}=patients.csv, each with its label."
+            )
         problem = f"{listed(map(repr, usual))} could all be" if usual else "none of them is a usual name for"
         several = Message(" (to take all: ", Remedy("control", usual), ")") if usual else ""
         raise InputError(

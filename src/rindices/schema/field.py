@@ -188,9 +188,12 @@ class NumberField(Field[Seen]):
             )
         if rest := names[_MOST_LINES:]:
             lines.append(f"{counted(len(rest), 'more column has', 'more columns have')} text: {listed(rest)}.")
+        words = [value for value in self.text.values if not spelling_hint(value).startswith("Write")]
+        codes = Message("name what stands for a missing value with ", Remedy("missing", words))
         hint = next(filter(None, (spelling_hint(self.text.first[name][1]) for name in names)), "")
         text = "\n".join(lines) + (f" {hint}" if hint else "")
-        return [Problem(text, (CORRECT,), tuple(names))] if names else []
+        remedies = (CORRECT, codes) if 0 < len(words) <= _MOST_LINES else (CORRECT,)
+        return [Problem(text, remedies, tuple(names))] if names else []
 
     def _missing_problems(self) -> list[Problem]:
         gaps = {name: self.missing.counts[name] for name in self.columns if name in self.missing.counts}

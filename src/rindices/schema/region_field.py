@@ -116,15 +116,15 @@ def unit_problems(
         return []
     powers = np.zeros(len(names))
     powers[comparable] = np.log10(medians[comparable] / median[comparable])
-    joint = int(_whole_power(np.array([np.median(powers[comparable])]))[0])
+    joint = int(whole_power(np.array([np.median(powers[comparable])]))[0])
     margin = 0.1 * (maximum - minimum)
     # Quantities that vary by orders of magnitude (lesions) may differ tenfold and still be ordinary.
     unusual = (medians < minimum - margin) | (medians > maximum + margin)
-    single = np.flatnonzero(comparable & unusual & (_whole_power(powers) != 0)).tolist()
+    single = np.flatnonzero(comparable & unusual & (whole_power(powers) != 0)).tolist()
     if not joint and (not len(single) or n_people < _FEWEST_FOR_ONE_REGION):
         return []
     first = int(np.flatnonzero(comparable)[0]) if joint else single[0]
-    power = joint or int(_whole_power(powers)[first])
+    power = joint or int(whole_power(powers)[first])
     times = f"{10 ** abs(power)} times {'larger' if power > 0 else 'smaller'}"
     here = f"median {shown(float(median[first]))} in training, {shown(float(medians[first]))} here"
     if joint:
@@ -139,8 +139,8 @@ def unit_problems(
     return [Problem(text, ("correct the values in the table",), tuple(names[position] for position in single))]
 
 
-def _whole_power(powers: NDArray[np.float64]) -> NDArray[np.int64]:
+def whole_power(powers: NDArray[np.float64], tolerance: float = _TOLERANCE) -> NDArray[np.int64]:
     """Return the power of ten that each number is close to, or 0."""
     nearest = np.rint(powers)
-    close = (np.abs(powers - nearest) <= _TOLERANCE) & (np.abs(nearest) <= _LARGEST_POWER)
+    close = (np.abs(powers - nearest) <= tolerance) & (np.abs(nearest) <= _LARGEST_POWER)
     return np.where(close, nearest, 0).astype(np.int64)

@@ -16,13 +16,18 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rindices.problems import listed
+from rindices.schema.column_relations import copies_and_sums
 from rindices.settings import TableSettings
 
 # Names by which columns are known, by the setting that names them.
 USUAL_NAMES = {
-    "id": ("participant_id", "subject_id", "participant", "subject", "ptid", "sub", "id"),
+    "id": (
+        *("participant_id", "subject_id", "src_subject_id", "participant", "subject", "subjid", "ptid", "mrid", "rid"),
+        *("eid", "subjectkey", "sub", "id"),
+    ),
     "diagnosis": ("diagnosis", "dx", "diag", "group", "label"),
-    "visit": ("visit", "session", "session_id"),
+    "visit": ("visit", "session", "session_id", "viscode", "eventname", "timepoint", "wave"),
     "site": ("site", "scanner", "centre", "center"),
     "covariates": ("age", "sex", "gender"),
 }
@@ -31,10 +36,18 @@ SEX_NAMES = USUAL_NAMES["covariates"][1:]  # numbers there are two codes
 BACKGROUND_NAMES = frozenset(
     {*USUAL_NAMES["site"], *USUAL_NAMES["covariates"], "icv", "tiv", "etiv", "education", "educ"}
 )
-_NOT_REGIONS = BACKGROUND_NAMES.union(*USUAL_NAMES.values())
+_NOT_REGIONS = BACKGROUND_NAMES.union(*USUAL_NAMES.values(), ("imageuid", "collection_id"))
+# What FreeSurfer's tables call the people: Measure:volume, lh.aparc.thickness, rh.aparc.a2009s.area.
+_STATS_TABLE = re.compile(r"measure:\w+|[lr]h\.aparc[\w.]*\.\w+")
+# Fields of UK Biobank that are no regions, as 21003-2.0, f.21003.2.0, x21003_2_0 or p21003_i2; and what they are.
+_BIOBANK = re.compile(r"(?:[fx]\.?|p)?(\d{2,5})[-._]i?\d+(?:[._]a?\d+)?", re.IGNORECASE)
+_ADNI_HEAD_SIZE = "st10cv"
+_BIOBANK_FIELDS = {31: "sex", 53: "date", 54: "site", 21003: "age", 21022: "age", 26521: "head size"}
+# MUSE_Volume_47, H_MUSE_Volume_47 (harmonised), DL_MUSE_Volume_47 (DLMUSE), MUSE_47, 47; not residuals and the like.
+MUSE_NUMBER = re.compile(r"(?:(?:h_|dl_|raw_)*(?:dl)?muse_(?:volume_|vol_)?)?(\d{1,3})")
 Measure = Literal["volume", "thickness", "area", "measure"]
 Suspicion = Literal[
-    "", "total", "head size", "quality measure", "age or time", "fact about the person", "score", "code"
+    "", "total", "copy", "head size", "quality measure", "age or time", "fact about the person", "score", "code"
 ]
 # Usual clinical columns, which are numbers but no brain regions.
 _CLINICAL = re.compile(
@@ -49,7 +62,7 @@ _MEASURES: dict[str, Measure] = {
 _SIDES = frozenset({"l", "r", "lh", "rh", "left", "right", "hemisphere", "both"})
 # A name of nothing but these is a sum over more than a region: TotalGrayVol, BrainSegVolNotVent, lh_MeanThickness.
 _WHOLE = re.compile(
-    "total|whole|sum|global|brain|seg|not|vent|without|gr[ae]y|white|matter|[gw]m|csf|tissue|parenchyma|cortex|cortical|"
+    "tot|total|whole|sum|global|brain|seg|not|vent|without|gr[ae]y|white|matter|[gw]m|csf|tissue|parenchyma|cortex|cortical|"
     "sub|cort|subcortical|cerebral|cerebrum|supra|tentorial|supratentorial|surf|surface|mean|average|mask|vox|mm|"
     "tbv|tgv|tgm|twm"
 )
@@ -60,6 +73,7 @@ _NAMED: dict[Suspicion, re.Pattern[str]] = {
     "fact about the person": re.compile("sex|gender|education|educ|edu|handedness|race|ethnicity"),
     "score": re.compile("scores?|scale|subscale|questionnaire"),
 }
+NEVER_REGIONS = ("head size", "age or time", "fact about the person")  # whatever else the name says
 _SHARE_OF_VALUES = 0.25  # that differ; where fewer do, a column holds a score, whose gaps are not to be filled in
 _TIED = 0.4  # correlation; 128 regions of healthy adults have 0.55 or more with the one they are most like
 _FEW_VALUES = 20  # different ones, each of at least five people on average: measures differ more
@@ -82,7 +96,21 @@ def guessed_settings(columns: Sequence[str]) -> TableSettings:
         names = tuple(by_name[name] for name in usual if name in by_name)
         if names and getattr(settings, setting) not in columns:
             settings = replace(settings, **{setting: names if setting == "covariates" else names[0]})  # type: ignore[arg-type]
-    return settings
+    ids = id_by_name(columns)
+    return settings if ids is None or settings.id in columns else replace(settings, id=ids)
+
+
+def id_by_name(columns: Sequence[str]) -> str | None:
+    """Return the column that is called as ids usually are, by FreeSurfer's tables, too; None where none is.
+
+    Examples
+    --------
+    >>> id_by_name(["MRID", "DL_MUSE_Volume_47"]), id_by_name(["lh.aparc.thickness", "lh_insula_thickness"])
+    ('MRID', 'lh.aparc.thickness')
+    """
+    by_name = {name.casefold(): name for name in reversed(columns)}
+    usual = [by_name[name] for name in USUAL_NAMES["id"] if name in by_name]
+    return next(iter([*usual, *(name for plain, name in by_name.items() if _STATS_TABLE.fullmatch(plain))]), None)
 
 
 def is_region_name(name: str) -> bool:
@@ -94,7 +122,38 @@ def is_region_name(name: str) -> bool:
     (True, False, False)
     """
     # A column without a name is what spreadsheets and R write for row numbers.
-    return name.casefold() not in _NOT_REGIONS and not name.startswith("Unnamed: ")
+    plain = name.casefold()
+    no_region = plain in _NOT_REGIONS or name.startswith("Unnamed: ") or _STATS_TABLE.fullmatch(plain)
+    return not no_region and not field_meaning(name)
+
+
+def field_meaning(name: str) -> str:
+    """Return what a field of UK Biobank or ADNI is that is no region: ``age``, ``sex``, ``site``, ``head size``.
+
+    Examples
+    --------
+    >>> field_meaning("21003-2.0"), field_meaning("f.31.0.0"), field_meaning("25782-2.0"), field_meaning("ST10CV")
+    ('age', 'sex', '', 'head size')
+    """
+    return _BIOBANK_FIELDS.get(biobank_number(name) or 0, "head size" if name.casefold() == _ADNI_HEAD_SIZE else "")
+
+
+def biobank_number(name: str) -> int | None:
+    """Return the number of a field that is written as UK Biobank does; None for other names."""
+    field = _BIOBANK.fullmatch(name)
+    return None if field is None else int(field[1])
+
+
+def muse_number(name: str) -> int | None:
+    """Return the number that MUSE gives to a region or a sum of regions; None for other names.
+
+    Examples
+    --------
+    >>> muse_number("DL_MUSE_Volume_702"), muse_number("47"), muse_number("lHip")
+    (702, 47, None)
+    """
+    found = MUSE_NUMBER.fullmatch(re.sub(r"[\s.\-]+", "_", name.strip().casefold()))
+    return None if found is None else int(found[1])
 
 
 def looks_like_score(name: str, values: NDArray[np.float64], share: float = _SHARE_OF_VALUES) -> bool:
@@ -135,9 +194,25 @@ class Kind(NamedTuple):
     why: str = ""
 
 
+def words_of(name: str) -> list[str]:
+    """Return the words that a name is made of.
+
+    Examples
+    --------
+    >>> words_of("lhCortexVol"), words_of("ctx-rh-insula")
+    (['lh', 'cortex', 'vol'], ['ctx', 'rh', 'insula'])
+    """
+    return [word.casefold() for word in _WORD.findall(name)]
+
+
+def is_code(values: NDArray[np.float64]) -> bool:
+    """Tell whether so few values differ that they are codes or counts."""
+    return len(np.unique(values)) <= min(_FEW_VALUES, len(values) // _PEOPLE_A_VALUE)
+
+
 def kind_of(name: str) -> Kind:
     """Tell a column by its name."""
-    words = [word.casefold() for word in _WORD.findall(name)]
+    words = words_of(name)
     terms = [*words, *(first + second for first, second in pairwise(words))]
     measure: Measure = next((_MEASURES[word] for word in reversed(words) if word in _MEASURES), "measure")
     if "accumbens" in words and measure == "area":  # which is called an area by its discoverers
@@ -173,12 +248,16 @@ def kinds_of(names: Sequence[str], values: NDArray[np.float64]) -> list[Kind]:
     everything = np.abs(medians[plain]).sum()
     for place in np.flatnonzero(plain).tolist():
         of_people = values[measured[:, place], place]
-        n_values = len(np.unique(of_people))
-        if n_values <= min(_FEW_VALUES, len(of_people) // _PEOPLE_A_VALUE):
-            kinds[place] = kinds[place]._replace(suspicion="code", why=f"only {n_values} different values")
+        if is_code(of_people):
+            few = f"only {len(np.unique(of_people))} different values"
+            kinds[place] = kinds[place]._replace(suspicion="code", why=few)
         elif plain.sum() >= _FEWEST_REGIONS and 2 * medians[place] > everything - medians[place]:
             why = "more than half of all other regions together"
             kinds[place] = kinds[place]._replace(suspicion="total", why=why)
+    for place, parts in copies_and_sums(names, values).items():
+        if not kinds[place].suspicion:
+            of = f"its values: those of {listed((names[part] for part in parts), 2, ' + ')}"
+            kinds[place] = kinds[place]._replace(suspicion="total" if len(parts) > 1 else "copy", why=of)
     return kinds
 
 
@@ -188,6 +267,7 @@ _PLURALS: dict[str, str] = {
     "area": "areas",
     "measure": "regions",  # of unknown kind
     "total": "totals",
+    "copy": "copies of other columns",
     "head size": "head sizes",
     "quality measure": "quality measures",
     "age or time": "ages or times",

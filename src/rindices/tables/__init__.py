@@ -1,6 +1,7 @@
 """Files into cells of text with their row numbers, once, in batches; nothing here knows of brains."""
 
 from rindices.tables.dictionary import Column, Dictionary, apply_dictionary, unit_of, with_missing_codes
+from rindices.tables.ids import own_ids
 from rindices.tables.source import Source, join_by_id, read_source, table_in_memory
 from rindices.tables.table import Table, read_table
 
@@ -11,6 +12,7 @@ __all__ = [
     "Table",
     "apply_dictionary",
     "join_by_id",
+    "own_ids",
     "read_source",
     "read_table",
     "table_in_memory",

@@ -11,10 +11,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rindices.problems import InputError, Message, Remedy, counted, did_you_mean, listed
+from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, did_you_mean, listed
 from rindices.schema.cells import plain_code, spreadsheet_rows, text_of
+from rindices.schema.role_guesses import id_by_name
 from rindices.settings import TableSettings
 from rindices.tables.dictionary import Dictionary, read_dictionary
+from rindices.tables.ids import like_ours, not_found, own_ids
 from rindices.tables.table import AS_TEXT, Table, file_and_sheet
 from rindices.tables.text import KINDS_OF_FILES
 
@@ -35,17 +37,20 @@ class Source(NamedTuple):
     files
         All files that were read, the main table first.
     notes
-        Sentences for the user: who was not found in joined tables. They name nobody.
+        Sentences for the user: who was not found in joined tables, how ids were found.
     doi
         Identifier of a BIDS dataset, if it tells one.
+    id_column
+        The column with the ids: the one asked for, or the table's own.
     """
 
     frame: pd.DataFrame
     table: Table | None
     dictionary: Dictionary
     files: tuple[Path, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Text, ...] = ()
     doi: str | None = None
+    id_column: str = TableSettings.id
 
     @property
     def sha256(self) -> str:
@@ -123,27 +128,37 @@ def read_source(
     path, root = Path(path), _bids_root(Path(path))
     if not whole and root is None and not join and _sidecar(path) is None:
         later = Table(path, text_columns=text_columns)
-        return Source(pd.DataFrame(), later, Dictionary(), (later.file,))
+        by_name = id_column if id_column in later.columns else id_by_name(later.columns) or id_column
+        return Source(pd.DataFrame(), later, Dictionary(), (later.file,), _ids_note(by_name, id_column), None, by_name)
     main = path if root is None else root / _PARTICIPANTS
     phenotype = [] if root is None else sorted((root / _PHENOTYPE).glob("[!.]*.tsv"))
     names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype}
     names |= {Path(table): Path(table).name for table in join}
     as_text = (*text_columns, id_column) if names else tuple(text_columns)
-    frame, described, files = _read(main, as_text)
+    frame, described, files, notes = _read(main, as_text)
     others = {table: _read(table, as_text) for table in names}
-    notes: list[str] = []
+    asked, id_column = id_column, own_ids(frame, id_column) if id_column == TableSettings.id else id_column
+    notes += _ids_note(id_column, asked)
     if visit_column is not None and visit_column not in frame.columns and others and id_column in frame.columns:
         keys = [id_column, visit_column]
         of_visits = {names[table]: others[table][0] for table in phenotype if {*keys} <= {*others[table][0].columns}}
-        frame, notes = _a_row_each_visit(frame, of_visits, keys, main.name)
-    for table, (other, columns, read) in others.items():
+        frame, said = _a_row_each_visit(frame, of_visits, keys, main.name)
+        notes += said
+    for table, (other, columns, read, told) in others.items():
         by = next((name for name in (visit_column, _SESSION) if name in other.columns), None)
         frame, said = join_by_id(frame, other, id_column, by, source=names[table])
-        notes, files = [*notes, *said], (*files, *read)
+        notes, files = [*notes, *told, *said], (*files, *read)
         described = Dictionary(columns | described)  # the main table's own dictionary has the last word
     if dictionary is not None:
         described, files = Dictionary(described | read_dictionary(dictionary)), (*files, file_and_sheet(dictionary)[0])
-    return Source(frame, None, described, files, tuple(notes), _doi(root))
+    return Source(frame, None, described, files, tuple(notes), _doi(root), id_column)
+
+
+def _ids_note(found: str, asked: str) -> tuple[Text, ...]:
+    """Say which column has the ids, where it is not the one asked for."""
+    if found == asked:
+        return ()
+    return (Message(f"The ids are in the column {found!r}; for another give ", Remedy("id", Blank("COLUMN")), "."),)
 
 
 def _a_row_each_visit(
@@ -177,12 +192,16 @@ def _bids_root(path: Path) -> Path | None:
     return path if path.is_dir() else path.parent if is_table else None
 
 
-def _read(path: Path, text_columns: Sequence[str]) -> tuple[pd.DataFrame, Dictionary, tuple[Path, ...]]:
-    """Read a table and the dictionary beside it."""
+def _read(path: Path, text_columns: Sequence[str]) -> tuple[pd.DataFrame, Dictionary, tuple[Path, ...], list[Text]]:
+    """Read a table and the dictionary beside it; the last is what there is to say about its rows."""
     table, sidecar = Table(path, text_columns=text_columns), _sidecar(path)
+    frame = table.read()
+    notes: list[Text] = []
+    if table.two_headers:
+        notes.append(f"The row below the names in {table.file.name} describes the columns: it is left out.")
     if sidecar is None:
-        return table.read(), Dictionary(), (table.file,)
-    return table.read(), read_dictionary(sidecar), (table.file, sidecar)
+        return frame, Dictionary(), (table.file,), notes
+    return frame, read_dictionary(sidecar), (table.file, sidecar), notes
 
 
 def _sidecar(path: Path) -> Path | None:
@@ -207,7 +226,7 @@ def join_by_id(
     visit_column: str | None = None,
     *,
     source: str,
-) -> tuple[pd.DataFrame, list[str]]:
+) -> tuple[pd.DataFrame, list[Text]]:
     """Add the columns of another table of the same people.
 
     Parameters
@@ -217,7 +236,8 @@ def join_by_id(
     other
         A table with one row a person, or one a person and visit.
     id_column, visit_column
-        Columns to join by. The visit counts where both tables have it; else one row a person is needed.
+        Columns to join by; the other table may have its ids elsewhere, see `rindices.tables.ids.own_ids`. The visit
+        counts where both tables have it; else one row a person is needed.
     source
         Name of the other table.
 
@@ -241,12 +261,18 @@ def join_by_id(
     >>> join_by_id(people, scores, "id", source="mmse.csv")[0]["mmse"].tolist()
     [nan, 28.0]
     """
-    for name, table in ((source, other), ("the main table", frame)):
-        if id_column not in table.columns:
+    theirs = own_ids(other, id_column)
+    for name, table, ids in ((source, other, theirs), ("the main table", frame, id_column)):
+        if ids not in table.columns:
             near = did_you_mean(id_column, [str(column) for column in table.columns])
             raise InputError(
                 f"{source} is joined by the column {id_column!r}, but {name} has none.{near}\nRename the column of ids."
             )
+    usual = theirs in (id_column, TableSettings.id)
+    notes: list[Text] = [] if usual else [f"{source} is joined by its column {theirs!r}."]
+    other = other.rename(columns={theirs: id_column})
+    written, differing = like_ours(text_of(frame[id_column]), text_of(other[id_column]), source)
+    other, notes = other.assign(**{id_column: written}), [*notes, *differing]
     keys = [id_column, *(str(name) for name in [visit_column] if name in frame.columns and name in other.columns)]
     here, there = keys_of(frame, keys), keys_of(other, keys)
     _refuse_bad_keys(there, other, keys, visit_column, source)
@@ -266,11 +292,12 @@ def join_by_id(
     both = [name for name in added.columns if name in frame.columns]
     agreed = {str(name): _agreed(frame[name], added[name], frame, source) for name in both}
     joined = pd.concat([frame.assign(**agreed), added.drop(columns=both)], axis=1)
-    notes = {
-        f"{counted(int((~match).sum()), 'row')} of {source} left out: the main table has nobody with that id.": ~match,
-        f"{counted(int(absent.sum()), 'row')} of the main table not found in {source}: gaps in its columns.": absent,
-    }
-    return joined, [note for note, rows in notes.items() if rows.any()]
+    for rows, ids, what in (
+        (~match, written, f"of {source} left out: the main table has nobody with that id"),
+        (absent, frame[id_column], f"of the main table not found in {source}: gaps in its columns"),
+    ):
+        notes += [not_found(int(rows.sum()), ids[rows], what)] if rows.any() else []
+    return joined, notes
 
 
 def keys_of(table: pd.DataFrame, names: Sequence[str]) -> pd.Series:

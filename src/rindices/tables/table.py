@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
@@ -20,6 +21,12 @@ from rindices.tables.text import CELLS, KINDS_OF_FILES, TEXT_KINDS, TextFile, na
 from rindices.tables.workbook import WORKBOOKS, Workbook
 
 AS_TEXT = (TableSettings.id, TableSettings.diagnosis)
+# A second row of headings: over so many columns of numbers, with so many people below, all of them units or most
+# different.
+_FEWEST_DESCRIBED, _FEWEST_BELOW, _MOST = 3, 3, 0.8
+_UNITS = frozenset(
+    {"mm3", "mm^3", "mm³", "ml", "cm3", "cm^3", "cm³", "cc", "mm", "cm", "mm2", "mm^2", "mm²", "z", "sd"}
+)
 _OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
 
 
@@ -86,6 +93,8 @@ class Table:
         Whether decimals may have a comma, because the separator is none.
     progress
         Share of the file that was read, 0 to 1.
+    two_headers
+        Whether the row below the names describes the columns, once it was read; it is no person, and left out.
 
     Raises
     ------
@@ -104,6 +113,7 @@ class Table:
 
     def __init__(self, path: str | Path, *, text_columns: Collection[str] = ()) -> None:
         (self.file, sheet), self.progress = file_and_sheet(path), 0.0
+        self.two_headers = False
         self._text_columns, self._kind = text_columns, _kind_of(self.file)
         with _failures_told(self.file.name, self._kind):
             if self._kind in TEXT_KINDS:
@@ -129,6 +139,8 @@ class Table:
         with _failures_told(self.file.name, self._kind):
             for share, frame in self._reader.frames():
                 self.progress = share
+                if not n_rows and _describes_columns(frame):
+                    self.two_headers, frame = True, frame.iloc[1:]
                 n_rows += len(frame)
                 yield frame
         if not n_rows:
@@ -142,6 +154,25 @@ class Table:
         cells = pd.concat(list(self.batches()))
         unnamed = [name for name in self.columns if name.startswith("Unnamed: ") and cells[name].isna().all()]
         return typed(cells.drop(columns=unnamed), self._text_columns, decimal_comma=self.decimal_comma)
+
+
+def _describes_columns(frame: pd.DataFrame) -> bool:
+    """Tell whether the first row holds words or units above nothing but numbers.
+
+    A person whose cells say that something failed has the same word in many of them, and no unit.
+    """
+    first = text_of(frame.iloc[0]).dropna() if len(frame) > _FEWEST_BELOW else pd.Series(dtype=object)
+    words = [name for name in first.index if not _is_number(first[name])]
+    rest = {name: text_of(frame[name].iloc[1:]).dropna() for name in words}
+    above = [name for name, cells in rest.items() if len(cells) and not np.isnan(numbers_of(cells)).any()]
+    if len(above) < _FEWEST_DESCRIBED or len(first) - len(words) > len(above) / 10:
+        return False
+    units = first[above].str.casefold().isin(_UNITS).mean()
+    return bool(units > _MOST or first[above].nunique() > len(above) / 2)
+
+
+def _is_number(text: str) -> bool:
+    return not np.isnan(numbers_of(pd.Series([text], dtype=object))[0])
 
 
 def read_table(path: str | Path, *, text_columns: Collection[str] = AS_TEXT) -> pd.DataFrame:

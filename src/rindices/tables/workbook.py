@@ -30,7 +30,7 @@ _MOST_IN_SHEETS, _MOST_ELSEWHERE = 1_000_000_000, 100_000_000
 _LARGE = 10_000_000
 _LAST_ROW = 1_048_576  # of any workbook; a damaged one may claim more
 _ERRORS = frozenset(
-    {"#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#SPILL!", "#CALC!", "#FIELD!", "#BLOCKED!"}
+    {"#DIV/0!", "#NAME?", "#NUM!", "#REF!", "#VALUE!", "#SPILL!", "#CALC!", "#FIELD!", "#BLOCKED!"}
     | {"#CONNECT!", "#UNKNOWN!", "#BUSY!", "#GETTING_DATA"}
 )
 

@@ -154,7 +154,7 @@ def checked_part(desk: Desk, request: Request) -> Response:
             "table": name,
             "query": urlencode(pairs),
             "found": check.found,
-            "problems": [one.text for one in check.problems],
+            "problems": [one.shown or one.text for one in check.problems],
             "remedies": check.remedies,
             "buttons": buttons_of(check.fixes, TableSettings),
             "doubts": buttons_of(check.found.advice if check.found else (), TableSettings),

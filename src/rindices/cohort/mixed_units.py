@@ -1,0 +1,120 @@
+"""Two units in one table: mL and mm³ of some people, of a column in some people, or of the left and the right side.
+
+Factors of ten, a hundred or a thousand are told from disease and from odd people by their neatness: nobody lies
+between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rindices.problems import Problem, counted, listed, refusal, shown
+from rindices.schema import Observed
+from rindices.schema.column_relations import pairs_of_sides
+from rindices.schema.region_field import whole_power
+
+_FEWEST, _FEWEST_SHARE = 3, 0.02  # of the people; single ones are outliers
+_NEAR = 0.25  # powers of ten; heads, and regions of healthy people, differ by less
+_NEARLY_ALL = 0.95  # who lie near a power of ten: lesions and other quantities that vary by orders of magnitude do not
+_SIZES = 0.98  # share of values above 0
+_ONE_UNIT = "bring them to one unit in the table"
+
+
+def refuse_mixed_units(observed: Observed, group: pd.Series, regions: Sequence[str]) -> None:
+    """Refuse values in two units."""
+    numbers = {name: seen.values[:, 0] for name, seen in observed.covariates.items() if seen.values.dtype.kind == "f"}
+    names, rows = [*regions, *numbers], observed.roster.rows
+    block = np.column_stack([observed.regions.values, *numbers.values()])
+    logarithm = np.full(block.shape, np.nan)
+    sizes = (block > 0).mean(axis=0) >= _SIZES * np.isfinite(block).mean(axis=0)
+    np.log10(block, where=(block > 0) & sizes, out=logarithm)
+    if not (of_sizes := np.flatnonzero(np.isfinite(logarithm).any(axis=0))).size:
+        return
+    names, logarithm = [names[place] for place in of_sizes], logarithm[:, of_sizes]
+    centre = np.nanquantile(logarithm, 0.5, axis=0, method="higher")  # somebody's value, never between two units
+    deviation = logarithm - centre
+    measured = np.isfinite(deviation[:, : int((of_sizes < len(regions)).sum())])
+    overall = np.zeros(len(block))
+    if measured.shape[1]:
+        some = measured.any(axis=1)
+        overall[some] = np.nanmedian(deviation[some][:, : measured.shape[1]], axis=1)
+    problems = _people(overall, rows, group)
+    if not problems:
+        problems = _columns(deviation - overall[:, None], names, rows, group) or _sides(centre, names)
+    if problems:
+        raise refusal(problems)
+
+
+def _people(overall: NDArray[np.float64], rows: NDArray[np.int64], group: pd.Series) -> list[Problem]:
+    """Say whose values are larger or smaller than the others' throughout."""
+    other = _in_another_unit(overall, group)
+    if other is None:
+        return []
+    times = _times(overall, other)
+    text = f"The values of {_who(other, rows, group)} are {times} the others' in all regions."
+    return [Problem(text, (_ONE_UNIT,))]
+
+
+def _columns(
+    deviation: NDArray[np.float64], names: Sequence[str], rows: NDArray[np.int64], group: pd.Series
+) -> list[Problem]:
+    """Say which columns are in another unit in some of the people."""
+    lines, columns = [], []
+    for name, values in zip(names, deviation.T, strict=True):
+        other = _in_another_unit(values, group)
+        if other is not None:
+            columns.append(name)
+            lines.append(
+                f"Column {name!r}: the values of {_who(other, rows, group)} are {_times(values, other)} the others'."
+            )
+    more = [f"{counted(len(lines) - 3, 'more column is', 'more columns are')} like that."] if len(lines) > 3 else []
+    return [Problem("\n".join(lines[:3] + more), (_ONE_UNIT,), tuple(columns))] if lines else []
+
+
+def _sides(centre: NDArray[np.float64], names: Sequence[str]) -> list[Problem]:
+    """Say which regions are in different units on the left and on the right."""
+    middle = dict(zip(names, centre.tolist(), strict=True))
+    powers = {pair: middle[pair[1]] - middle[pair[0]] for pair in pairs_of_sides(names)}
+    apart = {pair: power for pair, power in powers.items() if whole_power(np.array([power]))[0]}
+    if not apart:
+        return []
+    (left, right), power = next(iter(apart.items()))
+    times = _times(np.array([0.0, power]), np.array([False, True]))
+    text = (
+        f"Left and right are in different units in {len(apart)} of {counted(len(powers), 'region')}: the median of "
+        f"{right!r} ({shown(10 ** middle[right])}) is {times} that of {left!r} ({shown(10 ** middle[left])})."
+    )
+    return [Problem(text, (_ONE_UNIT,), tuple(name for pair in apart for name in pair))]
+
+
+def _in_another_unit(deviation: NDArray[np.float64], group: pd.Series) -> NDArray[np.bool_] | None:
+    """Mark who lies a power of ten away from the others, where everybody lies near one; else None.
+
+    Where these are all controls, the others are marked: nobody can tell who is right, and patients are compared with
+    controls.
+    """
+    known = deviation[np.isfinite(deviation)]
+    near = np.abs(known - np.rint(known)) <= _NEAR
+    powers = whole_power(np.nan_to_num(deviation), _NEAR)
+    different, counts = np.unique(powers[powers != 0], return_counts=True)
+    if near.mean() < _NEARLY_ALL or counts.max(initial=0) < max(_FEWEST, _FEWEST_SHARE * len(known)):
+        return None
+    marked = powers == different[counts.argmax()]
+    return ~marked if (marked == (group == "control").to_numpy()).all() else marked
+
+
+def _times(powers: NDArray[np.float64], marked: NDArray[np.bool_]) -> str:
+    power = int(np.rint(np.nanmedian(powers[marked]) - np.nanmedian(powers[~marked])))
+    return f"{10 ** abs(power):,} times {'larger' if power > 0 else 'smaller'} than"
+
+
+def _who(marked: NDArray[np.bool_], rows: NDArray[np.int64], group: pd.Series) -> str:
+    """Say who is marked: a whole group, or so many people by their rows."""
+    groups = group.to_numpy(dtype=object)
+    whole = [name for name in ("control", "patient", "other") if marked.any() and (marked == (groups == name)).all()]
+    number = f"{int(marked.sum())} of {len(marked)} people"
+    return f"all {whole[0]}s ({number})" if whole else f"{number} (row {listed(rows[marked], 10)})"

@@ -1,0 +1,131 @@
+"""Tables as other programs write them go through `check` with what its own message proposes, in at most two tries."""
+
+import json
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from rindices.cli import app
+from rindices.cli.console import set_output
+from rindices.tables import read_source
+
+FORMATS = Path(os.environ.get("RINDICES_DATA", "nowhere")).parent / "formats"
+pytestmark = pytest.mark.skipif(not FORMATS.is_dir(), reason="needs the tables of other programs beside RINDICES_DATA")
+
+# What is a region in each file, what is not, and how many regions there are.
+FILES = {
+    "abide_asegstats2table_first120.tsv": ("Left-Hippocampus", ("IntraCranialVol", "Left-WM-hypointensities"), 50),
+    "aomic_aparcstats2table_lh_thickness.tsv": ("lh_insula_thickness", ("eTIV",), 36),
+    "aomic_aparcstats2table_rh_thickness.tsv": ("rh_insula_thickness", ("eTIV",), 36),
+    "mlni_feature.tsv": ("ROI7", ("session_id",), 18),
+    "made_up_values/abcd_smrip10201.txt": ("smri_vol_cdk_linguallh", ("interview_age", "collection_id"), 12),
+    "made_up_values/adni_UCSFFSX51.csv": ("ST29SV", ("IMAGEUID", "ST10CV", "VISCODE"), 146),
+    "made_up_values/ants_DKT_volume.csv": ("left insula", ("AGE", "SITE", "SEX"), 63),
+    "made_up_values/enigma_CorticalMeasuresENIGMA_ThickAvg.csv": ("L_insula_thickavg", ("session", "ICV"), 72),
+    "made_up_values/enigma_LandRvolumes.csv": ("Lthal", ("ICV",), 21),
+    "made_up_values/nichart_DLMUSE_Volumes.csv": (
+        "DL_MUSE_Volume_47",
+        ("DL_MUSE_Volume_702", "DL_MUSE_Volume_701", "DL_MUSE_Volume_601", "DL_MUSE_Volume_301"),
+        145,
+    ),
+    "made_up_values/synthseg_volumes.csv": ("ctx-lh-insula", ("total intracranial",), 100),
+    "made_up_values/ukb_fields.csv": ("25782-2.0", ("31-0.0", "21003-2.0", "54-2.0", "26521-2.0"), 139),
+}
+
+
+def run(*line):
+    result = CliRunner().invoke(app, [str(word) for word in line])
+    set_output()
+    return result
+
+
+def with_labels(table, folder, **columns):
+    """Return what joins a file with every second person a control, by ids as another program writes them."""
+    source = read_source(table)
+    if "diagnosis" in source.frame:
+        return ()
+    ids = source.frame[source.id_column].drop_duplicates().astype(str).str.removesuffix(".0")
+    labels = pd.DataFrame({"subject": ids, "diagnosis": ["CN", "PT"] * (len(ids) // 2), **columns})
+    labels.to_csv(folder / "labels.csv", index=False)
+    return "--join", folder / "labels.csv"
+
+
+def proposed(said):
+    """Return the options that a message proposes, as one would copy them."""
+    options = re.findall(r"--(?:exclude|features|clinical|visit|id|diagnosis) (?:'[^']*'|[^\s;,.A-Z]\S*)", said)
+    return shlex.split(options[-1].rstrip(".;,")) if options else []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_programs_table_passes_within_two_tries(name, tmp_path):
+    region, no_regions, number = FILES[name]
+    options = with_labels(FORMATS / name, tmp_path)
+    found = run("check", FORMATS / name, *options)
+    if found.exit_code:
+        options += (*proposed(found.output),)
+    found = run("check", FORMATS / name, *options, "--json")
+    assert found.exit_code == 0, found.output
+    roles = {column["name"]: column["role"] for column in json.loads(found.output)["columns"]}
+    assert roles[region] == "a region"
+    assert {roles[one] for one in no_regions} == {"no role"}
+    assert sum(role == "a region" for role in roles.values()) == number
+
+
+def test_muse_sums_are_said_and_the_head_size_and_the_72_regions_offered(tmp_path):
+    table = FORMATS / "made_up_values/nichart_DLMUSE_Volumes.csv"
+    options = with_labels(table, tmp_path)
+    said = run("check", table, *options).output
+    assert "114 columns of MUSE that sum up other regions are left out" in said
+    assert "--proportion DL_MUSE_Volume_702" in said
+    assert "--features muse72" in said
+    found = run("check", table, *options, "--features", "muse72", "--json")
+    assert sum(column["role"] == "a region" for column in json.loads(found.output)["columns"]) == 72
+
+
+def test_fields_of_uk_biobank_are_offered_as_what_they_are(tmp_path):
+    table = FORMATS / "made_up_values/ukb_fields.csv"
+    said = run("check", table, *with_labels(table, tmp_path)).output
+    for option in ("--covariates 31-0.0", "--covariates 21003-2.0", "--site 54-2.0", "--proportion 26521-2.0"):
+        assert option in said
+
+
+def test_a_second_row_of_headings_is_no_person(tmp_path):
+    table = FORMATS / "made_up_values/abcd_smrip10201.txt"
+    found = run("check", table, *with_labels(table, tmp_path), "--json")
+    assert json.loads(found.output)["n_rows"] == 50
+    assert "The row below the names in abcd_smrip10201.txt describes the columns" in found.output
+
+
+def test_both_hemispheres_and_the_participants_are_joined_by_their_own_ids(tmp_path):
+    tables = [FORMATS / f"aomic_aparcstats2table_{side}_thickness.tsv" for side in ("lh", "rh")]
+    labels = with_labels(tables[0], tmp_path)
+    joined = f"{tables[1]},{FORMATS / 'aomic_participants.tsv'},{labels[1]}"
+    # Scores of the participants file are no regions: the message says which, and the second try is what it proposes.
+    said = run("check", tables[0], "--join", joined)
+    assert said.exit_code == 2
+    assert "NEO_N, NEO_E, NEO_O, NEO_A, NEO_C: neither name nor values say that they are regions" in said.output
+    assert "is joined by its column 'rh.aparc.thickness'" in said.output
+    for name in ("clinical", "exclude"):
+        option = re.findall(rf"--{name} (\S+?)[;.]?(?:\s|$)", said.output)[-1]
+        assert option.endswith("NEO_C") or option.startswith("NEO_N"), option
+        assert run("check", tables[0], "--join", joined, f"--{name}", option).exit_code == 0
+
+
+def test_participants_without_measures_are_refused_with_the_way_to_join_them():
+    said = run("check", FORMATS / "bids_ds000030_participants.tsv")
+    assert said.exit_code == 2
+    assert "bart (always 1)" in said.output
+    assert "--join FILE" in said.output
+
+
+def test_another_programs_table_is_trained_on(tmp_path):
+    table = FORMATS / "aomic_aparcstats2table_lh_thickness.tsv"
+    line = ("fit", table, *with_labels(table, tmp_path), "--out", tmp_path / "run", "--preset", "linear", "--no-report")
+    done = run(*line, "--exclude", "lh_MeanThickness_thickness,BrainSegVolNotVent")
+    assert done.exit_code == 0, done.output
+    assert len(pd.read_csv(tmp_path / "run" / "r_indices.csv")) == 226
