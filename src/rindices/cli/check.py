@@ -17,7 +17,7 @@ from rindices.cli.console import (
     warn,
 )
 from rindices.cli.exits import USER_ERROR
-from rindices.cli.options import PAGE, argument, check_output, command, option
+from rindices.cli.options import PAGE, argument, check_output, command, one_table, option
 from rindices.problems import Remedy, counted, joined, listed
 from rindices.settings import TableSettings
 
@@ -29,7 +29,7 @@ _MOST_OUTLIERS = 10
 
 @command()
 def check(
-    table: Annotated[Path, argument("Table of people, as for fit.")],
+    tables: Annotated[list[Path], argument("Table of people, as for fit.", "TABLE")],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     report: Annotated[Path | None, option("Also write a page here (.html), replaced if it exists.")] = None,
     *,
@@ -42,9 +42,11 @@ def check(
     where fit would refuse the table.
     """
     from rindices.run.check_table import check_table
+    from rindices.tables import files_of
 
     set_output(quiet=json)
-    check_output(report, "report", PAGE, Path(str(table).partition("#")[0]))
+    table = one_table(tables)
+    check_output(report, "report", PAGE, *files_of(table))
     found = check_table(table, columns, wording=on_command_line)
     if json:
         typer.echo(found.model_dump_json(indent=2))

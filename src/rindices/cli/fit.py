@@ -29,6 +29,7 @@ from rindices.cli.options import (
     check_output,
     command,
     given_options,
+    one_table,
     option,
 )
 from rindices.problems import Blank, InputError, Remedy
@@ -91,8 +92,13 @@ def _correlation(text: str) -> Any:
 @command()
 def fit(
     context: typer.Context,
-    table: Annotated[
-        Path | None, argument("Table of people: CSV, TSV, Excel or Parquet, one row a person; or a BIDS folder.")
+    tables: Annotated[
+        list[Path] | None,
+        argument(
+            "Table of people: CSV, TSV, Excel or Parquet, one row a person; or a BIDS folder; or controls and patients "
+            "in files of their own: CN=controls.csv AD=patients.csv.",
+            "TABLE",
+        ),
     ] = None,
     out: Annotated[Path | None, option("Folder for the results: new, or that of the same run, which goes on.")] = None,
     *,
@@ -110,6 +116,7 @@ def fit(
     from rindices.run.plan import planned, planned_again
 
     set_output(quiet=execution.quiet, log_json=execution.log_json)
+    table = one_table(tables) if tables else None
     if out is None:
         raise InputError("A folder for the results is needed.\nGive one with ", Remedy("out", Blank("FOLDER")), ".")
     if execution.config is not None:

@@ -18,7 +18,7 @@ import rindices
 from rindices.cli.console import console
 from rindices.cli.exits import guarded
 from rindices.files import check_writable, refuse_same
-from rindices.problems import InputError, Remedy
+from rindices.problems import Blank, InputError, Remedy
 from rindices.setting_fields import Setting, settings_of
 
 # How the files that commands write have to end.
@@ -58,9 +58,9 @@ def _version(
         raise typer.Exit
 
 
-def argument(help: str) -> typer.models.ArgumentInfo:
-    """Return an argument without a default."""
-    return typer.Argument(help=help, show_default=False)
+def argument(help: str, name: str | None = None) -> typer.models.ArgumentInfo:
+    """Return an argument without a default; its name is the parameter's where none is given."""
+    return typer.Argument(help=help, show_default=False, metavar=name)
 
 
 def option(help: str, default: str | bool = False, **limits: int) -> typer.models.OptionInfo:
@@ -179,6 +179,18 @@ def _parameter(about: Setting, usual: Any) -> inspect.Parameter:
 
 def _value(about: Setting, given: Any) -> Any:
     return about.read(given) if about.kind.type is str else given
+
+
+def one_table(tables: list[Path]) -> Path:
+    """Return what stands for one table, or for several of different people with a label each."""
+    if len(tables) > 1 and (plain := [table for table in tables if "=" not in str(table)]):
+        raise InputError(
+            f"Several tables need a label each, which {plain[0]} has not.\nWrite CN={plain[0]} if these are controls; "
+            "more tables of the same people are joined with ",
+            Remedy("join", Blank("FILE")),
+            ".",
+        )
+    return Path(",".join(map(str, tables)))
 
 
 def given_options(context: typer.Context, *kinds: type) -> list[str]:

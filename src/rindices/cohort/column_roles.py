@@ -14,7 +14,7 @@ from rindices.cohort.region_candidates import Candidates, sort_candidates
 from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, did_you_mean, joined, listed
 from rindices.schema import MIN_REGIONS
 from rindices.schema.cells import meant_as_numbers
-from rindices.schema.role_guesses import BACKGROUND_NAMES, is_region_name
+from rindices.schema.role_guesses import BACKGROUND_NAMES, guessed_settings, is_region_name
 from rindices.settings import Correction, Names, TableSettings
 
 _A_ROW = 0.5  # a header with a larger share of numbers is a row of values
@@ -204,9 +204,14 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
             )
         parts[name] = part
     for name, part in parts.items():
-        require_column(
-            columns, name, part, Message("Rename the column, add it, or correct the name: ", _SETTINGS[part], ".")
+        option, joining = (
+            _SETTINGS[part],
+            Message("; a table that has it is joined with ", Remedy("join", Blank("FILE"))),
         )
+        if part == "the diagnosis" and (usual := guessed_settings(columns).diagnosis) in columns:
+            option = Remedy("diagnosis", usual)
+        tail = (joining, ".") if part == "the diagnosis" else (".",)
+        require_column(columns, name, part, Message("Rename the column, add it, or correct the name: ", option, *tail))
     taken = dict.fromkeys(categories, "a category by the data dictionary") | parts
     regions, chosen = _choose_regions(table, taken, settings)
     covariates = tuple(name for name, part in parts.items() if part in ("a covariate", "the site"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from rindices.schema.role_guesses import grouped, kind_of, kinds_of, unlike_regi
 SEPARATING_AUC = 0.95
 _MANY_REGIONS = 1000
 _FEW_NAMES = 20
+_THICKEST = 10.0  # mm; volumes in mm³ and areas are larger, volumes in mL need their names
 
 
 def check_comparability(cohort: Cohort) -> list[Text]:
@@ -231,9 +232,9 @@ def _region_warnings(
         Message(f"Taken for regions, but they look like {what}: {listed(names)}. ", _remedy(what, names), "?")
         for what, names in grouped([*suspects], [*suspects.values()]).items()
     ]
-    sorts = grouped(plain := [name for name in regions if name not in suspects], [kind_of(name) for name in plain])
-    if len(sorts) > 1 and {*sorts} != {"regions"}:
-        which = listed(f"{len(names)} {sort if sort != 'regions' else 'others'}" for sort, names in sorts.items())
+    sorts = _sorts_of([name for name in regions if name not in suspects], dict(zip(regions, block.T, strict=True)))
+    if len(sorts) > 1:
+        which = listed(f"{len(names)} {sort}" for sort, names in sorts.items())
         several = (
             f"Regions of several kinds are mixed: {which}. Each is put on the scale of the controls, so that they go"
         )
@@ -245,6 +246,17 @@ def _region_warnings(
         many = f"{len(regions):,} regions are many: time and memory grow with their number, and the method is meant"
         warnings.append(Message(many, " for 70 to 200. Choose regions of an atlas with ", Remedy("features"), "."))
     return warnings
+
+
+def _sorts_of(regions: Sequence[str], values: Mapping[str, NDArray[np.float64]]) -> dict[str, list[str]]:
+    """Return the regions by what they measure; those whose names do not say so go with what they are like."""
+    sorts = grouped(regions, [kind_of(name) for name in regions])
+    unsaid, said = sorts.pop("regions", []), [*sorts]
+    for name in unsaid:
+        thick = bool(np.median(values[name]) < _THICKEST)
+        like = [sort for sort in said if (sort == "thicknesses") == thick]
+        sorts.setdefault(like[0] if like else "others" if said else "regions", []).append(name)
+    return sorts
 
 
 def _remedy(what: str, names: list[str]) -> Message:

@@ -15,37 +15,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.problems import Message, Problem, Remedy, Text, counted, listed, shown
+from rindices.problems import Message, Problem, Remedy, Text, listed, shown
+from rindices.regions import KnownColumn, known_columns
 from rindices.schema.cells import numbers_of
 from rindices.schema.column_relations import pairs_of_sides
-from rindices.schema.role_guesses import (
-    NEVER_REGIONS,
-    biobank_number,
-    field_meaning,
-    is_code,
-    kind_of,
-    looks_like_score,
-    muse_number,
-    words_of,
-)
+from rindices.schema.role_guesses import NEVER_REGIONS, is_code, kind_of, looks_like_score, words_of
 
-_ANATOMY = re.compile(
-    r"hippo\w*|amyg\w*|\w*thal\w*|caud\w*|put|putamen|pal\w*|accumb\w*|\w*vent(?:ricles?)?|stem|brainstem|csf|chiasm|cc|"
-    r"callosum|cerebell\w*|cerebr\w*|vermi\w*|\w*cort(?:ex|ical)|gyr\w*|sulc\w*|lob[eu]\w*|\w*pole|insula|\w*cing\w*|"
-    r"\w*front\w*|tempo\w*|\w*pariet\w*|\w*occip\w*|fusiform|\w*cuneus|lingual|\w*hypointensities|plexus|vessel|fornix|"
-    r"pons|medulla|oper\w*|matter|muse|rois?|regions?|brain"
-)
-_FIRST_SUM, _HEAD_SIZE = 300, 702  # numbers of MUSE: regions are below, sums of them above
-_FEWEST_NUMBERED, _FEWEST_NAMED = 100, 20  # bare numbers, or names with MUSE and a number, that are taken for MUSE's
+_MUSE = "nichart_dlmuse"  # whose regions are all there beside their sums
 _FAMILY = 4  # columns whose names differ in a number only
 _COMPANY = 10  # columns that are regions by their names, from which on all others have to be like them
 _TIED = (
     0.5  # correlation with a region; 128 regions of healthy adults have 0.55 or more with the one they are most like
 )
 _CHANCE = 4.0  # times the sd of a correlation by chance
-_IMAGING = range(25000, 28000)  # fields of UK Biobank
-_BY_NAME = "{} by its name"
-_USES = {"age": "covariates", "sex": "covariates", "site": "site", "head size": "proportion"}
+_FIELD = re.compile(r"(?:[fx]\.?|p)?\d{2,5}[-._]i?\d+(?:[._]a?\d+)?", re.IGNORECASE)  # as UK Biobank numbers all it has
+# What a column that is no region can be used for.
+_USES = {"age": "covariates", "sex": "covariates", "site": "site", "head size": "proportion", "visit": "visit"}
+_WORDS = re.compile(r"rois?|regions?|muse")
 
 
 class Candidates(NamedTuple):
@@ -80,73 +66,53 @@ def sort_candidates(table: pd.DataFrame, names: Sequence[str]) -> Candidates:
     >>> table = table.assign(scan=np.arange(60) + 7000, eTIV=1500.0)
     >>> sorted_out = sort_candidates(table, list(table))
     >>> sorted_out.strangers, sorted_out.aside
-    (('scan',), {'eTIV': 'head size by its name'})
+    (('scan',), {'eTIV': 'head size'})
     """
-    aside, notes = _muse_sums(names)
-    aside |= {
-        name: _BY_NAME.format(what)
-        for name in names
-        if (what := kind_of(name).suspicion) in NEVER_REGIONS and name not in aside
-    }
+    known = known_columns(map(str, table.columns))
+    aside = {name: why for name in names if (why := _no_region(name, known.get(name)))}
     rest = [name for name in names if name not in aside]
     values = np.column_stack([numbers_of(table[name]) for name in rest]) if rest else np.empty((len(table), 0))
-    constant = {
-        name: f"always {shown(one)}" for name, one in zip(rest, _only_values(values), strict=True) if one is not None
-    }
-    strangers = _strangers(
-        [name for name in rest if name not in constant], values[:, [name not in constant for name in rest]]
-    )
-    notes += _named_notes([name for name in table.columns if field_meaning(str(name))], aside)
+    only = dict(zip(rest, _only_values(values), strict=True))
+    constant = {name: f"always {shown(one)}" for name, one in only.items() if one is not None}
+    others = [name for name in rest if name not in constant]
+    regions_by_name = {name for name in others if name in known and known[name].kind in ("region", "total")}
+    strangers = _strangers(others, values[:, [only[name] is None for name in rest]], regions_by_name)
+    regions = tuple(name for name in others if name not in strangers)
+    return Candidates(regions, aside | constant, strangers, _notes(aside, constant, known))
+
+
+def _no_region(name: str, known: KnownColumn | None) -> str:
+    """Say why a name is certainly not that of a region; nothing where it may be."""
+    if known is not None and known.kind == "total" and known.source == _MUSE:
+        return "a sum of MUSE's regions"
+    if known is not None and known.kind not in ("region", "total"):
+        return f"{known.kind} ({known.title})" if known.title and known.title != known.kind else known.kind
+    told = kind_of(name).suspicion
+    return told if known is None and told in NEVER_REGIONS else ""
+
+
+def _notes(aside: dict[str, str], constant: dict[str, str], known: dict[str, KnownColumn]) -> list[Text]:
+    """Say which columns are left out, and what they are good for."""
+    notes: list[Text] = []
+    by_reason: dict[str, list[str]] = {}
+    for name, why in aside.items():
+        kind = known[name].kind if name in known else why
+        if kind in _USES:
+            several = _USES[kind] == "covariates"
+            use = Remedy(_USES[kind], [name] if several else name)
+            notes.append(Message(f"{name} is the {kind}, not a region: use it with ", use, "."))
+        else:
+            by_reason.setdefault("a sum of MUSE's regions" if kind == "total" else kind, []).append(name)
+    for why, names in by_reason.items():
+        notes.append(f"Not taken for regions, by name: {listed(names, 3)} ({why}).")
+        if why.endswith("MUSE's regions"):
+            notes.append(
+                Message("The 72 regions of the authors' models are made with ", Remedy("features", "muse72"), ".")
+            )
     if constant:
         same = {what: [name for name in constant if constant[name] == what] for what in constant.values()}
         which = "; ".join(f"{listed(columns)} ({what})" for what, columns in same.items())
         notes.append(f"Columns in which everybody has the same value are left out: {which}.")
-    regions = tuple(name for name in rest if name not in constant and name not in strangers)
-    return Candidates(regions, aside | constant, strangers, notes)
-
-
-def _muse_sums(names: Sequence[str]) -> tuple[dict[str, str], list[Text]]:
-    """Find sums of regions and the head size among MUSE's numbers."""
-    numbered = {name: number for name in names if (number := muse_number(name)) is not None}
-    if len(numbered) < (_FEWEST_NUMBERED if all(name.isdecimal() for name in numbered) else _FEWEST_NAMED):
-        return {}, []
-    sums = [name for name, number in numbered.items() if number >= _FIRST_SUM and number != _HEAD_SIZE]
-    heads = [name for name, number in numbered.items() if number == _HEAD_SIZE]
-    notes: list[Text] = []
-    if sums:
-        what = (
-            f"{counted(len(sums), 'column')} of MUSE that sum up other regions are left out: {listed(sums, 3)}. For the"
-        )
-        notes.append(Message(what, " 72 regions of the authors' models give ", Remedy("features", "muse72"), "."))
-    notes += _offered(dict.fromkeys(heads, "head size"))
-    return dict.fromkeys(sums, "a sum of regions by its MUSE number") | dict.fromkeys(
-        heads, "the head size of MUSE"
-    ), notes
-
-
-def _offered(uses: dict[str, str]) -> list[Text]:
-    """Say what columns are good for that are no regions."""
-    return [
-        Message(
-            f"{name} is the {what}, not a region: use it with ",
-            Remedy(_USES[what], [name] if _USES[what] == "covariates" else name),
-            ".",
-        )
-        for name, what in uses.items()
-        if what in _USES
-    ]
-
-
-def _named_notes(fields: Sequence[str], aside: dict[str, str]) -> list[Text]:
-    """Say which columns are no regions by their names, and what they are good for."""
-    heads = [name for name, why in aside.items() if why == _BY_NAME.format("head size")]
-    notes = _offered({name: field_meaning(name) for name in fields} | dict.fromkeys(heads, "head size"))
-    others = [name for name, why in aside.items() if why.endswith(_BY_NAME.removeprefix("{}")) and name not in heads]
-    if others:
-        which = (
-            f"{listed(others)}: taken neither for {'a region' if len(others) == 1 else 'regions'} nor for covariates"
-        )
-        notes.append(Message(f"{which}, by name. Name covariates with ", Remedy("covariates", others), "."))
     return notes
 
 
@@ -156,17 +122,17 @@ def _only_values(values: NDArray[np.float64]) -> list[float | None]:
     return [float(one[0]) if len(one) and np.ptp(one) <= 1e-9 * np.abs(one).max() else None for one in present]
 
 
-def _strangers(names: Sequence[str], values: NDArray[np.float64]) -> tuple[str, ...]:
+def _strangers(names: Sequence[str], values: NDArray[np.float64], by_name: set[str]) -> tuple[str, ...]:
     """Return the columns that neither their names nor their values make regions."""
-    by_name = _known_by_name(names)
+    by_name = by_name | {name for pair in pairs_of_sides(names) for name in pair}
+    by_name |= {
+        name for name in names if kind_of(name).measure != "measure" or any(map(_WORDS.fullmatch, words_of(name)))
+    }
+    families = _families(names)
     codes = [is_code(column[np.isfinite(column)]) for column in values.T]
     suspected = np.array([bool(kind_of(name).suspicion) for name in names], bool)  # which are warned of
     known = np.array(
-        [
-            by_name[name] == "word" or (by_name[name] == "family" and not code)
-            for name, code in zip(names, codes, strict=True)
-        ],
-        bool,
+        [name in by_name or (name in families and not code) for name, code in zip(names, codes, strict=True)], bool
     )
     company = known & ~suspected
     open_ = np.flatnonzero(~known & ~suspected).tolist()
@@ -196,16 +162,8 @@ def _tie(column: NDArray[np.float64], others: NDArray[np.float64]) -> float:
     return float(np.max(centred @ rest / np.where(scale > 0, scale, np.inf), initial=0.0))
 
 
-def _known_by_name(names: Sequence[str]) -> dict[str, str]:
-    """Tell of each name whether a word or its twin makes it a region, or a family of names that differ in a number."""
-    both = {name for pair in pairs_of_sides(names) for name in pair}
-    stems = {name: re.sub(r"\d+", "#", name) for name in names}
+def _families(names: Sequence[str]) -> set[str]:
+    """Return the names that differ from several others in a number only: roi1, roi2 and so on."""
+    stems = {name: re.sub(r"\d+", "#", name) for name in names if re.search(r"\d", name) and not _FIELD.fullmatch(name)}
     sizes = Counter(stems.values())
-    by_name = dict.fromkeys(names, "")
-    for name in names:
-        is_family = "#" in stems[name] and sizes[stems[name]] >= _FAMILY and biobank_number(name) in (None, *_IMAGING)
-        if name in both or kind_of(name).measure != "measure" or any(map(_ANATOMY.fullmatch, words_of(name))):
-            by_name[name] = "word"
-        elif is_family:
-            by_name[name] = "family"
-    return by_name
+    return {name for name, stem in stems.items() if sizes[stem] >= _FAMILY}

@@ -35,6 +35,7 @@ from rindices.tables import (
     Dictionary,
     Source,
     apply_dictionary,
+    labelled_parts,
     own_ids,
     read_source,
     table_in_memory,
@@ -55,7 +56,8 @@ def read_cohort(
     Parameters
     ----------
     path
-        A table, the folder of a BIDS dataset, or its ``participants.tsv``.
+        A table, the folder of a BIDS dataset, its ``participants.tsv``, or several tables with a label each:
+        ``CN=controls.csv,SCZ=patients.csv``.
     settings
         Which columns are what, and who is used.
     prepare
@@ -99,11 +101,13 @@ def look_at(
         visit_column=settings.visit,
         join=paths_of(settings.join),
         dictionary=settings.dictionary,
+        diagnosis_column=settings.diagnosis,
     )
     with told_with(source.notes):
         table = source.frame if prepare is None else prepare(source.frame)
         looked = _look(table, replace(settings, id=source.id_column), source.dictionary)
-    return replace(looked, source=Path(path).resolve().name, sha256=source.sha256, doi=source.doi, told=source.notes)
+    name = " + ".join(part.path.resolve().name for part in labelled_parts(path)) or Path(path).resolve().name
+    return replace(looked, source=name, sha256=source.sha256, doi=source.doi, told=source.notes)
 
 
 def make_cohort(

@@ -31,7 +31,7 @@ from rindices.settings import (
     check_scan_noise,
     get_preset,
 )
-from rindices.tables import Source, Table, read_source
+from rindices.tables import Source, Table, files_of, read_source
 
 __all__ = ["PlannedRun", "look", "planned", "planned_again", "versions"]
 
@@ -116,7 +116,8 @@ def planned(
     check_level(output.level)
     check_scan_noise(output.scan_noise, _numbers(search), visits=table.visit is not None)
     record.check_free(out)
-    _check_places(out, output.figures, (str(path), table.dictionary, *map(str, paths_of(table.join))))
+    files = (*files_of(path), *paths_of(table.join))
+    _check_places(out, output.figures, (table.dictionary, *map(str, files)))
     cohort = look(path, table).cohort()
     most, n_regions = max(_numbers(search), default=1), cohort.features.shape[1]
     if most > n_regions:
@@ -144,7 +145,7 @@ def planned_again(config: Path, out: Path, output: OutputSettings, path: Path | 
     before = record.read_settings(config)
     where = str(before.table.path if path is None else path)
     again = Message("rindices fit TABLE ", Remedy("config", str(config)), " ", Remedy("out", Blank("FOLDER")), ".")
-    if path is None and not Path(where.partition("#")[0]).exists():
+    if path is None and not all(file.exists() for file in files_of(where)):
         raise InputError(
             f"There is no {where}, which {config} names as the table of its run.\nSay where the table is now: ", again
         )

@@ -36,15 +36,9 @@ SEX_NAMES = USUAL_NAMES["covariates"][1:]  # numbers there are two codes
 BACKGROUND_NAMES = frozenset(
     {*USUAL_NAMES["site"], *USUAL_NAMES["covariates"], "icv", "tiv", "etiv", "education", "educ"}
 )
-_NOT_REGIONS = BACKGROUND_NAMES.union(*USUAL_NAMES.values(), ("imageuid", "collection_id"))
+_NOT_REGIONS = BACKGROUND_NAMES.union(*USUAL_NAMES.values())
 # What FreeSurfer's tables call the people: Measure:volume, lh.aparc.thickness, rh.aparc.a2009s.area.
 _STATS_TABLE = re.compile(r"measure:\w+|[lr]h\.aparc[\w.]*\.\w+")
-# Fields of UK Biobank that are no regions, as 21003-2.0, f.21003.2.0, x21003_2_0 or p21003_i2; and what they are.
-_BIOBANK = re.compile(r"(?:[fx]\.?|p)?(\d{2,5})[-._]i?\d+(?:[._]a?\d+)?", re.IGNORECASE)
-_ADNI_HEAD_SIZE = "st10cv"
-_BIOBANK_FIELDS = {31: "sex", 53: "date", 54: "site", 21003: "age", 21022: "age", 26521: "head size"}
-# MUSE_Volume_47, H_MUSE_Volume_47 (harmonised), DL_MUSE_Volume_47 (DLMUSE), MUSE_47, 47; not residuals and the like.
-MUSE_NUMBER = re.compile(r"(?:(?:h_|dl_|raw_)*(?:dl)?muse_(?:volume_|vol_)?)?(\d{1,3})")
 Measure = Literal["volume", "thickness", "area", "measure"]
 Suspicion = Literal[
     "", "total", "copy", "head size", "quality measure", "age or time", "fact about the person", "score", "code"
@@ -123,37 +117,7 @@ def is_region_name(name: str) -> bool:
     """
     # A column without a name is what spreadsheets and R write for row numbers.
     plain = name.casefold()
-    no_region = plain in _NOT_REGIONS or name.startswith("Unnamed: ") or _STATS_TABLE.fullmatch(plain)
-    return not no_region and not field_meaning(name)
-
-
-def field_meaning(name: str) -> str:
-    """Return what a field of UK Biobank or ADNI is that is no region: ``age``, ``sex``, ``site``, ``head size``.
-
-    Examples
-    --------
-    >>> field_meaning("21003-2.0"), field_meaning("f.31.0.0"), field_meaning("25782-2.0"), field_meaning("ST10CV")
-    ('age', 'sex', '', 'head size')
-    """
-    return _BIOBANK_FIELDS.get(biobank_number(name) or 0, "head size" if name.casefold() == _ADNI_HEAD_SIZE else "")
-
-
-def biobank_number(name: str) -> int | None:
-    """Return the number of a field that is written as UK Biobank does; None for other names."""
-    field = _BIOBANK.fullmatch(name)
-    return None if field is None else int(field[1])
-
-
-def muse_number(name: str) -> int | None:
-    """Return the number that MUSE gives to a region or a sum of regions; None for other names.
-
-    Examples
-    --------
-    >>> muse_number("DL_MUSE_Volume_702"), muse_number("47"), muse_number("lHip")
-    (702, 47, None)
-    """
-    found = MUSE_NUMBER.fullmatch(re.sub(r"[\s.\-]+", "_", name.strip().casefold()))
-    return None if found is None else int(found[1])
+    return plain not in _NOT_REGIONS and not name.startswith("Unnamed: ") and not _STATS_TABLE.fullmatch(plain)
 
 
 def looks_like_score(name: str, values: NDArray[np.float64], share: float = _SHARE_OF_VALUES) -> bool:

@@ -2,6 +2,7 @@
 
 from rindices.tables.dictionary import Column, Dictionary, apply_dictionary, unit_of, with_missing_codes
 from rindices.tables.ids import own_ids
+from rindices.tables.labelled import files_of, labelled_parts
 from rindices.tables.source import Source, join_by_id, read_source, table_in_memory
 from rindices.tables.table import Table, read_table
 
@@ -11,7 +12,9 @@ __all__ = [
     "Source",
     "Table",
     "apply_dictionary",
+    "files_of",
     "join_by_id",
+    "labelled_parts",
     "own_ids",
     "read_source",
     "read_table",

@@ -89,9 +89,7 @@ def stacked(
             f"{listed(names)} hardly have columns in common: {alone}.\nName regions alike in all tables; tables of the "
             "same people are joined instead."
         )
-    below = [
-        frame[everywhere].assign(**{diagnosis: part.label}) for part, frame in zip(parts, frames, strict=True)
-    ]
+    below = [frame[everywhere].assign(**{diagnosis: part.label}) for part, frame in zip(parts, frames, strict=True)]
     table = pd.concat(below, ignore_index=True)
     table = table[[id_column, diagnosis, *(name for name in everywhere if name != id_column)]]
     ends = pd.Series([len(frame) for frame in frames]).cumsum() + 1

@@ -17,6 +17,7 @@ from rindices.schema.role_guesses import id_by_name
 from rindices.settings import TableSettings
 from rindices.tables.dictionary import Dictionary, read_dictionary
 from rindices.tables.ids import like_ours, not_found, own_ids
+from rindices.tables.labelled import labelled_parts, stacked
 from rindices.tables.table import AS_TEXT, Table, file_and_sheet
 from rindices.tables.text import KINDS_OF_FILES
 
@@ -87,6 +88,7 @@ def read_source(
     join: Sequence[str | Path] = (),
     dictionary: str | Path | None = None,
     whole: bool = True,
+    diagnosis_column: str = TableSettings.diagnosis,
 ) -> Source:
     r"""Read a table of people from a file or from a BIDS dataset.
 
@@ -97,8 +99,8 @@ def read_source(
     Parameters
     ----------
     path
-        A table; the folder of a BIDS dataset; or its `participants.tsv`. A JSON file of the same name beside a .tsv
-        file is its dictionary.
+        A table; the folder of a BIDS dataset; its `participants.tsv`; or several tables with a label each:
+        ``CN=controls.csv,SCZ=patients.csv``. A JSON file of the same name beside a .tsv file is its dictionary.
     text_columns
         Columns that always stay text.
     id_column, visit_column
@@ -109,6 +111,8 @@ def read_source(
         A data dictionary, which has the last word on what columns mean.
     whole
         Whether a single file is read at once; otherwise it comes as a `Table`, as far as nothing is to be joined.
+    diagnosis_column
+        Column that gets the labels of several tables.
 
     Raises
     ------
@@ -125,12 +129,13 @@ def read_source(
     ...     read_source(folder).frame.to_numpy().tolist()
     [['sub-01', 61.0, 30.0], ['sub-02', nan, 28.0]]
     """
-    path, root = Path(path), _bids_root(Path(path))
-    if not whole and root is None and not join and _sidecar(path) is None:
+    path, root = Path(path), None if labelled_parts(path) else _bids_root(Path(path))
+    if not whole and root is None and not join and _sidecar(path) is None and not labelled_parts(path):
         later = Table(path, text_columns=text_columns)
         by_name = id_column if id_column in later.columns else id_by_name(later.columns) or id_column
         return Source(pd.DataFrame(), later, Dictionary(), (later.file,), _ids_note(by_name, id_column), None, by_name)
-    main = path if root is None else root / _PARTICIPANTS
+    parts = labelled_parts(path)
+    main = parts[0].path if parts else path if root is None else root / _PARTICIPANTS
     phenotype = [] if root is None else sorted((root / _PHENOTYPE).glob("[!.]*.tsv"))
     names = {table: f"{_PHENOTYPE}/{table.name}" for table in phenotype}
     names |= {Path(table): Path(table).name for table in join}
@@ -139,6 +144,11 @@ def read_source(
     others = {table: _read(table, as_text) for table in names}
     asked, id_column = id_column, own_ids(frame, id_column) if id_column == TableSettings.id else id_column
     notes += _ids_note(id_column, asked)
+    if parts:
+        below = [_read(part.path, as_text) for part in parts[1:]]
+        frame, said = stacked(parts, [frame, *(read[0] for read in below)], id_column, diagnosis_column)
+        described = Dictionary({name: one for read in reversed(below) for name, one in read[1].items()} | described)
+        files, notes = (*files, *(file for read in below for file in read[2])), [*notes, *said]
     if visit_column is not None and visit_column not in frame.columns and others and id_column in frame.columns:
         keys = [id_column, visit_column]
         of_visits = {names[table]: others[table][0] for table in phenotype if {*keys} <= {*others[table][0].columns}}
