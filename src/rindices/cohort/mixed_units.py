@@ -18,7 +18,8 @@ from rindices.schema.column_relations import pairs_of_sides
 from rindices.schema.region_field import whole_power
 
 _FEWEST, _FEWEST_SHARE = 3, 0.02  # of the people; single ones are outliers
-_NEAR = 0.25  # powers of ten; heads, and regions of healthy people, differ by less
+_POWERS = (3, 2, 1)  # of ten: mL and mm³, cm² and mm², cm and mm
+_NEAR = 0.25  # share of the power by which people of one unit may differ: heads and healthy people's regions do by less
 _NEARLY_ALL = 0.95  # who lie near a power of ten: lesions and other quantities that vary by orders of magnitude do not
 _SIZES = 0.98  # share of values above 0
 _ONE_UNIT = "bring them to one unit in the table"
@@ -97,14 +98,15 @@ def _in_another_unit(deviation: NDArray[np.float64], group: pd.Series) -> NDArra
     Where these are all controls, the others are marked: nobody can tell who is right, and patients are compared with
     controls.
     """
-    known = deviation[np.isfinite(deviation)]
-    near = np.abs(known - np.rint(known)) <= _NEAR
-    powers = whole_power(np.nan_to_num(deviation), _NEAR)
-    different, counts = np.unique(powers[powers != 0], return_counts=True)
-    if near.mean() < _NEARLY_ALL or counts.max(initial=0) < max(_FEWEST, _FEWEST_SHARE * len(known)):
-        return None
-    marked = powers == different[counts.argmax()]
-    return ~marked if (marked == (group == "control").to_numpy()).all() else marked
+    known = np.isfinite(deviation)
+    for power in _POWERS:
+        steps = np.rint(np.where(known, deviation, 0.0) / power)
+        near = np.abs(deviation[known] - power * steps[known]) <= _NEAR * power
+        marked = np.abs(steps) == 1 if near.mean() >= _NEARLY_ALL else np.zeros(len(steps), bool)
+        marked &= steps == np.sign(steps[marked].sum())
+        if marked.sum() >= max(_FEWEST, _FEWEST_SHARE * known.sum()):
+            return known & ~marked if (marked == (group == "control").to_numpy()).all() else marked
+    return None
 
 
 def _times(powers: NDArray[np.float64], marked: NDArray[np.bool_]) -> str:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from rindices.cohort.column_roles import Roles, assign_roles, paths_of, wanted_names
 from rindices.cohort.comparability import check_comparability
+from rindices.cohort.deviations import deviation_unit
 from rindices.cohort.exclusions import leave_out, refuse_unusable
 from rindices.cohort.mixed_units import refuse_mixed_units
 from rindices.cohort.people import Cohort
@@ -213,6 +214,8 @@ def _cohort(looked: Looked) -> Cohort:
     record = leave_out(observed, groups, roles, settings)
     used, line, background = record.used, observed.timeline.take(record.used), observed.background[record.used]
     years, untimed = years_since_first(line, background, settings.visit)
+    controls = observed.regions.values[used & (groups.group == "control").to_numpy()]
+    unit, seem = deviation_unit(settings.unit or unit_of(dictionary, roles.regions), controls, settings)
     who = {"participant_id": observed.roster.ids, "visit": observed.timeline.visits, "diagnosis": observed.labels}
     who |= {"group": groups.group}
     if settings.site is not None:
@@ -233,7 +236,7 @@ def _cohort(looked: Looked) -> Cohort:
         source=looked.source,
         sha256=looked.sha256,
         site=None if settings.site is None else background[settings.site],
-        unit=settings.unit or unit_of(dictionary, roles.regions),
+        unit=unit,
         region_names={name: dictionary[name].description for name in roles.regions if name in dictionary},
         background=background,
         doi=looked.doi,
@@ -241,7 +244,7 @@ def _cohort(looked: Looked) -> Cohort:
         outliers=tuple(record.outliers),
     )
     messages = [*looked.told, *looked.notes, *record.warning(), *check_comparability(cohort), *record.doubts]
-    return replace(cohort, messages=(*messages, *untimed))
+    return replace(cohort, messages=(*messages, *seem, *untimed))
 
 
 def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> FieldSet:

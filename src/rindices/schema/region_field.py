@@ -139,8 +139,8 @@ def unit_problems(
     return [Problem(text, ("correct the values in the table",), tuple(names[position] for position in single))]
 
 
-def whole_power(powers: NDArray[np.float64], tolerance: float = _TOLERANCE) -> NDArray[np.int64]:
+def whole_power(powers: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the power of ten that each number is close to, or 0."""
     nearest = np.rint(powers)
-    close = (np.abs(powers - nearest) <= tolerance) & (np.abs(nearest) <= _LARGEST_POWER)
+    close = (np.abs(powers - nearest) <= _TOLERANCE) & (np.abs(nearest) <= _LARGEST_POWER)
     return np.where(close, nearest, 0).astype(np.int64)

@@ -209,13 +209,15 @@ def kinds_of(names: Sequence[str], values: NDArray[np.float64]) -> list[Kind]:
         [np.median(column[of]) if of.any() else 0.0 for column, of in zip(values.T, measured.T, strict=True)]
     )
     plain = np.array([not kind.suspicion for kind in kinds], bool)
-    everything = np.abs(medians[plain]).sum()
+    thickness = np.array([kind.measure == "thickness" for kind in kinds], bool)
     for place in np.flatnonzero(plain).tolist():
         of_people = values[measured[:, place], place]
         if is_code(of_people):
             few = f"only {len(np.unique(of_people))} different values"
             kinds[place] = kinds[place]._replace(suspicion="code", why=few)
-        elif plain.sum() >= _FEWEST_REGIONS and 2 * medians[place] > everything - medians[place]:
+            continue
+        alike = plain & (thickness == thickness[place])
+        if alike.sum() >= _FEWEST_REGIONS and 3 * medians[place] > np.abs(medians[alike]).sum():
             why = "more than half of all other regions together"
             kinds[place] = kinds[place]._replace(suspicion="total", why=why)
     for place, parts in copies_and_sums(names, values).items():
