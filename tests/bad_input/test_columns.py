@@ -24,9 +24,21 @@ def without_header(people):
 
 
 @cases(
-    fit("no ids", renamed(participant_id="subject"), ("'participant_id'", "Columns found: subject"), "--id COLUMN"),
-    fit("no diagnosis", renamed(diagnosis="group"), ("'diagnosis'", "Columns found:"), "--diagnosis COLUMN"),
-    fit("ids misspelt", renamed(participant_id="Participant_ID"), "Did you mean 'Participant_ID'?", "--id COLUMN"),
+    fit(
+        "no ids",
+        lambda people: people.drop(columns="participant_id"),
+        ("'participant_id'", "Columns found: diagnosis"),
+        "--id COLUMN",
+    ),
+    fit("no diagnosis", renamed(diagnosis="group"), ("'diagnosis'", "Columns found:"), "--diagnosis group"),
+    fit("diagnosis elsewhere", renamed(diagnosis="status"), ("'diagnosis'", "--diagnosis COLUMN"), "--join FILE"),
+    fit(
+        "other ids asked for",
+        renamed(participant_id="Participant_ID"),
+        "Did you mean 'Participant_ID'?",
+        "--id COLUMN",
+        "--id participantid",
+    ),
     fit("no header", without_header, ("'participant_id'", "names of the columns"), "first line"),
     fit("repeated column", repeated, ("'region3' more than once", "column 10 and 11"), "Rename or remove"),
     fit("repeated ids", shared_ids, ("'p03' occurs in rows 5 and 9 and 11", "1 other"), "--visit COLUMN"),
@@ -104,6 +116,8 @@ def test_columns_that_do_not_do(stage, case):
 
 
 @cases(
+    fit("ids elsewhere", renamed(participant_id="subject"), "ids are in the column 'subject'", "--id COLUMN", code=0),
+    fit("ids in a first column", renamed(participant_id="code"), "ids are in the column 'code'", "--id COLUMN", code=0),
     fit("a region named twice", None, "12 regions", "40 controls", "--features 'region0,region*,region0'", code=0),
     fit(
         "ids as floats",

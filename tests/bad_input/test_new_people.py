@@ -58,7 +58,6 @@ def millilitres(people):
         "one number",
         "--visit wave --scan-noise 0.1,0.2",
     ),
-    new("region too many", assigned(extra=1.5), ("extra",), "--exclude extra"),
     new("other unit", millilitres, ("1000 times smaller", "mm3", "'region0'"), "Convert"),
     new(
         "other unit in one region",
@@ -84,7 +83,7 @@ def millilitres(people):
     new("age in words", lambda p: p.assign(age="old"), ("'age' was a number in training (58 to 83)", "old"), "Code it"),
     new("age of one in words", cell("age", 4, "61 y"), ("'age'", "row 6", "'61 y'"), "61"),
     new("repeated ids", cell("participant_id", 4, "p03"), "'p03' occurs in rows 5 and 6", "--visit COLUMN"),
-    new("ids renamed", lambda p: p.rename(columns={"participant_id": "subject"}), "'participant_id'", "Rename"),
+    new("ids renamed", lambda p: p.rename(columns={"participant_id": "who"}), "'participant_id'", "Rename"),
     new("ids missing", cell("participant_id", 4, ""), ("'participant_id' is empty", "row 6"), "Fill in"),
     new("text in a region", cell("region3", 4, "low"), ("'region3'", "row 6 (participant p04)", "'low'"), "Correct"),
     new(
@@ -181,6 +180,22 @@ def test_people_outside_the_range_are_flagged(stage, case):
         "without a diagnosis", lambda p: p.drop(columns="diagnosis"), "Scored 80 people", "", code=0, writes=("s.csv",)
     ),
     new("other order", lambda p: p[p.columns[::-1]], "Scored 80 people", "", code=0, writes=("s.csv",)),
+    new(
+        "region too many",
+        assigned(extra=1.5),
+        ("Scored 80 people", "model does not know are not used: extra"),
+        "",
+        code=0,
+        writes=("s.csv",),
+    ),
+    new(
+        "ids under a usual name",
+        lambda p: p.rename(columns={"participant_id": "subject"}),
+        ("Scored 80 people", "The ids are in the column 'subject'"),
+        "--id COLUMN",
+        code=0,
+        writes=("s.csv",),
+    ),
     new("one person", lambda p: p.iloc[[50]], "Scored 1 person", "", code=0, writes=("s.csv",)),
     new("ids as numbers", lambda p: p.assign(participant_id=p.index), "Scored 80", "", code=0, writes=("s.csv",)),
 )

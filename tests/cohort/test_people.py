@@ -137,15 +137,16 @@ def test_mistakes_that_no_file_shows_or_that_need_several_options(frame, options
 def test_gaps_name_all_columns_and_the_row_of_the_file(tmp_path):
     cells = [(2, "iq", np.nan), (7, "iq", np.nan), (slice(5, None), "score", np.nan)]
     path = tmp_path / "people.csv"
-    lines = table(*cells, iq=100.0, score=3.0).to_csv(index=False).splitlines()
+    values = {"iq": np.linspace(80, 120, 120), "score": np.linspace(3, 4, 120)}
+    lines = table(*cells, **values).to_csv(index=False).splitlines()
     path.write_text("\n".join([*lines[:2], "", *lines[2:]]))  # an empty line shifts everybody below it
     with pytest.raises(InputError) as caught:
         read_cohort(path)
     assert str(caught.value) == (
         "Missing values in 2 region columns: iq (2 people), score (115 people). "
         "The first is in column 'iq', row 5 (participant 002).\n"
-        "Fill in the cells, leave these people out with drop_missing=True, leave the columns out with "
-        "exclude=['iq', 'score'], or name them with clinical=['iq', 'score'] if they are scores and no regions."
+        "Fill in the cells, leave these people out with drop_missing=True, name them with clinical=['iq', 'score'] "
+        "if they are scores and no regions, or leave the columns out with exclude=['iq', 'score']."
     )
 
 

@@ -81,7 +81,9 @@ def test_a_region_that_disease_changes_much_is_no_score():
     table = simulate_cohort("basic", seed=0).table  # that of the demonstration
     assert not [text for text in make_cohort(table).warnings if "Are they regions?" in text]
     leak = (table["diagnosis"] == "PT") + np.random.default_rng(0).normal(5, 0.2, len(table))
-    told = [text for text in make_cohort(table.assign(x1=leak)).warnings if "Are they regions?" in text]
+    named = [*make_cohort(table).features.columns, "x1"]
+    warnings = make_cohort(table.assign(x1=leak), features=named).warnings
+    told = [text for text in warnings if "Are they regions?" in text]
     assert len(told) == 1
     assert "themselves: x1. Are" in told[0]
 

@@ -57,7 +57,7 @@ def test_any_other_table_is_read_now_or_later(tmp_path):
     (tmp_path / "people.json").write_text('{"age": {"Units": "year"}}')  # honoured for .tsv only
     source = read_source(path)
     pd.testing.assert_frame_equal(source.frame, read_table(path))
-    assert source[1:] == (None, {}, (path,), (), None)
+    assert source[1:] == (None, {}, (path,), (), None, "participant_id")
     later = read_source(path, whole=False)
     assert (later.frame.empty, later.files) == (True, (path,))
     assert pd.concat(later.table.batches())["age"].tolist() == ["61", "72"]
@@ -118,9 +118,9 @@ def test_further_tables_are_joined(tmp_path):
     assert source.frame.index.tolist() == [0, 2, 3]  # rows of the main table's file
     assert source.dictionary["mmse"].unit == "points"
     assert source.files == (main, scores, tmp_path / "scores.json")
-    assert source.notes == (
-        "1 row of scores.tsv left out: the main table has nobody with that id.",
-        "1 row of the main table not found in scores.tsv: gaps in its columns.",
+    assert tuple(map(str, source.notes)) == (
+        "1 row of scores.tsv left out: the main table has nobody with that id (participants 009).",
+        "1 row of the main table not found in scores.tsv: gaps in its columns (participants 002).",
     )
 
 

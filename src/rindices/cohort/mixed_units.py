@@ -20,6 +20,7 @@ from rindices.schema.region_field import whole_power
 _FEWEST, _FEWEST_SHARE = 3, 0.02  # of the people; single ones are outliers
 _POWERS = (3, 2, 1)  # of ten: mL and mm³, cm² and mm², cm and mm
 _NEAR = 0.25  # share of the power by which people of one unit may differ: heads and healthy people's regions do by less
+_EXACT = 0.1  # by which the middles of two units may differ from the power: one group may have smaller brains
 _NEARLY_ALL = 0.95  # who lie near a power of ten: lesions and other quantities that vary by orders of magnitude do not
 _SIZES = 0.98  # share of values above 0
 _ONE_UNIT = "bring them to one unit in the table"
@@ -104,7 +105,10 @@ def _in_another_unit(deviation: NDArray[np.float64], group: pd.Series) -> NDArra
         near = np.abs(deviation[known] - power * steps[known]) <= _NEAR * power
         marked = np.abs(steps) == 1 if near.mean() >= _NEARLY_ALL else np.zeros(len(steps), bool)
         marked &= steps == np.sign(steps[marked].sum())
-        if marked.sum() >= max(_FEWEST, _FEWEST_SHARE * known.sum()):
+        if marked.sum() < max(_FEWEST, _FEWEST_SHARE * known.sum()):
+            continue
+        apart = abs(np.median(deviation[marked]) - np.median(deviation[known & ~marked]))
+        if abs(apart - power) <= _EXACT:
             return known & ~marked if (marked == (group == "control").to_numpy()).all() else marked
     return None
 
