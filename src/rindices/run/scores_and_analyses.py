@@ -282,7 +282,9 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
         background = variables.drop(columns=list(summary.clinical))
         if background.shape[1]:
             removed = () if summary.applied else summary.covariates
-            tables["group_check"] = analysis.group_check(scores, background, group, removed)
+            differing = [str(row["variable"]) for row in summary.balance or () if row["imbalanced"]]
+            imbalanced = None if summary.balance is None else differing
+            tables["group_check"] = analysis.group_check(scores, background, group, removed, imbalanced)
     if patients.any():
         tables["dose_response"] = analysis.dose_response(z_scores, scores, group, results.patterns)
     tables |= change_of(model, results, summary)
