@@ -222,3 +222,5 @@ def balance_of(cohort: Cohort) -> pd.DataFrame:
     own = cohort.training
     site, patient = None if cohort.site is None else cohort.site[own], (cohort.group[own] == "patient").to_numpy()
     return group_balance(cohort.background[own], patient, site, cohort.features[own])
+    prepare = partial(with_muse72, exclude=table.exclude, complete=True, covariates=table.covariates)
+    return look_at(path, sums, prepare=prepare, read=read)
