@@ -214,7 +214,8 @@ def look(path: str | Path, table: TableSettings, read: Callable[..., Source] = r
     if table.features != MUSE72:
         return look_at(path, table, read=read)
     sums = replace(table, features=MUSE72_NAMES, exclude=(), unit=table.unit or UNIT)
-    return look_at(path, sums, prepare=partial(with_muse72, exclude=table.exclude, complete=True), read=read)
+    prepare = partial(with_muse72, exclude=table.exclude, complete=True, covariates=table.covariates)
+    return look_at(path, sums, prepare=prepare, read=read)
 
 
 def balance_of(cohort: Cohort) -> pd.DataFrame:
@@ -222,5 +223,3 @@ def balance_of(cohort: Cohort) -> pd.DataFrame:
     own = cohort.training
     site, patient = None if cohort.site is None else cohort.site[own], (cohort.group[own] == "patient").to_numpy()
     return group_balance(cohort.background[own], patient, site, cohort.features[own])
-    prepare = partial(with_muse72, exclude=table.exclude, complete=True, covariates=table.covariates)
-    return look_at(path, sums, prepare=prepare, read=read)
