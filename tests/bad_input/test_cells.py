@@ -92,7 +92,7 @@ def test_text_among_numbers(stage, case):
     ),
     fit(
         "score with gaps taken for a region",
-        lambda people: cell("MMST", 4, "")(people.assign(MMST=29)),
+        lambda people: cell("MMST", 4, "")(people.assign(MMST=people["age"] % 12 + 18)),
         ("MMST (1 person)", "row 6"),
         "name it with --clinical MMST if it is a score and no region",
     ),
@@ -180,12 +180,21 @@ def number(name, value, shown=None):
         lambda people: people.assign(region3=4.0),
         ("'region3'", "everybody has the value 4"),
         "--exclude region3",
+        "--features 'region*'",
     ),
     fit(
         "only zeros",
         lambda people: people.assign(region3=0, region4=0),
         ("2 regions", "region3, region4"),
         "--exclude region3,region4",
+        "--features 'region*'",
+    ),
+    fit(
+        "a column of zeros and a number of the site",
+        lambda people: people.assign(region3=0, place=7),
+        ("same value are left out: region3 (always 0); place (always 7)",),
+        code=0,
+        remedy="11 regions",
     ),
     fit(
         "constant in controls",

@@ -27,7 +27,7 @@ def three(people):
     fit("19 controls", lambda p: p.iloc[21:], "only 19 people have the label CN", "--control"),
     fit("19 patients", lambda p: p.iloc[:59], "only 19 people have the label AD", "--patients"),
     fit("all controls", lambda p: p.assign(diagnosis="CN"), "no patients", "Add patients"),
-    fit("all patients", lambda p: p.assign(diagnosis="AD"), ("controls", "AD (80)"), "--control"),
+    fit("all patients", lambda p: p.assign(diagnosis="AD"), ("Everybody", "'AD'"), "CN=controls.csv"),
     fit(
         "no labels",
         lambda p: p.assign(diagnosis=""),

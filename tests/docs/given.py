@@ -132,6 +132,8 @@ MAKERS = {
     "new_volumes.csv": _csv(lambda: new_people().drop(columns=NEW_DEMOGRAPHICS[1:])),
     "new_demographics.csv": _csv(lambda: new_people()[NEW_DEMOGRAPHICS].drop(3)),  # somebody is not known there
     "demographics.csv": _csv(lambda: table()[["participant_id"]].assign(education=lambda t: 8 + t.index % 7)),
+    "controls.csv": _csv(lambda: table().query("diagnosis == 'CN'").drop(columns="diagnosis")),
+    "patients.csv": _csv(lambda: table().query("diagnosis == 'AD'").drop(columns="diagnosis")),
     "later_scores.csv": _csv(lambda: study()[["participant_id"]].assign(tau=lambda t: t.index % 11)),
     "muse.csv": _csv(muse),
     "other_atlas.csv": _csv(

@@ -223,8 +223,8 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
         name: (part, Message("named by ", by.get(name, _SETTINGS[part]) if part == "a covariate" else _SETTINGS[part]))
         for name, part in parts.items()
     }
-    named = settings.features is not None
-    asked = Message("named by ", Remedy("features")) if named else Message("numbers without another role")
+    is_chosen = settings.features is not None
+    asked = Message("named by ", Remedy("features")) if is_chosen else Message("numbers without another role")
     why |= dict.fromkeys(regions, ("a region", asked))
     why |= {name: ("no role", chosen.aside.get(name) or _reason(name, table[name], taken, settings)) for name in others}
     ordered = {name: why[name] for name in columns}

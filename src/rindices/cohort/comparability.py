@@ -71,10 +71,11 @@ def _check_constant(block: NDArray[np.float64], regions: Sequence[str], controls
     if names:
         first = list(regions).index(names[0])
         who = "everybody" if np.ptp(block[:, first]) == 0 else "every control"
+        scores = Message("Name scores with ", Remedy("clinical", names), ". ") if who != "everybody" else ""
         raise InputError(
             f"A region must vary among the controls, but {counted(len(names), 'region does', 'regions do')} not: "
-            f"{listed(names)}.\nIn column {names[0]!r} {who} has the value {shown(float(values[0, first]))}.\n"
-            * (("Name scores with ", Remedy("clinical", names), ". ") if who != "everybody" else ()),
+            f"{listed(names)}.\nIn column {names[0]!r} {who} has the value {shown(float(values[0, first]))}.\n",
+            scores,
             f"Leave {'it' if len(names) == 1 else 'them'} out with ",
             Remedy("exclude", names),
             ".",

@@ -33,6 +33,8 @@ def refuse_mixed_units(observed: Observed, group: pd.Series, regions: Sequence[s
     block = np.column_stack([observed.regions.values, *numbers.values()])
     logarithm = np.full(block.shape, np.nan)
     sizes = (block > 0).mean(axis=0) >= _SIZES * np.isfinite(block).mean(axis=0)
+    controls = block[(group == "control").to_numpy()]
+    sizes &= (controls != controls[:1]).any(axis=0)  # what is the same in all controls is refused for that
     np.log10(block, where=(block > 0) & sizes, out=logarithm)
     if not (of_sizes := np.flatnonzero(np.isfinite(logarithm).any(axis=0))).size:
         return

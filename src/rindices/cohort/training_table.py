@@ -200,9 +200,9 @@ def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) 
     fields = _fields(roles, settings, dictionary)
     observed = fields.observe(table)
     problems = [one for one in problems if not {*one.where} & {*roles.others}] + [*roles.problems, *fields.check()]
-    notes += roles.notes
-    notes += [f"Columns without a single value are left out: {listed(roles.empty)}."] if roles.empty else []
-    return Looked(settings, dictionary, roles, observed, tuple(problems), (*notes, *fields.notes))
+    empty = [f"Columns without a single value are left out: {listed(roles.empty)}."] if roles.empty else []
+    told = (*notes, *roles.notes, *empty, *fields.notes)
+    return Looked(settings, dictionary, roles, observed, tuple(problems), told)
 
 
 def _cohort(looked: Looked) -> Cohort:

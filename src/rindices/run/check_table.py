@@ -60,7 +60,7 @@ class FoundProblem(_Part):
 
     text: str
     columns: tuple[str, ...] = ()
-    shown: str = Field("", exclude=True)
+    shown: str = Field(default="", exclude=True)
 
 
 class FoundRemedy(_Part):
@@ -148,7 +148,7 @@ class CheckedTable(_Part):
     outliers: tuple[FoundOutlier, ...] = ()
     warnings: tuple[str, ...] = ()
     advice: tuple[FoundRemedy, ...] = ()
-    shown_warnings: tuple[str, ...] = Field((), exclude=True)
+    shown_warnings: tuple[str, ...] = Field(default=(), exclude=True)
 
 
 def check_table(

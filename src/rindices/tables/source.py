@@ -152,8 +152,8 @@ def read_source(
     if visit_column is not None and visit_column not in frame.columns and others and id_column in frame.columns:
         keys = [id_column, visit_column]
         of_visits = {names[table]: others[table][0] for table in phenotype if {*keys} <= {*others[table][0].columns}}
-        frame, said = _a_row_each_visit(frame, of_visits, keys, main.name)
-        notes += said
+        frame, repeated = _a_row_each_visit(frame, of_visits, keys, main.name)
+        notes += repeated
     for table, (other, columns, read, told) in others.items():
         by = next((name for name in (visit_column, _SESSION) if name in other.columns), None)
         frame, said = join_by_id(frame, other, id_column, by, source=names[table])
@@ -272,8 +272,8 @@ def join_by_id(
     [nan, 28.0]
     """
     theirs = own_ids(other, id_column)
-    for name, table, ids in ((source, other, theirs), ("the main table", frame, id_column)):
-        if ids not in table.columns:
+    for name, table, own in ((source, other, theirs), ("the main table", frame, id_column)):
+        if own not in table.columns:
             near = did_you_mean(id_column, [str(column) for column in table.columns])
             raise InputError(
                 f"{source} is joined by the column {id_column!r}, but {name} has none.{near}\nRename the column of ids."

@@ -1,0 +1,153 @@
+"""Tables that lie, tried as a new user would: messages name what is wrong and the command that helps."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from openpyxl import Workbook
+from typer.testing import CliRunner
+
+from rindices.cli import app
+from rindices.cli.console import set_output
+from rindices.run.check_table import check_table
+from rindices.settings import TableSettings
+from rindices.tables import read_source
+from tests.cohort.people import REGIONS, table
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Return a function that writes a table and checks it: the exit code and what was said."""
+
+    def run(frame, *options, name="people.csv"):
+        if frame is not None:
+            frame.to_csv(tmp_path / name, index=False)
+        result = CliRunner().invoke(app, ["check", str(tmp_path / name), *options])
+        set_output()
+        return result.exit_code, result.output
+
+    return run
+
+
+def people(**columns):
+    return table(**columns).drop(columns=["icv", "place", "note"])
+
+
+def test_a_repeated_id_with_a_score_is_refused_and_named(check, tmp_path):
+    frame = people(panss=np.linspace(30, 90, 120)).astype({"participant_id": object})
+    frame["participant_id"] = "person-" + frame["participant_id"]
+    frame.loc[9, "participant_id"] = "person-004"
+    code, said = check(frame, "--clinical", "panss", "--report", str(tmp_path / "check.html"))
+    assert code == 2
+    assert "'person-004' occurs in rows 6 and 11" in said
+    assert "person-004" not in (tmp_path / "check.html").read_text(encoding="utf-8")
+    found = check_table(tmp_path / "people.csv", TableSettings(clinical="panss"))
+    assert "person-004" not in found.model_dump_json()
+
+
+def test_visits_that_are_seen_are_proposed(check):
+    frame = pd.concat([people().assign(session=1), people().assign(session=2)])
+    code, said = check(frame)
+    assert (code, "--visit session" in said) == (2, True)
+    assert check(frame, "--visit", "session")[0] == 0
+
+
+@pytest.mark.parametrize("word", ["#N/A", "NULL", "n.a.", "#NV", "<NA>"])
+def test_words_of_spreadsheets_are_missing_values(check, word):
+    frame = people().astype(dict.fromkeys(REGIONS, object))
+    frame.loc[3, "lHip"] = frame.loc[70, "rAmy"] = word
+    code, said = check(frame)
+    assert (code, "2 rows lack regions" in said) == (0, True)
+
+
+def test_an_error_that_means_missing_is_a_gap_in_a_workbook(tmp_path):
+    book = Workbook()
+    for row in (["participant_id", "lHip"], ["a", 3.1], ["b", "#N/A"]):
+        book.active.append(row)
+    book.save(tmp_path / "people.xlsx")
+    assert read_source(tmp_path / "people.xlsx").frame["lHip"].isna().tolist() == [False, True]
+
+
+def test_words_for_missing_values_are_proposed_before_a_column_is_given_up(check):
+    frame = people().astype(dict.fromkeys(REGIONS, object))
+    frame.loc[3, "lHip"] = "failed"
+    code, said = check(frame)
+    assert code == 2
+    assert said.index("--missing failed") < said.index("--exclude lHip")
+    assert check(frame, "--missing", "failed")[0] == 0
+
+
+def test_a_score_that_is_constant_in_controls_is_offered_as_one(check):
+    frame = people(panss=np.where(np.arange(120) < 60, 30.0, np.linspace(31, 99, 120)))
+    code, said = check(frame)
+    assert code == 2
+    assert said.index("--clinical panss") < said.index("--exclude panss")
+
+
+def test_spellings_of_controls_are_taken_in_with_the_command_that_is_said(check):
+    frame = people()
+    frame.loc[:19, "diagnosis"], frame.loc[20:29, "diagnosis"], frame.loc[100:, "diagnosis"] = "cn", "Control", "ad"
+    code, said = check(frame, "--control", "CN", "--patients", "AD")
+    assert code == 0
+    assert "cn, Control may be controls: take them in with --control CN,cn,Control" in said
+    assert "ad may be patients: take them in with --patients AD,ad" in said
+    code, said = check(frame, "--control", "CN,cn,Control", "--patients", "AD,ad")
+    assert "60 controls, 60 patients" in said
+
+
+def test_patients_alone_are_told_that_controls_are_missing(check):
+    code, said = check(people().assign(diagnosis="SCZ"))
+    assert code == 2
+    assert "Everybody in column 'diagnosis' has the label 'SCZ'" in said
+    assert "CN=controls.csv" in said
+    assert "--control" not in said
+
+
+def apart(tmp_path, **changes):
+    frame = people()
+    controls = frame[frame["diagnosis"] == "CN"].drop(columns="diagnosis")
+    patients = frame[frame["diagnosis"] == "AD"].drop(columns="diagnosis").rename(columns={"participant_id": "ID"})
+    controls.to_csv(tmp_path / "controls.csv", index=False)
+    patients.assign(**changes).to_csv(tmp_path / "patients.csv", index=False)
+    return [f"CN={tmp_path / 'controls.csv'}", f"SCZ={tmp_path / 'patients.csv'}"]
+
+
+def run(*words):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    set_output()
+    return result.exit_code, result.output
+
+
+def test_controls_and_patients_in_files_of_their_own(tmp_path):
+    tables = apart(tmp_path, panss=50.0)
+    code, said = run("check", *tables, "--covariates", "age,sex")
+    assert code == 0, said
+    assert "controls.csv + patients.csv: 120 rows" in said
+    assert "60 controls, 60 patients" in said
+    assert "not all tables have are left out: panss (patients.csv)" in said
+    line = ("--covariates", "age,sex", "--preset", "linear", "--patterns", "2", "--no-report")
+    code, said = run("fit", *tables, "--out", tmp_path / "run", *line)
+    assert code == 0, said
+    scores = pd.read_csv(tmp_path / "run" / "r_indices.csv", dtype=str)
+    assert scores["diagnosis"].value_counts().to_dict() == {"CN": 60, "SCZ": 60}
+    again = run("fit", "--config", tmp_path / "run" / "run.toml", "--out", tmp_path / "again", "--no-report")
+    assert again[0] == 0, again[1]
+    pd.testing.assert_frame_equal(scores, pd.read_csv(tmp_path / "again" / "r_indices.csv", dtype=str))
+
+
+def test_several_tables_that_do_not_go_together(tmp_path):
+    one, other = apart(tmp_path)
+    assert "need a label each" in run("check", one.partition("=")[2], other)[1]
+    assert "nobody to compare" in run("check", one)[1]
+    assert "'diagnosis' already" in run("check", one, apart(tmp_path, diagnosis="SCZ")[1])[1]
+    apart(tmp_path)
+    pd.read_csv(tmp_path / "patients.csv").rename(columns=str.upper).to_csv(tmp_path / "patients.csv", index=False)
+    assert "hardly have columns in common" in run("check", one, other)[1]
+
+
+def test_patients_in_another_unit_than_controls_are_refused(tmp_path):
+    one, other = apart(tmp_path)
+    frame = pd.read_csv(tmp_path / "patients.csv")
+    frame[REGIONS] *= 1000
+    frame.to_csv(tmp_path / "patients.csv", index=False)
+    code, said = run("check", one, other)
+    assert (code, "all patients (60 of 120 people) are 1,000 times larger" in said) == (2, True)
