@@ -14,7 +14,6 @@ from matplotlib.mlab import GaussianKDE
 
 from rindices.plots.brain import colour_limit
 from rindices.plots.brain_drawing import draw_brain, draw_colours
-from rindices.plots.region_names import pair_sides, region_label
 from rindices.plots.rendering import hover
 from rindices.plots.style import (
     CROWD,
@@ -30,6 +29,7 @@ from rindices.plots.style import (
     safe_label,
     score_columns,
 )
+from rindices.regions import pair_sides, region_label
 
 FEWEST_FOR_DENSITY = 20  # of fewer people every one is drawn: a density would make up the rest
 STRONGEST = 3

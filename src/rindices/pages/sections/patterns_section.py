@@ -24,7 +24,7 @@ from rindices.pages.elements import (
 from rindices.pages.run_view import RunView
 from rindices.pages.sections.brain_section import brains_of, has_outlines
 from rindices.pages.sections.clinical_section import related
-from rindices.plots.region_names import pair_sides
+from rindices.regions import pair_sides
 
 _MOST_REGIONS = 6  # in a sentence
 _SHARE_OF_STRONGEST = 0.5
