@@ -20,8 +20,8 @@ from rindices.linear_estimator import ContrastiveFactors
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.privacy import Curtain
 from rindices.pages.sections.verdict_section import spectrum_picture
-from rindices.plots.region_names import known_regions
 from rindices.problems import InputError, Wording, counted, listed, worded
+from rindices.regions.region_names import known_regions
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
 from rindices.run.time_needed import time_needed
 from rindices.settings import SearchSettings
