@@ -55,7 +55,7 @@ _ANALYSES: dict[str, tuple[str, ...]] = {
     ),
     "group_check": (
         *("pattern", "variable", "statistic", "coefficient", "q", "coefficient_patients", "q_patients"),
-        *("imbalanced", "removed", "explained", "remark"),
+        *("imbalanced", "removed", "difference", "adjusted", "explained", "remark"),
     ),
     "subgroup_sizes": ("pattern", "level", "rule", "n", "used", "note"),
     "subgroups": ("pattern", "level", "region", "n", "effect", "low", "high", "t", "p", "q"),
