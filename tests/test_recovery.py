@@ -68,21 +68,21 @@ def test_linear_models_find_severities_again():
     assert swept.chosen.value > 0.9
 
 
-@pytest.mark.filterwarnings("ignore:Repetitions left out")
 def test_severities_and_their_intervals_hold_the_truth_where_patterns_are_absent_in_half_of_the_patients():
-    """R-indices are places among the patients, and off by 0.25; severities were off by 0.15, and 97 % were covered."""
+    """In the model's unit, which nobody knows without the truth: off by 0.09 where R-indices are off by 0.27."""
     cohort = simulate_cohort("basic", n_controls=300, n_patients=600, seed=1, severities="absent")
     regions = cohort.table.drop(columns=["participant_id", "diagnosis", "age", "sex"])
     patient = (cohort.table["diagnosis"] == "PT").to_numpy()
-    model = SurrealGAN(3, n_repetitions=4, preset=QUICK, random_state=0).fit(regions, patient)
+    model = SurrealGAN(3, n_repetitions=4, preset="linear", random_state=0).fit(regions, patient)
     assert len(model.members_) >= 3
     truth, people = cohort.truth[["s1", "s2", "s3"]].to_numpy(), model.prepare(regions[patient])
     order = best_order(truth, model.transform(people))
     assert sorted(order) == [0, 1, 2]
     found = np.array([model.transform(people), model.severities(people), *model.intervals(people)])[:, :, order]
     of_rank, of_severity = np.sqrt(((found[:2] - truth) ** 2).mean(axis=(1, 2)))
-    assert of_severity < 0.8 * of_rank
-    assert 0.88 < ((found[2] <= truth) & (truth <= found[3])).mean() < 0.99
+    assert of_severity < 0.5 * of_rank
+    truth = truth * (found[1] * truth).sum(axis=0) / (truth**2).sum(axis=0)
+    assert 0.92 < ((found[2] <= truth) & (truth <= found[3])).mean() < 0.98
 
 
 def test_patterns_shrink_the_regions_that_were_diseased(basic):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.bad_input.harness import Case, cases
 
-SAME = "fit people.csv --out run --repetitions 2 --no-report --covariates age,sex --site site --unit mm3"
+SAME = "fit people.csv --out run --patterns 3 --repetitions 2 --no-report --covariates age,sex --site site --unit mm3"
 SCORES = {"scores.csv": "participant_id,mmse\np01,29\n"}
 
 

@@ -13,11 +13,17 @@ import pytest
 
 from rindices.interop.muse import MUSE72_NAMES, muse_regions
 from rindices.plots.brain_drawing import draw_brain, measures_of, outlined_regions
-from rindices.plots.region_names import known_regions
+from rindices.regions import known_regions
 
 SVG = "{http://www.w3.org/2000/svg}"
 DATA = files("rindices.plots")
-NAMES = pd.read_csv(DATA / "region_names.csv", keep_default_na=False)
+ATLASES = {
+    atlas: files("rindices.regions") / "dictionaries" / f"atlas_{atlas}.csv"
+    for atlas in ("aseg", "dk", "destrieux", "muse")
+}
+NAMES = pd.concat(
+    [pd.read_csv(path, comment="#", keep_default_na=False).assign(atlas=atlas) for atlas, path in ATLASES.items()]
+)
 OUTLINES = pd.read_csv(DATA / "region_outlines.csv", keep_default_na=False)
 DK = list(NAMES.loc[NAMES["atlas"] == "dk", "region"])
 # The rows of FreeSurfer's aseg.stats, and those of them that are seen in no slice or are no structure.

@@ -1,6 +1,6 @@
 import pytest
 
-from rindices.plots.region_names import pair_sides, split_side
+from rindices.regions import pair_sides, split_side
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pandas as pd
 
 from rindices.pages.elements import Gallery, listed
 from rindices.pages.privacy import Curtain
-from rindices.plots.region_names import known_regions
 from rindices.record import Results, Run, Summary
+from rindices.regions import known_regions
 from rindices.settings import State
 
 MOST_PEOPLE = 3000  # in the explorer of a report

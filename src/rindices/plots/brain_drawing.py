@@ -27,9 +27,9 @@ from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Line
 
 from rindices.plots.brain import Rect
-from rindices.plots.region_names import Region, known_regions, split_measure
 from rindices.plots.rendering import hover
 from rindices.plots.style import HIGHER, LOWER, STYLE
+from rindices.regions import Region, known_regions, split_measure
 
 __all__ = ["SEVERITIES", "BrainDrawing", "draw_brain", "measures_of", "outlined_regions"]
 

@@ -11,7 +11,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rindices.plots.region_names import pair_sides, region_label
 from rindices.plots.rendering import hover
 from rindices.plots.style import (
     GREY,
@@ -24,6 +23,7 @@ from rindices.plots.style import (
     mark_legend,
     safe_label,
 )
+from rindices.regions import pair_sides, region_label
 
 MOST_VARIABLES = 40
 LEAST_REACH = 0.2  # a panel of tiny correlations must not look like one of strong ones

@@ -16,8 +16,8 @@ from rindices.pages.elements import Gallery, Picture, Table, counts, measures, p
 from rindices.pages.run_view import RunView
 from rindices.plots import brain
 from rindices.plots.brain_drawing import BrainDrawing, draw_brain, measures_of, outlined_regions
-from rindices.plots.region_names import known_regions
 from rindices.record import BRAIN, VOXELWISE, Run, damaged
+from rindices.regions import known_regions
 
 if TYPE_CHECKING:
     from nibabel.nifti1 import Nifti1Image

@@ -27,8 +27,8 @@ from rindices.pages.run_view import RunView
 from rindices.pages.sections.brain_section import SMALL_BRAIN, brains_of, has_outlines
 from rindices.pages.sections.clinical_section import related
 from rindices.plots.brain_drawing import draw_brain, measures_of
-from rindices.plots.region_names import pair_sides
 from rindices.plots.style import PATTERN_COLOURS
+from rindices.regions import pair_sides
 
 _MOST_REGIONS = 6  # on a card, and in a sentence
 _SHARE_OF_STRONGEST = 0.5

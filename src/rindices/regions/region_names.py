@@ -1,0 +1,311 @@
+"""What names of regions say: the side, the twin on the other side, and which region of a known atlas they mean.
+
+Names that only one program or study uses, such as ``ST29SV``, are in `known_columns`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from rindices.regions.meanings import Meaning, atlas_meanings, muse_numbers, plain_name, source_columns, source_meanings
+
+__all__ = [
+    "KnownColumn",
+    "Region",
+    "known_columns",
+    "known_regions",
+    "pair_sides",
+    "region_label",
+    "split_measure",
+    "split_side",
+]
+
+ATLASES = ("dk", "muse", "destrieux")  # of the cortex, the first that fits best; FreeSurfer's aseg goes with each
+
+_WORDS = "left|right|lh|rh"
+_BETWEEN = r"[-_. ]+"
+# From the plainest to the most easily mistaken: the first that fits counts.
+_FORMS = tuple(
+    re.compile(form)
+    for form in (
+        rf"^(?P<before>)(?i:(?P<side>{_WORDS}|l|r)){_BETWEEN}(?P<after>.+)$",
+        rf"^(?P<before>.+?){_BETWEEN}(?i:(?P<side>{_WORDS}|l|r))(?P<after>)$",
+        rf"^(?P<before>.+?) *[(\[](?i:(?P<side>{_WORDS}|l|r))[)\]](?P<after>)$",
+        # Inside a name a small l or r may be anything.
+        rf"^(?P<before>.+?{_BETWEEN})(?P<side>(?i:{_WORDS})|L|R){_BETWEEN}(?P<after>.+)$",
+        r"^(?P<before>)(?P<side>[lL]eft|[rR]ight|lh|rh|l|r)(?P<after>[A-Z].*)$",
+    )
+)
+_MEASURES = "gray ?vol(?:ume)?|volume|vol|thickness|thickavg|thick|surface ?area|surfavg|area"
+_MEASURE = re.compile(
+    rf"(?i:^(?P<before>{_MEASURES}){_BETWEEN}(?=.)|(?<=.){_BETWEEN}(?P<after>{_MEASURES})$)|(?<=[a-z])(?P<end>Vol)$"
+)
+_CORTEX = re.compile(rf"^ctx{_BETWEEN}", re.IGNORECASE)
+_UNITS = {"volume": "mm3", "area": "mm2", "thickness": "mm"}
+_MEASURE_OF = {
+    **dict.fromkeys(("grayvol", "grayvolume", "gray vol", "gray volume", "volume", "vol"), "volume"),
+    **dict.fromkeys(("thickness", "thickavg", "thick"), "thickness"),
+    **dict.fromkeys(("surfacearea", "surface area", "surfavg", "area"), "area"),
+}
+_COMPANY = 5  # regions of a source, so that its names without a measure count
+_BESIDE_ATLASES = ("freesurfer", "synthseg", "enigma", "cat12", "nichart_dlmuse")  # their regions are atlases' names
+_SUM, _COVERED = 5, 0.8  # outlines that a sum has at least, and the share of them that its parts have
+_MUSE_REGIONS, _MUSE_SHARE = 40, 0.9  # bare numbers that are MUSE's, and their share of all bare numbers
+
+
+def split_side(name: str) -> tuple[str, str]:
+    """Return the side that a name tells, ``"left"``, ``"right"`` or ``""``, and the name without it.
+
+    Examples
+    --------
+    >>> split_side("lh_G_cuneus_volume")
+    ('left', 'G_cuneus_volume')
+    >>> split_side("rHip")
+    ('right', 'Hip')
+    >>> split_side("ctx-rh-insula")
+    ('right', 'ctx-insula')
+    >>> split_side("Brain stem")
+    ('', 'Brain stem')
+    """
+    for form in _FORMS:
+        found = form.match(name)
+        if found:
+            side = "left" if found["side"][0] in "lL" else "right"
+            return side, found["before"] + found["after"]
+    return "", name
+
+
+def pair_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return side and common name of the regions that have a twin on the other side; the rest is left out.
+
+    Examples
+    --------
+    >>> pair_sides(["lHip", "rHip", "lAmy", "Vermis"])
+    {'lHip': ('left', 'Hip'), 'rHip': ('right', 'Hip')}
+    """
+    found = _sides(list(names))
+    every, counts = {name for name, *_ in found}, Counter((side, base) for _, side, base in found)
+    # Two lefts, or a region that is called like the pair, would make the common name ambiguous.
+    return {
+        name: (side, base)
+        for name, side, base in found
+        if side and counts["left", base] == counts["right", base] == 1 and base not in every
+    }
+
+
+class Region(NamedTuple):
+    """A region of a known atlas.
+
+    Attributes
+    ----------
+    name
+        As the table calls it.
+    title
+        In words: ``left hippocampus``.
+    atlas
+        ``dk`` (Desikan and Killiany), ``destrieux`` or ``muse``; ``aseg`` for what is no cortex.
+    sides
+        ``left``, ``right`` or both.
+    outlines
+        What it may be drawn with: what FreeSurfer or MUSE calls it, without its side.
+    """
+
+    name: str
+    title: str
+    atlas: str
+    sides: tuple[str, ...]
+    outlines: tuple[str, ...]
+
+
+def known_regions(names: Iterable[str]) -> dict[str, Region]:
+    """Return the regions whose names are known, by name.
+
+    Known are FreeSurfer's names (``lh_bankssts_thickness``, ``ctx-lh-bankssts``, ``lh_G_cuneus_volume``,
+    ``Left-Hippocampus``), those of MUSE (``MUSE_Volume_47``, ``MUSE_47+48 hippocampus``, ``Right Hippocampus``), of
+    CAT12 and the simulated cohorts (``rHip``), and what ENIGMA, ADNI, ABCD and UK Biobank call them. Of the atlases of
+    the cortex the one counts that knows most of the names.
+
+    Examples
+    --------
+    >>> known_regions(["lh_bankssts_thickness", "Left-Hippocampus", "age"])["Left-Hippocampus"].title
+    'left hippocampus'
+    >>> known_regions(["MUSE_47+48 hippocampus"])["MUSE_47+48 hippocampus"].sides
+    ('left', 'right')
+    """
+    every = list(dict.fromkeys(map(str, names)))
+    written = _with_muse_numbers(every)
+    found = [{name: region for name in every if (region := _region(name, written[name], atlas))} for atlas in ATLASES]
+    return max(found, key=len)
+
+
+class KnownColumn(NamedTuple):
+    """What a known column of a table is.
+
+    Attributes
+    ----------
+    name
+        As the table calls it.
+    kind
+        ``region``, ``total`` (of regions that are or could be beside it), ``head size``, ``spread`` (the standard
+        deviation of a region), ``quality``, ``id``, ``visit``, ``date``, ``scan``, ``age``, ``sex`` or ``site``.
+    title
+        In words: ``left hippocampus``.
+    measure, unit
+        ``volume`` and ``mm3``, ``area`` and ``mm2``, ``thickness`` and ``mm``, ``ratio``; nothing where the name does
+        not say.
+    source
+        The dictionary that knows it: an atlas, a program or a study.
+    """
+
+    name: str
+    kind: str
+    title: str
+    measure: str
+    unit: str
+    source: str
+
+
+def known_columns(names: Iterable[str]) -> dict[str, KnownColumn]:
+    """Return what the columns of a table are that a known program or study writes, by name.
+
+    Names that could be anybody's, such as ``sex`` or ``STATUS``, count only beside five regions of the same source.
+    MUSE's bare numbers count if nearly all columns with a number for a name are MUSE's.
+
+    Examples
+    --------
+    >>> known_columns(["DL_MUSE_Volume_702", "DL_MUSE_Volume_47"])["DL_MUSE_Volume_702"].kind
+    'head size'
+    >>> known_columns(["ST29SV"])["ST29SV"]._asdict()["title"]
+    'left hippocampus'
+    """
+    every = list(dict.fromkeys(map(str, names)))
+    written, regions = _with_muse_numbers(every), known_regions(every)
+    meant = {name: source_columns(written[name]) for name in every}
+    beside = Counter(one.source for found in meant.values() for one in found if one.kind == "region")
+    n_of_atlas = sum(not meant[name] for name in regions)
+    known = {}
+    for name in every:
+        usual = [
+            one
+            for one in meant[name]
+            if one.measure or beside[one.source] + n_of_atlas * (one.source in _BESIDE_ATLASES) >= _COMPANY
+        ]
+        if name in regions and not any(one.kind == "spread" for one in usual):
+            said = "volume" if muse_numbers(written[name]) else split_measure(name)[1]
+            measure = usual[0].measure if usual else _MEASURE_OF.get(said, "")
+            kind = "total" if _is_sum(regions[name], regions.values()) else "region"
+            source = usual[0].source if usual else f"atlas_{regions[name].atlas}"
+            known[name] = KnownColumn(name, kind, regions[name].title, measure, _UNITS.get(measure, ""), source)
+        elif usual:
+            one = usual[0]
+            title = f"{one.side} {one.title}".strip()
+            known[name] = KnownColumn(name, one.kind, title, one.measure, _UNITS.get(one.measure, ""), one.source)
+    return known
+
+
+def region_label(short: str, pairs: Mapping[str, tuple[str, str]], names: Mapping[str, str]) -> tuple[str, str]:
+    """Return the full name of a region, or of both sides together, and the table's name to stand beside it.
+
+    Where no full name is known, the table's name comes alone.
+
+    Examples
+    --------
+    >>> region_label("Hip", pair_sides(["lHip", "rHip"]), {"lHip": "left hippocampus", "rHip": "right hippocampus"})
+    ('hippocampus', 'Hip')
+    """
+    sided = next((region for region, (_, base) in pairs.items() if base == short), None)
+    full = names.get(short if sided is None else sided, "")
+    if sided is not None:
+        full = full.removeprefix(f"{pairs[sided][0]} ")
+    return (full, split_measure(short)[0]) if full and full not in (short, sided) else (short, "")
+
+
+def split_measure(name: str) -> tuple[str, str]:
+    """Return a name without its measure, and the measure in small letters.
+
+    Examples
+    --------
+    >>> split_measure("lh_bankssts_thickness")
+    ('lh_bankssts', 'thickness')
+    >>> split_measure("Left-Hippocampus")
+    ('Left-Hippocampus', '')
+    """
+    found = _MEASURE.search(name)
+    measure = found["before"] or found["after"] or found["end"] if found else ""
+    return _MEASURE.sub("", name, count=1), measure.casefold()
+
+
+def _is_sum(region: Region, regions: Iterable[Region]) -> bool:
+    """Return whether other regions of the table are the parts of one: the cortex beside its parcels."""
+    if len(region.outlines) < _SUM:
+        return False
+    parts = {
+        outline
+        for other in regions
+        if len(other.outlines) < len(region.outlines) and {*other.sides} & {*region.sides}
+        for outline in other.outlines
+    }
+    return len(parts & {*region.outlines}) >= _COVERED * len(region.outlines)
+
+
+def _with_muse_numbers(names: Iterable[str]) -> dict[str, str]:
+    """Return names as they are looked up: MUSE's bare numbers in full, if the company says that they are MUSE's."""
+    every = {name: name for name in names}
+    bare = [name for name in every if name.isdecimal()]
+    numbers = {f"{key}" for key in atlas_meanings("muse") if isinstance(key, int)}
+    numbers |= {key.removeprefix("muse_volume_") for key in source_meanings("nichart_dlmuse")}
+    muse = [name for name in bare if name in numbers]
+    if len(muse) >= _MUSE_REGIONS and len(muse) >= _MUSE_SHARE * len(bare):
+        every |= {name: f"MUSE_Volume_{name}" for name in muse}
+    return every
+
+
+def _sides(names: list[str]) -> list[tuple[str, str, str]]:
+    """Return names with side and rest; where only a dictionary knows the side, the rest is what it calls the region."""
+    written, found = _with_muse_numbers(names), []
+    known = {name: one for name in names for one in _numbered_or_of_study(written[name]) if one.side}
+    several = len({one.measure for one in known.values()}) > 1
+    for name in names:
+        side, base = split_side(name)
+        if not side and name in known:
+            side, base = known[name].side, known[name].title + f", {known[name].measure}" * several
+        found.append((name, side, base))
+    return found
+
+
+def _numbered_or_of_study(name: str) -> list[Meaning]:
+    numbered = [atlas_meanings("muse").get(number) for number in muse_numbers(name)]
+    return [one for one in (*numbered[:1], *source_columns(name)) if one and one.kind == "region"]
+
+
+def _region(name: str, written: str, atlas: str) -> Region | None:
+    """Return what a name means in an atlas; None where it is unknown, or a sum of different regions."""
+    found = _meanings(written, atlas)
+    # One region, on one side or on both.
+    whats = {one and one._replace(side="") for one in found}
+    if len(whats) != 1 or None in whats or found[0] is None:
+        return None
+    one, sides = found[0], {meaning.side for meaning in found if meaning}
+    side = sides.pop() if len(sides) == 1 else ""
+    both = "" if one.midline or side else ", both sides"
+    words = f"{side} {one.title}{both}".strip()
+    return Region(name, words, one.atlas, (side,) if side else ("left", "right"), one.outlines)
+
+
+def _meanings(name: str, atlas: str) -> Sequence[Meaning | None]:
+    known = atlas_meanings(atlas)
+    # Codes are told apart by their letters' case: lAcc is the accumbens, but ACC often the anterior cingulate.
+    if name in known:
+        return [known[name]]
+    if of_study := [one for one in source_columns(name) if one.measure]:
+        return [one for one in of_study if one.kind == "region" and one.atlas in (atlas, "aseg")][:1]
+    if numbers := muse_numbers(name):
+        return [known.get(number) for number in numbers]
+    for written in (name, split_measure(name)[0]):
+        side, base = split_side(written.strip())
+        if meaning := known.get((side, plain_name(_CORTEX.sub("", base)))):
+            return [meaning]
+    return []
