@@ -118,7 +118,7 @@ def test_patients_against_controls_are_below_any_verdict(analysed, undrawn, stat
     effects = table_of(analysed, "group_effects").sort_values("effect", key=abs, ascending=False)
     rows = rows_of(text, "Patients against controls, every region")
     assert [row[0] for row in rows] == effects["region"].tolist()
-    assert rows[0][2:] == ["−0.90", "−1.20 to −0.60", "0.001", "&lt; 0.001"]
+    assert rows[0][2:] == ["−0.90", "−1.20 to −0.60", "0.001"]
     n_clear = int((effects["q"] < 0.05).sum())
     assert f"have clearly smaller values in {n_clear} of 20 regions (q below 0.05)" in Page(text).words
     assert "NOT FOUND AGAIN" not in text[: text.index('<section id="result"')]

@@ -563,6 +563,7 @@
     if (query) history.replaceState(null, "", `/table?${query}`);
     prepare(box);
     const again = focused && byId(focused);
+    if (again?.closest(".folded tr.alike")) unfoldColumns(box.querySelector("[data-unfold]"));
     if (again) again.focus({ preventScroll: true });
   }
 
@@ -573,7 +574,14 @@
     else location.href = `${location.pathname}?${holder.dataset.query}&${asked}`;
   }
 
+  function unfoldColumns(button) {
+    byId(button.dataset.unfold).classList.remove("folded");
+    button.parentElement.remove();
+  }
+
   function filterRows(input) {
+    const hiding = document.querySelector("[data-unfold]");
+    if (hiding) unfoldColumns(hiding);
     const wanted = input.value.trim().toLowerCase(), rows = [...byId(input.dataset.filter).tBodies[0].rows];
     for (const row of rows) row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
     const count = rows.filter((row) => !row.hidden).length;
@@ -693,6 +701,7 @@
     }
     for (const node of all("[data-change]", within)) node.addEventListener("click", () => change(node, node.dataset.change));
     for (const node of all("[data-change-name]", within)) node.addEventListener("change", () => change(node, `${node.dataset.changeName}=${encodeURIComponent(node.value)}`));
+    for (const node of all("[data-unfold]", within)) node.addEventListener("click", () => unfoldColumns(node));
     for (const node of all("[data-filter]", within)) {
       node.addEventListener("input", () => filterRows(node));
       node.form.addEventListener("submit", (event) => event.preventDefault());
@@ -716,6 +725,13 @@
     addEventListener("afterprint", () => document.body.classList.remove("one-card"), { once: true });
     print();
   });
+  // On paper, what a reader needs is unfolded.
+  let unfolded = [];
+  addEventListener("beforeprint", () => {
+    unfolded = all("#methods, #limits, #glossary").filter((node) => node.tagName === "DETAILS" && !node.open);
+    unfolded.forEach((node) => { node.open = true; });
+  });
+  addEventListener("afterprint", () => unfolded.forEach((node) => { node.open = false; }));
   if (byId("checked")) check(byId("checked"), byId("checked").dataset.source);
   if (byId("training")) watch(byId("training"));
   if (byId("slider")) prepareSlider(byId("slider"));

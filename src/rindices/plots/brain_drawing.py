@@ -182,11 +182,12 @@ class BrainDrawing:
         return 0 if self.bare or len(self.changes) == 1 else _MARGIN
 
     def _zooms(self) -> list[tuple[float, float]]:
-        """Return pixels for the unit of outlines and height of each line; lines of cortex are alike, so are slices."""
+        """Return pixels for the unit of outlines and height of each line; lines of a kind are alike."""
         fits: dict[bool, list[float]] = defaultdict(lambda: [_LARGEST])
         for line in self.lines:
             room = self.width - self._margin - _GAP * len(line)
             fits[line[0].side != ""].append(room / sum(panel.size[0] for panel in line))
+        fits[False] += fits[True]  # slices are no larger than the cortex
         zooms = [min(fits[line[0].side != ""]) for line in self.lines]
         tallest = [max(panel.size[1] for panel in line) for line in self.lines]
         return [(zoom, zoom * size + _GAP) for zoom, size in zip(zooms, tallest, strict=True)]

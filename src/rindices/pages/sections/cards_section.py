@@ -68,7 +68,6 @@ def groups_section(view: RunView) -> dict[str, object] | None:
         measures("d", rows["effect"], 2, "+"),
         limits(rows["low"], rows["high"]),
         probabilities("q", rows["q"]),
-        probabilities("p", rows["p"]),
     ]
     return {
         "pictures": _effect_maps(view, rows),
