@@ -9,6 +9,8 @@ from rindices.core import networks
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.interop.official import import_official, read_checkpoint
 from rindices.interop.pickle_machine import ArchiveError
+from rindices.run.apply_table import people_for
+from rindices.settings import ApplySettings
 from tests.interop.archives import Tensor, checkpoint, data_folder, save
 from tests.schema.contracts import check_people
 
@@ -215,8 +217,11 @@ def test_another_unit_and_coding_are_noticed(source, people):
         ({"features": "muse72"}, "8 regions, but 72 different names"),
         ({"features": [*NAMES[:7], "age"]}, "'age' is used twice"),
         ({"features": [*NAMES[:7], "participant_id"]}, "'participant_id' is used twice"),
-        ({"covariates": None}, r"2 covariates \(with the ranges 0 to 1, 60 to 90\), but none were named"),
-        ({"covariates": "sex"}, "but 1 was named"),
+        ({"covariates": "sex"}, r"2 covariates \(with the ranges 0 to 1, 60 to 90\), but 1 was named(?s:.*)'sex,age'"),
+        (
+            {"covariates": "sex,icv"},
+            "'icv' cannot have the range 60 to 90: that is no head size but years(?s:.*)'sex,age'",
+        ),
         ({"covariates": "age,sex"}, "'age' cannot have the range 0 to 1: the names are in another order"),
         ({"covariates": "site,sex"}, "'sex' cannot have the range 60 to 90"),
         ({"entry": None}, "2 entries: 100, 200"),
@@ -225,6 +230,66 @@ def test_another_unit_and_coding_are_noticed(source, people):
 def test_names_that_do_not_fit_are_refused(source, change, words):
     with pytest.raises(InputError, match=words):
         import_official(source[0], **{"features": NAMES, "covariates": "sex,age", "entry": 100} | change)
+
+
+def with_ranges(content, low, high):
+    return content | {"correction_variables": content["correction_variables"] | {"min_cov": low, "max_cov": high}}
+
+
+def test_ranges_say_what_a_model_was_corrected_for(tmp_path):
+    content, _ = checkpoint()
+    model = import_official(save(tmp_path / "age.pt", content), NAMES)
+    assert [spec.name for spec in model.contract_.covariates] == ["sex", "age"]
+    heads = with_ranges(content, np.array([0.0, 9e5]), np.array([1.0, 2e6]))
+    model = import_official(save(tmp_path / "head.pt", heads), NAMES)
+    assert [spec.name for spec in model.contract_.covariates] == ["sex", "MUSE_Volume_702"]
+    with pytest.raises(InputError, match=r"'age' cannot have the range 900000 to 2000000: that is no age but a head"):
+        import_official(tmp_path / "head.pt", NAMES, "sex,age")
+    for low, high in (([0.0, -2.0], [1.0, 2.0]), ([10.0, 20.0], [50.0, 70.0])):
+        unclear = with_ranges(content, np.array(low), np.array(high))
+        with pytest.raises(InputError, match=r"none were named(?s:.*)'sex,age' or covariates='sex,MUSE_Volume_702'"):
+            import_official(save(tmp_path / "unclear.pt", unclear), NAMES)
+        named = import_official(tmp_path / "unclear.pt", NAMES, "severity,weight")
+        assert [spec.name for spec in named.contract_.covariates] == ["severity", "weight"]
+
+
+def test_patterns_of_the_published_model_of_ageing_are_numbered_as_published(tmp_path):
+    content, arrays = checkpoint(n_regions=72, n_patterns=5)
+    ageing = with_ranges(content, np.array([0.0, 1031941.0]), np.array([1.0, 2022055.38]))
+    source = read_checkpoint(save(tmp_path / "ageing.pt", ageing))
+    model = import_official(tmp_path / "ageing.pt", "muse72")
+    rng = np.random.default_rng(0)
+    regions = rng.uniform(2000, 30000, (20, 72))
+    covariates = np.c_[rng.integers(0, 2, 20), rng.uniform(1.1e6, 2e6, 20)]
+    expected = plain_r_indices(ageing, arrays, regions, covariates)[:, [0, 4, 1, 2, 3]]
+    people = pd.DataFrame(regions, columns=list(MUSE72_NAMES))
+    others = pd.DataFrame(covariates, columns=["sex", "MUSE_Volume_702"])
+    np.testing.assert_allclose(model.transform(people, others), expected, rtol=1e-4, atol=1e-3)
+    z = rng.uniform(size=(20, 5))
+    first, one = (jax.tree.map(lambda array: array[0], models) for models in (source.models, model.models_))
+    brains = model.preprocessing_.transform(regions, others)
+    changes = networks.decompose(first.decomposer, brains), networks.decompose(one.decomposer, brains)
+    np.testing.assert_array_equal(changes[0][:, [0, 4, 1, 2, 3]], changes[1])
+    drawn = [
+        networks.decode(f, networks.encode(f, brains), severities[:, None])
+        for f, severities in ((first.transformation, z), (one.transformation, z[:, [0, 4, 1, 2, 3]]))
+    ]
+    np.testing.assert_allclose(*drawn, rtol=1e-5)
+    np.testing.assert_array_equal(model.correlation_, source.correlation[np.ix_([0, 4, 1, 2, 3], [0, 4, 1, 2, 3])])
+    assert "numbered as published; in the file, r2 is 5, r3 is 2" in model.verdict_[1]
+
+
+def test_the_intracranial_volume_of_a_muse_table_is_a_covariate(tmp_path):
+    content, _ = checkpoint(n_regions=72, n_patterns=5)
+    ageing = with_ranges(content, np.array([0.0, 1031941.0]), np.array([1.0, 2022055.38]))
+    model = import_official(save(tmp_path / "ageing.pt", ageing), "muse72").save(tmp_path / "ageing.safetensors")
+    numbers = [number for name in MUSE72_NAMES for number in name.split(" ")[0].removeprefix("MUSE_").split("+")]
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({f"DL_MUSE_Volume_{number}": rng.uniform(6, 14, 20) for number in numbers})  # mL
+    table = table.assign(participant_id=range(20), sex=rng.integers(0, 2, 20), DL_MUSE_Volume_702=1450.0)
+    table.to_csv(tmp_path / "table.csv", index=False)
+    people = next(iter(people_for(model, tmp_path / "table.csv", ApplySettings())))
+    assert (people.covariates["MUSE_Volume_702"] == 1.45e6).all()
 
 
 def test_model_without_covariates(tmp_path, people):

@@ -118,7 +118,9 @@ def import_official(
     file: Annotated[Path, argument("A checkpoint of the authors' package (.pt).")],
     out: Annotated[Path, option("Model file to write (.safetensors), replaced if it exists.")],
     features: Annotated[str, option("Its regions in order: names, a file of names, or muse72.")],
-    covariates: Annotated[str, option("Its covariates in order; for the published models sex,age.")] = "",
+    covariates: Annotated[
+        str, option("Its covariates in order, such as sex,age or sex,MUSE_Volume_702.", "told by their ranges")
+    ] = "",
     entry: Annotated[int | None, option("Which entry of the checkpoint.", "the only one")] = None,
 ) -> None:
     """Turn a model of the authors' package into one of ours.
@@ -128,8 +130,10 @@ def import_official(
     check_output(out, "out", MODEL, file)
     from rindices.interop import official
 
-    official.import_official(file, features, covariates, entry).save(out)
+    imported = official.import_official(file, features, covariates, entry)
+    imported.save(out)
     describe(model=out)
+    console.print(imported.verdict_[1] or "It is none of the two models that the authors published.")
     console.print("The training people are not in the file: their ranges and the agreement of trainings are unknown.")
 
 

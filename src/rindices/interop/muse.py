@@ -25,10 +25,12 @@ from rindices.schema.cells import spreadsheet_rows, typed
 from rindices.settings import Names
 
 MUSE72 = "muse72"  # the word that stands for the recipe on the command line
+HEAD_SIZE = "MUSE_Volume_702"  # the intracranial volume
 UNIT = "mm3"
 # The 72 regions together are the brain without ventricles: 0.7 to 1.8 litres in adults, with room for small heads.
 _LEAST_BRAIN, _LARGEST_BRAIN = 4e5, 3e6
 _ML = 1000.0
+_LARGEST_HEAD = 3e6  # mm³
 _NO_COLUMN = "No column looks like a MUSE region."
 # MUSE_Volume_47, H_MUSE_Volume_47 (harmonised), DL_MUSE_Volume_47 (DLMUSE), MUSE_47, 47; not residuals and the like.
 _NUMBERED = re.compile(r"(?:(?:h_|dl_|raw_)*(?:dl)?muse_(?:volume_|vol_)?)?(\d{1,3})")
@@ -113,10 +115,13 @@ def muse72(table: pd.DataFrame, *, complete: bool = True) -> pd.DataFrame:
     return pd.DataFrame(sums * _factor(sums, table), index=table.index, columns=list(inputs))
 
 
-def with_muse72(table: pd.DataFrame, exclude: Names = (), *, complete: bool = False) -> pd.DataFrame:
+def with_muse72(
+    table: pd.DataFrame, exclude: Names = (), *, complete: bool = False, covariates: Names = ()
+) -> pd.DataFrame:
     """Return the table with its MUSE columns replaced by the 72 inputs; other columns stay.
 
-    Sums of regions that MUSE also writes (``MUSE_Volume_601`` and the like) are dropped with the rest.
+    Sums of regions that MUSE also writes (``MUSE_Volume_601`` and the like) are dropped with the rest, but for the
+    intracranial volume (702) where it is a covariate; in mL it is converted, as regions are.
 
     Parameters
     ----------
@@ -126,6 +131,9 @@ def with_muse72(table: pd.DataFrame, exclude: Names = (), *, complete: bool = Fa
         Columns to leave out first: names, patterns or a file with names.
     complete
         As for `muse72`.
+    covariates
+        Names of covariates. If one of them is MUSE's intracranial volume, the table's column of it stays under that
+        name.
     """
     columns = [str(name) for name in table.columns]
     table = table.set_axis(columns, axis=1)
@@ -133,8 +141,24 @@ def with_muse72(table: pd.DataFrame, exclude: Names = (), *, complete: bool = Fa
     table = table[[name for name in columns if name not in left_out]]
     if set(MUSE72_NAMES) <= set(table.columns):
         return table
-    rest = [name for name in table.columns if _number(name) is None]
-    return pd.concat([table[rest], muse72(table, complete=complete)], axis=1)
+    rest = table[[name for name in table.columns if _number(name) is None]]
+    for wanted in filter(is_head_size, wanted_names(covariates)):
+        heads = [name for name in table.columns if is_head_size(name)]
+        if wanted in heads or len(heads) == 1:
+            sizes = pd.to_numeric(table[wanted if wanted in heads else heads[0]], errors="coerce")
+            rest = rest.assign(**{wanted: sizes * (_ML if sizes.median() * _ML <= _LARGEST_HEAD else 1.0)})
+    return pd.concat([rest, muse72(table, complete=complete)], axis=1)
+
+
+def is_head_size(column: str) -> bool:
+    """Tell whether a column holds MUSE's intracranial volume.
+
+    Examples
+    --------
+    >>> is_head_size("DL_MUSE_Volume_702"), is_head_size("MUSE_Volume_701")
+    (True, False)
+    """
+    return _number(column) == _number(HEAD_SIZE)
 
 
 def _plain(name: str) -> str:

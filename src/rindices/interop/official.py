@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from rindices.cohort import wanted_names
 from rindices.core import networks
 from rindices.core.networks import Parameters
 from rindices.estimator import SurrealGAN
-from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT
+from rindices.interop.muse import HEAD_SIZE, MUSE72, MUSE72_NAMES, UNIT, is_head_size
 from rindices.interop.pickle_machine import ArchiveError, plain
 from rindices.interop.torch_archive import read_archive
 from rindices.judging.agreement import Agreement
@@ -24,7 +24,7 @@ from rindices.model.estimator_inputs import check_roles
 from rindices.preprocessing import ControlScaler, Covariate, CovariateResidualizer, Preprocessing
 from rindices.problems import InputError, Remedy, counted, listed, shown
 from rindices.schema import Contract, CovariateSpec
-from rindices.schema.role_guesses import SEX_NAMES
+from rindices.schema.role_guesses import SEX_NAMES, kind_of
 from rindices.scoring.scale import SeverityScale
 from rindices.scoring.severity import fit_curves
 from rindices.settings import Names, official
@@ -45,8 +45,28 @@ _LAYERS = Parameters(
 )
 _MOST_REGIONS, _MOST_PATTERNS = 20_000, 100
 _LARGEST_NUMBER = 1e30  # its square and sums of it are finite, and single precision can hold it
+_OLDEST = 130  # years
+_HEADS = ((500.0, 3000.0), (5e5, 3e6))  # mL and mm³
 # Regions whose controls lie this many sd above 0 are sizes, so that another unit can be told by their medians.
 _SIZE_FROM_SD = 3
+
+
+class Published(NamedTuple):
+    """A model that the authors published: what it is of, and which pattern of the file they call r1, r2, and so on.
+
+    It is told by its number of patterns and the range of its second covariate.
+    """
+
+    title: str
+    covariates: str
+    covariate_range: tuple[float, float]
+    order: tuple[int, ...]
+
+
+PUBLISHED = (
+    Published("two patterns of Alzheimer's disease", "sex,age", (59.76167, 90.06167), (0, 1)),
+    Published("five patterns of brain ageing", f"sex,{HEAD_SIZE}", (1031941.0, 2022055.38), (0, 4, 1, 2, 3)),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +110,30 @@ class OfficialModel:
         """Number of regions."""
         return len(self.scaler.mean)
 
+    @property
+    def published(self) -> Published | None:
+        """Which of the published models it is, if any."""
+        ranges = np.stack([self.covariate_minimum, self.covariate_maximum], axis=1)
+        for one in PUBLISHED:
+            same_range = len(ranges) == 2 and np.allclose(ranges[1], one.covariate_range, rtol=1e-6)
+            if same_range and self.n_patterns == len(one.order):
+                return one
+        return None
+
+    def as_published(self) -> OfficialModel:
+        """Return the model with its patterns in the order in which a published one is described."""
+        order = list(self.published.order if self.published else range(self.n_patterns))
+        f, g1, g2, *others = self.models
+        severity, patterns, output = f["severity"], g1["patterns"], g2["output"]
+        models = Parameters(
+            f | {"severity": severity | {"weight": severity["weight"][:, order]}},
+            {"patterns": {"weight": patterns["weight"][:, :, order], "bias": patterns["bias"][:, order]}},
+            g2 | {"output": {"weight": output["weight"][..., order], "bias": output["bias"][..., order]}},
+            *others,
+        )
+        correlation = None if self.correlation is None else self.correlation[np.ix_(order, order)]
+        return replace(self, models=models, correlation=correlation)
+
     def preprocessing(self, covariates: tuple[str, ...]) -> Preprocessing:
         """Return correction and scaling in our form, with names for the covariates."""
         if not covariates:
@@ -113,21 +157,23 @@ def import_official(
         Names of the regions in the checkpoint's order: names, comma-separated text, a file with one name a line, or
         ``"muse72"`` for the published models (see `rindices.interop.muse`).
     covariates
-        Names of the covariates in the checkpoint's order; for the published models ``sex,age``.
+        Names of the covariates in the checkpoint's order. If not given, their ranges decide where they can: sex, age
+        and the intracranial volume (``MUSE_Volume_702``).
     entry
         Number of the entry; it may be left out if there is only one.
 
     Returns
     -------
     SurrealGAN
-        A fitted model with one repetition. Its patterns stay in the authors' order.
+        A fitted model with one repetition. Its patterns stay in the checkpoint's order, but for the published model of
+        brain ageing, whose patterns are numbered as in its publication.
 
     Raises
     ------
     InputError
         If the file cannot be used, or the names do not fit it.
     """
-    source = read_checkpoint(path, entry)
+    source = read_checkpoint(path, entry).as_published()
     contract = _contract(source, features, wanted_names(covariates))
     preset = replace(official(), name=f"official, imported entry {source.entry}")
     model = SurrealGAN(source.n_patterns, n_repetitions=1, preset=preset)
@@ -141,7 +187,7 @@ def import_official(
         "agreement": Agreement(np.nan, np.nan, np.nan),
         "correlation": source.correlation,
         "step": source.n_updates or source.entry,
-        "verdict": (None, ""),
+        "verdict": (None, origin(source)),
         # At the average control: the authors' controls are not in the file, and neither are other repetitions.
         "scale": SeverityScale(fit_curves(source.models, np.ones((1, source.n_regions)), preset.training.composition)),
         "familiar": None,
@@ -184,30 +230,70 @@ def _contract(source: OfficialModel, features: Names, covariates: tuple[str, ...
     )
 
 
+def origin(source: OfficialModel) -> str:
+    """Say which published model it is and how its patterns are numbered; nothing for others."""
+    if source.published is None:
+        return ""
+    order = source.published.order
+    moved = ", ".join(f"r{new} is {old + 1}" for new, old in enumerate(order, start=1) if old + 1 != new)
+    numbered = f" Patterns are numbered as published; in the file, {moved}." if moved else ""
+    return f"The model was published by the authors of the method ({source.published.title}).{numbered}"
+
+
 def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[CovariateSpec, ...]:
     ranges = list(zip(source.covariate_minimum.tolist(), source.covariate_maximum.tolist(), strict=True))
     spans = ", ".join(f"{shown(low)} to {shown(high)}" for low, high in ranges)
+    by_range = [_role_of_range(low, high) for low, high in ranges]
+    usual = ",".join({"sex": "sex", "age": "age", "head size": HEAD_SIZE}.get(role, "") for role in by_range)
+    told = len(set(by_range)) == len(by_range) and "" not in by_range
+    names = tuple(usual.split(",")) if told and ranges and not names else names
     if len(names) != len(ranges):
         expected = f"{counted(len(ranges), 'covariate')} (with the ranges {spans})" if ranges else "no covariates"
+        choices: list[str | Remedy] = [Remedy("covariates", usual if told else PUBLISHED[0].covariates)]
+        if not told:
+            choices += [" or ", Remedy("covariates", PUBLISHED[1].covariates), ", as the published models have them"]
         raise InputError(
             f"The checkpoint was corrected for {expected}, but {len(names) or 'none'} "
             f"{'was' if len(names) == 1 else 'were'} named.\n",
             "Name them in the checkpoint's order with " if ranges else "Leave out ",
-            Remedy("covariates"),
+            *(choices if ranges else [Remedy("covariates")]),
             ".",
         )
     specs = []
-    for name, (low, high) in zip(names, ranges, strict=True):
-        coded, is_age = name.casefold() in SEX_NAMES, name.casefold() == "age"
-        if (is_age and high <= 1) or (coded and high - low > 1):
+    for name, (low, high), role in zip(names, ranges, by_range, strict=True):
+        meant = _role_of_name(name)
+        if meant and role != meant:
+            other_order = meant in by_range
             raise InputError(
-                f"{name!r} cannot have the range {shown(low)} to {shown(high)}: the names are in another order than in "
-                f"the checkpoint.\nThe ranges there are {spans}. Change the order in ",
-                Remedy("covariates"),
+                f"{name!r} cannot have the range {shown(low)} to {shown(high)}: "
+                + ("the names are in another order than in the checkpoint" if other_order else f"that is no {meant}")
+                + (f" but {_IN_WORDS[role]}" if role and not other_order else "")
+                + f".\nThe ranges there are {spans}. ",
+                "Give " if told else "Name what they are in ",
+                Remedy("covariates", usual) if told else Remedy("covariates"),
                 ".",
             )
-        specs.append(CovariateSpec(name, minimum=low, maximum=high, codes=(low, high) if coded else None))
+        specs.append(CovariateSpec(name, minimum=low, maximum=high, codes=(low, high) if meant == "sex" else None))
     return tuple(specs)
+
+
+_IN_WORDS = {"sex": "two codes", "age": "years", "head size": "a head size"}
+
+
+def _role_of_range(low: float, high: float) -> str:
+    if high - low <= 1:
+        return "sex"
+    if low >= 0 and high <= _OLDEST:
+        return "age"
+    return "head size" if any(least <= low and high <= most for least, most in _HEADS) else ""
+
+
+def _role_of_name(name: str) -> str:
+    if name.casefold() in SEX_NAMES:
+        return "sex"
+    if is_head_size(name) or kind_of(name).suspicion == "head size":
+        return "head size"
+    return "age" if name.casefold() == "age" else ""
 
 
 def read_checkpoint(path: str | Path, entry: int | None = None) -> OfficialModel:

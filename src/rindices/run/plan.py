@@ -211,4 +211,5 @@ def look(path: str | Path, table: TableSettings, read: Callable[..., Source] = r
     if table.features != MUSE72:
         return look_at(path, table, read=read)
     sums = replace(table, features=MUSE72_NAMES, exclude=(), unit=table.unit or UNIT)
-    return look_at(path, sums, prepare=partial(with_muse72, exclude=table.exclude, complete=True), read=read)
+    prepare = partial(with_muse72, exclude=table.exclude, complete=True, covariates=table.covariates)
+    return look_at(path, sums, prepare=prepare, read=read)
