@@ -51,7 +51,7 @@ class Section(NamedTuple):
 
 
 SECTIONS = (
-    Section("groups", "groups", "", groups_section),
+    Section("groups", "difference", "", groups_section),
     Section("cards", "result", "", cards_section),
     Section("explorer", "result", "People", explorer_section),
     Section("associations", "result", "Clinical variables", associations_section),
@@ -73,7 +73,7 @@ SECTIONS = (
     Section("settings", "details", "Settings and versions", settings_section),
 )
 
-LAYERS = {"groups": "Patients against controls", "result": "Patterns", "checks": "Checks", "details": "Details"}
+LAYERS = {"difference": "Patients against controls", "result": "Patterns", "checks": "Checks", "details": "Details"}
 
 
 class ShownSection(NamedTuple):
@@ -101,7 +101,7 @@ def layers_of(view: RunView) -> list[Layer]:
     if view.summary.applied:
         sections = {"explorer": sections["explorer"]} | sections
         sections["cards"] = sections["cards"]._replace(title="These people among those of the training")
-        sections["groups"] = sections["groups"]._replace(layer="checks", title=LAYERS["groups"])
+        sections["groups"] = sections["groups"]._replace(layer="checks", title=LAYERS["difference"])
         sections["verdict"] = sections["verdict"]._replace(title="Could it be something else?")
     measure = view.results.measure
     words = {"a_measure": f"{'an' if measure == 'R-index' else 'a'} {measure}"}
