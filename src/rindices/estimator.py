@@ -37,7 +37,7 @@ from rindices.model.file import complete, read_model, write_model
 from rindices.model.header import Header, Parameters, StoredAgreement
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertainty_in_words
-from rindices.preprocessing.missing import as_measured, fill_training
+from rindices.preprocessing.missing import fill_training
 from rindices.preprocessing.storage import describe
 from rindices.problems import InputError, OutsideTraining, joined
 from rindices.schema import Contract, RegionField, Roster
@@ -59,7 +59,6 @@ class TrainingSet(NamedTuple):
     study: Study
     contract: Contract
     preprocessing: Preprocessing
-    filled: float  # share of the controls' cells that was drawn
 
 
 class Scaled(NamedTuple):
@@ -249,7 +248,7 @@ class SurrealGAN(RIndexEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
             Regional measures of controls and patients. People may lack a fifth of the regions (NaN): these are drawn,
-            given the others, the group and the covariates.
+            given the others and the covariates; the group is not looked at.
         y : array-like of shape (n_samples,)
             0 for controls, 1 for patients. Of two other numbers the lower marks controls, with a warning.
         covariates : array-like of shape (n_samples, n_covariates), optional
@@ -277,8 +276,7 @@ class SurrealGAN(RIndexEstimator):
         check_roles(regions, [*([] if table is None else table), Contract.id_column, Contract.diagnosis_column])
         contract = Contract.of_people(pd.DataFrame(X, columns=regions), table)
         batch_size = preset.schedule.batch_size or max(1, int(patient.sum()) // 8)
-        filled = float(np.isnan(X[~patient]).mean())
-        X = fill_training(X, patient, table, self.correction, seed)
+        X = fill_training(X, table, self.correction, seed)
         check_groups(X[~patient], int(patient.sum()), regions)
         preprocessing = Preprocessing.fit(X[~patient], None if table is None else table[~patient], self.correction)
         check_residuals(X[~patient].std(axis=0), preprocessing.scaler.sd, regions)
@@ -290,7 +288,7 @@ class SurrealGAN(RIndexEstimator):
         study = Study(preprocessing.transform(X, table), patient, settings, design, sites)
         if study.uncertainty > TOO_UNCERTAIN:
             warnings.warn(uncertainty_in_words(study.uncertainty), UserWarning, stacklevel=3)
-        return TrainingSet(study, contract, preprocessing, filled)
+        return TrainingSet(study, contract, preprocessing)
 
     def _keep(self, training: TrainingSet, chosen: Judged, selected: Selected) -> Self:
         """Become fitted: keep the models of a chosen setting, which are this estimator's from now on."""
@@ -313,8 +311,7 @@ class SurrealGAN(RIndexEstimator):
         self.correlation_ = None if independent else selected.correlation[np.ix_(order, order)]
         self.r_indices_, self.spread_, _ = self._score(Scaled(study.residuals, None))
         folds = [held_out(len(controls), study.settings.seed, k, preset.schedule.folds) for k in self.members_]
-        full = Healthy(leave_one_out(controls, study.leverage[~study.patient]), np.stack(folds))
-        healthy = full._replace(brains=as_measured(full.brains, training.filled))
+        full = healthy = Healthy(leave_one_out(controls, study.leverage[~study.patient]), np.stack(folds))
         if self.inference == "medoid":  # one repetition, which the others say nothing about
             scored, healthy = jax.tree.map(lambda leaf: leaf[:1], self.models_), healthy.of(1)
         else:

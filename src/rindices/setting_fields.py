@@ -127,6 +127,24 @@ def numbers(like: str) -> Kind:
     return Kind(read=_numbers, should=f"like {like}", take=_together)
 
 
+def some_of(*words: str) -> Kind:
+    """Return the kind of one or more of a few words.
+
+    Examples
+    --------
+    >>> some_of("volume", "area").read("area,volume")
+    ('area', 'volume')
+    """
+
+    def read(text: str) -> object:
+        given = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+        if not {*given} <= {*words}:
+            raise ValueError
+        return given
+
+    return Kind(read=read, should=f"one or more of {', '.join(words)}", take=lambda given: read(_listed(given)))
+
+
 FLAG = Kind(bool, read=lambda _: True)
 TEXT = Kind()
 NUMBER = Kind(float, read=float, should="a number")

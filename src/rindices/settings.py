@@ -32,6 +32,7 @@ from rindices.setting_fields import (
     numbers,
     setting,
     settings_of,
+    some_of,
     whole,
 )
 
@@ -237,6 +238,24 @@ class ShareSettings:
     atlas: str = setting("", TEXT, "For the card: the atlas of the regions.")
     segmentation: str = setting("", TEXT, "For the card: the software that measured them, with its version.")
     licence: str = setting("other", TEXT, "For the card: cc-by-4.0, mit, other ..., as Hugging Face writes it.")
+
+
+@dataclass(frozen=True)
+class GatherSettings(TakesPlainValues):
+    """What is gathered from the folder of a segmentation program."""
+
+    measures: tuple[str, ...] = setting(
+        ("volume",), some_of("volume", "thickness", "area"), "Of cortical regions, FreeSurfer: volume, thickness, area."
+    )
+    atlas: str | None = setting(
+        None,
+        choice("dk", "dkt", "destrieux"),
+        "Regions of the cortex, FreeSurfer: dk, dkt or destrieux.",
+        unset="dk, or what there is",
+    )
+    longitudinal: bool = setting(False, FLAG, "The visits of FreeSurfer's longitudinal stream (SCAN.long.TEMPLATE).")
+    leave_out: bool = setting(False, FLAG, "Leave out who is there twice or was only half written.")
+    jobs: int = setting(4, whole(1, 64), "Files that are read at once.")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import statsmodels.api as sm
 from rindices.analysis import associations, group_balance, group_check
 
 COLUMNS = ["pattern", "variable", "kind", "statistic", "removed", "n_controls", "coefficient", "p", "q", "n_patients"]
-COLUMNS += ["coefficient_patients", "q_patients", "imbalanced", "explained", "remark"]
+COLUMNS += ["coefficient_patients", "q_patients", "imbalanced", "difference", "adjusted", "explained", "remark"]
 
 
 def people(age_effect=0.02, older=6.0, seed=1):
@@ -53,6 +53,7 @@ def test_explained_share_is_that_of_a_regression(name):
         raw = sm.OLS(own, sm.add_constant(patient)).fit().params[1]
         adjusted = sm.OLS(own, sm.add_constant(np.column_stack([patient, numbers]))).fit().params[1]
         row = found[(found["variable"] == name) & (found["pattern"] == pattern)].iloc[0]
+        assert [row.difference, row.adjusted] == pytest.approx([raw, adjusted], rel=1e-8)
         assert row.explained == pytest.approx(1 - adjusted / raw, rel=1e-8, abs=1e-10)
 
 
@@ -61,7 +62,7 @@ def test_a_pattern_that_may_be_age_is_told():
     first = found.iloc[0]
     assert first.explained > 0.1
     assert first.remark == (
-        f"In controls, pattern 1 rises with age (r = {first.coefficient:.2f}), and patients' age is higher: "
+        f"In controls, pattern 1 rises with age (r = {first.coefficient:.2f}, q < 0.001), and patients' age is higher: "
         "part of the pattern may be age."
     )
     assert (found["remark"][1:] == "").all()
@@ -71,7 +72,9 @@ def test_a_pattern_that_may_be_age_is_told():
     assert hidden.remark.endswith("patients' age is higher: age may hide part of the pattern.")
     alike = group_check(*people(older=0.0, seed=2)).iloc[0]
     assert not alike.imbalanced
-    assert alike.remark.endswith("; the groups do not differ in age.")
+    assert alike.remark.endswith(
+        "The groups do not clearly differ in age, so it does not explain the difference between them."
+    )
 
 
 def without_age_in_controls(r, background, group):
@@ -87,24 +90,38 @@ def test_what_was_removed_cannot_show_in_controls_and_is_looked_for_in_patients(
     left = without_age_in_controls(r, background, group)
     unaware = group_check(left, background, group).iloc[0]
     assert abs(unaware.coefficient) < 1e-12
-    assert unaware.remark == ""
+    assert unaware.remark.startswith("In patients, but not clearly in controls, pattern 1 rises with age")
     found = group_check(left, background, group, removed=["age"])
     assert found["removed"].tolist() == [True, False, False] * 2
     assert found[["p", "q"]].isna().all(axis=1).tolist() == found["removed"].tolist()
     first = found.iloc[0]
     assert first.coefficient_patients > 0.3
     assert first.remark == (
-        f"In patients, pattern 1 rises with age (r = {first.coefficient_patients:.2f}), and the groups differ in age. "
-        "What age does in controls was removed: either the disease goes with age, or part of the pattern is what the "
-        "removal missed."
+        f"In patients, pattern 1 rises with age (r = {first.coefficient_patients:.2f}, q < 0.001), and the groups "
+        "differ in age. What age does in controls was removed: either the disease goes with age, or part of the "
+        "pattern is what the removal missed."
     )
     assert found.loc[found["pattern"] == 2, "remark"].tolist() == ["", "", ""]
 
 
-def test_what_was_removed_and_is_alike_in_the_groups_needs_no_remark():
+def test_what_goes_with_severities_of_patients_is_reported_though_the_groups_are_alike():
     r, background, group = people(older=0.0, seed=2)
-    assert group_check(r, background, group).iloc[0].remark != ""
-    assert group_check(r, background, group, removed=["age"]).iloc[0].remark == ""
+    for removed in ([], ["age"]):
+        found = group_check(r, background, group, removed=removed).iloc[0]
+        assert not found.imbalanced
+        assert (
+            f"pattern 1 rises with age (r = {found.coefficient_patients if removed else found.coefficient:.2f}, q"
+            in found.remark
+        )
+    patients_only = r.assign(r1=r["r1"] - 0.02 * (background["age"] - 70) * (group == "control"))
+    told = group_check(patients_only, background, group).iloc[0].remark
+    assert told.startswith("In patients, but not clearly in controls, pattern 1 rises with age")
+
+
+def test_what_is_known_of_the_balance_is_not_tested_again():
+    r, background, group = people()
+    found = group_check(r, background, group, imbalanced=["sex"])
+    assert found["imbalanced"].tolist() == [False, True, False] * 2
 
 
 @pytest.mark.parametrize(("of_controls", "of_patients"), [(["A", "B", "C"], ["A", "B"]), (["A", "B"], ["B", "C"])])
@@ -136,12 +153,12 @@ def test_remarks_on_categories():
     found = group_check(r.assign(r1=r["r1"] + 0.1 * often), background, group)
     sex, site = (found[(found["pattern"] == 1) & (found["variable"] == name)].iloc[0] for name in ("sex", "site"))
     assert sex.remark == (
-        f"In controls, pattern 1 is stronger where sex is M (r = {sex.coefficient:.2f}), and that is more frequent "
-        "among patients: part of the pattern may be sex."
+        f"In controls, pattern 1 is stronger where sex is M (r = {sex.coefficient:.2f}, q < 0.001), and that is more "
+        "frequent among patients: part of the pattern may be sex."
     )
     assert site.remark == (
-        f"In controls, pattern 1 differs with site (eta² = {site.coefficient:.2f}), and the groups differ in site: "
-        "part of the pattern may be site."
+        f"In controls, pattern 1 differs with site (eta² = {site.coefficient:.2f}, q < 0.001), and the groups differ "
+        "in site: part of the pattern may be site."
     )
 
 

@@ -243,7 +243,14 @@ def _associations(people, clinical, n_patterns, rng):
 def _group_check(n_patterns):
     row = {"variable": "age", "kind": "continuous", "statistic": "Pearson r", "p": 0.004, "n_controls": 40}
     row |= {"coefficient": 0.21, "q": 0.008, "removed": False, "n_patients": 50, "coefficient_patients": 0.05}
-    row |= {"q_patients": 0.7, "explained": 0.12, "imbalanced": False, "remark": ""}
+    row |= {
+        "q_patients": 0.7,
+        "explained": 0.12,
+        "difference": 0.4,
+        "adjusted": 0.352,
+        "imbalanced": False,
+        "remark": "",
+    }
     remark = "In controls, pattern 1 rises with age (r = 0.21), and patients are older: part of pattern 1 may be age."
     rows = [row | {"pattern": pattern} for pattern in range(1, n_patterns + 1)]
     rows[0] |= {"imbalanced": True, "remark": remark}
@@ -310,4 +317,12 @@ def add_visits(folder):
 
 def balance_row(variable, kind, difference, p, imbalanced):
     texts = {"controls": "61.2 ± 8.1", "patients": "70.3 ± 7.9"}
-    return {"variable": variable, "kind": kind, **texts, "difference": difference, "p": p, "imbalanced": imbalanced}
+    return {
+        "variable": variable,
+        "kind": kind,
+        **texts,
+        "difference": difference,
+        "p": p,
+        "p_corrected": p,
+        "imbalanced": imbalanced,
+    }

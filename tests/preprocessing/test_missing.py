@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.covariance import ledoit_wolf
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.model_selection import cross_val_score
 
 from rindices import simulate_cohort
-from rindices.preprocessing.missing import Population, as_measured, fill_training
+from rindices.preprocessing.missing import Population, fill_training
 
 N_REGIONS = 6
 
@@ -46,29 +48,31 @@ def test_a_population_is_found_in_spite_of_gaps(covariance):
     np.testing.assert_allclose(np.linalg.inv(found.precision), covariance, rtol=0.1, atol=0.3)
 
 
-def test_training_people_are_filled_in_by_group_and_covariates():
+def test_training_people_are_filled_in_by_other_regions_and_covariates():
     rng = np.random.default_rng(3)
     patient, age = np.arange(400) % 2 == 1, rng.uniform(50, 80, 400)
     truth = 10 - 0.1 * (age - 65)[:, None] - 3 * patient[:, None] + 0.5 * rng.standard_normal((400, 8))
     gaps = rng.random(truth.shape) < 0.1
-    filled = fill_training(np.where(gaps, np.nan, truth), patient, pd.DataFrame({"age": age}), None, seed=0)
+    filled = fill_training(np.where(gaps, np.nan, truth), pd.DataFrame({"age": age}), None, seed=0)
     np.testing.assert_array_equal(filled[~gaps], truth[~gaps])
     errors = np.where(gaps, filled - truth, np.nan)
     for group in (patient, ~patient):
-        assert abs(np.nanmean(errors[group])) < 0.15
+        assert abs(np.nanmean(errors[group])) < 0.2  # of a difference of 3
         assert 0.5 < np.nanstd(errors[group]) < 0.9  # a draw of sd 0.5 against another
     old = age > 70
     assert abs(np.nanmean(errors[old])) < 0.2
 
 
-def test_filled_controls_are_made_to_vary_more():
-    rng = np.random.default_rng(4)
-    controls = rng.normal(1, 0.1, (60, 20)) @ rng.normal(size=(20, 20))
-    away = controls - controls.mean(axis=0)
-    leverage = np.trace(away @ np.linalg.inv(ledoit_wolf(away)[0]) @ away.T) / 60**2
-    expected = controls.mean(axis=0) + away / np.sqrt(0.8 * (1 - 0.2 * leverage))
-    np.testing.assert_allclose(as_measured(controls, 0.2), expected)
-    np.testing.assert_array_equal(as_measured(controls, 0), controls)
+def test_filled_cells_do_not_know_the_group():
+    """Without a difference between the groups, no rule that is learned from filled people tells others apart."""
+    rng = np.random.default_rng(6)
+    found = []
+    for seed in range(6):
+        people = rng.normal(size=(120, 30)) + rng.normal(size=(120, 1))
+        people[rng.random(people.shape) < 0.25] = np.nan
+        filled, patient = fill_training(people, None, None, seed), np.arange(120) >= 60
+        found.append(cross_val_score(LinearDiscriminantAnalysis(), filled, patient, cv=5, scoring="roc_auc").mean())
+    assert abs(np.mean(found) - 0.5) < 0.06  # filled by group, it is 0.68
 
 
 def test_filled_controls_vary_as_new_people_do_along_what_was_learned_from_them():
@@ -81,12 +85,9 @@ def test_filled_controls_vary_as_new_people_do_along_what_was_learned_from_them(
     changes = np.array([regions.columns.isin(of) for of in cohort.patterns.values()]) * controls.mean(axis=0)
     gaps = np.random.default_rng(5).random((190, regions.shape[1])) < 0.2
     training = np.where(gaps, np.nan, np.vstack([controls, regions[patient]]))
-    filled = fill_training(training, np.arange(190) >= 150, None, None, seed=5)[:150]
-    before, after, complete = (
-        _scatter(who, changes, new) for who in (filled, as_measured(filled, gaps[:150].mean()), controls)
-    )
-    assert before < 0.9 * complete
-    assert abs(after / complete - 1) < 0.1
+    filled = fill_training(training, None, None, seed=5)[:150]
+    after, complete = (_scatter(who, changes, new) for who in (filled, controls))
+    assert abs(after / complete - 1) < 0.15
 
 
 def _scatter(people, changes, new):

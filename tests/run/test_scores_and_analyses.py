@@ -24,7 +24,7 @@ def test_groups_are_told_apart_in_people_that_nothing_was_learned_from(tmp_path)
     assert ill.low > 0.8
     nobody = told_apart(tmp_path, "null", 300, 300)
     assert nobody.low < 0.5 < nobody.high
-    assert nobody.high - nobody.low == pytest.approx(4 * 1.96 * 0.0118, rel=0.02)  # of a rank test at chance
+    assert nobody.high - nobody.low > 1.2 * 4 * 1.96 * 0.0118  # of a rank test of a rule that is given, at chance
 
 
 def test_no_figure_where_a_site_is_too_small_to_be_left_out_in_part(tmp_path):

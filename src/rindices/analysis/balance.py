@@ -18,6 +18,7 @@ from scipy.stats import chi2_contingency
 
 from rindices.analysis.associations import associations
 from rindices.analysis.coding import GROUPS, as_numbers, coded, in_group, patients_of, same_people
+from rindices.analysis.imbalance import corrected_p
 from rindices.analysis.statistics import basis, correlation, false_discovery, mean_difference, residuals
 from rindices.problems import counted, shown
 
@@ -61,15 +62,21 @@ def flow_table(people: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-LARGEST_P = 0.05  # not q: an alarm must not grow weaker with every further variable that is looked at
+LARGEST_P = 0.05  # of all variables together
 # In large cohorts trifles are significant. A standardised difference of 0.1 is the usual limit of balance in matched
 # studies; a Cramér's V of 0.1 is, in groups of one size, 45 % women against 55 %.
 SMALLEST_DIFFERENCE = 0.1
 _SHOWN_CATEGORIES = 4  # more would not fit a cell of a table
 _BALANCE = ["variable", "kind", "n_controls", "n_patients", "controls", "patients", "difference", "p"]
+_GAPS = "number of missing regions"  # of a person
 
 
-def group_balance(variables: pd.DataFrame, patient: ArrayLike) -> pd.DataFrame:
+def group_balance(
+    variables: pd.DataFrame,
+    patient: ArrayLike,
+    site: pd.Series | None = None,
+    regions: pd.DataFrame | None = None,
+) -> pd.DataFrame:
     """Compare controls and patients in each variable.
 
     Parameters
@@ -79,6 +86,11 @@ def group_balance(variables: pd.DataFrame, patient: ArrayLike) -> pd.DataFrame:
         categories, other numbers are numbers. Missing values are left out, variable by variable.
     patient
         True for patients, false for controls; one value a person.
+    site
+        Of each person, where it is known: labels are permuted within sites.
+    regions
+        Of the same people: variables that explain more of them count more. Where some have gaps, the number of a
+        person's gaps is compared, too.
 
     Returns
     -------
@@ -86,20 +98,26 @@ def group_balance(variables: pd.DataFrame, patient: ArrayLike) -> pd.DataFrame:
         One row a variable: ``variable``, ``kind`` ("number" or "category"), ``n_controls`` and ``n_patients`` (not
         missing), ``controls`` and ``patients`` (in words), ``difference`` (numbers: patients less controls, in pooled
         standard deviations; categories: Cramér's V, 0 to 1), ``p`` (Welch's t test; chi-square test without
-        correction; NaN where there is none) and ``imbalanced`` (``p`` below 0.05 and a difference beyond 0.1; whatever
-        else is in the table).
+        correction; NaN where there is none), ``p_corrected`` (for the number of variables, by permuting labels; see
+        `rindices.analysis.imbalance`) and ``imbalanced`` (``p_corrected`` of at most 0.05 and a difference beyond
+        0.1).
 
     Examples
     --------
-    >>> people = pd.DataFrame({"age": [60, 62, 64, 70, 72, 74], "sex": ["F", "M", "F", "M", "F", "M"]})
-    >>> table = group_balance(people, [False, False, False, True, True, True])
+    >>> people = pd.DataFrame({"age": [60, 62, 64, 66, 68, 70, 72, 74, 76, 78], "sex": ["F", "M"] * 5})
+    >>> table = group_balance(people, [False] * 5 + [True] * 5)
     >>> table[["variable", "controls", "patients", "imbalanced"]].values.tolist()
-    [['age', '62.0 ± 2.0', '72.0 ± 2.0', True], ['sex', 'F 67 %, M 33 %', 'F 33 %, M 67 %', False]]
+    [['age', '64.0 ± 3.2', '74.0 ± 3.2', True], ['sex', 'F 60 %, M 40 %', 'F 40 %, M 60 %', False]]
     """
     is_patient = patients_of(patient, len(variables), name="patient")
+    if regions is not None and regions.isna().any(axis=None):
+        variables = variables.assign(**{_GAPS: regions.isna().sum(axis=1).to_numpy()})
     rows = [(str(name), *_compared(column, is_patient)) for name, column in variables.items()]
     table = pd.DataFrame(rows, columns=_BALANCE).astype({"difference": float, "p": float})
-    table["imbalanced"] = (table["p"] < LARGEST_P) & (table["difference"].abs() > SMALLEST_DIFFERENCE)
+    table["p_corrected"] = corrected_p(
+        variables, is_patient, site, None if regions is None else regions.to_numpy(float)
+    )
+    table["imbalanced"] = (table["p_corrected"] <= LARGEST_P) & (table["difference"].abs() > SMALLEST_DIFFERENCE)
     return table
 
 
@@ -108,10 +126,10 @@ def balance_warnings(table: pd.DataFrame) -> list[str]:
 
     Examples
     --------
-    >>> people = pd.DataFrame({"age": [60, 62, 64, 70, 72, 74]})
-    >>> for sentence in balance_warnings(group_balance(people, [False, False, False, True, True, True])):
+    >>> people = pd.DataFrame({"age": [60, 62, 64, 66, 68, 70, 72, 74, 76, 78]})
+    >>> for sentence in balance_warnings(group_balance(people, [False] * 5 + [True] * 5)):
     ...     print(sentence)
-    Patients and controls differ in age (72.0 ± 2.0 against 62.0 ± 2.0, difference 5.00 sd): what looks like disease \
+    Patients and controls differ in age (74.0 ± 3.2 against 64.0 ± 3.2, difference 3.16 sd): what looks like disease \
 may be age. Match the groups; as a covariate only its effect in controls is removed.
     """
     sentences = []
@@ -174,13 +192,18 @@ def _shares(codes: np.ndarray, levels: list[str]) -> str:
 
 
 _COLUMNS = ["pattern", "variable", "kind", "statistic", "removed", "n_controls", "coefficient", "p", "q"]
-_COLUMNS += ["n_patients", "coefficient_patients", "q_patients", "imbalanced", "explained", "remark"]
+_COLUMNS += ["n_patients", "coefficient_patients", "q_patients", "imbalanced", "difference", "adjusted", "explained"]
+_COLUMNS += ["remark"]
 _LARGEST_Q = 0.05  # the usual false discovery rate: of what is below, one in twenty is expected to be chance
 _SMALLEST_REST = 0.01  # of the variance of the group: with less, a variable and the group are the same thing
 
 
 def group_check(
-    r_indices: pd.DataFrame, background: pd.DataFrame, group: ArrayLike, removed: Collection[str] = ()
+    r_indices: pd.DataFrame,
+    background: pd.DataFrame,
+    group: ArrayLike,
+    removed: Collection[str] = (),
+    imbalanced: Collection[str] | None = None,
 ) -> pd.DataFrame:
     """Look for severities that follow a background variable in controls, in which the groups differ too.
 
@@ -194,6 +217,8 @@ def group_check(
         ``control``, ``patient`` or ``other``, one a person; others are left out.
     removed
         Variables whose effects in controls were removed before training.
+    imbalanced
+        Variables in which the groups differ, where that is known already.
 
     Returns
     -------
@@ -201,12 +226,12 @@ def group_check(
         One row a pattern and variable: ``pattern``, ``variable``, ``kind``, ``statistic``, ``removed``;
         ``n_controls``, ``coefficient``, ``p``, ``q`` (as in `associations`, in controls; no p and q where the variable
         was removed), ``n_patients``, ``coefficient_patients``, ``q_patients`` (the same in patients; none where
-        their categories make it another statistic), ``imbalanced`` (as in `group_balance`), ``explained`` and
-        ``remark``. ``explained`` is the share of the difference of the mean severity between patients and controls that
-        a linear model with the variable takes away; below 0 where it makes the difference larger, and NaN where there
-        is no clear difference (p ≥ 0.05) or where the variable and the group are the same thing. ``remark`` is empty
-        unless q < 0.05 and the correlation is beyond 0.1 (η² beyond 0.01): in controls, or, where the variable was
-        removed and the groups differ in it, in patients.
+        their categories make it another statistic), ``imbalanced`` (as in `group_balance`), ``difference``,
+        ``adjusted``, ``explained`` and ``remark``. ``difference`` is the mean severity of patients less that of
+        controls, ``adjusted`` the same once a linear model has the variable, too. ``explained`` is the share of the
+        difference that this takes away; below 0 where it makes the difference larger, and NaN where there is no clear
+        difference (p ≥ 0.05) or where the variable and the group are the same thing. ``remark`` is empty
+        unless q < 0.05 and the correlation is beyond 0.1 (η² beyond 0.01), in controls or in patients.
     """
     controls, patients = in_group(group, "control"), in_group(group, "patient")
     same_people(len(r_indices), background=background, group=controls)
@@ -219,17 +244,20 @@ def group_check(
     table[["n_patients", "coefficient_patients", "q_patients"]] = ill[["n", "coefficient", "q"]]
     table.loc[_unlike(table, ill), ["coefficient_patients", "q_patients"]] = np.nan
     both = controls | patients
-    balance = group_balance(background[both], patients[both]).set_index("variable")
-    table["imbalanced"] = table["variable"].map(balance["imbalanced"]).astype(bool)
+    if imbalanced is None:
+        balance = group_balance(background[both], patients[both])
+        imbalanced = balance["variable"][balance["imbalanced"]].tolist()
+    table["imbalanced"] = table["variable"].isin(list(imbalanced))
     scores = np.asarray(r_indices, float)
-    explained = [_explained(scores, column, both, patients) for _, column in background.items()]
-    table["explained"] = np.array(explained).reshape(-1, scores.shape[1]).T.ravel()
+    adjusted = np.array([_adjusted(scores, column, both, patients) for _, column in background.items()])
+    names = ["difference", "adjusted", "explained"]
+    table[names] = adjusted.reshape(-1, len(names), scores.shape[1]).transpose(2, 0, 1).reshape(-1, len(names))
     directions = {str(name): _direction(column, both, patients) for name, column in background.items()}
     rows: Any = zip(table.itertuples(), ill.itertuples(), strict=True)
     table["remark"] = [
         _remark_on_patients(of_patients, of_controls.imbalanced)
         if of_controls.removed
-        else _remark(of_controls, directions[of_controls.variable])
+        else _remark(of_controls, directions[of_controls.variable], of_patients)
         for of_controls, of_patients in rows
     ]
     return table[_COLUMNS]
@@ -241,19 +269,19 @@ def _unlike(controls: pd.DataFrame, patients: pd.DataFrame) -> pd.Series:
     return (controls["kind"] != patients["kind"]) | (named & (controls["level"] != patients["level"]))
 
 
-def _explained(scores: np.ndarray, column: pd.Series, both: np.ndarray, patients: np.ndarray) -> np.ndarray:
-    """Return, for each pattern, the share of the groups' difference that adjusting for a variable takes away."""
+def _adjusted(scores: np.ndarray, column: pd.Series, both: np.ndarray, patients: np.ndarray) -> np.ndarray:
+    """Return, for each pattern, the groups' difference, what is left adjusted for a variable, and the share lost."""
     found = coded(column, both & np.isfinite(scores).all(axis=1))
     group = patients[found.people].astype(float)[:, None]
     if len(group) < 4 or np.ptp(group) == 0:
-        return np.full(scores.shape[1], np.nan)
+        return np.full((3, scores.shape[1]), np.nan)
     own = scores[found.people] - scores[found.people].mean(axis=0)
     whole, rest = group - group.mean(), residuals(group, basis(as_numbers(found)))
     if np.sum(rest**2) < _SMALLEST_REST * np.sum(whole**2):
-        return np.full(scores.shape[1], np.nan)
+        return np.full((3, scores.shape[1]), np.nan)
     raw, adjusted = (own.T @ part[:, 0] / np.sum(part**2) for part in (whole, rest))
     clear = correlation(own, whole[:, 0]).p < 0.05  # the t test of two groups
-    return np.where(clear, 1 - adjusted / np.where(clear, raw, 1), np.nan)
+    return np.stack([raw, adjusted, np.where(clear, 1 - adjusted / np.where(clear, raw, 1), np.nan)])
 
 
 def _direction(column: pd.Series, both: np.ndarray, patients: np.ndarray) -> float:
@@ -273,21 +301,28 @@ def _clear(row: Any) -> bool:
 
 def _link(row: Any) -> str:
     """Say how the score of a pattern goes with a variable, in one group."""
-    rises, size, own = row.coefficient > 0, f"(r = {row.coefficient:.2f})", f"pattern {row.pattern}"
+    q = "q < 0.001" if row.q < 0.001 else f"q = {row.q:.2g}"
+    rises, size, own = row.coefficient > 0, f"(r = {row.coefficient:.2f}, {q})", f"pattern {row.pattern}"
     return {
-        "categorical": f"{own} differs with {row.variable} (eta² = {row.coefficient:.2f})",
+        "categorical": f"{own} differs with {row.variable} (eta² = {row.coefficient:.2f}, {q})",
         "dichotomous": f"{own} is {'stronger' if rises else 'weaker'} where {row.variable} is {row.level} {size}",
         "continuous": f"{own} {'rises' if rises else 'falls'} with {row.variable} {size}",
     }[row.kind]
 
 
-def _remark(row: Any, direction: float) -> str:
-    """Say what a variable may do to a pattern; nothing where severities of controls do not go with it."""
+def _remark(row: Any, direction: float, of_patients: Any) -> str:
+    """Say what a variable may do to a pattern; nothing where severities do not go with it in either group."""
     if not _clear(row):
-        return ""
+        told = (
+            f"In patients, but not clearly in controls, {_link(of_patients)}: the disease may go with {row.variable}."
+        )
+        return told if _clear(of_patients) else ""
     name, more = row.variable, direction > 0
     if not row.imbalanced:
-        return f"In controls, {_link(row)}; the groups do not differ in {name}."
+        return (
+            f"In controls, {_link(row)}: not all of the pattern is disease. The groups do not clearly differ in "
+            f"{name}, so it does not explain the difference between them."
+        )
     groups = {
         "categorical": f"the groups differ in {name}",
         "dichotomous": f"that is {'more' if more else 'less'} frequent among patients",
@@ -300,8 +335,13 @@ def _remark(row: Any, direction: float) -> str:
 
 def _remark_on_patients(row: Any, imbalanced: bool) -> str:
     """Say what is left of a variable that was removed, where the groups differ in it."""
-    if not imbalanced or not _clear(row):
+    if not _clear(row):
         return ""
+    if not imbalanced:
+        return (
+            f"In patients, {_link(row)}: the disease may go with {row.variable}. The groups do not clearly differ in "
+            f"{row.variable}, so it does not explain the difference between them."
+        )
     return (
         f"In patients, {_link(row)}, and the groups differ in {row.variable}. What {row.variable} does in controls was "
         f"removed: either the disease goes with {row.variable}, or part of the pattern is what the removal missed."

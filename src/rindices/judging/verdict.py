@@ -130,8 +130,8 @@ def differences_that_count(balance: pd.DataFrame) -> list[str]:
     Examples
     --------
     >>> from rindices.analysis import group_balance
-    >>> people = pd.DataFrame({"age": [60, 62, 64, 70, 72, 74], "iq": [100, 101, 102, 100, 101, 102]})
-    >>> differences_that_count(group_balance(people, [False, False, False, True, True, True]))
+    >>> people = pd.DataFrame({"age": [60, 62, 64, 66, 68, 70, 72, 74, 76, 78], "iq": [100, 101, 102, 103, 104] * 2})
+    >>> differences_that_count(group_balance(people, [False] * 5 + [True] * 5))
     ['age']
     """
     large = balance["difference"].abs() >= balance["kind"].map(_COUNTS_FROM).astype(float)

@@ -182,7 +182,7 @@ def _complete(columns: tuple[str, ...], rows: Rows) -> Rows:
 
 Number = Annotated[float | None, BeforeValidator(_known)]  # what is not a number becomes null
 Rows = tuple[dict[str, Annotated[bool | int | float | str | None, BeforeValidator(_known)]], ...]  # a small table
-_BALANCE = ("variable", "kind", "controls", "patients", "difference", "p", "imbalanced")
+_BALANCE = ("variable", "kind", "controls", "patients", "difference", "p", "p_corrected", "imbalanced")
 _RUNNERS_UP = ("n_patterns", "orthogonality", "pattern_agreement", "n_models")
 
 

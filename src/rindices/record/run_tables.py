@@ -55,7 +55,7 @@ _ANALYSES: dict[str, tuple[str, ...]] = {
     ),
     "group_check": (
         *("pattern", "variable", "statistic", "coefficient", "q", "coefficient_patients", "q_patients"),
-        *("imbalanced", "removed", "explained", "remark"),
+        *("imbalanced", "removed", "difference", "adjusted", "explained", "remark"),
     ),
     "group_effects": ("region", "n_controls", "n_patients", "effect", "low", "high", "t", "p", "q"),
     "subgroup_sizes": ("pattern", "level", "rule", "n", "used", "note"),

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
-from rindices.analysis import balance_warnings, flow_table, group_balance
+from rindices.analysis import balance_warnings, flow_table
 from rindices.cohort import Cohort, Looked
 from rindices.pages.privacy import Curtain
 from rindices.problems import InputError, Remedy, Text, Value, Wording, in_python, remedies_in, worded
-from rindices.run.plan import look
+from rindices.run.plan import balance_of, look
 from rindices.schema.role_guesses import Kind, grouped, kinds_of
 from rindices.settings import TableSettings
 from rindices.tables import Source, read_source
@@ -255,8 +255,7 @@ def fixes_in(texts: Iterable[Text]) -> tuple[FoundRemedy, ...]:
 
 def _described(cohort: Cohort, wording: Wording) -> dict[str, object]:
     """Say who would be trained on."""
-    training = cohort.training
-    balance = group_balance(cohort.background[training], (cohort.group[training] == "patient").to_numpy())
+    balance = balance_of(cohort)
     rows = balance[[*Balance.model_fields]].astype(object).where(balance[[*Balance.model_fields]].notna(), None)
     reasons = cohort.people["reason"][~cohort.people["used"].astype(bool)].value_counts()
     flow = flow_table(cohort.people)[[*Flow.model_fields]]

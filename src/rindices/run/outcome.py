@@ -9,7 +9,7 @@ from datetime import date
 import pandas as pd
 
 from rindices import plots, record
-from rindices.analysis import balance_warnings, group_balance
+from rindices.analysis import balance_warnings
 from rindices.cohort import Cohort
 from rindices.core import devices
 from rindices.files import atomic_file
@@ -18,7 +18,7 @@ from rindices.judging.verdict import Verdict, differences_that_count, to_json
 from rindices.pages.report import write_report
 from rindices.problems import Text, Wording, without_data, worded
 from rindices.run.bids_output import write_bids
-from rindices.run.plan import PlannedRun, versions
+from rindices.run.plan import PlannedRun, balance_of, versions
 from rindices.run.scores_and_analyses import (
     analyse,
     keep_training,
@@ -36,8 +36,8 @@ _RUNNERS_UP = 3
 def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[Text], wording: Wording) -> record.Summary:
     """Say what came out of a finished training; the model is told the final verdict."""
     cohort, model = plan.cohort, search.best_estimator_
-    training, preset = cohort.training, model.preset_
-    balance = group_balance(cohort.background[training], (cohort.group[training] == "patient").to_numpy())
+    preset = model.preset_
+    balance = balance_of(cohort)
     verdict: Verdict = search.verdict_.with_differences(differences_that_count(balance))
     model.verdict_ = verdict.state, worded(verdict.message, wording)
     outcome = {

@@ -13,8 +13,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
+
 import rindices
 from rindices import record
+from rindices.analysis import group_balance
 from rindices.cohort import Cohort, Looked, look_at, wanted_names
 from rindices.cohort.column_roles import named_parts, paths_of
 from rindices.files import check_folder
@@ -33,7 +36,7 @@ from rindices.settings import (
 )
 from rindices.tables import Source, Table, read_source
 
-__all__ = ["PlannedRun", "look", "planned", "planned_again", "versions"]
+__all__ = ["PlannedRun", "balance_of", "look", "planned", "planned_again", "versions"]
 
 _VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
 _MOST_PATTERNS = 20
@@ -213,3 +216,10 @@ def look(path: str | Path, table: TableSettings, read: Callable[..., Source] = r
     sums = replace(table, features=MUSE72_NAMES, exclude=(), unit=table.unit or UNIT)
     prepare = partial(with_muse72, exclude=table.exclude, complete=True, covariates=table.covariates)
     return look_at(path, sums, prepare=prepare, read=read)
+
+
+def balance_of(cohort: Cohort) -> pd.DataFrame:
+    """Compare controls and patients of the training in their background; see `rindices.analysis.group_balance`."""
+    own = cohort.training
+    site, patient = None if cohort.site is None else cohort.site[own], (cohort.group[own] == "patient").to_numpy()
+    return group_balance(cohort.background[own], patient, site, cohort.features[own])

@@ -13,15 +13,14 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pandas as pd
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.metrics import roc_auc_score
 
 from rindices import analysis
 from rindices.cohort import Cohort, People
 from rindices.cohort.exclusions import missing_regions
 from rindices.core import inference
 from rindices.estimator import Scaled, SurrealGAN
-from rindices.preprocessing import SCALED_SD, Preprocessing
+from rindices.judging.separation import separated
+from rindices.preprocessing import SCALED_SD
 from rindices.problems import OutsideTraining, listed
 from rindices.record import Results, Separation, Summary
 from rindices.scoring.intervals import severity_intervals
@@ -42,7 +41,6 @@ _AT = "change_sd_at_"  # a smaller severity than 1, in what a model keeps
 _SEVERITIES = (0.25, 0.5, 0.75)  # besides 1, which the patterns themselves show
 _MOST_CARDS = 3000  # a report with a card for more people would be too large to open
 _REFERENCE = [5, 50, 95]  # centiles of held-out controls that a report draws
-_FOLDS = 5
 _STRANGEST = 3  # regions that are named where a person is a stranger
 
 
@@ -184,44 +182,14 @@ def unknown_of(model: SurrealGAN) -> list[str]:
 
 
 def separation(cohort: Cohort, correction: Correction | None) -> Separation | None:
-    """Tell patients from controls whom the rule was not learned from; None where groups or sites are too small.
-
-    Five folds, each with its share of both groups and of every site. Corrections and scales are estimated in the
-    controls of the other four, as is a discriminant of shrunken covariances (Ledoit and Wolf). The AUC is the mean over
-    folds, its interval that of Hanley and McNeil.
-    """
-    learned = cohort.training
+    """Tell patients from controls whom the rule was not learned from; see `rindices.judging.separation`."""
+    own = cohort.training
     # Where regions are missing, the middle of everybody says nothing of the group.
-    filled = cohort.features[learned].fillna(cohort.features[learned].median())
-    patient, features = (cohort.group[learned] == "patient").to_numpy(), filled.to_numpy(float)
-    n_patients, n_controls = int(patient.sum()), int((~patient).sum())
-    if min(n_controls, n_patients) < _FOLDS:
-        return None
-    covariates = cohort.covariates[learned] if cohort.covariates.shape[1] else None
-    sites = np.zeros(len(patient)) if cohort.site is None else pd.factorize(cohort.site[learned])[0]
-    order = np.random.default_rng(0).permutation(len(patient))
-    order, fold = order[np.lexsort((sites[order], patient[order]))], np.empty(len(patient), int)
-    fold[order] = np.arange(len(patient)) % _FOLDS
-    values = []
-    for one in range(_FOLDS):
-        known = fold != one
-        controls = known & ~patient
-        try:
-            own = None if covariates is None else covariates[controls]
-            scaled = Preprocessing.fit(features[controls], own, correction).transform(features, covariates)
-            rule = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(scaled[known], patient[known])
-            values.append(roc_auc_score(patient[~known], rule.decision_function(scaled[~known])))
-        except ValueError:  # too few controls of a site, or a category that nobody else has
-            return None
-    return _with_limits(float(np.mean(values)), n_controls, n_patients)
-
-
-def _with_limits(auc: float, n_controls: int, n_patients: int) -> Separation:
-    """Return an AUC with its 95 % interval (Hanley and McNeil, 1982)."""
-    pairs = auc * (1 - auc) + (n_patients - 1) * (auc / (2 - auc) - auc**2)
-    pairs += (n_controls - 1) * (2 * auc**2 / (1 + auc) - auc**2)
-    half = 1.96 * np.sqrt(pairs / (n_controls * n_patients))
-    return Separation(auc=auc, low=max(auc - half, 0.0), high=min(auc + half, 1.0))
+    regions = cohort.features[own].fillna(cohort.features[own].median()).to_numpy(float)
+    covariates = cohort.covariates[own] if cohort.covariates.shape[1] else None
+    sites = None if cohort.site is None else pd.factorize(cohort.site[own])[0]
+    found = separated(regions, (cohort.group[own] == "patient").to_numpy(), covariates, correction, sites)
+    return None if found is None else Separation(**found._asdict())
 
 
 def _scaled(model: SurrealGAN, people: Cohort | People) -> Scaled:
@@ -283,7 +251,9 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
         background = variables.drop(columns=list(summary.clinical))
         if background.shape[1]:
             removed = () if summary.applied else summary.covariates
-            tables["group_check"] = analysis.group_check(scores, background, group, removed)
+            differing = [str(row["variable"]) for row in summary.balance or () if row["imbalanced"]]
+            imbalanced = None if summary.balance is None else differing
+            tables["group_check"] = analysis.group_check(scores, background, group, removed, imbalanced)
     if patients.any():
         tables["dose_response"] = analysis.dose_response(z_scores, scores, group, results.patterns)
     tables |= change_of(model, results, summary)

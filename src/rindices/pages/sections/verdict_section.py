@@ -36,6 +36,12 @@ def verdict_section(view: RunView) -> dict[str, object] | None:
         "picture": _spectrum(view),
         "balance": _balance_table(pd.DataFrame([*summary.balance])) if summary.balance else None,
         "imbalanced": [row["variable"] for row in summary.balance or () if row["imbalanced"]],
+        "adjusted": []
+        if check is None
+        else [
+            (name, list(rows.itertuples()))
+            for name, rows in check[check["imbalanced"] & check["adjusted"].notna()].groupby("variable", sort=False)
+        ],
         "check": None if check is None else _check_table(check),
         "check_removed": [] if check is None else check["variable"][check["removed"]].unique(),
         "check_left": check is not None and not check["removed"].all(),
@@ -64,7 +70,7 @@ def _balance_table(rows: pd.DataFrame) -> Table:
     columns = [
         *(words(name.capitalize(), rows[name]) for name in ("variable", "controls", "patients")),
         measures("Difference", rows["difference"]).shown_as(differences),
-        probabilities("p", rows["p"]),
+        probabilities("p", rows["p_corrected"]),
         words("Remark", rows["imbalanced"].map({True: "imbalanced", False: "no clear difference"})),
     ]
     return Table("Controls and patients compared", columns)
@@ -79,7 +85,9 @@ def _check_table(check: pd.DataFrame) -> Table:
         words("Statistic", check["statistic"]),
         measures("Controls", check["coefficient"]).shown_as(controls),
         measures("Patients", check["coefficient_patients"]).shown_as(patients),
-        words("Groups", check["imbalanced"].map({True: "imbalanced", False: "alike"})),
+        words("Groups", check["imbalanced"].map({True: "imbalanced", False: "no clear difference"})),
+        measures("Difference", check["difference"]),
+        measures("Adjusted", check["adjusted"]),
         measures("Explained", check["explained"]).shown_as(
             number(100 * one, 0, unit=" %") for one in check["explained"]
         ),

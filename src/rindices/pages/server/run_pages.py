@@ -66,7 +66,7 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
     name = request.query_params.get("run", "")
     training = training_of(desk, name)
     if training.state != record.DONE:
-        if training.state == "refused" and not training.said:
+        if training.state == "refused" and not training.said and name not in desk.children:
             raise InputError(f"There is no run {name!r} in this folder: it was renamed, moved or deleted.")
         row = row_of(desk, name) if training.state != "refused" else None
         can_go_on = row is not None and row.settings is not None and training.state != "running"

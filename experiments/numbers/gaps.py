@@ -1,0 +1,91 @@
+"""Whether filled gaps carry the diagnosis: tables without disease, as they are filled for training.
+
+    python experiments/numbers/gaps.py            # writes results/gaps.csv
+    python experiments/numbers/gaps.py --show
+
+`auc` is that of five-fold discriminants of shrunken covariances, in tables without disease, with no gaps and with a
+share of all cells missing at random. `kept` is the share of the difference between mild patients and controls, in the
+regions that patterns change, that filled cells have. `state` is the verdict of a search with linear models.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from cases import RESULTS, on_all_cores, parser, write
+from people import Recipe, make
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+
+from rindices import SurrealGANSearch
+from rindices.preprocessing.missing import fill_training
+
+FIRST_SEED = 121_000
+SHARES = (0.0, 0.1, 0.2, 0.35)
+
+
+def jobs(small: bool) -> list[tuple[str, int, int, int]]:
+    """Return what is measured, controls, patients and the seed."""
+    sizes = [(100, 200, 16), (492, 900, 2)]
+    rows = [(what, *size, FIRST_SEED + k) for what in ("auc", "kept") for *size, n in sizes for k in range(n)]
+    rows += [("state", 100, 200, FIRST_SEED + 100 + k) for k in range(60)]
+    return rows[::40] if small else rows
+
+
+def measured(what: str, n_controls: int, n_patients: int, seed: int) -> list[dict[str, object]]:
+    """Take cells out of a cohort and fill them in."""
+    given = make(Recipe("mild" if what == "kept" else "null", seed, n_controls, n_patients, n_fresh=40, covariates=2))
+    complete, order = given.regions.to_numpy(), np.random.default_rng([seed, 5]).random(given.regions.shape)
+    rows = []
+    for share in (0.2,) if what == "state" else SHARES:
+        gaps = order < share
+        row: dict[str, object] = {"what": what, "n_controls": n_controls, "seed": seed, "gaps": share}
+        if what == "state":
+            few = order.argsort(axis=1).argsort(axis=1) < int(0.2 * order.shape[1])  # of nobody more than a fifth
+            search = SurrealGANSearch(preset="linear", n_repetitions=3, random_state=seed)
+            search.fit(given.regions.mask(gaps & few), given.patient, given.covariates)
+            rows.append(row | {"state": search.verdict_.state, "value": search.verdict_.evidence.p})
+            continue
+        filled = fill_training(np.where(gaps, np.nan, complete), given.covariates, None, seed)
+        if what == "auc":
+            folds = StratifiedKFold(5, shuffle=True, random_state=0)
+            rule = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+            value = cross_val_score(rule, filled, given.patient, cv=folds, scoring="roc_auc").mean()
+        elif share:
+            changed = (np.abs(given.full_change) > 0).any(axis=0)
+            value = _difference(filled, gaps & changed, given.patient) / _difference(
+                complete, gaps & changed, given.patient
+            )
+        else:
+            value = 1.0
+        rows.append(row | {"value": value})
+    return rows
+
+
+def _difference(regions: np.ndarray, cells: np.ndarray, patient: np.ndarray) -> float:
+    """Return the mean difference of patients and controls in some cells, in sd of controls."""
+    z = (regions - regions[~patient].mean(axis=0)) / regions[~patient].std(axis=0)
+    return float(z[cells & patient[:, None]].mean() - z[cells & ~patient[:, None]].mean())
+
+
+def show(table: pd.DataFrame) -> None:
+    """Print means, and how far gaps move the AUC of the same tables."""
+    numbers = table[table["what"] != "state"]
+    print(numbers.groupby(["what", "n_controls", "gaps"])["value"].agg(["mean", "sem", "count"]).round(4).to_string())
+    if (of := table[table["what"] == "state"]).size:
+        print(of["state"].value_counts().to_string())
+
+
+def main() -> None:
+    """Measure everything."""
+    arguments = parser(__doc__)
+    arguments.add_argument("--show", action="store_true")
+    options = arguments.parse_args()
+    path = (options.out if options.small else RESULTS) / "gaps.csv"
+    if not options.show:
+        write([row for rows in on_all_cores(measured, jobs(options.small)) for row in rows], path)
+    show(pd.read_csv(path))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""How often the interval of the AUC of patients against controls holds the AUC of fresh people.
+
+    python experiments/numbers/separation.py            # writes results/separation.csv
+    python experiments/numbers/separation.py --show
+
+Regions are normal with five common factors; patients are shifted along a random direction, so that a rule that was
+learned from everybody has an AUC of about 0.5, 0.6, 0.75 and 0.9 in 4,000 fresh people. `before` is the interval of
+Hanley and McNeil alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from cases import RESULTS, on_all_cores, parser, write
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.metrics import roc_auc_score
+
+from rindices.judging.separation import _fixed_rule, separated
+
+FIRST_SEED = 122_000
+COHORTS = 100
+SHIFTS = {0.5: 0.0, 0.6: 0.85, 0.75: 1.5, 0.9: 2.5}
+SIZES = {"60 + 60, 30 regions": (60, 60, 30), "100 + 200, 60 regions": (100, 200, 60)}
+
+
+def measured(size: str, aim: float, seed: int) -> dict[str, object]:
+    """Compare the interval of one cohort with the AUC of fresh people."""
+    n_controls, n_patients, n_regions = SIZES[size]
+    rng = np.random.default_rng([seed, int(100 * aim)])
+    common, shift = 0.6 * rng.normal(size=(n_regions, 5)), rng.normal(size=n_regions)
+    shift *= SHIFTS[aim] / np.linalg.norm(shift)
+
+    def people(patient: np.ndarray) -> np.ndarray:
+        own = rng.normal(size=(len(patient), n_regions))
+        return 100 + own + rng.normal(size=(len(patient), 5)) @ common.T + patient[:, None] * shift
+
+    patient, fresh = np.arange(n_controls + n_patients) >= n_controls, np.arange(4000) >= 2000
+    regions, others = people(patient), people(fresh)
+    rule = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(regions, patient)
+    true, found = roc_auc_score(fresh, rule.decision_function(others)), separated(regions, patient)
+    assert found is not None
+    half = 1.96 * np.sqrt(_fixed_rule(found.auc, n_controls, n_patients))
+    row = {"size": size, "aim": aim, "seed": seed, "true": true, **found._asdict()}
+    return row | {"inside": found.low <= true <= found.high, "before": abs(found.auc - true) <= half}
+
+
+def show(table: pd.DataFrame) -> None:
+    """Print how often intervals hold."""
+    of = table.groupby(["size", "aim"])
+    print(of[["true", "auc", "inside", "before"]].mean().round(3).assign(cohorts=of.size()).to_string())
+
+
+def main() -> None:
+    """Measure everything."""
+    arguments = parser(__doc__)
+    arguments.add_argument("--show", action="store_true")
+    options = arguments.parse_args()
+    path = (options.out if options.small else RESULTS) / "separation.csv"
+    if not options.show:
+        seeds = range(FIRST_SEED, FIRST_SEED + (2 if options.small else COHORTS))
+        jobs = [(size, aim, seed) for size in SIZES for aim in SHIFTS for seed in seeds]
+        write(on_all_cores(measured, jobs), path)
+    show(pd.read_csv(path))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""From the folder that a segmentation program left behind to one table, with a data dictionary beside it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from rindices.files import atomic_file, write_csv
+from rindices.problems import InputError, Remedy, counted, listed
+from rindices.regions import KnownColumn, known_columns
+from rindices.settings import GatherSettings
+from rindices.tables.foreign import Found, Measured, read_cat12, read_dlmuse, read_freesurfer, read_synthseg
+
+PROGRAM, SESSION = "program", "session"
+_READERS = (read_freesurfer, read_cat12, read_dlmuse, read_synthseg)
+_LOOKED_FOR = (
+    "FreeSurfer's or FastSurfer's subjects (SUBJECT/stats/aseg.stats), CAT12's catROI_*.xml, and tables (.csv) of "
+    "NiChart DLMUSE and SynthSeg"
+)
+_MOST_NAMED = 10
+_OLD_NAMES = {"Left-Thalamus-Proper": "Left-Thalamus", "Right-Thalamus-Proper": "Right-Thalamus"}  # before FreeSurfer 7
+
+
+class Gathered(NamedTuple):
+    """What was gathered.
+
+    Attributes
+    ----------
+    n_people, n_regions
+        Rows of the table, and its regions.
+    programs
+        People by program and version.
+    left_out
+        Who was left out, and why.
+    notes
+        What else there is to say: gaps, and what was not copied.
+    dictionary
+        The data dictionary beside the table.
+    """
+
+    n_people: int
+    n_regions: int
+    programs: dict[str, int]
+    left_out: dict[str, str]
+    notes: tuple[str, ...]
+    dictionary: Path
+
+
+def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered:
+    """Write one table of everybody in a folder, and ``.json`` beside it with the unit of each column.
+
+    Parameters
+    ----------
+    folder
+        A ``SUBJECTS_DIR`` of FreeSurfer or FastSurfer, or a folder with the tables of NiChart DLMUSE or SynthSeg, or
+        with CAT12's ``catROI`` files.
+    out
+        The table.
+    settings
+        What is gathered.
+
+    Raises
+    ------
+    InputError
+        If nothing is found, or somebody cannot be used as they are: twice there, half-written, longitudinal. With
+        ``leave_out`` they are left out.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder} is no folder.\nName the folder that the program wrote to.")
+    found = next(filter(None, (read(folder, settings) for read in _READERS)), None)
+    if found is None:
+        raise InputError(f"{folder} has nothing that is known.\nLooked for {_LOOKED_FOR}.")
+    people, repeated = _without_repeats(found.people)
+    troubled = [f"{one.where.relative_to(folder)}: {one.problem}" for one in people if one.problem]
+    if troubled and not settings.leave_out:
+        named = "\n".join(f"  {line}" for line in troubled[:_MOST_NAMED])
+        more = f"\n  and {len(troubled) - _MOST_NAMED} more" if len(troubled) > _MOST_NAMED else ""
+        raise InputError(
+            f"{counted(len(troubled), 'entry', 'entries')} of {folder} cannot be used as they are:\n{named}{more}\n"
+            "Correct them, or leave them out with ",
+            Remedy("leave_out", True),
+            *_ways_out(people),
+            ".",
+        )
+    kept = [one for one in people if not one.problem and one.values]
+    if not kept:
+        raise InputError(f"Nobody in {folder} can be used: {listed(troubled) or 'all files are empty'}.")
+    table, notes = _table(kept)
+    known = known_columns(table.columns)
+    dictionary = out.with_suffix(".json")
+    _write_dictionary(dictionary, table, known, found)
+    write_csv(table, out, index=False, digits=10)
+    return Gathered(
+        len(table),
+        sum(name in known and known[name].kind == "region" for name in table.columns),
+        dict(Counter(one.program for one in kept)),
+        {str(one.where.relative_to(folder)): one.problem for one in people if one.problem},
+        (*found.notes, *repeated, *notes),
+        dictionary,
+    )
+
+
+def _ways_out(people: Sequence[Measured]) -> list[str | Remedy]:
+    if not any("longitudinal" in one.problem for one in people):
+        return []
+    return [", or gather the visits of the longitudinal stream instead with ", Remedy("longitudinal", True)]
+
+
+def _without_repeats(people: Sequence[Measured]) -> tuple[list[Measured], list[str]]:
+    """Take once who is there several times with the same numbers; name those whose numbers differ.
+
+    The same numbers under another id are a person twice, too.
+    """
+    by_id, by_numbers = defaultdict(list), defaultdict(list)
+    for one in people:
+        by_id[one.person, one.session].append(one)
+        if not one.problem and one.values:
+            by_numbers[tuple(one.values.items())].append(one)
+    kept, copies = [], []
+    for same in by_id.values():
+        usable = [one for one in same if not one.problem] or same[:1]
+        if all(one.values == usable[0].values for one in usable):
+            copies += [one.person for one in usable[1:]]
+            kept += [usable[0], *(one for one in same if one.problem and one is not usable[0])]
+        else:
+            kept += [
+                replace(one, problem=f"{one.person} is there {len(same)} times, with other numbers") for one in same
+            ]
+    twins = {
+        id(one): same[0].person for same in by_numbers.values() for one in same[1:] if one.person != same[0].person
+    }
+    kept = [replace(one, problem=f"the same numbers as {twins[id(one)]}") if id(one) in twins else one for one in kept]
+    note = f"{counted(len(copies), 'person is', 'people are')} in several files with the same numbers: taken once."
+    return kept, [note] if copies else []
+
+
+def _table(people: Sequence[Measured]) -> tuple[pd.DataFrame, list[str]]:
+    """Return a row a person, and what there is to say about columns and gaps."""
+    table = pd.DataFrame([dict(one.values) for one in people])
+    for old, new in _OLD_NAMES.items():
+        if old in table and new in table:
+            table = table.assign(**{new: table[new].fillna(table[old])}).drop(columns=old)
+    notes = []
+    known = known_columns(table.columns)
+    empty = [
+        name for name in table.columns if name in known and known[name].kind == "region" and _is_empty(table[name])
+    ]
+    if empty:
+        notes.append(f"Left out, as 0 in everybody: {listed(empty)}.")
+        table = table.drop(columns=empty)
+    lacking = table.isna().sum(axis=1)
+    for one, n_gaps in zip(people, lacking.tolist(), strict=True):
+        if n_gaps:
+            why = f" ({listed(one.missing)} {'is' if len(one.missing) == 1 else 'are'} missing)" if one.missing else ""
+            notes.append(f"{one.person} lacks {n_gaps} of {table.shape[1]} columns{why}.")
+    ids = {"participant_id": [one.person for one in people]}
+    if any(one.session for one in people):
+        ids[SESSION] = [one.session for one in people]
+    return pd.concat(
+        [pd.DataFrame(ids), table, pd.DataFrame({PROGRAM: [one.program for one in people]})], axis=1
+    ), notes
+
+
+def _is_empty(column: pd.Series) -> bool:
+    return bool((column.fillna(0) == 0).all() and np.isfinite(column).any())
+
+
+def _write_dictionary(path: Path, table: pd.DataFrame, known: dict[str, KnownColumn], found: Found) -> None:
+    """Write what each column is, as BIDS has it."""
+    units = {"volume": found.unit, "": found.unit}
+    entries: dict[str, dict[str, str]] = {"participant_id": {"Description": "the person, as the folder calls them"}}
+    for name in table.columns[1:]:
+        if one := known.get(name):
+            unit = units.get(one.measure, one.unit) if one.kind in ("region", "head size") else ""
+            entries[name] = {"Description": one.title} | ({"Units": unit} if unit else {})
+    entries[PROGRAM] = {"Description": "what measured the regions, with its version"}
+    with atomic_file(path) as beside:
+        beside.write_text(json.dumps(entries, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,188 @@
+"""A ``SUBJECTS_DIR`` of FreeSurfer or FastSurfer: ``stats`` folders of people, read without FreeSurfer.
+
+Volumes of structures are in ``aseg.stats``, measures of cortical regions in ``lh.aparc.stats`` and the like. Columns
+are called as ``asegstats2table`` and ``aparcstats2table`` call them. Sums of other columns are not copied.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple
+
+from rindices.problems import InputError, Remedy, counted, listed
+from rindices.settings import GatherSettings
+from rindices.tables.foreign.measured import Found, Measured, each
+
+# Folders that FreeSurfer puts beside people.
+TEMPLATES = ("fsaverage*", "?h.EC_average", "cvs_avg35*", "V1_average")
+PARCELLATIONS = {
+    "dk": ("aparc",),
+    "dkt": ("aparc.DKTatlas", "aparc.DKTatlas40", "aparc.DKTatlas.mapped"),
+    "destrieux": ("aparc.a2009s",),
+}
+MEASURES = {"thickness": "ThickAvg", "volume": "GrayVol", "area": "SurfArea"}
+_HOLES = ("lhSurfaceHoles", "rhSurfaceHoles")
+_VERSION = re.compile(r"(?:^|[-v])(\d+\.\d+(?:\.\d+)?)(?=[-_ ]|$)")
+_BASE = "base-tps"  # the file of a template that was made of one person's visits
+
+
+class Stats(NamedTuple):
+    """A file of statistics: what its first lines say, a row for each structure, and what is wrong with it."""
+
+    said: dict[str, str]
+    measures: dict[str, float]
+    rows: dict[str, dict[str, str]]
+    problem: str
+
+
+class Subject(NamedTuple):
+    """A person's folder."""
+
+    name: str
+    folder: Path
+    problem: str
+
+
+def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
+    """Return everybody in a ``SUBJECTS_DIR``; None if there is no folder ``stats``."""
+    subjects = list(_subjects(folder))
+    if not any((one.folder / "stats").is_dir() for one in subjects):
+        return None
+    templates = [one.name for one in subjects if any(fnmatch(one.name, form) for form in TEMPLATES)]
+    people = [one for one in subjects if one.name not in templates]
+    notes = [f"Left out, as templates of FreeSurfer: {listed(templates)}."] if templates else []
+    longitudinal = [one for one in people if ".long." in one.name or (one.folder / _BASE).is_file()]
+    if settings.longitudinal:
+        people = [one for one in people if ".long." in one.name]
+    elif longitudinal:
+        people = [
+            one._replace(problem=one.problem or "a folder of the longitudinal stream") if one in longitudinal else one
+            for one in people
+        ]
+    stems = _parcellation(people, settings.atlas)
+    measures = tuple(settings.measures)
+    found = each(lambda one: _person(one, stems, measures), people, settings.jobs)
+    if not stems:
+        notes.append("No folder has a parcellation of the cortex: only aseg.stats was read.")
+    elif settings.atlas is None and stems != PARCELLATIONS["dk"]:
+        notes.append(f"There is no aparc.stats: the cortex is that of {stems[0]}.")
+    return Found(tuple(found), "mm3", tuple(notes))
+
+
+def _subjects(folder: Path) -> Iterator[Subject]:
+    """Find people's folders, also one level deeper, where sessions have folders of their own."""
+    seen: dict[Path, str] = {}
+    for path in sorted(folder.iterdir()):
+        inner = [] if (path / "stats").is_dir() or not path.is_dir() else sorted(path.glob("*/stats"))
+        for place in [one.parent for one in inner] or [path]:
+            name = "_".join(place.relative_to(folder).parts)
+            if place.is_symlink() and not place.exists():
+                yield Subject(name, place, "a link that leads nowhere")
+            elif place.is_dir() and any((place / one).is_dir() for one in ("stats", "mri", "surf")):
+                real = place.resolve()
+                twice = f"the same folder as {seen[real]}" if real in seen else ""
+                seen.setdefault(real, name)
+                yield Subject(name, place, twice or ("" if (place / "stats").is_dir() else "no folder stats"))
+
+
+def _parcellation(people: list[Subject], atlas: str | None) -> tuple[str, ...]:
+    """Return what the files of a parcellation may be called; none where there are no such files."""
+    if atlas not in (None, *PARCELLATIONS):
+        raise InputError(Remedy("atlas"), f" should be one of {listed(PARCELLATIONS)}, found {atlas!r}.")
+    for key in (atlas,) if atlas else PARCELLATIONS:
+        stems = PARCELLATIONS[key]
+        if any((one.folder / "stats" / f"lh.{stem}.stats").is_file() for one in people for stem in stems):
+            return stems
+    if atlas:
+        raise InputError(
+            f"No folder has the files of {atlas}: lh.{PARCELLATIONS[atlas][0]}.stats.\nChoose another one with ",
+            Remedy("atlas"),
+            f": {listed(PARCELLATIONS)}.",
+        )
+    return ()
+
+
+def _person(subject: Subject, stems: tuple[str, ...], measures: tuple[str, ...]) -> Measured:
+    stats, problems, missing = subject.folder / "stats", [subject.problem] * bool(subject.problem), []
+    values: dict[str, float] = {}
+    program = ""
+    names = ["aseg", *(_first(stats, [f"{side}.{stem}" for stem in stems]) for side in ("lh", "rh") if stems)]
+    for name in names:
+        path = stats / f"{name}.stats"
+        if not path.is_file():
+            missing.append(path.name)
+            continue
+        content = read_stats(path)
+        if content.problem:
+            problems.append(f"{path.name} {content.problem}")
+        elif name == "aseg":
+            program = _program(subject.folder, content)
+            values |= {region: float(row["Volume_mm3"]) for region, row in content.rows.items()}
+            values |= {key: content.measures[key] for key in ("eTIV", *_HOLES) if key in content.measures}
+            for key in _HOLES:
+                if key in values:  # a sphere with n handles has 2 - 2 n
+                    values[f"{key[:2]}EulerNumber"] = 2 - 2 * values[key]
+        else:
+            for measure in measures:
+                of = {f"{name[:2]}_{region}_{measure}": row[MEASURES[measure]] for region, row in content.rows.items()}
+                values |= {column: float(value) for column, value in of.items()}
+    person, _, template = subject.name.partition(".long.")
+    return Measured(
+        template or person,
+        values,
+        program,
+        subject.folder,
+        "; ".join(problems),
+        tuple(missing) if not problems else (),
+        person if template else "",
+    )
+
+
+def _first(stats: Path, names: list[str]) -> str:
+    return next((name for name in names if (stats / f"{name}.stats").is_file()), names[0])
+
+
+def read_stats(path: Path) -> Stats:
+    """Read a file of statistics: the lines that start with ``#`` say what it is, the others are a table."""
+    said: dict[str, str] = {}
+    measures: dict[str, float] = {}
+    rows: dict[str, dict[str, str]] = {}
+    text = path.read_text(encoding="utf-8", errors="replace")
+    problem = "" if text.endswith("\n") else "ends within a line"
+    for line in text.splitlines():
+        key, _, rest = line.removeprefix("# ").partition(" ")
+        cells = line.split()
+        if not line.startswith("#"):
+            columns = said.get("ColHeaders", "").split()
+            if cells and len(cells) == len(columns):
+                row = dict(zip(columns, cells, strict=True))
+                rows[row.get("StructName", "")] = row
+            elif cells:
+                problem = problem or "has a row that is cut off"
+        elif key == "Measure":
+            # Cortex, CortexVol, its meaning, 527104.25, mm^3; old versions forget a comma before the meaning.
+            parts = rest.split(", ")
+            measures[parts[1].split()[0]] = float(parts[-2])
+        else:
+            said.setdefault(key, rest.strip())
+    expected = int(said.get("NRows") or len(rows))
+    if not rows:
+        problem = "has no rows"
+    elif len(rows) < expected:
+        problem = f"has {len(rows)} of {counted(expected, 'row')}"
+    return Stats(said, measures, rows, problem)
+
+
+def _program(folder: Path, aseg: Stats) -> str:
+    """Return program and version; FreeSurfer leaves a stamp, and FastSurfer parcellations of its own."""
+    is_fast = any((folder / "stats").glob("*.mapped.stats"))
+    name = "FastSurfer with FreeSurfer" if is_fast else "FreeSurfer"
+    stamp = folder / "scripts" / "build-stamp.txt"
+    said = stamp.read_text(encoding="utf-8", errors="replace") if stamp.is_file() else aseg.said.get("cvs_version", "")
+    if version := _VERSION.search(said.strip()):
+        return f"{name} {version[1]}"
+    program = re.search(r"(mri_segstats)\.c,v (\S+)", said)
+    return f"{name} ({program[1]} {program[2]})" if program else name
