@@ -158,7 +158,8 @@ def add_truth(folder, truth):
     table.insert(0, "participant_id", people["participant_id"])
     table[people["group"] == "patient"].sample(frac=1, random_state=0).to_csv(folder / "truth.csv", index=False)
     per_pattern = [0.9 + place / 100 for place in range(n_patterns)]
-    found = {"pattern_concordance": 0.911, "per_pattern": per_pattern, "matched_truth": order}
+    found = {"pattern_concordance": 0.911, "per_pattern": per_pattern, "matched_truth": order, "n_known": n_patterns}
+    found["matched_patterns"] = list(range(1, n_patterns + 1))
     change_summary(folder, recovery=found)
 
 

@@ -142,13 +142,6 @@ def counted(value: int, one: str, many: str = "") -> str:
     return f"{value:,} {one if value == 1 else many or one + 's'}"
 
 
-def duration(seconds: float | None) -> str:
-    """Return a time in hours, minutes and seconds."""
-    minutes, rest = divmod(round(seconds or 0), 60)
-    parts = [(minutes // 60, "h"), (minutes % 60, "min"), (rest, "s")]
-    return " ".join(f"{value} {unit}" for value, unit in parts if value)
-
-
 class Cell(NamedTuple):
     """What is seen, and what is downloaded where that is another text."""
 

@@ -562,9 +562,23 @@
     const query = box.querySelector(".part")?.dataset.query;
     if (query) history.replaceState(null, "", `/table?${query}`);
     prepare(box);
+    for (const later of all("[data-later]", box)) look(later);
     const again = focused && byId(focused);
     if (again?.closest(".folded tr.alike")) unfoldColumns(box.querySelector("[data-unfold]"));
     if (again) again.focus({ preventScroll: true });
+  }
+
+  // What takes seconds comes after the rest; whoever chooses something else meanwhile has another box.
+  async function look(box) {
+    let answer;
+    do {
+      if (answer) await new Promise((resume) => setTimeout(resume, 500));
+      if (!box.isConnected) return;
+      answer = await fetch(box.dataset.later, { headers: { accept: "text/html" } });
+    } while (answer.status === 202);
+    const part = new DOMParser().parseFromString(await answer.text(), "text/html");
+    box.replaceChildren(document.adoptNode(part.querySelector(".part") ?? part.querySelector("main")));
+    prepare(box);
   }
 
   function change(node, asked) {

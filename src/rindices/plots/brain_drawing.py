@@ -442,7 +442,7 @@ def outlined_regions(names: Iterable[str]) -> dict[str, Region]:
 
     Examples
     --------
-    >>> list(outlined_regions(["lHip", "Optic-Chiasm", "age"]))
+    >>> list(outlined_regions(["lHip", "5th-Ventricle", "age"]))
     ['lHip']
     """
     regions = known_regions(names)
@@ -469,16 +469,22 @@ def _panels(regions: Mapping[str, Region]) -> list[Panel]:
     """Return the views that show the regions: all four of the cortex or none, and as few slices as are needed."""
     atlas = next((region.atlas for region in regions.values() if region.atlas != "aseg"), "aseg")
     holders: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for name, region in regions.items():
+    # Where a region and its parts are in a table, the parts are drawn: each outline shows the finest that has it.
+    for name, region in sorted(regions.items(), key=lambda item: len(item[1].outlines)):
         for side in region.sides:
             for outline in region.outlines:
-                holders[outline, side].append(name)
+                finest = holders[outline, side]
+                if not finest or len(regions[finest[0]].outlines) == len(region.outlines):
+                    finest.append(name)
     panels = []
     for view, side in _VIEWS:
         outlines = _outlines(view)
         pieces = [Piece(outlines[""][""], side == "right")]
-        for outline, rings in (outlines.get(atlas) or outlines.get("aseg") or {}).items():
+        overlays = outlines.get("overlay") or {}  # above the others, where the table has them
+        for outline, rings in [*(outlines.get(atlas) or outlines.get("aseg") or {}).items(), *overlays.items()]:
             left, right = holders[outline, "left"], holders[outline, "right"]
+            if outline in overlays and not (left or right):
+                continue
             if view == "middle":
                 pieces.append(Piece(rings, False, tuple(dict.fromkeys([*left, *right]))))
             else:

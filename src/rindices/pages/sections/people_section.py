@@ -67,12 +67,13 @@ def _flagged(rows: pd.DataFrame) -> Table:
 
 def recovery_section(view: RunView) -> dict[str, object] | None:
     """Return the comparison with the truth of a demonstration."""
-    if view.run.truth is None or view.summary.recovery is None:
+    recovery = view.summary.recovery
+    if view.run.truth is None or recovery is None:
         return None
     known = view.run.truth.notna().all(axis=1) & (view.results.r_indices["group"] == "patient")
-    per_pattern = list(view.summary.recovery.per_pattern)
-    figure = plots.recovery(view.run.truth[known], view.results.scores[known], per_pattern)
-    values = ", ".join(f"pattern {place}: {value:.3f}" for place, value in enumerate(per_pattern, start=1))
+    figure = plots.recovery(view.run.truth[known], recovery.of(view.results.scores[known]), recovery.per_pattern)
+    pairs = zip(recovery.matched_patterns, recovery.per_pattern, strict=True)
+    values = ", ".join(f"pattern {number}: {value:.3f}" for number, value in pairs)
     alt = f"Known severity against {view.results.measure} in patients. Concordance, {values}."
     return {"picture": view.gallery.draw("recovery", figure, alt, result=False)}
 
