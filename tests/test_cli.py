@@ -145,8 +145,6 @@ def test_fit_scores_everybody_and_says_who_they_are(fitted):
     scores = pd.read_csv(out / "r_indices.csv")
     names = ("r{}", "r{}_sd", "severity{}", "centile{}", "r{}_networks")
     known = [name.format(k) for name in names for k in (1, 2)]
-        f"{name.format(k)}" for name in ("r{}", "r{}_sd", "severity{}", "centile{}", "r{}_networks") for k in (1, 2)
-    ]
     assert list(scores) == [
         "participant_id",
         "diagnosis",
