@@ -53,6 +53,7 @@ def test_forty_subjects_of_freesurfer_become_a_table(tmp_path):
 
 def test_a_gathered_table_is_checked_with_its_dictionary(tmp_path):
     subjects_dir(tmp_path / "subjects")
+    assert "rindices gather makes a table" in " ".join(run("check", tmp_path / "subjects").output.split())
     result = run("gather", tmp_path / "subjects", "--out", tmp_path / "t.csv")
     assert result.exit_code == 0, result.output
     assert "40 rows, 15 regions." in result.output
