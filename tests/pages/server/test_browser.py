@@ -73,7 +73,7 @@ def visit(browser):
         return entered
 
     yield opened
-    for one in ends:
+    for one in reversed(ends):  # pages before their servers, which they may still be asking
         if isinstance(one, Visit):
             one.context.close()
             assert one.troubles == []
