@@ -227,11 +227,11 @@ def test_colours_and_titles_are_those_of_the_changes():
     first = names.assign(pattern=1, change_sd=[-2.0, 1.0, 0.0, np.nan])
     table = pd.concat([first, names.assign(pattern=2, change_sd=[-0.5, 4.0, 0.0, 0.0])])
     drawing = draw_brain(table, 1)
-    assert drawing.limit == 4  # the strongest change of any pattern
+    assert drawing.limit == 4  # the least of 1, 2 and 4 that holds nearly all changes of any pattern
     found = pieces(drawing)
-    assert found["left hippocampus (lHip): −2 sd"] == [("lower", pytest.approx(0.5**0.5, abs=1e-3), False)]
-    assert found["left hippocampus (lHip): −0.5 sd"] == [("lower", pytest.approx(0.125**0.5, abs=1e-3), False)]
-    assert found["right hippocampus (rHip): +0.25 sd"] == [("higher", pytest.approx(0.25, abs=1e-3), True)]
+    assert found["left hippocampus (lHip): −2 sd"] == [("lower", pytest.approx(0.5), False)]
+    assert found["left hippocampus (lHip): −0.5 sd"] == [("lower", pytest.approx(0.125), False)]
+    assert found["right hippocampus (rHip): +0.25 sd"] == [("higher", pytest.approx(0.0625, abs=1e-3), True)]
     assert found["left amygdala (lAmy): 0 sd"] == [("higher", 0.0, False)] * 3  # at each severity
     assert {(look, mirrored) for look, _, mirrored in found["right amygdala (rAmy): no value"]} == {("unknown", True)}
     # What is drawn for files is the same: as many pieces, and the same words.
@@ -240,14 +240,14 @@ def test_colours_and_titles_are_those_of_the_changes():
     assert len(axes.patches) == uses + 1  # and what no value looks like
     written = [one.text for one in ET.fromstring(drawing.svg()).iter(f"{SVG}text")]
     assert [text.get_text() for text in axes.texts] == written
-    assert {"severity", "0.25", "0.5", "1", "−4", "−1", "0", "+1", "+4", "change (sd of controls)"} <= {*written}
+    assert {"severity", "0.25", "0.5", "1", "−4", "−2", "0", "+2", "+4", "change (sd of controls)"} <= {*written}
 
 
 def test_the_middle_shows_both_sides():
     table = pd.DataFrame({"region": ["lCbeLoCbe1-5", "rCbeLoCbe1-5"], "change_sd": [-1.0, 0.5], "pattern": 1})
     [(title, [(look, opacity, _)])] = pieces(draw_brain(table, 1, (1.0,))).items()
     assert title.startswith("left cerebellar vermal lobules I-V (lCbeLoCbe1-5): −1 sd; right")
-    assert (look, opacity) == ("lower", pytest.approx(0.5))
+    assert (look, opacity) == ("lower", pytest.approx(0.25))
 
 
 def test_severities_of_the_table_are_not_scaled():
@@ -286,3 +286,18 @@ def test_several_measures_of_a_region_have_a_drawing_each():
     drawing = draw_brain(table, 1, measure="area")
     assert drawing.drawn == {*names[34:], "Left-Hippocampus"}
     assert drawing.missing == ()
+
+
+def test_slices_are_those_of_the_strongest_regions_and_the_uncertain_are_grey():
+    table = patterns(embedded(), 1).assign(change_sd=0.05)
+    table.loc[table["region"].isin(["lHip", "rHip"]), "change_sd"] = -1.8
+    table.loc[table["region"] == "lAmy", "change_sd"] = 0.3
+    drawing = draw_brain(table, 1, (1.0,), per_line=2, most_slices=2, unsure=["lAmy"])
+    assert [panel.view for line in drawing.lines[2:] for panel in line] == ["coronal -22"]  # it shows all that counts
+    assert drawing.limit == 1  # two regions of 128 are beyond, and have the full colour
+    assert {look for look, *_ in pieces(drawing)["left hippocampus (lHip): −1.8 sd"]} == {"lower"}
+    several = draw_brain(table.assign(change_sd=-1.0), 1, (1.0,), per_line=2, most_slices=2)
+    assert len([panel for line in several.lines for panel in line if not panel.side]) == 2
+    every = draw_brain(table, 1, (1.0,), unsure=["lAmy"])
+    assert {look for look, *_ in pieces(every)["left amygdala (lAmy): +0.3 sd"]} == {"unsure"}
+    assert "uncertain" in {one.text for one in ET.fromstring(every.svg()).iter(f"{SVG}text")}

@@ -8,7 +8,7 @@ from rindices.analysis.balance import (
     group_check,
 )
 from rindices.analysis.change import change_per_year, group_change
-from rindices.analysis.region_effects import dose_response, drivers, subgroup_effects, subgroup_sizes
+from rindices.analysis.region_effects import dose_response, drivers, group_effects, subgroup_effects, subgroup_sizes
 from rindices.analysis.scan_noise import ScanNoise, scan_noise
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "group_balance",
     "group_change",
     "group_check",
+    "group_effects",
     "scan_noise",
     "subgroup_effects",
     "subgroup_sizes",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from rindices.files import atomic_file
 from rindices.plots.style import PALETTE
 
 MOST_ROWS = 600
+_LETTER, _LINE = 8, 17  # pixels: of a strip's text
 _NAMES = {light: name for name, (light, _) in PALETTE.items()}
 _COLOUR = re.compile(rf"((?:fill|stroke): )({'|'.join(_NAMES)})(?![0-9a-f])")
 # None of these can end the script element or begin a tag, wherever they stand in a name.
@@ -55,9 +57,9 @@ class Gallery:
         self.figures.append((name, figure, text))
         return Picture(name, _for_page(text, alt))
 
-    def keep(self, name: str, figure: Figure, svg: str, alt: str) -> Picture:
+    def keep(self, name: str, figure: Figure, svg: str, alt: str, *, result: bool = True) -> Picture:
         """Keep a figure that knows its own SVG, which is smaller than that made of it."""
-        if self.strip:
+        if result and self.strip:
             plots.strip_above(figure, self.strip)
             svg = _with_strip(svg, self.strip)
         self.figures.append((name, figure, svg))
@@ -82,10 +84,13 @@ def _with_strip(svg: str, strip: str) -> str:
     if size is None:
         return svg
     width, height = map(float, size.groups())
-    opening, rest = svg.replace(size[0], f'viewBox="0 -34 {width} {height + 34}"', 1).split(">", 1)
-    box = f'<rect y="-33" width="{width}" height="24" fill="#fdecea" stroke="#b3261e"/>'
-    text = f'<text x="{width / 2}" y="-16" text-anchor="middle" style="fill: #7a150f">{escape(strip)}</text>'
-    return f"{opening}>{box}{text}{rest}"
+    lines = textwrap.wrap(strip, int(width / _LETTER))
+    room = _LINE * len(lines) + 8
+    opening, rest = svg.replace(size[0], f'viewBox="0 {-room - 10} {width} {height + room + 10}"', 1).split(">", 1)
+    box = f'<rect x="1" y="{-room - 9}" width="{width - 2}" height="{room}" fill="#fdecea" stroke="#b3261e"/>'
+    look = f'x="{width / 2}" text-anchor="middle" style="fill: #7a150f"'
+    texts = [f'<text y="{_LINE * k - room + 6}" {look}>{escape(line)}</text>' for k, line in enumerate(lines)]
+    return f"{opening}>{box}{''.join(texts)}{rest}"
 
 
 def _for_page(text: str, alt: str) -> Markup:

@@ -231,9 +231,9 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
     Returns
     -------
     dict of DataFrame
-        ``flow``, and where there is enough to tell: ``associations``, ``subgroup_sizes``, ``subgroups``,
-        ``group_check``, ``dose_response``, ``change``, ``scan_noise``, ``change_summary``; ``severities`` and
-        ``drivers``.
+        ``flow``, and where there is enough to tell: ``associations``, ``group_effects``, ``subgroup_sizes``,
+        ``subgroups``, ``group_check``, ``dose_response``, ``change``, ``scan_noise``, ``change_summary``;
+        ``severities`` and ``drivers``.
     """
     tables = {"flow": analysis.flow_table(results.people)}
     # A person counts once: later visits are in `change` only.
@@ -244,6 +244,7 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
     if summary.clinical:
         tables["associations"] = _associations(scores, variables, summary, patients)
     if patients.any() and controls.sum() > 1:
+        tables["group_effects"] = analysis.group_effects(z_scores, group, variables.filter(list(summary.covariates)))
         low, high = summary.subgroup_limits
         tables["subgroup_sizes"] = analysis.subgroup_sizes(scores, group, low=low, high=high)
         tables["subgroups"] = analysis.subgroup_effects(z_scores, scores, group, low=low, high=high)

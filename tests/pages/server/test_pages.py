@@ -250,3 +250,12 @@ def test_what_is_missing_or_taken_is_said(folder, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         told = CliRunner().invoke(app, ["open", str(folder), "--port", str(taken.getsockname()[1])])
     assert (told.exit_code, "cannot be used" in told.output) == (2, True)
+
+
+def test_a_run_that_is_not_there_says_so(folder, client_of):
+    client = client_of(folder, fake([], 0))
+    client.get("/enter", params={"token": TOKEN})
+    answer = client.get("/run?run=gone")
+    assert answer.status_code == 400
+    assert "There is no run" in answer.text
+    assert "gone" in answer.text

@@ -78,27 +78,6 @@ def recovery_section(view: RunView) -> dict[str, object] | None:
     return {"picture": view.gallery.draw("recovery", figure, alt, result=False)}
 
 
-def distributions_section(view: RunView) -> dict[str, object]:
-    """Return the severities of each group as a picture and their quartiles."""
-    first = view.results.first_visits
-    scores = [first.groupby("group")[name].describe() for name in view.results.score_names]
-    found = {place: table.reindex(["control", "patient", "other"]) for place, table in enumerate(scores, start=1)}
-    rows = pd.concat(found, names=["pattern", "group"]).reset_index()
-    rows = rows[rows["count"] > 0]
-    columns = [
-        counts("Pattern", rows["pattern"]),
-        words("Group", rows["group"].map(GROUPS)),
-        counts("People", rows["count"]),
-        *(measures(title, rows[name]) for title, name in (("25 %", "25%"), ("Median", "50%"), ("75 %", "75%"))),
-    ]
-    what, reference = view.results.measures, view.summary.reference
-    alt = f"{what.capitalize()} of each group, one panel per pattern; the table below gives the quartiles."
-    return {
-        "picture": view.gallery.draw("r_indices", plots.r_index_distributions(first, reference), alt),
-        "table": Table(f"Quartiles of the {what}", columns),
-    }
-
-
 def reading_section(view: RunView) -> dict[str, object]:
     """Return the median spread over repetitions of each R-index, and what is known of severities."""
     people = view.results.r_indices
