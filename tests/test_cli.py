@@ -147,7 +147,8 @@ def test_fit_writes_the_whole_run_folder(fitted):
 def test_fit_scores_everybody_and_says_who_they_are(fitted):
     _, out, table = fitted
     scores = pd.read_csv(out / "r_indices.csv")
-    known = [f"{name.format(k)}" for name in ("r{}", "r{}_sd", "severity{}", "centile{}") for k in (1, 2)]
+    names = ("r{}", "r{}_sd", "severity{}", "centile{}", "r{}_networks")
+    known = [name.format(k) for name in names for k in (1, 2)]
     assert list(scores) == [
         "participant_id",
         "diagnosis",
