@@ -42,7 +42,7 @@ def option(options, found, remedy, name="", **rest):
     option("--visit site --scan-noise 0.1,0.2", "are counted before training, found 2", "one number"),
     option("--covariate age", "--covariate", "--covariates"),
     option("--drop-gaps", "--drop-gaps", "-h"),
-    option("more.csv", "more.csv", "-h"),
+    option("more.csv", ("Several tables need a label each", "CN=people.csv"), "--join FILE"),
     option("--features ''", "empty value after --features", "leave it out"),
     option("--features=", "empty value after --features", "leave it out"),
     option("--features ,", "names no regions, found ','", "leave out --features"),

@@ -74,12 +74,26 @@ def test_tables_that_cannot_be_read_say_why(client, folder):
     (folder / "odd.csv").write_text("who;b\n1;2\n")
     text = client.get("/table/checked?table=odd.csv").text
     assert "cannot be trained on" in text
-    assert "no column &#39;participant_id&#39;" in text
+    assert "no column &#39;diagnosis&#39;" in text
     assert "Role of who" in text
     (folder / "labels.csv").write_text((folder / "cohort.csv").read_text().replace("CN", "one"))
     text = client.get("/table/checked?table=labels.csv").text
     assert "Name the controls with --control" in text
     assert "controls (one)" in client.get(f"/table/checked?{query_of(text)}&label=one&group=control").text
+
+
+def test_strangers_and_repeated_ids_are_told_with_what_helps(client, folder):
+    table = pd.read_csv(folder / "cohort.csv")
+    table.assign(UID=range(7000, 7000 + len(table))).to_csv(folder / "strange.csv", index=False)
+    text = client.get("/table/checked?table=strange.csv").text
+    assert "UID: neither name nor values say that it is a region" in text
+    assert "exclude=UID" in text
+    table.assign(score=table["age"]).replace({"participant_id": {"s0001": "s0000"}}).to_csv(
+        folder / "twice.csv", index=False
+    )
+    reply = client.get("/table/checked?table=twice.csv&clinical=score&chosen=yes")
+    assert reply.status_code == 200
+    assert "[id]" not in reply.text
 
 
 def test_odd_addresses_are_no_trouble_inside(client):
@@ -215,10 +229,9 @@ def test_new_people_are_checked_and_scored_under_the_verdict(client, folder):
 def test_tables_that_do_not_match_a_model_say_what_helps(client, folder):
     table = pd.read_csv(folder / "new.csv").assign(weight=70.0)
     table.to_csv(folder / "more.csv", index=False)
-    text = client.get("/apply?model=three.safetensors&table=more.csv").text
-    assert "does not match the model" in text
-    assert 'data-change="exclude=weight"' in text
-    assert "matches the model" in client.get("/apply?model=three.safetensors&table=more.csv&exclude=weight").text
+    assert "matches the model" in client.get("/apply?model=three.safetensors&table=more.csv").text  # ignored with a line
+    table.rename(columns={"age": "years"}).to_csv(folder / "less.csv", index=False)
+    assert "does not match the model" in client.get("/apply?model=three.safetensors&table=less.csv").text
     assert "does not match" in client.get("/apply?model=three.safetensors&table=cohort.csv&id=nobody").text
 
 
