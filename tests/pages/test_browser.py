@@ -308,6 +308,18 @@ def test_arrow_keys_choose_people(folder, visit):
     assert page.locator("#card h4").inner_text() == chosen  # whoever was chosen is kept
 
 
+def test_questions_take_few_clicks(folder, visit):
+    """What the verdict is: none. Who has most of pattern 2: one. What severity 0.6 means: none, or the slider."""
+    page = visit(folder / "ids.html")
+    box = page.locator(".verdict").bounding_box()
+    assert box["y"] + box["height"] < 700  # on the first screen
+    page.locator("#everybody thead button", has_text="Severity 2").click()
+    first = page.locator("#everybody tbody tr").first.inner_text()
+    people = pd.read_csv(folder / "r_indices.csv").query("visit == 'bl'")
+    assert people.loc[people["severity2"].idxmax(), "participant_id"] in first
+    assert page.locator("figure[data-name=severities_1]", has_text="1: largest change learned").is_visible()
+
+
 def test_report_works_inside_a_notebook(folder, visit, tmp_path):
     outer = tmp_path / "notebook.html"
     report = Report((folder / "plain.html").read_text(encoding="utf-8"))
