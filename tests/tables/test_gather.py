@@ -78,7 +78,10 @@ def spoilt(folder):
         subject(folder, template, 90)
     (folder / "sub-linked").symlink_to("sub-0001")
     (folder / "sub-gone").symlink_to("nowhere")
-    shutil.copytree(folder / "sub-0002", folder / "sub-copied")
+    shutil.copytree(folder / "sub-0002", folder / "a-copy")
+    shutil.copytree(folder / "sub-0007", folder / "sub-renamed")
+    renamed = folder / "sub-renamed/stats/aseg.stats"
+    renamed.write_text(renamed.read_text().replace("sub-0007", "sub-renamed"))
     cut = folder / "sub-0003/stats/lh.aparc.stats"
     cut.write_text(cut.read_text()[:-60])
     few = folder / "sub-0004/stats/aseg.stats"
@@ -95,7 +98,8 @@ EXPECTED = {
     "sub-0004": "aseg.stats has 4 of 6 rows",
     "sub-0005": "aseg.stats has no rows",
     "sub-begun": "no folder stats",
-    "sub-copied": "the same numbers as sub-0002",
+    "a-copy": "a copy of sub-0002, as its aseg.stats says",
+    "sub-renamed": "the same numbers as sub-0007",
     "sub-gone": "a link that leads nowhere",
     "sub-linked": "the same folder as sub-0001",
 }
@@ -105,7 +109,7 @@ def test_who_cannot_be_used_is_named_and_left_out_only_if_asked(tmp_path):
     folder = spoilt(tmp_path / "subjects")
     with pytest.raises(InputError) as caught:
         gathered(folder, tmp_path / "t.csv")
-    assert "7 entries of" in str(caught.value)
+    assert "8 entries of" in str(caught.value)
     assert all(f"{name}: {problem}" in str(caught.value) for name, problem in EXPECTED.items())
     assert "leave_out=True" in str(caught.value)
     assert not list(tmp_path.glob("t.*"))
@@ -136,6 +140,13 @@ def test_longitudinal_folders_are_visits(tmp_path):
     _, table, _ = gathered(folder, tmp_path / "t.csv", leave_out=True)
     assert "session" not in table
     assert len(table) == 4
+
+
+def test_sessions_may_have_folders_of_their_own(tmp_path):
+    for number, place in enumerate(("sub-1/ses-1", "sub-1/ses-2", "sub-2/ses-1")):
+        subject(tmp_path / "subjects", place, number)
+    _, table, _ = gathered(tmp_path / "subjects", tmp_path / "t.csv")
+    assert table["participant_id"].tolist() == ["sub-1_ses-1", "sub-1_ses-2", "sub-2_ses-1"]
 
 
 def test_parcellations_are_chosen_or_found(tmp_path):
