@@ -120,10 +120,6 @@ def _person(subject: Subject, stems: tuple[str, ...], measures: tuple[str, ...])
             problems.append(f"{path.name} {content.problem}")
         elif name == "aseg":
             program = _program(subject.folder, content)
-            origin = content.said.get("subjectname", "")
-            beside = origin and origin != subject.folder.name and (subject.folder.parent / origin / "stats").is_dir()
-            if beside and not problems:
-                problems.append(f"a copy of {origin}, as its aseg.stats says")
             values |= {region: float(row["Volume_mm3"]) for region, row in content.rows.items()}
             values |= {key: content.measures[key] for key in ("eTIV", *_HOLES) if key in content.measures}
             for key in _HOLES:
