@@ -74,7 +74,9 @@ def screens(report: Path, wanted: dict[str, tuple[str, tuple[str, ...]]], verdic
             page = browser.new_page(viewport={"width": 1160, "height": 830}, color_scheme=scheme, device_scale_factor=2)
             page.set_default_timeout(180_000)
             page.goto(report.as_uri())
-            page.add_style_tag(content=".slider { display: none !important } .tools, figcaption button, nav { visibility: hidden }")
+            page.add_style_tag(
+                content=".slider { display: none !important } .tools, figcaption button, nav { visibility: hidden }"
+            )
             parts = [Image.open(io.BytesIO(page.locator(place).first.screenshot())) for place in places]
             whole = Image.new("RGB", (parts[0].width, sum(one.height for one in parts)), parts[0].getpixel((0, 0)))
             for place, one in enumerate(parts):
