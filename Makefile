@@ -50,7 +50,7 @@ test-pages: docs
 fuzz: $(VENV)/installed
 	$(BIN)/python -W ignore -m tests.fuzz $(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED))
 
-# The documentation site, in site/, with two sample reports; a warning is an error, and nothing is fetched.
+# The documentation site, in site/, with three sample reports; a warning is an error, and nothing is fetched.
 docs: $(VENV)/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The documentation: site/index.html"

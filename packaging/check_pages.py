@@ -2,8 +2,9 @@
 
 python packaging/check_pages.py demo/run/report.html site
 
-A report is short with its details closed, prints on few pages and works with the keyboard. No page scrolls sideways on
-a telephone, loads anything from a network or complains on the console. Where axe-core is installed (`npm install
+A report is short with its details closed, prints on few pages and works with the keyboard. What is written in drawings
+is inside their frames and not too small, and scales have the colours of their pictures. No page scrolls sideways on a
+telephone, loads anything from a network or complains on the console. Where axe-core is installed (`npm install
 --no-save axe-core`), its rules of WCAG 2 A and AA are checked, contrast among them, in light and in dark.
 """
 
@@ -24,6 +25,31 @@ PATIENCE = 180_000  # milliseconds
 RULES = "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa'], resultTypes: ['violations'], preload: false})"
 # Not ours, but those of the theme: code that scrolls cannot be focused, and its icons have no names.
 OF_THE_THEME = {"scrollable-region-focusable"}
+
+
+# Text of drawings that leaves its frame, or is too small to read; and scales in other colours than their pictures.
+DRAWINGS = """() => {
+  const wrong = [];
+  for (const svg of document.querySelectorAll("figure svg")) {
+    const frame = svg.getBoundingClientRect(), name = svg.closest("figure").dataset.name;
+    if (!frame.width) continue;
+    for (const text of svg.querySelectorAll("text")) {
+      const box = text.getBoundingClientRect(), zoom = text.getScreenCTM().a;
+      const size = zoom * parseFloat(getComputedStyle(text).fontSize);
+      if (!box.width) continue;
+      const across = box.left < frame.left - 3 || box.right > frame.right + 3;
+      const down = box.top < frame.top - 3 || box.bottom > frame.bottom + 3;
+      if (across || down) wrong.push(`${name}: “${text.textContent}” leaves its frame`);
+      if (size < 9.9) wrong.push(`${name}: “${text.textContent}” has ${size.toFixed(1)} pixels`);
+    }
+    for (const sign of ["lower", "higher"]) {
+      const stop = svg.querySelector(`stop.${sign}`), piece = svg.querySelector(`use.${sign}`);
+      const differ = stop && piece && getComputedStyle(stop).stopColor !== getComputedStyle(piece).fill;
+      if (differ) wrong.push(`${name}: the scale differs from the picture`);
+    }
+  }
+  return [...new Set(wrong)].slice(0, 5);
+}"""
 
 
 class Visit:
@@ -54,7 +80,12 @@ class Visit:
         self.page.set_viewport_size({"width": NARROW, "height": 800})
         width = self.size("Width")
         self._note(width > NARROW, f"is {width} pixels wide in a window of {NARROW}")
+        self.check_drawings()
         self.page.set_viewport_size({"width": WIDE, "height": 900})
+
+    def check_drawings(self) -> None:
+        """Look at what is written in drawings."""
+        self.troubles += self.page.evaluate(DRAWINGS)
 
     def check_rules(self) -> None:
         """Let axe-core look at the page."""
@@ -102,6 +133,8 @@ def check(browser: Any, path: Path, is_report: bool) -> list[str]:
         if scheme == "light":
             figures = visit.check_report() if is_report else ""
             visit.check_sideways()
+        if is_report:
+            visit.check_drawings()
         if AXE.is_file():
             visit.check_rules()
         visit.context.close()

@@ -237,12 +237,12 @@ def test_what_a_report_says_of_a_model_does_not_depend_on_who_is_scored(fitted, 
         assert result.exit_code == 0, result.output
         text = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
         found.append([rows_of(text, f"All regions of pattern {place}, strongest first") for place in (1, 2)])
-        drawn.append(pictures(text)["overview"])
+        drawn.append(pictures(text)["severities_1"])
     fit = (out / "report.html").read_text(encoding="utf-8")
     expected = [rows_of(fit, f"All regions of pattern {place}, strongest first") for place in (1, 2)]
     assert found == [expected, expected]
-    assert all("Training patients: median" in picture for picture in drawn)
-    assert "Controls: median" not in drawn[0]  # two people get no density
+    assert all("Training patients, n = " in picture for picture in drawn)
+    assert ">Controls, n = " not in drawn[0]  # two people get no bars
 
 
 def test_report_can_be_written_again(fitted, tmp_path):

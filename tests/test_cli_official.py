@@ -78,6 +78,22 @@ def test_imported_model_is_applied_to_muse_tables(imported, muse_table, tmp_path
     assert found["participant_id"].tolist() == others["participant_id"].tolist()
 
 
+def test_the_page_says_how_patterns_of_a_published_model_are_numbered(muse_table, tmp_path):
+    content, _ = checkpoint(n_regions=72, n_patterns=5)
+    ranges = {"min_cov": np.array([0.0, 1031941.0]), "max_cov": np.array([1.0, 2022055.38])}
+    content["correction_variables"] |= ranges
+    path, model = save(tmp_path / "ageing.pt", content), tmp_path / "ageing.safetensors"
+    imported = run("import-official", path, "--out", model, "--features", "muse72")
+    assert "sex (0 to 1); MUSE_Volume_702 (1031941 to 2022055)" in imported.output
+    muse_table.drop(columns="age").to_csv(tmp_path / "muse.csv", index=False)
+    options = ["--out", tmp_path / "scores.csv", "--report", tmp_path / "page.html"]
+    applied = run("apply", model, tmp_path / "muse.csv", *options)
+    assert applied.exit_code == 0, applied.output
+    sentence = "Patterns are numbered as published; in the file, r2 is 5, r3 is 2, r4 is 3, r5 is 4."
+    assert sentence in " ".join(imported.output.split())
+    assert sentence in " ".join((tmp_path / "page.html").read_text(encoding="utf-8").split())
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

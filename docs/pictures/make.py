@@ -14,35 +14,42 @@ import tempfile
 from pathlib import Path
 
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from rindices.pages.report import write_report
+from rindices.record import read_summary
 
 HERE = Path(__file__).parent
-WIDTH, NARROWER, COLOURS = 1100, 760, 128
+WIDTH, NARROWER, SHARP, COLOURS = 1100, 760, 1760, 128
 # The name of a figure in the report's folder, without its number, and that of the picture.
 FIGURES = {
-    "demo": {"r_indices": "r-indices", "recovery": "recovery", "pattern_1": "pattern", "brain_pattern_1": "brain"},
+    "demo": {"severities_1": "r-indices", "recovery": "recovery", "pattern_1": "pattern", "brain_pattern_1": "brain"},
     "study": {"spectrum": "directions", "associations_patients": "associations"},
     "abide": {"brain_pattern_1": "abide-brain"},
 }
-# The name of a picture: whether it is dark, and what of the page it shows; all of the first screen if nothing is said.
+# The name of a picture: whether it is dark, and which parts of the page it shows, one below another.
+FIRST = ("header", "#pattern-1")
 SCREENS = {
     "demo": {
-        "report-first-screen": ("light", None),
-        "report-first-screen-dark": ("dark", None),
-        "report-people": ("light", "#linked"),
+        "report-first-screen": ("light", FIRST),
+        "report-first-screen-dark": ("dark", FIRST),
+        "report-people": ("light", ("#linked",)),
     },
     "study": {},
-    "abide": {"abide-report": ("light", None)},
+    "abide": {"abide-report": ("light", ("header", "#difference"))},
 }
 
 
-def save(image: Image.Image, path: Path, has_scale: bool) -> None:
-    """Keep a picture, small; with few colours, the scale of a brain would have steps that can be seen."""
-    width = NARROWER if has_scale else WIDTH
+def save(image: Image.Image, path: Path, has_scale: bool, width: int = 0, verdict: str = "") -> None:
+    """Keep a picture, small; with few colours, the scale of a brain would have steps that can be seen.
+
+    A picture of a report says in itself what the verdict was, so that a test can compare them.
+    """
+    width, about = width or (NARROWER if has_scale else WIDTH), PngInfo()
+    about.add_text("Verdict", verdict)
     small = image.convert("RGB").resize((width, round(image.height * width / image.width)), Image.Resampling.LANCZOS)
     kept = small.point(lambda value: value & 252 | value >> 6) if has_scale else small.quantize(COLOURS)
-    kept.save(path, optimize=True)
+    kept.save(path, optimize=True, pnginfo=about)
 
 
 def pictures(run: Path, kind: str) -> None:
@@ -53,22 +60,28 @@ def pictures(run: Path, kind: str) -> None:
         for figure, picture in FIGURES[kind].items():
             save(Image.open(made[figure]), HERE / f"{picture}.png", "brain" in picture)
         if SCREENS[kind]:
-            screens(report, SCREENS[kind])
+            screens(report, SCREENS[kind], read_summary(run).verdict or "")
 
 
-def screens(report: Path, wanted: dict[str, tuple[str, str | None]]) -> None:
+def screens(report: Path, wanted: dict[str, tuple[str, tuple[str, ...]]], verdict: str) -> None:
     """Photograph a report in a real browser."""
     from playwright.sync_api import sync_playwright
 
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=180_000)
-        for name, (scheme, place) in wanted.items():
-            page = browser.new_page(viewport={"width": 1280, "height": 830}, color_scheme=scheme)
+        for name, (scheme, places) in wanted.items():
+            page = browser.new_page(viewport={"width": 1160, "height": 830}, color_scheme=scheme, device_scale_factor=2)
             page.set_default_timeout(180_000)
             page.goto(report.as_uri())
-            data = page.screenshot() if place is None else page.locator(place).screenshot()
-            save(Image.open(io.BytesIO(data)), HERE / f"{name}.png", place is None)
+            page.add_style_tag(
+                content=".slider { display: none !important } .tools, figcaption button, nav { visibility: hidden }"
+            )
+            parts = [Image.open(io.BytesIO(page.locator(place).first.screenshot())) for place in places]
+            whole = Image.new("RGB", (parts[0].width, sum(one.height for one in parts)), parts[0].getpixel((0, 0)))
+            for place, one in enumerate(parts):
+                whole.paste(one, (0, sum(before.height for before in parts[:place])))
+            save(whole, HERE / f"{name}.png", True, SHARP, verdict)
         browser.close()
 
 

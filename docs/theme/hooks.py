@@ -19,7 +19,7 @@ _DRAWING = re.compile(r'<img alt="([^"]*)" class="drawing" src="[^"]*pictures/([
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Bring in the figures of the experiments, which lie beside their tables, and write the two sample reports."""
+    """Bring in the figures of the experiments, which lie beside their tables, and write the sample reports."""
     for path in sorted([*(ROOT / "results").glob("*.svg"), *(ROOT / "results").glob("*.png")]):
         files.append(File.generated(config, f"figures/{path.name}", abs_src_path=str(path)))
     for path in sorted((ROOT / "docs" / "samples").glob("*.zip")):

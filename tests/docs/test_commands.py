@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from PIL import Image
 
 from rindices.cli import app
 from tests.docs import pages
@@ -90,3 +91,14 @@ def test_links_of_the_readme_lead_somewhere():
     for link in links:
         assert (pages.ROOT / link.partition("#")[0]).is_file(), link
     assert len(text.splitlines()) <= 60
+
+
+def test_picture_of_the_readme_is_that_of_the_demonstration():
+    """The picture carries the verdict of its run; the tutorial prints that of the demonstration."""
+    told = pages.text_of("docs/tutorials/simulated-cohort.md")
+    for name in ("report-first-screen.png", "report-first-screen-dark.png"):
+        assert name in pages.text_of("README.md")
+        with Image.open(pages.ROOT / "docs" / "pictures" / name) as picture:
+            assert picture.text["Verdict"] == "reproducible"
+            assert picture.width >= 1600  # sharp on fine screens
+    assert "The patterns are reproducible" in told

@@ -57,6 +57,20 @@ def test_pictures_are_seen_without_a_network(folder, tmp_path, visit):
     assert any("voxelwise_1_high" in figure.name for figure in (tmp_path / "figures").iterdir())
 
 
+def test_slider_moves_the_brains_by_keyboard(folder, tmp_path, visit):
+    page = visit(write_report(folder, tmp_path / "report.html"))
+    coloured = page.locator("svg.brain use[fill-opacity]")
+    strengths = "uses => uses.map(use => Number(use.getAttribute('fill-opacity')))"
+    before = coloured.evaluate_all(strengths)
+    page.locator("#slider").focus()
+    page.keyboard.press("Home")
+    assert page.locator("output").text_content() == "0.00"
+    assert {*coloured.evaluate_all(strengths)} == {0}
+    page.keyboard.press("End")
+    assert coloured.evaluate_all(strengths) == pytest.approx(before, abs=2e-3)
+    assert page.locator("svg.brain use.unsure").count() > 0  # they stay grey
+
+
 def test_a_damaged_image_is_named(folder, tmp_path):
     image = folder / "voxelwise" / "pattern-1_high_t.nii.gz"
     before = image.read_bytes()

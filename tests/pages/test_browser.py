@@ -80,11 +80,11 @@ def test_long_tables_are_cut_until_asked(folder, visit):
     page = visit(folder / "plain.html")
     unfold(page)
     rows = page.locator('table[data-file="all-regions-of-pattern-2-strongest-first"] tbody tr')
-    button = page.get_by_role("button", name="Show all 24 rows").nth(1)
+    button = page.locator("#pattern-2").get_by_role("button", name="Show all 24 rows")
     assert rows.locator("visible=true").count() == 15
     button.click()
     assert rows.locator("visible=true").count() == 24
-    page.locator("#maps").get_by_role("button", name="Show 15 rows").click()
+    page.locator("#pattern-2").get_by_role("button", name="Show 15 rows").click()
     assert rows.locator("visible=true").count() == 15
     page.emulate_media(media="print")
     assert rows.locator("visible=true").count() == 24
@@ -105,7 +105,7 @@ def test_download_has_all_rows_and_digits_and_no_formulas(folder, visit):
     unfold(page)
     head, *rows = downloaded(page, "all-regions-of-pattern-1-strongest-first")
     table = pd.read_csv(folder / "patterns.csv", keep_default_na=False).query("pattern == 1").set_index("region")
-    assert head == ["Region", "Full name", "Change (sd)", "Spread (sd)", "Change (%)"]
+    assert head == ["Region", "Full name", "Change (sd)", "Spread (sd)", "Change (%)", "d, all patients"]
     assert len(rows) == 24
     for region, _, change, *_ in rows:
         assert float(change) == pytest.approx(table.loc[region.removeprefix("'"), "change_sd"], rel=1e-14)
@@ -188,16 +188,16 @@ def test_people_are_filtered_coloured_and_sorted(folder, visit):
 
 def test_figures_are_saved_as_svg_and_png(folder, visit, tmp_path):
     page = visit(folder / "plain.html", color_scheme="dark")
-    figure = page.locator('figure[data-name="overview"]')
+    figure = page.locator('figure[data-name="severities_1"]')
     for kind, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
         with page.expect_download() as waiting:
             figure.get_by_role("button", name=f"as {kind}").click()
-        assert waiting.value.suggested_filename == f"overview.{kind.lower()}"
+        assert waiting.value.suggested_filename == f"severities_1.{kind.lower()}"
         data = waiting.value.path().read_bytes()
         assert data.startswith(start)
         assert b"var(" not in data  # no program but a browser knows the page's colours
-    assert "Controls: median" in page.content()
-    assert page.locator('figure[data-name="overview"] title').count() > 2
+    assert "Controls, n = 30: median" in page.content()
+    assert figure.locator("title").count() > 2
 
 
 def test_hostile_names_are_text_and_strangers_are_told(folder, visit):
@@ -273,6 +273,51 @@ def test_page_is_short_and_is_printed_on_few_pages(folder, visit):
     assert 1 < len(re.findall(rb"/Type\s*/Page\b", data)) <= 10
     page.evaluate("location.hash = '#glossary'")  # a link opens what is folded
     page.wait_for_function("document.getElementById('glossary').open")
+
+
+def test_paper_has_methods_limits_and_glossary_but_no_lists_of_people(folder, visit):
+    page = visit(folder / "plain.html")
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    shown = {
+        name: page.locator(f"#{name}").is_visible() for name in ("methods", "limits", "glossary", "explorer", "dose")
+    }
+    assert shown == {"methods": True, "limits": True, "glossary": True, "explorer": False, "dose": False}
+    assert page.locator("button:not(.sort):not(.link)").locator("visible=true").count() == 0
+    sizes = [
+        page.locator(one).first.evaluate("node => parseFloat(getComputedStyle(node).fontSize)")
+        for one in ("figcaption", "main p")
+    ]
+    assert sizes[0] < sizes[1]
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert not page.evaluate("document.getElementById('methods').open")
+
+
+def test_arrow_keys_choose_people(folder, visit):
+    page = visit(folder / "plain.html")
+    page.locator('#scatter [tabindex="0"]').focus()
+    for key, axis, sign in (("ArrowRight", 0, 1), ("ArrowLeft", 0, -1), ("ArrowUp", 1, 1), ("ArrowDown", 1, -1)):
+        before = page.evaluate("document.activeElement.getAttribute('aria-label')")
+        page.keyboard.press(key)
+        after = page.evaluate("document.activeElement.getAttribute('aria-label')")
+        at = [float(re.findall(r"Severity \d (−?[\d.]+)", text)[axis].replace("−", "-")) for text in (before, after)]
+        assert sign * (at[1] - at[0]) >= 0
+        assert page.locator("#card h4").inner_text() == after.split(",")[0]
+    chosen = page.locator("#card h4").inner_text()
+    page.reload()
+    assert page.locator("#card h4").inner_text() == chosen  # whoever was chosen is kept
+
+
+def test_questions_take_few_clicks(folder, visit):
+    """What the verdict is: none. Who has most of pattern 2: one. What severity 0.6 means: none, or the slider."""
+    page = visit(folder / "ids.html")
+    box = page.locator(".verdict").bounding_box()
+    assert box["y"] + box["height"] < 700  # on the first screen
+    page.locator("#everybody thead button", has_text="Severity 2").click()
+    first = page.locator("#everybody tbody tr").first.inner_text()
+    people = pd.read_csv(folder / "r_indices.csv").query("visit == 'bl'")
+    assert people.loc[people["severity2"].idxmax(), "participant_id"] in first
+    assert page.locator("figure[data-name=severities_1]", has_text="1: largest change learned").is_visible()
 
 
 def test_report_works_inside_a_notebook(folder, visit, tmp_path):

@@ -237,7 +237,7 @@ def _summary(model: SurrealGAN, counts: Counter[str]) -> record.Summary:
         repetitions=len(model.members_),
         members_used=len(model.members_),
         verdict=verdict,
-        reliable_reason=reason or "The model was trained elsewhere.",
+        reliable_reason=reason,
         control_labels=contract.control_labels,
         patient_labels=contract.patient_labels,
         covariates=tuple(spec.name for spec in contract.covariates),

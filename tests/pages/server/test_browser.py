@@ -115,19 +115,6 @@ def test_names_in_a_table_run_nothing(folder, visit):
     assert page.locator("main img").count() == 0
 
 
-def test_slider_moves_brain_and_regions_by_keyboard(folder, visit):
-    page = visit(folder).go("/run?run=finished", "#slider")
-    if page.locator("details.gate").count():
-        page.locator("details.gate > summary").click()
-    bars = page.locator("[data-regions] svg").first
-    before = bars.get_attribute("aria-label")
-    page.locator("#slider").focus()
-    page.keyboard.press("Home")
-    assert page.locator("output").text_content() == "0.00"
-    assert bars.get_attribute("aria-label") != before
-    assert set(re.findall(r"[+−]\d+\.\d+", bars.get_attribute("aria-label"))) <= {"+0.00", "−0.00"}
-
-
 def test_card_of_a_person_fits_one_page(folder, visit, tmp_path):
     page = visit(folder).go("/people?run=finished&ids=yes", "#linked")
     if page.locator("details.gate").count():
