@@ -229,7 +229,7 @@ def test_new_people_are_checked_and_scored_under_the_verdict(client, folder):
 def test_tables_that_do_not_match_a_model_say_what_helps(client, folder):
     table = pd.read_csv(folder / "new.csv").assign(weight=70.0)
     table.to_csv(folder / "more.csv", index=False)
-    assert "matches the model" in client.get("/apply?model=three.safetensors&table=more.csv").text  # ignored with a line
+    assert "matches the model" in client.get("/apply?model=three.safetensors&table=more.csv").text
     table.rename(columns={"age": "years"}).to_csv(folder / "less.csv", index=False)
     assert "does not match the model" in client.get("/apply?model=three.safetensors&table=less.csv").text
     assert "does not match" in client.get("/apply?model=three.safetensors&table=cohort.csv&id=nobody").text
