@@ -151,14 +151,14 @@ class SurrealGAN(RIndexEstimator):
         Number of disease patterns M.
     n_repetitions : int, default=10
         Trainings that differ in their random numbers only.
-    preset : {"fast", "paper", "official"} or Preset, default="fast"
+    preset : {"fast", "linear", "blind", "paper", "official"} or Preset, default="fast"
         All other choices; see `rindices.settings`.
     inference : {"consensus", "medoid"}, default="consensus"
         R-indices are the mean of the agreeing repetitions, or those of the one that agrees best (the paper's choice).
     orthogonality : float, optional
         Weight λ of the separation of patterns; by default the preset's.
     max_steps : int, optional
-        Longest training; by default the preset's. Below the preset's least number of steps (10,000 for ``fast``) the
+        Longest training; by default the preset's. Below the preset's least number of steps (6,000 for ``fast``) the
         last step is taken, without a choice among checkpoints: that is for trying, not for results.
     latent : str, optional
         Whether severities of patterns are taken to be independent (``"independent"``), or their correlation is learned

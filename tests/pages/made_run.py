@@ -230,6 +230,8 @@ def _associations(people, clinical, n_patterns, rng):
         row = {"people": group, "pattern": pattern, "variable": name, "level": level, "kind": kind, "n": sizes[group]}
         row |= {"statistic": statistic, "coefficient": value, "low": value - 0.1, "high": value + 0.1, "p": p}
         row |= {"q": p, "partial": 0.8 * value, "partial_low": value - 0.2, "partial_high": value + 0.1}
+        row |= {"whole_brain": -0.11, "whole_brain_q": 0.2, "beyond": 0.7 * value, "beyond_low": value - 0.2}
+        row |= {"beyond_high": value + 0.2, "beyond_q": p}
         rows.append(row | {"partial_p": p, "partial_q": p, "note": ""})
     rows[-1] |= dict.fromkeys(("coefficient", "low", "high", "p", "q"), np.nan) | {"note": "fewer than 10 people"}
     return pd.DataFrame(rows)

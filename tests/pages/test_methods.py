@@ -120,10 +120,22 @@ def test_each_fact_changes_the_paragraph(folder):
             "linear model",
         ),
         (
-            {"patterns_chosen_from_data": True, "search": {"n_patterns": [2]}},
-            "The number of patterns, 2, was counted before training: directions in which patients vary more than "
-            "controls, also in people who were left out.",
+            {"patterns_chosen_from_data": True, "search": {"n_patterns": [2], "basis": "counted"}},
+            "The number of patterns was counted before training: in people who were left out, patients vary more than "
+            "controls in ",
             "was chosen among",
+        ),
+        (
+            {"search": {"n_patterns": [1, 2], "basis": "unsupported"}, "verdict": "no difference", "reliable": False},
+            "The data supported no number of patterns; models with 1 and 2 patterns were trained, and those with 3 are "
+            "reported for completeness. The patterns were not found to be reproducible (verdict: no difference), and "
+            "are not interpreted.",
+            "synthesised patients covary",
+        ),
+        (
+            {"search": {"n_patterns": [2, 3], "basis": "fit"}},
+            "The number of patterns, 3, was chosen among 2 and 3 as the fewest with which synthesised patients",
+            "not interpreted",
         ),
     ],
 )

@@ -42,9 +42,10 @@ def test_sections_and_headline(run, undrawn):
         "ICLR",
     ]
     assert [words for words in expected if words not in page.words] == []
-    change_summary(run, patterns_chosen_from_data=True, warnings=["Sites differ between the groups."])
+    search = {"basis": "counted"}
+    change_summary(run, patterns_chosen_from_data=True, search=search, warnings=["Sites differ between the groups."])
     page = report_of(run)
-    assert "3 disease patterns, chosen from the data" in page.words
+    assert "at least 3 disease patterns, counted before training" in page.words
     assert (3, "Warnings") in page.headings
     assert "Sites differ between the groups." in page.words
 

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 from scipy.stats import t as student_t
 
 from rindices.analysis.coding import in_group, same_people
-from rindices.analysis.statistics import false_discovery, mean_interval
+from rindices.analysis.statistics import false_discovery, mean_difference, mean_interval
 from rindices.problems import InputError, shown
 from rindices.settings import OutputSettings
 
-EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of the bins of severity
+EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0)  # of the bins of severity; the last holds all above 1
 FEWEST_IN_BIN = 5  # a mean of fewer is not shown
 LOW, HIGH = OutputSettings.limits
 FEWEST_PEOPLE = 10
@@ -31,7 +31,7 @@ def dose_response(
 ) -> pd.DataFrame:
     """Average the strongest regions of each pattern over patients of similar severity.
 
-    There are five bins of severity between 0 and 1. The end bins also hold who is beyond.
+    There are five bins of severity between 0 and 1, and one for all above 1, which ends at 2 for 2 or more.
 
     Parameters
     ----------
@@ -79,6 +79,42 @@ def dose_response(
     columns = ["pattern", "rank", "region", "low", "high", "n", "severity", "mean", "mean_low", "mean_high"]
     table = pd.DataFrame(rows, columns=columns).sort_values(["pattern", "rank", "low"], ignore_index=True)
     return table.drop(columns="rank")
+
+
+def region_differences(z_scores: pd.DataFrame, group: ArrayLike) -> pd.DataFrame:
+    """Compare patients with controls in each region, whatever patterns there are.
+
+    Returns
+    -------
+    DataFrame
+        ``region``, ``n_controls``, ``n_patients``, ``difference`` (patients less controls, in the unit of `z_scores`),
+        ``low`` and ``high`` (95 %), ``p`` (Welch's t test) and ``q`` (Benjamini–Hochberg over the regions).
+
+    Examples
+    --------
+    >>> z = pd.DataFrame({"hippocampus": [0.0, 1.0, -1.0, -2.0, -3.0, -1.0], "cuneus": [0.0, 1.0, -1.0] * 2})
+    >>> found = region_differences(z, ["control"] * 3 + ["patient"] * 3)
+    >>> found[["region", "difference"]].to_numpy().tolist()
+    [['hippocampus', -2.0], ['cuneus', 0.0]]
+    """
+    controls, patients = (z_scores.to_numpy(float)[in_group(group, name)] for name in ("control", "patient"))
+    found = mean_difference(patients, controls)
+    table = {"region": list(map(str, z_scores.columns)), "n_controls": len(controls), "n_patients": len(patients)}
+    numbers = {"difference": found.value, "low": found.low, "high": found.high, "p": found.p}
+    return pd.DataFrame(table | numbers | {"q": false_discovery(found.p)})
+
+
+def whole_brain(z_scores: pd.DataFrame, controls: np.ndarray) -> np.ndarray:
+    """Return how small each brain is as a whole: the first component of the controls' regions, higher for less.
+
+    Examples
+    --------
+    >>> whole_brain(pd.DataFrame({"a": [1.0, -1.0, -3.0], "b": [1.0, -1.0, -3.0]}), np.array([1, 1, 0], bool)).round(2)
+    array([-1.41,  1.41,  4.24])
+    """
+    values = z_scores.to_numpy(float)
+    direction = np.linalg.svd(values[controls] - values[controls].mean(axis=0), full_matrices=False)[2][0]
+    return -np.sign(direction.sum() or 1.0) * (values @ direction)
 
 
 class _Subgroup(NamedTuple):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from rindices.files import atomic_file
 from rindices.plots.style import PALETTE
 
 MOST_ROWS = 600
+_LETTER = 8.5  # pixels that a letter of a warning takes at most, on average
 _NAMES = {light: name for name, (light, _) in PALETTE.items()}
 _COLOUR = re.compile(rf"((?:fill|stroke): )({'|'.join(_NAMES)})(?![0-9a-f])")
 # None of these can end the script element or begin a tag, wherever they stand in a name.
@@ -82,9 +84,15 @@ def _with_strip(svg: str, strip: str) -> str:
     if size is None:
         return svg
     width, height = map(float, size.groups())
-    opening, rest = svg.replace(size[0], f'viewBox="0 -34 {width} {height + 34}"', 1).split(">", 1)
-    box = f'<rect y="-33" width="{width}" height="24" fill="#fdecea" stroke="#b3261e"/>'
-    text = f'<text x="{width / 2}" y="-16" text-anchor="middle" style="fill: #7a150f">{escape(strip)}</text>'
+    lines = textwrap.wrap(strip, max(int(width / _LETTER), 12))
+    room = 18 + 16 * len(lines)
+    opening, rest = svg.replace(size[0], f'viewBox="0 {-room} {width} {height + room}"', 1).split(">", 1)
+    box = f'<rect y="{1 - room}" width="{width}" height="{room - 10}" fill="#fdecea" stroke="#b3261e"/>'
+    look = 'text-anchor="middle" style="fill: #7a150f"'
+    text = "".join(
+        f'<text x="{width / 2}" y="{16 * place + 18 - room}" {look}>{escape(line)}</text>'
+        for place, line in enumerate(lines)
+    )
     return f"{opening}>{box}{text}{rest}"
 
 

@@ -145,8 +145,9 @@ def _draw_group(axes: Axes, place: int, values: np.ndarray, group: Group, name: 
         return
     # Evenly spaced quantiles have the density of all, and do not take seconds where there are many people.
     sample = values if len(values) <= CROWD else np.quantile(values, (np.arange(CROWD) + 0.5) / CROWD)
-    across = np.linspace(sample.min() - 0.1, sample.max() + 0.1, 160)
-    density = GaussianKDE(sample)(across)
+    least = sample.min() - 0.1 if sample.min() < 0 else max(sample.min() - 0.1, 0.0)  # no severity is below 0
+    across, smooth = np.linspace(least, sample.max() + 0.1, 160), GaussianKDE(sample)
+    density = smooth(across) + (smooth(-across) if sample.min() >= 0 else 0)  # what would lie below 0 lies above
     up = 0.85 * density / density.max() - place
     look: Any = {"facecolor": group.colour if filled else "none", "edgecolor": group.colour, "linewidth": 1}
     shape = axes.fill_between(across, -place, up, alpha=0.55 if filled else 1.0, **look)

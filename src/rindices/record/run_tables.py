@@ -52,11 +52,13 @@ _ANALYSES: dict[str, tuple[str, ...]] = {
     "associations": (
         *("people", "pattern", "variable", "level", "statistic", "n", "coefficient", "low", "high", "p", "q"),
         *("partial", "partial_low", "partial_high", "partial_q", "note"),
+        *("whole_brain", "whole_brain_q", "beyond", "beyond_low", "beyond_high", "beyond_q"),
     ),
     "group_check": (
         *("pattern", "variable", "statistic", "coefficient", "q", "coefficient_patients", "q_patients"),
         *("imbalanced", "removed", "difference", "adjusted", "explained", "remark"),
     ),
+    "region_differences": ("region", "n_controls", "n_patients", "difference", "low", "high", "p", "q"),
     "subgroup_sizes": ("pattern", "level", "rule", "n", "used", "note"),
     "subgroups": ("pattern", "level", "region", "n", "effect", "low", "high", "t", "p", "q"),
     "dose_response": ("pattern", "region", "low", "high", "n", "severity", "mean", "mean_low", "mean_high"),

@@ -231,9 +231,9 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
     Returns
     -------
     dict of DataFrame
-        ``flow``, and where there is enough to tell: ``associations``, ``subgroup_sizes``, ``subgroups``,
-        ``group_check``, ``dose_response``, ``change``, ``scan_noise``, ``change_summary``; ``severities`` and
-        ``drivers``.
+        ``flow``, and where there is enough to tell: ``region_differences``, ``associations``,
+        ``subgroup_sizes``, ``subgroups``, ``group_check``, ``dose_response``, ``change``, ``scan_noise``,
+        ``change_summary``; ``severities`` and ``drivers``.
     """
     tables = {"flow": analysis.flow_table(results.people)}
     # A person counts once: later visits are in `change` only.
@@ -242,7 +242,9 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
     group = results.r_indices["group"][first]
     patients, controls = (group == "patient").to_numpy(), (group == "control").to_numpy()
     if summary.clinical:
-        tables["associations"] = _associations(scores, variables, summary, patients)
+        tables["associations"] = _associations(results, summary, patients)
+    if patients.sum() > 1 and controls.sum() > 1:
+        tables["region_differences"] = analysis.region_differences(z_scores, group)
     if patients.any() and controls.sum() > 1:
         low, high = summary.subgroup_limits
         tables["subgroup_sizes"] = analysis.subgroup_sizes(scores, group, low=low, high=high)
@@ -322,18 +324,30 @@ def _noise_sd(model: SurrealGAN, results: Results, noise: analysis.ScanNoise) ->
     return np.take_along_axis(found, highest.astype(int), axis=0)
 
 
-def _associations(
-    scores: pd.DataFrame, variables: pd.DataFrame, summary: Summary, patients: np.ndarray
-) -> pd.DataFrame:
+def _associations(results: Results, summary: Summary, patients: np.ndarray) -> pd.DataFrame:
+    """Associate severities with clinical scores, and beside them how small the brain is as a whole.
+
+    `whole_brain` is the coefficient of the controls' first component, and `beyond` that of the severity given it.
+    """
+    first, who = results.first_visit, results.r_indices["group"].to_numpy()[results.first_visit]
+    scores, variables, z = (of[first] for of in (results.scores, results.variables, results.z_scores))
     clinical, covariates = variables[list(summary.clinical)], variables[list(summary.covariates)]
-    everybody = np.ones(len(scores), dtype=bool)
-    parts = [
-        analysis.associations(
-            scores[rows], clinical[rows], covariates[rows] if summary.covariates else None, people=people
+    whole = analysis.whole_brain(z, who == "control" if (who == "control").sum() > 1 else np.ones(len(z), bool))
+    parts = []
+    for people, rows in (("patients", patients), ("everybody", np.ones(len(scores), dtype=bool))):
+        if not rows.any():
+            continue
+        own, total = scores[rows], pd.DataFrame({"whole_brain": whole[rows]})
+        table = analysis.associations(
+            own, clinical[rows], covariates[rows] if summary.covariates else None, people=people
         )
-        for people, rows in (("patients", patients), ("everybody", everybody))
-        if rows.any()
-    ]
+        alone = analysis.associations(total, clinical[rows]).set_index("variable")
+        beyond = analysis.associations(own, clinical[rows], total)
+        table["whole_brain"] = table["variable"].map(alone["coefficient"])
+        table["whole_brain_q"] = table["variable"].map(alone["q"])
+        names = ["beyond", "beyond_low", "beyond_high", "beyond_q"]
+        table[names] = beyond[["partial", "partial_low", "partial_high", "partial_q"]]
+        parts.append(table)
     return pd.concat(parts, ignore_index=True)
 
 

@@ -12,7 +12,13 @@ from rindices.pages.run_view import RunView
 from rindices.pages.sections.brain_section import voxelwise_section
 from rindices.pages.sections.clinical_section import associations_section, change_section
 from rindices.pages.sections.methods_section import methods_section, settings_section
-from rindices.pages.sections.patterns_section import dose_section, maps_section, overview_section, subgroups_section
+from rindices.pages.sections.patterns_section import (
+    differences_section,
+    dose_section,
+    maps_section,
+    overview_section,
+    subgroups_section,
+)
 from rindices.pages.sections.people_section import (
     correlation_section,
     distributions_section,
@@ -59,6 +65,7 @@ SECTIONS = (
     Section("voxelwise", "result", "Voxel by voxel", voxelwise_section),
     Section("verdict", "checks", "Is there anything to find?", verdict_section),
     Section("recovery", "checks", "Recovery of the known truth", recovery_section),
+    Section("differences", "checks", "Regions of patients and controls", differences_section),
     Section("search", "checks", "How many patterns?", search_section),
     Section("people", "checks", "Who took part", people_section),
     Section("reading", "details", "How to read {a_measure}", reading_section),

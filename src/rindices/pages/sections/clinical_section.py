@@ -89,6 +89,10 @@ def _associations(table: pd.DataFrame, people: str) -> Table:
         columns.append(measures("Adjusted", table["partial"]))
         columns.append(limits(table["partial_low"], table["partial_high"], of="95 % interval, adjusted"))
         columns.append(probabilities("q, adjusted", table["partial_q"]))
+    columns.append(measures("Whole brain", table["whole_brain"]))
+    columns.append(measures("Beyond it", table["beyond"]))
+    columns.append(limits(table["beyond_low"], table["beyond_high"], of="95 % interval, beyond it"))
+    columns.append(probabilities("q, beyond it", table["beyond_q"]))
     if (table["note"].str.strip() != "").any():
         columns.append(words("Note", table["note"]))
     return Table(f"Associations in {people}", columns, source="analysis/associations.csv")

@@ -28,6 +28,7 @@ from rindices.regions import pair_sides
 
 _MOST_REGIONS = 6  # in a sentence
 _SHARE_OF_STRONGEST = 0.5
+_LARGEST_Q = 0.05
 _FEW = 20  # people of a group: fewer are not summed up
 _TOP_REGIONS = 12
 _HALF_WIDTH = 6.2  # inches: the brain stands beside
@@ -129,6 +130,29 @@ def _pattern(view: RunView, place: int, decomposed: bool) -> tuple[Picture, Tabl
     figure = plots.pattern_dots(patterns, place, _TOP_REGIONS, names, _HALF_WIDTH)
     picture = view.gallery.draw(f"pattern_{place}", figure, alt)
     return picture, Table(f"All regions of pattern {place}, strongest first", columns, source="patterns.csv")
+
+
+def differences_section(view: RunView) -> dict[str, object] | None:
+    """Return how patients differ from controls in each region, which does not depend on patterns."""
+    table = view.analyses.get("region_differences")
+    if table is None:
+        return None
+    rows = table.sort_values("difference", key=abs, ascending=False, kind="stable")
+    columns = [
+        words("Region", rows["region"]),
+        words("Full name", rows["region"].map(view.region_names)),
+        measures("Difference (sd)", rows["difference"], 2, "+"),
+        limits(rows["low"], rows["high"]),
+        probabilities("p", rows["p"]),
+        probabilities("q", rows["q"]),
+    ]
+    clear = rows[rows["q"] < _LARGEST_Q]
+    return {
+        "n": len(rows),
+        "n_clear": len(clear),
+        "strongest": None if clear.empty else (view.region_names[clear["region"].iloc[0]], clear.iloc[0]),
+        "table": Table("Patients less controls, largest first", columns, source="analysis/region_differences.csv"),
+    }
 
 
 def dose_section(view: RunView) -> dict[str, object] | None:
