@@ -305,7 +305,8 @@ def add_visits(folder):
     rows.append(
         {"group": "patients less controls", "n": len(change), "mean": 0.002, "low": -0.01, "high": 0.014, "p": 0.6}
     )
-    patterns, model = range(1, len(scores) + 1), {"start": 0.2, "q": 0.003, "random_effects": "intercept", "note": ""}
+    model = {"start": 0.2, "q": 0.003, "random_effects": "slopes by person", "note": ""}
+    patterns = range(1, len(scores) + 1)
     means = pd.concat(pd.DataFrame(rows).assign(pattern=pattern, **model) for pattern in patterns)
     _save(means, folder, "change_summary")
     noise = {"source": "controls", "n_controls": 40, "freedom": 39, "years": 1.0, "sd": 0.029}

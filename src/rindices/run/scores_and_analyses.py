@@ -23,7 +23,7 @@ from rindices.judging.separation import separated
 from rindices.preprocessing import SCALED_SD
 from rindices.problems import OutsideTraining, listed
 from rindices.record import Results, Separation, Summary
-from rindices.scoring.intervals import severity_intervals
+from rindices.scoring.intervals import FEWEST, severity_intervals
 from rindices.scoring.scale import CENTILES, DOSES, KNOTS, increasing
 from rindices.settings import Correction, OutputSettings
 
@@ -177,8 +177,13 @@ def unknown_of(model: SurrealGAN) -> list[str]:
     if model.seed_ is None:
         return ["The model was imported without its people: severities have no intervals and no centiles."]
     few = "Severities have no intervals: these need three repetitions that agree, of which one makes people whom others"
+    severe = (
+        "Severities have no intervals: nearly all patients have much of the patterns, so nothing shows what little of "
+        "them is, and the unit of severity is not known. Compare people by their order, not by the size of a severity."
+    )
     nobody = "Severities have no centiles: no controls were held out of any repetition."
-    return [f"{few} score."] * (scale.quantiles is None) + [nobody] * (scale.reference is None)
+    missing = severe if len(model.members_) >= FEWEST else f"{few} score."
+    return [missing] * (scale.quantiles is None) + [nobody] * (scale.reference is None)
 
 
 def separation(cohort: Cohort, correction: Correction | None) -> Separation | None:
@@ -321,7 +326,8 @@ def _noise_sd(model: SurrealGAN, results: Results, noise: analysis.ScanNoise) ->
     low, middle, high = (model.scale_.severities(own + side * sd) for side in (-1, 0, 1))
     found[rows] = np.where(high < DOSES[-1], (high - low) / 2, np.where(low < DOSES[-1], middle - low, np.nan))
     highest = scores.where(found > 0, -1).groupby(whose.to_numpy()).transform("idxmax").to_numpy()
-    return np.take_along_axis(found, highest.astype(int), axis=0)
+    noise = np.take_along_axis(found, highest.astype(int), axis=0)
+    return np.where(noise > 0, noise, np.nan)  # where all visits read 0, nothing is known
 
 
 def _associations(results: Results, summary: Summary, patients: np.ndarray) -> pd.DataFrame:
