@@ -8,11 +8,16 @@ The left half is traced; the right half is drawn as its mirror image. The cortex
 a smooth surface a little below the pial one, where sulci are open, and each of its points belongs to the nearest
 cortical voxel. MUSE's regions are FreeSurfer's regions, divided where needed among the nearest centres
 (``outlines_muse.csv``), so their borders are approximate.
+
+Overlays are drawn above these, and only for tables that have such a region: small structures, and MUSE's parts of the
+white matter. A lobe's white matter is what lies nearest to that lobe's cortex; the limbs of the internal capsule are
+what lies between caudate or thalamus and the lentiform nucleus. Both are approximate, too.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -53,6 +58,19 @@ FINE, SOFT = 2, 0.9  # pixels a mm, and mm by which borders are smoothed
 UNITS = 2  # of coordinates, a mm
 TOLERANCE = 0.25  # mm
 SMALLEST = 4.0  # mm²
+OVERLAYS = {5: "Inf-Lat-Vent", 24: "CSF", 30: "vessel", 31: "choroid-plexus", 77: "WM-hypointensities"} | {
+    80: "non-WM-hypointensities",
+    85: "Optic-Chiasm",
+}
+LOBES = {
+    "FroWM": "frontal|parsop|parsor|parstr|precentral|paracentral|anteriorcingulate|insula",
+    "TemWM": "temporal|bankssts|entorhinal|fusiform|parahippocampal",
+    "ParWM": "parietal|postcentral|precuneus|supramarginal|posteriorcingulate|isthmus",
+    "OccWM": "occipital|cuneus|lingual|calcarine",
+}
+LIMBS = {"ALIC": 11, "PLIC": 10}  # the nucleus on the inner side of the lentiform one
+LENTIFORM = (12, 13)
+BETWEEN = 7  # mm from both
 HIDDEN, SHOWN = 15, 80  # mm²: regions of which less is seen are drawn this large, over what hides them
 
 
@@ -131,10 +149,10 @@ def surface_views(head: Head, cortex: np.ndarray) -> dict[str, np.ndarray]:
     return views
 
 
-def innermost(shadow: np.ndarray) -> np.ndarray:
+def innermost(shadow: np.ndarray, size: int = SHOWN) -> np.ndarray:
     """Return the part of a shadow that is farthest from its border: what is drawn of a region inside a sulcus."""
     depth = ndimage.distance_transform_edt(ndimage.binary_closing(shadow, iterations=2))
-    return depth >= max(np.sort(depth, axis=None)[-SHOWN], 0.5)
+    return depth >= max(np.sort(depth, axis=None)[-size], 0.5)
 
 
 def rings(field: np.ndarray) -> list[np.ndarray]:
@@ -220,6 +238,49 @@ def with_vermis(head: Head, labels: np.ndarray, table: pd.DataFrame) -> np.ndarr
     return np.where(cerebellum & (labels <= 0), rows[distances.argmin(axis=-1)] + FIRST, labels)
 
 
+def overlays(head: Head) -> dict[str, np.ndarray]:
+    """Return where the small structures and MUSE's parts of the white matter are, in the left half."""
+    labels = np.where(head.inside, head["dk"], 0)
+    found = {name: labels == label for label, name in OVERLAYS.items()}
+    white = labels == WHITE
+    far = ndimage.distance_transform_edt(~np.isin(labels, LENTIFORM))
+    limbs = {name: ndimage.distance_transform_edt(labels != nucleus) for name, nucleus in LIMBS.items()}
+    nearest = np.stack(list(limbs.values())).argmin(axis=0)
+    for place, (name, distance) in enumerate(limbs.items()):
+        found[name] = white & (far <= BETWEEN) & (distance <= BETWEEN) & (nearest == place)
+        found[name] = ndimage.binary_opening(found[name])
+    cortex = head.cortex("dk")
+    near = ndimage.distance_transform_edt(cortex == 0, return_distances=False, return_indices=True)
+    parcels = cortex[tuple(near)]
+    for name, words in LOBES.items():
+        own = [label for label in np.unique(cortex[cortex > 0]) if re.search(words, head.region("dk", label))]
+        found[name] = white & np.isin(parcels, own) & ~found["ALIC"] & ~found["PLIC"]
+    return found
+
+
+def overlay_pictures(head: Head) -> list[tuple[str, str, dict[str, list[np.ndarray]]]]:
+    """Return outlines of the overlays: in each slice that shows one, or as a shadow in the nearest slice."""
+    half = head.x <= 0
+    pictures: dict[str, dict[str, list[np.ndarray]]] = {view: {} for view in (*SLICES, "middle")}
+    for name, where in overlays(head).items():
+        seen = {view: where[half][:, int(np.flatnonzero(head.y == y)[0])] for view, y in SLICES.items()}
+        seen["middle"] = (
+            where[half][-2:].any(axis=0)[::-1] if name in ("CSF", "Optic-Chiasm") else np.zeros((1, 1), bool)
+        )
+        shown = {view: picture for view, picture in seen.items() if picture.sum() >= HIDDEN}
+        if not shown:
+            _, along, _ = np.argwhere(where[half]).mean(axis=0)
+            view = min(SLICES, key=lambda one: abs(SLICES[one] - head.y[int(along)]))
+            shown = {view: innermost(where[half].any(axis=1), HIDDEN)}
+        for view, picture in shown.items():
+            fine = np.kron(picture, np.ones((FINE, FINE))).astype(np.float32)
+            both = np.concatenate([fine, fine[::-1]]) if view in SLICES else fine
+            soft = ndimage.gaussian_filter(both, SOFT * FINE)[: len(fine)]
+            if lines := rings(soft - 0.4):  # a little more than half, so that thin ones stay
+                pictures[view][name] = lines
+    return [("overlay", view, outlines) for view, outlines in pictures.items() if outlines]
+
+
 def table_of(pictures: Iterable[tuple[str, str, dict[str, list[np.ndarray]]]]) -> pd.DataFrame:
     """Return all outlines, each view from its own upper left corner; the first that is given of a view is its frame."""
     rows, frames = [], {}
@@ -257,6 +318,7 @@ def main() -> None:
     views = slice_views(head)
     pictures += [("aseg", view, traced(labels, deep, mirrored=view in SLICES)) for view, labels in views.items()]
     pictures.append(("muse", "middle", traced(with_vermis(head, views["middle"], muse), deep | codes)))
+    pictures += overlay_pictures(head)
     table_of(pictures).to_csv(chosen.out, index=False)
 
 

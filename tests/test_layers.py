@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "scoring": ["judging"],
     "model": ["rindices", "schema", "scoring"],
     "estimator": ["model", "scoring"],
+    "linear_estimator": ["estimator"],
     "search": ["estimator"],
     "tables": ["schema"],
     "cohort": ["tables", "schema"],
@@ -40,7 +41,7 @@ MAY_IMPORT = {
     "interop": ["estimator", "cohort"],
     "record": ["judging"],
     "pages": ["record", "plots"],
-    "run": ["search", "cohort", "interop", "analysis", "imaging", "pages", "record", "plots"],
+    "run": ["search", "linear_estimator", "cohort", "interop", "analysis", "imaging", "pages", "record", "plots"],
     "pages.server": ["run", "pages", "record"],
     "cli": ["pages.server", "run", "simulate", "interop", "tables"],
 }

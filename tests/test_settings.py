@@ -51,7 +51,7 @@ def test_fast_has_the_formulas_of_the_released_package_and_a_discriminator_as_qu
 def test_two_presets_are_parts_of_fast():
     fast, linear, blind = settings.fast(), settings.linear(), settings.blind()
     assert replace(linear, name="fast", schedule=fast.schedule) == fast
-    assert linear.schedule == replace(fast.schedule, min_steps=0, max_steps=0)  # no networks
+    assert linear.schedule == replace(fast.schedule, min_steps=0, max_steps=0, longest=0)  # no networks
     assert replace(blind.training, start="linear") == fast.training
     assert (blind.weights, blind.rates) == (fast.weights, fast.rates)
     assert blind.schedule.min_steps == blind.schedule.max_steps == 20_000
@@ -59,7 +59,7 @@ def test_two_presets_are_parts_of_fast():
 
 def test_a_training_shorter_than_the_preset_allows_is_looked_at_in_the_end():
     schedule = settings.adjusted(settings.fast(), max_steps=200).schedule
-    assert (schedule.min_steps, schedule.max_steps) == (200, 200)
+    assert (schedule.min_steps, schedule.max_steps, schedule.longest) == (200, 200, 0)  # never beyond what was given
 
 
 @pytest.mark.parametrize(

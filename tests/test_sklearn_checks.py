@@ -2,7 +2,7 @@ import pytest
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rindices import SurrealGAN, SurrealGANSearch
+from rindices import ContrastiveFactors, SurrealGAN, SurrealGANSearch
 
 # The checks give a few people, and labels such as -1 and 1.
 pytestmark = [
@@ -23,7 +23,11 @@ def tiny_search() -> SurrealGANSearch:
     return SurrealGANSearch(2, (0.4, 0.8), n_repetitions=1, max_steps=2, random_state=0)  # one compiled program
 
 
-@parametrize_with_checks([tiny(), tiny_severities(), tiny_search()])
+def tiny_factors() -> ContrastiveFactors:
+    return ContrastiveFactors(random_state=0)
+
+
+@parametrize_with_checks([tiny(), tiny_severities(), tiny_search(), tiny_factors()])
 def test_scikit_learn_finds_no_fault(estimator, check):
     check(estimator)
 
@@ -39,8 +43,8 @@ def test_scikit_learn_finds_no_fault(estimator, check):
     ],
 )
 # These checks give an array to what was fitted on a table, and the other way round.
-@pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names, but SurrealGAN:UserWarning")
-@pytest.mark.parametrize("make", [tiny, tiny_severities, tiny_search])
+@pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names, but :UserWarning")
+@pytest.mark.parametrize("make", [tiny, tiny_severities, tiny_search, tiny_factors])
 def test_names_and_tables_follow_scikit_learn(name, make):
     getattr(estimator_checks, name)(type(make()).__name__, make())
 

@@ -113,8 +113,25 @@ class _Controls(NamedTuple):
     rows: np.ndarray
 
 
+class OfTwoGroups(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A transformer that learns from controls and patients, and may have covariates of people."""
+
+    def fit_transform(self, X: Any, y: Any, covariates: Any = None) -> Any:
+        """Fit, then return what `transform` does of the same people."""
+        return self.fit(X, y, covariates).transform(X, covariates)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = (
+            True  # a few gaps are filled in, but the tag that allows NaN means any number of them
+        )
+        # Not a classifier; this only says that y has two values.
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class RIndexEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RIndexEstimator(OfTwoGroups):
     """What `SurrealGAN` and `rindices.SurrealGANSearch` have in common: these parameters, and covariates."""
 
     n_repetitions: int = SearchSettings.n_repetitions
@@ -127,19 +144,6 @@ class RIndexEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     random_state: Any = None
     n_jobs: int | None = None
     models_per_chunk: int | None = None
-
-    def fit_transform(self, X: Any, y: Any, covariates: Any = None) -> Any:
-        """Fit, then return the R-indices of the same people."""
-        return self.fit(X, y, covariates).transform(X, covariates)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = (
-            True  # a few gaps are filled in, but the tag that allows NaN means any number of them
-        )
-        # Not a classifier; this only says that y has two values.
-        tags.classifier_tags = ClassifierTags(multi_class=False)
-        return tags
 
 
 @dataclass(eq=False, repr=False)

@@ -196,6 +196,33 @@ def counted(number: int, singular: str, plural: str = "") -> str:
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
+def duration(seconds: float | None) -> str:
+    """Return a time in hours, minutes and seconds.
+
+    Examples
+    --------
+    >>> duration(3725)
+    '1 h 2 min 5 s'
+    """
+    minutes, rest = divmod(round(seconds or 0), 60)
+    parts = [(minutes // 60, "h"), (minutes % 60, "min"), (rest, "s")]
+    return " ".join(f"{value} {unit}" for value, unit in parts if value)
+
+
+def roughly(seconds: float) -> str:
+    """Return a time that is not known better: ``1 minute``, ``20 minutes``, ``1.5 hours``.
+
+    Examples
+    --------
+    >>> roughly(20), roughly(400), roughly(1900), roughly(6000)
+    ('1 minute', '7 minutes', '30 minutes', '1.5 hours')
+    """
+    minutes = max(1, round(seconds / 60))
+    if minutes >= 90:
+        return f"{round(minutes / 30) / 2:g} hours"
+    return counted(minutes if minutes < 10 else 5 * round(minutes / 5), "minute")
+
+
 def did_you_mean(name: str, options: Sequence[str]) -> str:
     """Return a suggestion such as `` Did you mean 'age'?``, or nothing when no option is near.
 

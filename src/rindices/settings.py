@@ -404,6 +404,8 @@ class Schedule:
         no choice: the last one is taken.
     checkpoint_every : int
         Steps between two looks at the models.
+    longest : int
+        Steps to which a repetition that failed is trained on before it is replaced; 0: it is replaced at once.
     whitening : float
         0: the discriminator sees regions as they are; 1: decorrelated by the controls' covariance; between: a mixture.
     folds : int
@@ -418,6 +420,7 @@ class Schedule:
     checkpoint_every: int = 1_000
     whitening: float = 1.0  # learns sooner, and fewer repetitions fail; the consensus alone gains little
     folds: int = 5  # costs no accuracy
+    longest: int = 0
 
 
 @dataclass(frozen=True)
@@ -483,7 +486,7 @@ class Preset:
 
 def fast() -> Preset:
     """Return our default: the most accurate and the cheapest of what was measured on ten cohorts."""
-    return Preset("fast")
+    return Preset("fast", schedule=Schedule(longest=30_000))
 
 
 def paper() -> Preset:
@@ -565,7 +568,9 @@ def adjusted(
         if not isinstance(max_steps, Integral) or max_steps < 1:
             raise InputError(f"max_steps should be a whole number from 1 on, found {max_steps!r}.")
         shortest = min(preset.schedule.min_steps, int(max_steps))
-        preset = replace(preset, schedule=replace(preset.schedule, max_steps=int(max_steps), min_steps=shortest))
+        preset = replace(
+            preset, schedule=replace(preset.schedule, max_steps=int(max_steps), min_steps=shortest, longest=0)
+        )
     return preset
 
 

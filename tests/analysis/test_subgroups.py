@@ -1,9 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 from scipy import stats
 
-from rindices.analysis import subgroup_effects, subgroup_sizes
+from rindices.analysis import group_effects, subgroup_effects, subgroup_sizes
 from rindices.problems import InputError
 
 
@@ -93,3 +94,23 @@ def test_wrong_limits_are_refused(limits):
     _, r, group = people()
     with pytest.raises(InputError):
         subgroup_sizes(r, group, low=limits[0], high=limits[1])
+
+
+def test_all_patients_are_compared_with_all_controls_given_covariates():
+    rng = np.random.default_rng(5)
+    group = np.repeat(["control", "patient", "other"], [60, 80, 5])
+    age = rng.normal(70, 8, 145) + 4 * (group == "patient")
+    z = pd.DataFrame(rng.normal(size=(145, 4)), columns=list("abcd"))
+    z["a"] -= 0.9 * (group == "patient")
+    z["b"] -= 0.1 * (age - 70)  # differs between the groups by age alone
+    plain, given = group_effects(z, group), group_effects(z, group, pd.DataFrame({"age": age}))
+    patients, controls = z[group == "patient"], z[group == "control"]
+    np.testing.assert_allclose(plain["t"], stats.ttest_ind(patients, controls).statistic)
+    np.testing.assert_allclose(plain["p"], stats.ttest_ind(patients, controls).pvalue)
+    model = sm.OLS(z["b"][:140], sm.add_constant(pd.DataFrame({"patient": group == "patient", "age": age})[:140] * 1.0))
+    assert given["p"][1] == pytest.approx(model.fit().pvalues["patient"])
+    assert plain["q"][1] < 0.05 < given["q"][1]
+    assert given["q"][0] < 0.001
+    assert given["low"][0] < given["effect"][0] < given["high"][0] < 0
+    assert given[["n_controls", "n_patients"]].to_numpy().tolist() == [[60, 80]] * 4
+    assert group_effects(z[:65], group[:65]).empty  # five patients

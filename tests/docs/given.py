@@ -9,6 +9,7 @@ import pandas as pd
 from rindices.interop.muse import muse_regions
 from tests.conftest import N_REGIONS
 from tests.imaging.made_up import SHAPE, write_image
+from tests.tables.trees import subjects_dir
 
 REGIONS = [f"roi{k:02}" for k in range(1, N_REGIONS + 1)]
 _LABELS = {"CN": 40, "MCI": 20, "AD": 20, "SCD": 4}  # 40 and 40, like other tests
@@ -117,6 +118,31 @@ def _write_labels(path):
     write_image(path, np.pad(kept[0], 1).astype(float), dtype=kept[1])
 
 
+def labels():
+    """Return who is a control or a patient in the folders of programs."""
+    people = table({"CN": 40, "AD": 40})[["diagnosis", "age", "sex"]]
+    return people.assign(participant_id=[f"sub-{number:04d}" for number in range(80)])
+
+
+def _write_volumes(path):
+    """Write what NiChart DLMUSE or SynthSeg leaves in a folder."""
+    path.mkdir()
+    rng, people = np.random.default_rng(4), labels()["participant_id"]
+    if path.name == "dlmuse":
+        volumes = muse().filter(like="MUSE").add_prefix("DL_")
+        sums = {f"DL_MUSE_Volume_{number}": rng.normal(1.4e6, 1e5, 80) for number in (702, 701)}
+        volumes.assign(MRID=people, **sums).set_index("MRID").to_csv(path / "DLMUSE_Volumes.csv")
+        return
+    regions = [
+        f"{side} {name}" for side in ("left", "right") for name in ("hippocampus", "amygdala", "caudate", "putamen")
+    ]
+    volumes = pd.DataFrame(rng.normal(4000, 400, (80, 8)), columns=regions).assign(subject=people)
+    volumes["total intracranial"] = rng.normal(1.4e6, 1e5, 80)
+    volumes.set_index("subject").to_csv(path / "volumes.csv")
+    quality = pd.DataFrame({"subject": people, "general white matter": rng.uniform(0.6, 0.9, 80)})
+    quality.to_csv(path / "qc.csv", index=False)
+
+
 def _csv(make):
     return lambda path: make().to_csv(path, index=False)
 
@@ -134,6 +160,10 @@ MAKERS = {
     "demographics.csv": _csv(lambda: table()[["participant_id"]].assign(education=lambda t: 8 + t.index % 7)),
     "later_scores.csv": _csv(lambda: study()[["participant_id"]].assign(tau=lambda t: t.index % 11)),
     "muse.csv": _csv(muse),
+    "labels.csv": _csv(labels),
+    "subjects": lambda path: subjects_dir(path, 80),
+    "synthseg": _write_volumes,
+    "dlmuse": _write_volumes,
     "other_atlas.csv": _csv(
         lambda: muse().drop(columns=[f"MUSE_Volume_{number}" for number in range(23, 95)], errors="ignore")
     ),

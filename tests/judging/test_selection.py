@@ -273,6 +273,34 @@ def test_only_the_best_gets_all_repetitions():
     assert [one.point for one in found.full()] == [best]
 
 
+class OneFails(Trained):
+    """The second repetition collapses; whether it learns if it is trained on is given."""
+
+    def __init__(self, learns_later):
+        super().__init__(lambda _: (0.3, 0.05))
+        self.learns_later = learns_later
+
+    def _member(self, member):
+        made = super()._member(member)
+        fails = member.repetition == 1 and not (member.prolonged and self.learns_later)
+        return np.full_like(made, 0.5) if fails else made
+
+
+@pytest.mark.parametrize(
+    ("longest", "learns_later", "n_trained", "left_out"), [(0, True, 5, [1]), (500, True, 4, []), (500, False, 5, [1])]
+)
+def test_failed_repetitions_are_trained_on_before_they_are_replaced(longest, learns_later, n_trained, left_out):
+    store = OneFails(learns_later)
+    execution = Execution(store, models_per_chunk=1)
+    found = sweep(make_study(longest=longest), [POINT], 4, execution)
+    prolonged = {member.repetition for chunk in store.asked for member in chunk.members if member.prolonged}
+    assert prolonged == ({1} if longest else set())
+    assert found.chosen.n_repetitions == n_trained
+    selected = consensus(found.chosen, found.chunks, execution)
+    assert list(selected.left_out) == left_out
+    assert len(selected.members) == n_trained - len(left_out)
+
+
 def test_other_weights_are_tried_where_a_number_of_patterns_may_be_chosen():
     others = {Point(m, weight): (0.9, 0.9) for m in (1, 2, 4) for weight in (0.1, 0.3)}
     noise = NOISE | others | {GRID[1]: (0.3, 0.01)}

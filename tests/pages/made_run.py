@@ -158,7 +158,8 @@ def add_truth(folder, truth):
     table.insert(0, "participant_id", people["participant_id"])
     table[people["group"] == "patient"].sample(frac=1, random_state=0).to_csv(folder / "truth.csv", index=False)
     per_pattern = [0.9 + place / 100 for place in range(n_patterns)]
-    found = {"pattern_concordance": 0.911, "per_pattern": per_pattern, "matched_truth": order}
+    found = {"pattern_concordance": 0.911, "per_pattern": per_pattern, "matched_truth": order, "n_known": n_patterns}
+    found["matched_patterns"] = list(range(1, n_patterns + 1))
     change_summary(folder, recovery=found)
 
 
@@ -173,6 +174,11 @@ def add_analyses(folder, clinical=("mmse", "moca", "apoe4", "subtype"), sites=("
     _save(_associations(people, clinical, n_patterns, rng), folder, "associations")
     _save(_group_check(n_patterns), folder, "group_check")
     _write_regions(folder, patterns, rng)
+    regions = pd.DataFrame({"region": patterns["region"].unique(), "n_controls": 40, "n_patients": 60})
+    effect = np.linspace(-0.9, 0.3, len(regions))
+    regions = regions.assign(effect=effect, low=effect - 0.3, high=effect + 0.3, t=5 * effect, p=0.2, q=0.3)
+    regions.loc[regions["effect"].abs() > 0.5, ["p", "q"]] = 0.0004, 0.001
+    _save(regions, folder, "group_effects")
     drivers = [
         {"participant_id": person, "pattern": pattern, "rank": rank, "region": region, "change_sd": -1.31, "z": -0.84}
         for person in people.loc[people["group"] == "patient", "participant_id"].head(n_drivers)

@@ -7,13 +7,11 @@ from rindices.pages.report import write_report
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 SCRIPT = "<script>alert('region')</script>"
-LAYERS = ["Result", "Checks", "Details"]
+LAYERS = ["Patterns", "Checks", "Details"]
 SECTIONS = [
-    "Regions of each pattern",
     "People",
     "Who took part",
     "How to read a severity",
-    "Severities of every person",
     "Agreement over training",
     "Methods, for a paper",
     "Limits",
@@ -21,6 +19,16 @@ SECTIONS = [
     "Glossary",
     "Settings and versions",
 ]
+
+
+def sections_of(n_patterns):
+    """Return the titles of a report's sections; each pattern has a card with a title."""
+    return [*(f"Pattern {place}" for place in range(1, n_patterns + 1)), *SECTIONS]
+
+
+def words_of(svg):
+    """Return what is written in a drawing, its lines joined."""
+    return " ".join(" ".join(re.findall(r"<text[^>]*>([^<]*)<", svg)).split())
 
 
 class Page(HTMLParser):

@@ -18,7 +18,7 @@ from tests.pages.made_run import (
     make_run,
     save_summary,
 )
-from tests.pages.page import SECTIONS, Page, pictures, report_of, rows_of
+from tests.pages.page import Page, pictures, report_of, rows_of, sections_of, words_of
 
 KINDS = {"age": "number", "sex": "category"}
 TITLES = {
@@ -103,19 +103,57 @@ def test_summary_names_regions_and_clear_associations(analysed, undrawn):
     patterns.loc[patterns["region"] == "lAmy", "change_sd"] = 0.9
     patterns.to_csv(analysed / "patterns.csv", index=False)
     words = report_of(analysed).words
-    regions = (
-        "lower in left and right hippocampus (−1.20 to −1.20 sd of controls at severity 1); higher in left amygdala"
-    )
-    assert f"Pattern 1: {regions} (0.90 sd" in words
+    regions = "Smaller left and right hippocampus (−1.20 to −1.20 sd of controls at severity 1); larger left amygdala"
+    assert f"Pattern 1 {regions} (0.90 sd" in words
     assert "Related to mmse (r = −0.41, q < 0.001) in patients." in words
     assert words.count("Not clearly related to any clinical variable") == 1
 
 
+@pytest.mark.parametrize("state", ["reproducible", "not found again", "no difference", "not testable"])
+def test_patients_against_controls_are_below_any_verdict(analysed, undrawn, state):
+    change_summary(analysed, verdict=state)
+    text = page_text(analysed)
+    assert text.index('class="verdict') < text.index('<section id="groups"') < text.index('<section id="result"')
+    assert '<details class="gate"' not in text[: text.index('<section id="result"')]
+    effects = table_of(analysed, "group_effects").sort_values("effect", key=abs, ascending=False)
+    rows = rows_of(text, "Patients against controls, every region")
+    assert [row[0] for row in rows] == effects["region"].tolist()
+    assert rows[0][2:] == ["−0.90", "−1.20 to −0.60", "0.001"]
+    n_clear = int((effects["q"] < 0.05).sum())
+    assert f"have clearly smaller values in {n_clear} of 20 regions (q below 0.05)" in Page(text).words
+    assert "NOT FOUND AGAIN" not in text[: text.index('<section id="result"')]
+
+
+def test_number_line_shows_what_the_verdict_rests_on(analysed, undrawn):
+    change_summary(analysed, evidence=FOUND)
+    text = page_text(analysed)
+    [line] = re.findall('<svg class="number-line".*?</svg>', text, re.DOTALL)
+    assert "two halves of the people 93, permuted groups at most 55, chance 50." in line
+    assert [words_of(line).count(word) for word in ("p = 0.005", "chance 50", "at most 55")] == [1, 1, 1]
+    places = dict(re.findall(r'class="here" cx="([\d.]+)"(.)', line))
+    assert [float(place) for place in places] == pytest.approx([10 + 660 * 0.451, 10 + 660 * 0.434], abs=0.1)
+    change_summary(analysed, evidence=NOTHING)
+    assert 'class="number-line"' not in page_text(analysed)  # nothing was trained on halves
+
+
+def test_card_says_who_has_the_pattern(analysed, undrawn):
+    people = pd.read_csv(analysed / "r_indices.csv")
+    patients = people["group"] == "patient"
+    people.loc[patients, "severity1"] = np.where(np.arange(60) < 45, 0.9, 0.1)  # 0.2 is above 95 % of controls
+    people.loc[patients, "severity2"] = np.where(np.arange(60) < 30, 0.9, 0.1)
+    people.to_csv(analysed / "r_indices.csv", index=False)
+    words = report_of(analysed).words
+    assert "75 % of the patients have this pattern (more of it than 95 % of controls)." in words
+    assert "Of them, 67 % also have pattern 2 (50 % of all patients)." in words
+    assert "Of them, 100 % also have pattern 1 (75 % of all patients)." in words
+
+
 def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
-    before = rows_of(page_text(analysed), "Quartiles of the severities")
+    before = re.findall("The median severity is .*? in controls", page_text(analysed))
     add_visits(analysed)
     text = page_text(analysed)
-    assert rows_of(text, "Quartiles of the severities") == before  # of first visits only
+    assert re.findall("The median severity is .*? in controls", text) == before  # of first visits only
+    assert len(before) == 2
     rows, words = rows_of(text, "Change of the severities per year"), Page(section_of(text, "change")).words
     assert ["1", "Patients less controls", "112", "+0.002", "−0.010 to 0.014", "0.600", "0.003"] in rows
     assert "is told by “Patients less controls” alone" in words
@@ -162,7 +200,14 @@ def test_figures_are_saved_under_names(tmp_path):
     make_run(tmp_path / "run", n_patterns=2, n_regions=6)
     text = page_text(tmp_path / "run", figures=tmp_path / "figures")
     names = sorted(path.name for path in (tmp_path / "figures").iterdir())
-    stems = ["01_overview", "02_pattern_1", "03_pattern_2", "04_r_indices", "05_agreement_over_training"]
+    stems = [
+        "01_mixture",
+        "02_severities_1",
+        "03_pattern_1",
+        "04_severities_2",
+        "05_pattern_2",
+        "06_agreement_over_training",
+    ]
     assert names == [f"{stem}.{kind}" for stem in stems for kind in ("png", "svg")]
     for stem in stems:  # the same, but for colours that follow the page
         lines = [re.findall(r' d="([^"]*)"', one) for one in (pictures(text)[stem[3:]], read(tmp_path, stem))]
@@ -178,15 +223,15 @@ def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
     save_summary(analysed, summary | {"n_other": 12, "covariates": ["age"], "variables": KINDS})
     page = report_of(analysed)
     expected = [
-        "112 people were scored in 20 regions by a model that was trained before (model.safetensors)",
+        "A model that was trained before (model.safetensors) scored 112 people in 20 regions",
         "Two are odd.",
         "Effects of age were estimated in the controls that the model was trained with by linear regression",
     ]
     assert [words for words in expected if words not in page.words] == []
     for word in ("Agreement over training", "The patterns are", "not judged", "Repetitions used", "How many patterns"):
         assert word not in page.words, word
-    assert titles(page)[:3] == ["People", "These people among those of the training", "Clinical variables"]
-    assert [text for level, text in page.headings if level == 2] == ["Result", "The model", "Checks", "Details"]
+    assert titles(page)[:3] == ["People", "These people among those of the training", "Pattern 1"]
+    assert [text for level, text in page.headings if level == 2] == ["Result", "Checks", "Details"]
 
 
 @pytest.mark.slow
@@ -215,7 +260,7 @@ def test_search_lists_settings_best_first(searched):
     run, search = searched
     text = page_text(run)
     page = Page(text)
-    assert titles(page) == [*SECTIONS[:2], "How many patterns?", *SECTIONS[2:]]
+    assert titles(page) == [*sections_of(3)[:4], "How many patterns?", *sections_of(3)[4:]]
     assert "It agrees best & most clearly." in page.words
     assert "Runner-up: 2 patterns with orthogonality 0.8 (pattern agreement 0.910, 10 models)." in page.words
     assert "1,057 models were trained" in page.words

@@ -26,7 +26,7 @@ NAMES = pd.concat(
 )
 OUTLINES = pd.read_csv(DATA / "region_outlines.csv", keep_default_na=False)
 DK = list(NAMES.loc[NAMES["atlas"] == "dk", "region"])
-# The rows of FreeSurfer's aseg.stats, and those of them that are seen in no slice or are no structure.
+# The rows of FreeSurfer's aseg.stats, and the one that an average brain does not have.
 ASEG_PAIRED = (
     *("Lateral-Ventricle", "Inf-Lat-Vent", "Cerebellum-White-Matter", "Cerebellum-Cortex", "Thalamus", "Caudate"),
     *("Putamen", "Pallidum", "Hippocampus", "Amygdala", "Accumbens-area", "VentralDC", "vessel", "choroid-plexus"),
@@ -37,7 +37,7 @@ ASEG_MIDDLE = (
     *("non-WM-hypointensities", "CC_Posterior", "CC_Mid_Posterior", "CC_Central", "CC_Mid_Anterior", "CC_Anterior"),
 )
 ASEG = [*(f"{side}-{name}" for side in ("Left", "Right") for name in ASEG_PAIRED), *ASEG_MIDDLE]
-UNSEEN = re.compile("Inf-Lat-Vent|vessel|choroid|CSF|5th|Chiasm|hypointensities")
+UNSEEN = re.compile("5th")
 
 
 def embedded():
@@ -89,7 +89,7 @@ def test_all_of_desikan_and_killiany_are_drawn_however_they_are_written(form):
 
 def test_what_is_drawn_of_aseg_stats():
     names = [name for name in ASEG if not UNSEEN.search(name)]
-    assert len(names) == 30
+    assert len(names) == 44
     assert set(known_regions(ASEG)) == set(ASEG)
     assert list(outlined_regions([*ASEG, "lhCerebralWhiteMatterVol"])) == [*names, "lhCerebralWhiteMatterVol"]
     assert known_regions(ASEG)["Left-Thalamus"] == known_regions(["Left-Thalamus-Proper"])[
@@ -101,7 +101,7 @@ def test_what_is_drawn_of_aseg_stats():
     ("names", "unseen"),
     [
         (embedded(), "BasCbr"),
-        (MUSE72_NAMES, "basal forebrain|lobe white matter|fornix|internal capsule"),
+        (MUSE72_NAMES, "basal forebrain|fornix"),
         (muse("MUSE_Volume_{number}"), None),
         (muse("H_MUSE_Volume_{number}"), None),
         (muse("{side}{name}"), None),
@@ -116,6 +116,65 @@ def test_names_of_muse_and_of_simulated_cohorts(names, unseen):
     if unseen:
         missing = set(names) - set(outlined_regions(names))
         assert missing == {name for name in names if re.search(unseen, name)}
+
+
+def sided(form, names):
+    return [form.format(side=side, name=name) for side in ("left", "right") for name in names]
+
+
+DKT = [name for name in DK if name not in ("bankssts", "frontalpole", "temporalpole")]
+PROGRAMS = {
+    "FreeSurfer, aseg": ASEG,
+    "FreeSurfer, Desikan-Killiany": sided("{side}_{name}_thickness", DK),
+    "FreeSurfer, DKT": sided("{side}_{name}_volume", DKT),
+    "FreeSurfer, Destrieux": sided("{side}_{name}_area", NAMES.loc[NAMES["atlas"] == "destrieux", "region"]),
+    "MUSE": muse("DL_MUSE_Volume_{number}"),
+    "SynthSeg": [
+        *(f"{side} {name}" for side in ("left", "right") for name in ("cerebral white matter", "lateral ventricle")),
+        *sided("{side} {name}", ("inferior lateral ventricle", "cerebellum white matter", "cerebellum cortex")),
+        *sided("{side} {name}", ("thalamus", "caudate", "putamen", "pallidum", "hippocampus", "amygdala")),
+        *sided("{side} {name}", ("accumbens area", "ventral DC")),
+        *("3rd ventricle", "4th ventricle", "brain-stem", "csf"),
+        *(f"ctx-{side}-{name}" for side in ("lh", "rh") for name in DK),
+    ],
+    "ENIGMA": [
+        *(f"{side}_{name}_{measure}" for side in "LR" for name in DK for measure in ("thickavg",)),
+        *(f"{side}{name}" for side in "LR" for name in ("LatVent", "thal", "caud", "put", "pal", "amyg", "accumb")),
+        *("Lhippo", "Rhippo"),
+    ],
+    # As CAT12 (names of the atlas, and its codes) and SPM call them: without MUSE's parts of the white matter.
+    "Neuromorphometrics": [
+        *(name for name in muse("{side}{name}") if not re.search("lobe|fornix|internal|callosum", name)),
+        *("Right Cerebral White Matter", "Left Cerebral White Matter", "CSF", "Right vessel", "Left vessel"),
+        "Optic Chiasm",
+    ],
+    "CAT12": [
+        f"{side}{code}"
+        for side in "lr"
+        for code in NAMES.loc[NAMES["atlas"].isin(["aseg", "muse"]) & (NAMES["code"] != ""), "code"]
+    ],
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_nearly_all_regions_of_each_program_are_drawn(program):
+    names = PROGRAMS[program]
+    assert len(set(names)) == len(names) > 40
+    assert set(known_regions(names)) == set(names)
+    assert len(outlined_regions(names)) >= 0.95 * len(names)
+
+
+def test_parts_are_drawn_rather_than_the_whole():
+    parts = [f"ctx-lh-{name}" for name in DK]
+    table = pd.DataFrame({"region": ["left cerebral cortex", *parts], "pattern": 1, "change_sd": [-9.0] + [-1.0] * 34})
+    drawing = draw_brain(table, 1)
+    assert drawing.missing == ("left cerebral cortex",)
+    alone = draw_brain(table[:1], 1)
+    assert alone.missing == ()
+    # What lies above other regions is drawn only where the table has it.
+    assert not any("choroid" in title for title in pieces(draw_brain(patterns(["Left-Hippocampus"]), 1)))
+    both = draw_brain(patterns(["Left-Hippocampus", "Left-choroid-plexus"], 1), 1)
+    assert any(title.startswith("left choroid plexus") for title in pieces(both))
 
 
 def test_a_region_is_the_same_under_all_its_names():
@@ -133,8 +192,8 @@ def test_a_region_is_the_same_under_all_its_names():
 def test_what_is_not_known_is_told_and_nothing_is_guessed():
     odd = ["PO", "ACC", "lACC", "MUSE_Volume_601", "MUSE_47+999", "MUSE_47+31", "", "Left", "47", "PT_volume", "eTIV"]
     assert list(known_regions(["lHip", *odd])) == ["lHip"]
-    drawing = draw_brain(patterns(["lHip", *odd, "Optic-Chiasm"]), 1)
-    assert drawing.missing == (*odd, "Optic-Chiasm")
+    drawing = draw_brain(patterns(["lHip", *odd, "5th-Ventricle"]), 1)
+    assert drawing.missing == (*odd, "5th-Ventricle")
     assert draw_brain(patterns(odd), 1) is None
 
 
@@ -156,7 +215,8 @@ def test_each_outline_is_a_region_of_its_atlas_and_lies_in_the_brain():
         if not row.region:
             whole[row.view] = points.min(axis=0), points.max(axis=0)
         elif row.region != "rest":
-            assert {(row.atlas, row.region), ("aseg", row.region)} & known
+            atlases = ("aseg", "muse") if row.atlas == "overlay" else ("aseg", row.atlas)
+            assert {(atlas, row.region) for atlas in atlases} & known
             low, high = whole[row.view]
             assert (points >= low - 2).all()
             assert (points <= high + 2).all()
@@ -167,11 +227,11 @@ def test_colours_and_titles_are_those_of_the_changes():
     first = names.assign(pattern=1, change_sd=[-2.0, 1.0, 0.0, np.nan])
     table = pd.concat([first, names.assign(pattern=2, change_sd=[-0.5, 4.0, 0.0, 0.0])])
     drawing = draw_brain(table, 1)
-    assert drawing.limit == 4  # the strongest change of any pattern
+    assert drawing.limit == 4  # the least of 1, 2 and 4 that holds nearly all changes of any pattern
     found = pieces(drawing)
-    assert found["left hippocampus (lHip): −2 sd"] == [("lower", pytest.approx(0.5**0.5, abs=1e-3), False)]
-    assert found["left hippocampus (lHip): −0.5 sd"] == [("lower", pytest.approx(0.125**0.5, abs=1e-3), False)]
-    assert found["right hippocampus (rHip): +0.25 sd"] == [("higher", pytest.approx(0.25, abs=1e-3), True)]
+    assert found["left hippocampus (lHip): −2 sd"] == [("lower", pytest.approx(0.5), False)]
+    assert found["left hippocampus (lHip): −0.5 sd"] == [("lower", pytest.approx(0.125), False)]
+    assert found["right hippocampus (rHip): +0.25 sd"] == [("higher", pytest.approx(0.0625, abs=1e-3), True)]
     assert found["left amygdala (lAmy): 0 sd"] == [("higher", 0.0, False)] * 3  # at each severity
     assert {(look, mirrored) for look, _, mirrored in found["right amygdala (rAmy): no value"]} == {("unknown", True)}
     # What is drawn for files is the same: as many pieces, and the same words.
@@ -180,14 +240,14 @@ def test_colours_and_titles_are_those_of_the_changes():
     assert len(axes.patches) == uses + 1  # and what no value looks like
     written = [one.text for one in ET.fromstring(drawing.svg()).iter(f"{SVG}text")]
     assert [text.get_text() for text in axes.texts] == written
-    assert {"severity", "0.25", "0.5", "1", "−4", "−1", "0", "+1", "+4", "change (sd of controls)"} <= {*written}
+    assert {"severity", "0.25", "0.5", "1", "−4", "−2", "0", "+2", "+4", "change (sd of controls)"} <= {*written}
 
 
 def test_the_middle_shows_both_sides():
     table = pd.DataFrame({"region": ["lCbeLoCbe1-5", "rCbeLoCbe1-5"], "change_sd": [-1.0, 0.5], "pattern": 1})
     [(title, [(look, opacity, _)])] = pieces(draw_brain(table, 1, (1.0,))).items()
     assert title.startswith("left cerebellar vermal lobules I-V (lCbeLoCbe1-5): −1 sd; right")
-    assert (look, opacity) == ("lower", pytest.approx(0.5))
+    assert (look, opacity) == ("lower", pytest.approx(0.25))
 
 
 def test_severities_of_the_table_are_not_scaled():
@@ -226,3 +286,18 @@ def test_several_measures_of_a_region_have_a_drawing_each():
     drawing = draw_brain(table, 1, measure="area")
     assert drawing.drawn == {*names[34:], "Left-Hippocampus"}
     assert drawing.missing == ()
+
+
+def test_slices_are_those_of_the_strongest_regions_and_the_uncertain_are_grey():
+    table = patterns(embedded(), 1).assign(change_sd=0.05)
+    table.loc[table["region"].isin(["lHip", "rHip"]), "change_sd"] = -1.8
+    table.loc[table["region"] == "lAmy", "change_sd"] = 0.3
+    drawing = draw_brain(table, 1, (1.0,), per_line=2, most_slices=2, unsure=["lAmy"])
+    assert [panel.view for line in drawing.lines[2:] for panel in line] == ["coronal -22"]  # it shows all that counts
+    assert drawing.limit == 1  # two regions of 128 are beyond, and have the full colour
+    assert {look for look, *_ in pieces(drawing)["left hippocampus (lHip): −1.8 sd"]} == {"lower"}
+    several = draw_brain(table.assign(change_sd=-1.0), 1, (1.0,), per_line=2, most_slices=2)
+    assert len([panel for line in several.lines for panel in line if not panel.side]) == 2
+    every = draw_brain(table, 1, (1.0,), unsure=["lAmy"])
+    assert {look for look, *_ in pieces(every)["left amygdala (lAmy): +0.3 sd"]} == {"unsure"}
+    assert "uncertain" in {one.text for one in ET.fromstring(every.svg()).iter(f"{SVG}text")}

@@ -15,32 +15,41 @@ def test_distributions_count_people_with_a_value():
     assert labels[1] == ["Controls\nn = 9", "Patients\nn = 20", "Others\nn = 3"]
 
 
-def overview(people_shown, training=None):
-    changes = pd.DataFrame({"region": ["lHip", "rHip", "lAmy", "Bst"] * 2, "pattern": np.repeat([1, 2], 4)})
-    changes["change_sd"] = [-2.0, -1.5, 1.0, 0.1, 0.1, 0.2, 3.0, -0.4]
-    names = {"lHip": "left hippocampus", "rHip": "right hippocampus", "lAmy": "left amygdala"}
-    return plots.pattern_overview(changes, people_shown, names, training, brains=False)
+def test_histogram_is_bounded_and_counts_everybody():
+    table = pd.DataFrame({"group": ["control"] * 40 + ["patient"] * 60, "severity1": 0.0})
+    table.loc[40:, "severity1"] = np.linspace(0, 1, 60)
+    table.loc[99, "severity1"] = 7.0  # one person far away does not stretch the scale
+    [axes] = plots.severity_histogram(table, "severity1").axes
+    controls, patients = axes.patches
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["Controls", "Patients"]
+    assert controls.get_data().edges[0] == 0  # nobody is below
+    assert patients.get_data().edges[-1] < 7
+    assert "n = 60" in patients.get_gid()
+    assert "1 beyond" in patients.get_gid()
+    assert axes.texts[0].get_text().startswith("1: largest change learned")
 
 
-def test_overview_names_the_strongest_regions_of_each_pattern():
-    figure = overview(people(2, n_controls=30, n_patients=40, n_other=0))
-    words = [text.get_text() for text in figure.texts]
-    first, second = words.index("Pattern 1"), words.index("Pattern 2")
-    assert words[first + 1 : second][1::3] == ["hippocampus", "left amygdala", "Bst"]
-    assert words[first + 1 : second][2::3] == ["L −2.00, R −1.50 · Hip", "+1.00 · lAmy", "+0.10"]
-    assert words[second + 1 :][1::3] == ["left amygdala", "Bst", "hippocampus"]
-    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["Controls", "Patients"]
-
-
-def test_few_people_get_no_density():
+def test_few_people_are_marks_among_those_of_the_training():
     few, many = people(2, n_controls=2, n_patients=0, n_other=0), people(2, n_controls=30, n_patients=40, n_other=0)
-    alone, among = overview(few), overview(few, many)
-    assert [len(axes.collections) for axes in alone.axes] == [1, 1]  # marks only
-    for axes, column in zip(among.axes, ("r1", "r2"), strict=True):
-        labels = [tick.get_text() for tick in axes.get_yticklabels()]
-        assert labels == ["Training controls", "Training patients", "Controls"]
-        marks = axes.collections[-1].get_offsets()[:, 0]
-        assert sorted(marks) == pytest.approx(sorted(few[column]))
+    [alone], [among] = plots.severity_histogram(few, "r2").axes, plots.severity_histogram(few, "r2", many).axes
+    assert len(alone.patches) == 0
+    labels = [tick.get_text() for tick in among.get_yticklabels()]
+    assert labels == ["Training controls", "Training patients", "Controls"]
+    assert sorted(among.collections[-1].get_offsets()[:, 0]) == pytest.approx(sorted(few["r2"]))
+
+
+def test_mixture_counts_patterns_of_each_person():
+    table = pd.DataFrame({"group": ["control", "patient", "patient", "patient", "patient"]})
+    table["severity1"], table["severity2"] = [0.0, 0.9, 0.9, 0.1, 0.0], [0.0, 0.9, 0.1, 0.8, 0.9]
+    [axes] = plots.pattern_mixture(table, [0.2, 0.3]).axes
+    assert [text.get_text() for text in axes.texts] == ["100", "0", "0", "0", "75", "25"]
+
+
+def test_severity_against_age_has_a_line_for_each_group():
+    table = people(1, n_controls=30, n_patients=40, n_other=3).assign(age=np.linspace(50, 80, 73))
+    [axes] = plots.severity_by_age(table, "r1", "age").axes
+    assert len(axes.collections) == 3
+    assert len(axes.lines) == 4
 
 
 def test_recovery_titles_and_shapes():

@@ -57,6 +57,17 @@ def same_bits(found, expected):
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
+def test_a_prolonged_model_is_the_same_one_later(settings, trained, small_people):
+    longer = settings._replace(preset=replace(settings.preset, schedule=replace(settings.preset.schedule, longest=60)))
+    found = train_chunk(Chunk(tuple(one._replace(prolonged=True) for one in PAIR.members)), longer, small_people)
+    assert found.steps.tolist() == [10, 20, 30, 40, 50, 60]
+    np.testing.assert_array_equal(found.r_indices[:4], trained.r_indices)
+    assert list(found.weights) == [60]
+    assert (found.end().steps.tolist(), found.end().r_indices.shape[0]) == ([60], 1)
+    mixed = cut([*PAIR.members, PAIR.members[0]._replace(prolonged=True)], 10, mixed=True)
+    assert [len(chunk.members) for chunk in mixed] == [2, 1]
+
+
 @pytest.mark.parametrize("size", [1, 3, 4, 7, 100])
 def test_cut_puts_every_member_into_one_chunk_of_its_kind(size):
     members = [Member(point, k, cohort) for cohort in (0, 1, 11) for k in range(5) for point in POINTS]

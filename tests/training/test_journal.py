@@ -54,6 +54,15 @@ def is_refused(path, chunk=CHUNK, run="this run"):
     return not path.exists() and journal.damaged == [path.name]
 
 
+def test_a_prolonged_chunk_is_another_one(tmp_path):
+    longer = Chunk(tuple(member._replace(prolonged=True) for member in CHUNK.members))
+    journal = opened(tmp_path)
+    journal[CHUNK], journal[longer] = FINISHED, DIVERGED
+    same_bits(opened(tmp_path)[CHUNK], FINISHED)
+    same_bits(opened(tmp_path)[longer], DIVERGED)
+    assert {*Journal(tmp_path / "next", "this run", tmp_path).earlier()} == {CHUNK, longer}
+
+
 @pytest.mark.parametrize("finished", [FINISHED, DIVERGED], ids=["sound", "diverged"])
 def test_finished_chunks_come_back_to_the_bit(tmp_path, finished):
     folder = tmp_path / "not" / "yet"

@@ -11,7 +11,7 @@ from rindices.analysis.change import change_per_year, group_change
 from rindices.analysis.region_effects import (
     dose_response,
     drivers,
-    region_differences,
+    group_effects,
     subgroup_effects,
     subgroup_sizes,
     whole_brain,
@@ -29,7 +29,7 @@ __all__ = [
     "group_balance",
     "group_change",
     "group_check",
-    "region_differences",
+    "group_effects",
     "scan_noise",
     "subgroup_effects",
     "subgroup_sizes",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import t as student_t
 
 from rindices.analysis.coding import in_group, same_people
-from rindices.analysis.statistics import false_discovery, mean_difference, mean_interval
+from rindices.analysis.statistics import false_discovery, mean_interval
 from rindices.problems import InputError, shown
 from rindices.settings import OutputSettings
 
@@ -81,27 +81,55 @@ def dose_response(
     return table.drop(columns="rank")
 
 
-def region_differences(z_scores: pd.DataFrame, group: ArrayLike) -> pd.DataFrame:
-    """Compare patients with controls in each region, whatever patterns there are.
+def group_effects(
+    z_scores: pd.DataFrame,
+    group: ArrayLike,
+    covariates: pd.DataFrame | None = None,
+    *,
+    smallest: int = FEWEST_PEOPLE,
+) -> pd.DataFrame:
+    """Compare all patients with all controls, region by region, whatever their patterns.
+
+    Parameters
+    ----------
+    z_scores
+        One column a region.
+    group
+        ``control``, ``patient`` or ``other``, one a person.
+    covariates
+        What else the regression has beside the group. Regions that were corrected before keep their values, but the
+        intervals allow for the effects having been estimated.
+    smallest
+        Least number of patients, and of controls.
 
     Returns
     -------
     DataFrame
-        ``region``, ``n_controls``, ``n_patients``, ``difference`` (patients less controls, in the unit of `z_scores`),
-        ``low`` and ``high`` (95 %), ``p`` (Welch's t test) and ``q`` (Benjamini–Hochberg over the regions).
+        ``region``, ``n_controls``, ``n_patients``, ``effect`` (Cohen's d: the difference given the covariates, in
+        residual standard deviations; negative: smaller than in controls), ``low`` and ``high`` (95 %, large-sample
+        error), ``t``, ``p`` and ``q`` (Benjamini–Hochberg over the regions). Empty where a group is too small.
 
     Examples
     --------
-    >>> z = pd.DataFrame({"hippocampus": [0.0, 1.0, -1.0, -2.0, -3.0, -1.0], "cuneus": [0.0, 1.0, -1.0] * 2})
-    >>> found = region_differences(z, ["control"] * 3 + ["patient"] * 3)
-    >>> found[["region", "difference"]].to_numpy().tolist()
-    [['hippocampus', -2.0], ['cuneus', 0.0]]
+    >>> z = pd.DataFrame({"insula": [0.0, 1.0] * 10 + [-1.0, 0.0] * 10})
+    >>> group_effects(z, ["control"] * 20 + ["patient"] * 20)["effect"].round(2).tolist()
+    [-1.95]
     """
-    controls, patients = (z_scores.to_numpy(float)[in_group(group, name)] for name in ("control", "patient"))
-    found = mean_difference(patients, controls)
-    table = {"region": list(map(str, z_scores.columns)), "n_controls": len(controls), "n_patients": len(patients)}
-    numbers = {"difference": found.value, "low": found.low, "high": found.high, "p": found.p}
-    return pd.DataFrame(table | numbers | {"q": false_discovery(found.p)})
+    patients, controls = in_group(group, "patient"), in_group(group, "control")
+    same_people(len(z_scores), group=patients)
+    other = pd.DataFrame(index=z_scores.index) if covariates is None else covariates
+    design = pd.get_dummies(other, drop_first=True).assign(one=1.0).to_numpy(float)
+    used = (patients | controls) & ~np.isnan(design).any(axis=1)
+    sizes = {"n_controls": int((used & controls).sum()), "n_patients": int((used & patients).sum())}
+    order = ["region", *sizes, "effect", "low", "high", "t", "p", "q"]
+    if min(sizes.values()) < smallest:
+        return pd.DataFrame(columns=order)
+    design = np.column_stack([patients, design])[used]
+    regions, inverse = z_scores.to_numpy(float)[used], np.linalg.pinv(design)
+    coefficients, freedom = inverse @ regions, len(design) - int(np.linalg.matrix_rank(design))
+    squares = ((regions - design @ coefficients) ** 2).sum(axis=0)
+    table = _tested(coefficients[0], squares, freedom, float(inverse[0] @ inverse[0]))
+    return table.assign(region=z_scores.columns, q=false_discovery(table["p"].to_numpy()), **sizes)[order]
 
 
 def whole_brain(z_scores: pd.DataFrame, controls: np.ndarray) -> np.ndarray:
@@ -227,10 +255,16 @@ def subgroups_of(r_indices: pd.DataFrame, group: ArrayLike, low: float, high: fl
 
 def _compared(patients: np.ndarray, controls: np.ndarray) -> pd.DataFrame:
     """Return one row a region."""
-    freedom, precision = len(patients) + len(controls) - 2, 1 / len(patients) + 1 / len(controls)
+    difference = patients.mean(axis=0) - controls.mean(axis=0)
     squares = len(patients) * patients.var(axis=0) + len(controls) * controls.var(axis=0)
+    freedom, precision = len(patients) + len(controls) - 2, 1 / len(patients) + 1 / len(controls)
+    return _tested(difference, squares, freedom, precision)
+
+
+def _tested(difference: np.ndarray, squares: np.ndarray, freedom: int, precision: float) -> pd.DataFrame:
+    """Return differences in residual standard deviations, with their intervals and t tests."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        effect = (patients.mean(axis=0) - controls.mean(axis=0)) / np.sqrt(squares / freedom)
+        effect = difference / np.sqrt(squares / freedom)
     t = effect / np.sqrt(precision)
     half = student_t.isf(0.025, freedom) * np.sqrt(precision + effect**2 / (2 * freedom))
     p = 2 * student_t.sf(np.abs(t), freedom)

@@ -14,9 +14,10 @@ from rindices.problems import counted, listed
 from rindices.settings import TableSettings
 
 if TYPE_CHECKING:
+    from rindices.cohort import Cohort
     from rindices.run.check_table import CheckedTable
 
-_MOST_OUTLIERS = 10
+_MOST_OUTLIERS, _MOST_REGIONS = 10, 8
 
 
 @command()
@@ -24,35 +25,66 @@ def check(
     table: Annotated[Path, argument("Table of people, as for fit.")],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     report: Annotated[Path | None, option("Also write a page here (.html), replaced if it exists.")] = None,
+    spectrum: Annotated[bool, typer.Option(help="Test whether patients and controls differ: seconds more.")] = True,
     *,
     columns: TableSettings,
 ) -> None:
     """Look at a table before anything is trained.
 
     Says what each column is taken for and why, which regions may be none, who would be left out, who is far from all
-    others, how the groups compare, and what fit would refuse or warn of. The options are those of fit. Ends with 2
-    where fit would refuse the table.
+    others, how the groups compare, and what fit would refuse or warn of. Then whether patients and controls differ, in
+    how many directions, and how long fit takes here. The options are those of fit. Ends with 2 where fit would refuse
+    the table.
     """
-    from rindices.run.check_table import check_table
+    from rindices.run.check_table import check_cohort
 
     set_output(quiet=json)
     check_output(report, "report", PAGE, Path(str(table).partition("#")[0]))
-    found = check_table(table, columns, wording=on_command_line)
-    if json:
-        typer.echo(found.model_dump_json(indent=2))
+    found, cohort = check_cohort(table, columns, wording=on_command_line)
     _show_columns(found)
     _show_people(found)
-    if report is not None:
-        from rindices.pages.layout import write_sheet
-
-        show_places({"Page": write_sheet("check", report, title=f"Check of {found.source}", found=found)})
+    if spectrum and cohort is not None:
+        found = _look_before_training(found, cohort)
     for problem in found.problems:
         console.print(f"Problem: {problem.text}", style="red")
+    if json:
+        typer.echo(found.model_dump_json(indent=2))
+    if report is not None:
+        show_places({"Page": _write_page(found, report)})
     if found.usable:
-        console.print("fit can train on this table.", style="green")
+        time = f" It takes {found.look.time}." if found.look else ""
+        console.print(f"fit can train on this table.{time}", style="green")
         return
     console.print(f"fit would refuse this table.{_ways(found)}", style="red")
     raise typer.Exit(USER_ERROR)
+
+
+def _look_before_training(found: CheckedTable, cohort: Cohort) -> CheckedTable:
+    """Say what can be said of the groups before anything is trained; while that is computed, the rest can be read."""
+    console.print("Comparing patients and controls …")
+    from rindices.run.first_look import with_look
+
+    found = with_look(found, cohort, on_command_line)
+    if (look := found.look) is None:
+        return found
+    console.print(f"{look.headline} {look.verdicts}", style="bold")
+    for one in look.patterns:
+        pairs = zip(one.regions[:_MOST_REGIONS], one.changes, strict=False)
+        regions = ", ".join(f"{name} {change:+.1f}" for name, change in pairs)
+        console.print(f"  Pattern {one.pattern} of a linear model, in sd of controls at severity 1: {regions}")
+    warn(look.warnings)
+    return found
+
+
+def _write_page(found: CheckedTable, report: Path) -> Path:
+    from rindices.pages.layout import write_sheet
+
+    pictures: tuple[object, ...] = ()
+    if found.look is not None:
+        from rindices.run.first_look import look_pictures
+
+        pictures = look_pictures(found.look)
+    return write_sheet("check", report, title=f"Check of {found.source}", found=found, pictures=pictures)
 
 
 def _ways(found: CheckedTable) -> str:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Task, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from rindices.problems import Remedy, Text, Value, counted, listed, remedies_in, worded
+from rindices.problems import Remedy, Text, Value, counted, duration, listed, remedies_in, worded
 from rindices.settings import option_name
 
 if TYPE_CHECKING:
@@ -32,6 +32,14 @@ _LINE_SECONDS, _JSON_SECONDS = (
     2.0,
 )  # between lines of progress without a terminal; programs read JSON
 _MOST_NAMES = 20  # in a sentence; more stand in a line of their own
+_VERDICT_STYLES = {
+    "reproducible": "green",
+    "weak": "cyan",
+    "confounded": "yellow",
+    "not found again": "bold red",
+    "no difference": "bold",
+    "not testable": "magenta",
+}
 _NOT_NONE = " No reproducible pattern is not the same as no difference."
 
 
@@ -139,9 +147,8 @@ def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = 
 def show_verdict(summary: Summary, whose: str = "") -> None:
     """Say whether the patterns are reproducible, why, and what follows from that; green is for a plain yes."""
     headline, advice = summary.verdict_words
-    styles = {"reproducible": "green", "not found again": "bold red", "no difference": "bold red"}
     told = " ".join(filter(None, [headline, summary.reliable_reason, advice]))
-    console.print(f"{whose}{told}", style=styles.get(summary.state or "", "yellow"))
+    console.print(f"{whose}{told}", style=_VERDICT_STYLES.get(summary.state or "", ""))
 
 
 def end(out: Path, last: str, *, report: bool, **fields: object) -> None:
@@ -181,13 +188,15 @@ def training_bars() -> Iterator[Callable[[Progress], None]]:
         elif tasks[stage].finished:
             return
         speed = tasks[stage].speed
+        left = tasks[stage].time_remaining
         note = f"{speed:,.0f} steps/s" if speed else "(preparing)" if done < total else ""
         bars.update(tasks[stage].id, completed=done, note=note)
         pause = _JSON_SECONDS if _json_lines else _LINE_SECONDS
         due = new or done == total or time.monotonic() - last_line > pause
         if due and (_json_lines or not console.is_terminal):
             last_line = time.monotonic()
-            console.print(f"{stage}: {100 * done / max(total, 1):.0f} % {note}")
+            ahead = f", about {duration(left)} left" if speed and left else ""
+            console.print(f"{stage}: {100 * done / max(total, 1):.0f} % {note}{ahead}")
             log("progress", stage=stage, done=done, total=total)
 
     with Bars(*columns, console=console, disable=not console.is_terminal) as bars:

@@ -158,7 +158,7 @@ class Judged:
     looks: list[Look]
     best: int  # position in `looks`
     misfit: Misfit | None = None  # None: not asked for, or no model is sound
-    n_failed: int = 0  # repetitions that diverged, collapsed or are late, whether they agree or not
+    failed: tuple[int, ...] = ()  # repetitions that diverged, collapsed or are late, whether they agree or not
 
     @property
     def look(self) -> Look:
@@ -257,8 +257,8 @@ def sweep(
     chunks: list[Chunk] = []
     judged: dict[Point, Judged] = {}
 
-    def train(of: Sequence[Point], before: int, n_models: int, stage: str) -> None:
-        chunks.extend(train_members(study, members_of(of, range(before, n_models)), execution, stage))
+    def train(of: Sequence[Point], members: Sequence[Member], n_models: int, stage: str) -> None:
+        chunks.extend(train_members(study, members, execution, stage))
         judged.update({one: judge(study, one, n_models, chunks, execution, with_misfit=several) for one in of})
 
     in_full = exhaustive or len(points) == 1 or n_repetitions <= FIRST_LOOK
@@ -268,19 +268,25 @@ def sweep(
                 raise ValueError(f"{number} patterns cannot be told apart in few regions: n_features={n_regions}.")
             study.method(number)  # known before people travel to where they are trained on
     first, at_first = (n_repetitions, points) if in_full else (FIRST_LOOK, of_each_number if several else points)
-    train(at_first, 0, first, "Training" if in_full else "First look at all settings")
+    train(at_first, members_of(at_first, range(first)), first, "Training" if in_full else "First look at all settings")
     if not in_full:
         numbers = {point.n_patterns for point in rivals(list(judged.values()))}
         others = [point for point in points if point.n_patterns in numbers and point not in judged]
         if others:
-            train(others, 0, first, "First look at other weights")
-        train(rivals(list(judged.values())), first, n_repetitions, "All repetitions of the best")
+            train(others, members_of(others, range(first)), first, "First look at other weights")
+        best = rivals(list(judged.values()))
+        train(best, members_of(best, range(first, n_repetitions)), n_repetitions, "All repetitions of the best")
     tried = [judged[point] for point in points if point in judged]
     chosen = choose([one for one in tried if one.n_repetitions == n_repetitions])
-    # Where all failed, others would fail, too.
-    if (n_more := min(chosen.n_failed, MOST_REPLACED)) > 0 and chosen.n_failed < n_repetitions:
-        train([chosen.point], n_repetitions, n_repetitions + n_more, "In the place of failed repetitions")
-        tried[tried.index(chosen)] = chosen = judged[chosen.point]
+    place, point = tried.index(chosen), chosen.point
+    if 0 < len(chosen.failed) < n_repetitions:  # where all failed, others would fail, too
+        if study.settings.preset.schedule.longest:  # many that failed are only late
+            late = [one._replace(prolonged=True) for one in members_of([point], chosen.failed)]
+            train([point], late, n_repetitions, "Failed repetitions, longer")
+        n_all = n_repetitions + min(len(judged[point].failed), MOST_REPLACED)
+        if new := members_of([point], range(n_repetitions, n_all)):
+            train([point], new, n_all, "In the place of failed repetitions")
+        tried[place] = chosen = judged[point]
     untried = [point for point in points if point not in judged]
     return Swept(tried, chosen, first, n_repetitions, chunks, at_first, untried)
 
@@ -384,17 +390,18 @@ def judge(
     from_step = preset.schedule.min_steps if preset.training.freeze_below is None else looks[-1].step
     eligible = [place for place, look in enumerate(looks) if look.step >= from_step] or [len(looks) - 1]
     best = max(eligible, key=lambda place: _look_rank(looks[place]))
-    n_failed = _n_failed(r_indices[:, best], losses.get("orthogonality", np.ones((len(found), len(looks))))[:, best])
+    failed = _failed(r_indices[:, best], losses.get("orthogonality", np.ones((len(found), len(looks))))[:, best])
     if not with_misfit:
-        return Judged(point, n_repetitions, looks, best, n_failed=n_failed)
+        return Judged(point, n_repetitions, looks, best, failed=failed)
     distance = _misfit(study, point.n_patterns, looks[best].step, [(of, int(at[best]), k) for of, at, k in found])
-    return Judged(point, n_repetitions, looks, best, distance, n_failed)
+    return Judged(point, n_repetitions, looks, best, distance, failed)
 
 
-def _n_failed(r_indices: np.ndarray, overlaps: np.ndarray) -> int:
-    """Count repetitions that diverged or collapsed, or whose patterns still overlap far more than those of others."""
+def _failed(r_indices: np.ndarray, overlaps: np.ndarray) -> tuple[int, ...]:
+    """Return repetitions that diverged or collapsed, or whose patterns still overlap far more than those of others."""
     late = overlaps > _LATE * np.median(overlaps)
-    return sum(bool(fault) or bool(slow) for fault, slow in zip(agreement.faults(r_indices), late, strict=True))
+    faults = zip(agreement.faults(r_indices), late, strict=True)
+    return tuple(number for number, (fault, slow) in enumerate(faults) if fault or slow)
 
 
 def _misfit(study: Study, n_patterns: int, step: int, found: list[tuple[Trajectory, int, int]]) -> Misfit | None:
@@ -414,10 +421,12 @@ def _find(
 ) -> list[tuple[Trajectory, np.ndarray, int]]:
     """Return each member's trajectory, which of its checkpoints to look at, and the member's place in it.
 
-    Models that were all frozen before the others ended stay as they were.
+    Models that were all frozen before the others ended stay as they were; those that were prolonged, as they ended.
     """
     place = {member: (chunk, k) for chunk in chunks for k, member in enumerate(chunk.members)}
-    found = [(execution.store[chunk], k) for chunk, k in (place[member] for member in members)]
+    longer = {member._replace(prolonged=False): where for member, where in place.items() if member.prolonged}
+    chosen = [(member in longer, *(longer.get(member) or place[member])) for member in members]
+    found = [(execution.store[chunk].end() if late else execution.store[chunk], k) for late, chunk, k in chosen]
     looks = np.arange(max(len(trajectory.steps) for trajectory, _ in found))
     return [(trajectory, np.minimum(looks, len(trajectory.steps) - 1), k) for trajectory, k in found]
 

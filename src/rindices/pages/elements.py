@@ -21,7 +21,7 @@ from rindices.files import atomic_file
 from rindices.plots.style import PALETTE
 
 MOST_ROWS = 600
-_LETTER = 8.5  # pixels that a letter of a warning takes at most, on average
+_LETTER, _LINE = 8, 17  # pixels: of a strip's text
 _NAMES = {light: name for name, (light, _) in PALETTE.items()}
 _COLOUR = re.compile(rf"((?:fill|stroke): )({'|'.join(_NAMES)})(?![0-9a-f])")
 # None of these can end the script element or begin a tag, wherever they stand in a name.
@@ -57,9 +57,9 @@ class Gallery:
         self.figures.append((name, figure, text))
         return Picture(name, _for_page(text, alt))
 
-    def keep(self, name: str, figure: Figure, svg: str, alt: str) -> Picture:
+    def keep(self, name: str, figure: Figure, svg: str, alt: str, *, result: bool = True) -> Picture:
         """Keep a figure that knows its own SVG, which is smaller than that made of it."""
-        if self.strip:
+        if result and self.strip:
             plots.strip_above(figure, self.strip)
             svg = _with_strip(svg, self.strip)
         self.figures.append((name, figure, svg))
@@ -84,16 +84,13 @@ def _with_strip(svg: str, strip: str) -> str:
     if size is None:
         return svg
     width, height = map(float, size.groups())
-    lines = textwrap.wrap(strip, max(int(width / _LETTER), 12))
-    room = 18 + 16 * len(lines)
-    opening, rest = svg.replace(size[0], f'viewBox="0 {-room} {width} {height + room}"', 1).split(">", 1)
-    box = f'<rect y="{1 - room}" width="{width}" height="{room - 10}" fill="#fdecea" stroke="#b3261e"/>'
-    look = 'text-anchor="middle" style="fill: #7a150f"'
-    text = "".join(
-        f'<text x="{width / 2}" y="{16 * place + 18 - room}" {look}>{escape(line)}</text>'
-        for place, line in enumerate(lines)
-    )
-    return f"{opening}>{box}{text}{rest}"
+    lines = textwrap.wrap(strip, int(width / _LETTER))
+    room = _LINE * len(lines) + 8
+    opening, rest = svg.replace(size[0], f'viewBox="0 {-room - 10} {width} {height + room + 10}"', 1).split(">", 1)
+    box = f'<rect x="1" y="{-room - 9}" width="{width - 2}" height="{room}" fill="#fdecea" stroke="#b3261e"/>'
+    look = f'x="{width / 2}" text-anchor="middle" style="fill: #7a150f"'
+    texts = [f'<text y="{_LINE * k - room + 6}" {look}>{escape(line)}</text>' for k, line in enumerate(lines)]
+    return f"{opening}>{box}{''.join(texts)}{rest}"
 
 
 def _for_page(text: str, alt: str) -> Markup:
@@ -143,13 +140,6 @@ def listed(names: Iterable[object]) -> str:
 def counted(value: int, one: str, many: str = "") -> str:
     """Return a number with its noun: ``1 person``, ``2,000 people``."""
     return f"{value:,} {one if value == 1 else many or one + 's'}"
-
-
-def duration(seconds: float | None) -> str:
-    """Return a time in hours, minutes and seconds."""
-    minutes, rest = divmod(round(seconds or 0), 60)
-    parts = [(minutes // 60, "h"), (minutes % 60, "min"), (rest, "s")]
-    return " ".join(f"{value} {unit}" for value, unit in parts if value)
 
 
 class Cell(NamedTuple):

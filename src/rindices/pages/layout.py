@@ -15,6 +15,7 @@ from rindices.files import atomic_file
 from rindices.pages import elements
 from rindices.pages.run_view import VERDICT_LOOKS
 from rindices.plots.style import PALETTE
+from rindices.problems import duration, roughly
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
@@ -83,7 +84,7 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {"thousands": "{:,}".format, "listed": elements.listed, "number": elements.number}
     environment.filters["line"] = _line
     made = (elements.Table, elements.words, elements.counts, elements.measures)
-    said = (elements.counted, elements.duration, elements.p_words)
+    said = (elements.counted, duration, roughly, elements.p_words)
     environment.globals |= {one.__name__: one for one in (*made, *said)} | {"looks": VERDICT_LOOKS}
     environment.globals |= vars(environment.get_template("macros.html.j2").module)
     return environment

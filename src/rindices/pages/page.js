@@ -210,12 +210,15 @@
   }
 
   function whyTable(drivers, place, data) {
-    const head = make("tr", {}, ...["Why: region", "z", "Pattern's part"].map((word, column) => make("th", { scope: "col", class: column ? "number" : "" }, word)));
+    const key = draw("svg", { viewBox: "0 0 90 14", class: "why", role: "img", "aria-label": "z as a ring, the pattern's part as a bar" }, draw("circle", { class: "z", cx: 8, cy: 8, r: 4 }), draw("text", { x: 16, y: 12 }, "z"), draw("rect", { class: "r", x: 34, y: 4, width: 14, height: 8 }), draw("text", { x: 52, y: 12 }, "part"));
+    const head = make("tr", {}, ...["Why: region", key, "z", "Pattern's part"].map((word, column) => make("th", { scope: "col", class: column > 1 ? "number" : "" }, word)));
+    const values = drivers.filter((_, at) => at % 3).concat(0), low = Math.min(...values), x = (value) => 5 + (80 * (value - low)) / (Math.max(...values) - low || 1);
     const body = make("tbody");
     for (let at = 0; at < drivers.length; at += 3) {
-      const [short, full] = data.regions[drivers[at]];
+      const [short, full] = data.regions[drivers[at]], [part, z] = drivers.slice(at + 1, at + 3);
       const region = make("th", { scope: "row" }, full, ...(full === short ? [] : [make("small", {}, ` ${short}`)]));
-      body.append(make("tr", {}, region, make("td", { class: "number" }, signed(drivers[at + 2])), make("td", { class: "number" }, signed(drivers[at + 1]))));
+      const picture = draw("svg", { viewBox: "0 0 90 14", class: "why", "aria-hidden": "true", style: `--own: var(--pattern${(place % 6) + 1})` }, draw("rect", { class: "r", x: Math.min(x(0), x(part)), width: Math.max(0.5, Math.abs(x(part) - x(0))), y: 3, height: 8 }), draw("path", { class: "axis", d: `M${x(0)} 0V14` }), draw("circle", { class: "z", cx: x(z), cy: 7, r: 4 }));
+      body.append(make("tr", {}, region, make("td", {}, picture), make("td", { class: "number" }, signed(z)), make("td", { class: "number" }, signed(part))));
     }
     return make("table", { "aria-label": `Regions behind ${data.names[place]}` }, make("thead", {}, head), body);
   }
@@ -353,9 +356,7 @@
 
   function select(state, person) {
     state.open = person;
-    if (state.data.ids) {
-      try { history.replaceState(null, "", `#person=${encodeURIComponent(person.id)}`); } catch { /* a page in a frame has no address of its own */ }
-    }
+    try { history.replaceState(null, "", `#person=${encodeURIComponent(person.name)}`); } catch { /* a page in a frame has no address of its own */ }
     showCard(state);
     mark(state);
     listPeople(state);
@@ -369,7 +370,7 @@
     if (!location.hash.startsWith("#person=")) return false;
     let id = "";
     try { id = decodeURIComponent(location.hash.slice(8)); } catch { /* not one of ours */ }
-    const person = state.data.people.find((one) => one.id === id);
+    const person = state.data.people.find((one) => one.name === id);
     if (!person) {
       byId("found").textContent = `There is no card of \u201c${id}\u201d.`;
       return false;
@@ -387,7 +388,7 @@
     const rows = [...state.people];
     if (column >= 0) rows.sort((a, b) => (down ? -1 : 1) * (column >= at ? key(a, column) - key(b, column) : compareCells(key(a, column), key(b, column), false)));
     const shown = rows.slice(0, MOST_LISTED);
-    if (rows.includes(open) && !shown.includes(open)) shown.splice(0, 1, open);  // whoever is open is seen
+    if (rows.includes(open) && !shown.includes(open)) shown.unshift(open);  // whoever is open is seen
     const head = make("tr", {}, ...heads.map((word, place) => {
       const button = make("button", { type: "button", class: "sort" }, word);
       button.addEventListener("click", () => { state.sort = [place, state.sort[0] === place ? !state.sort[1] : place >= at]; listPeople(state); });
@@ -498,13 +499,13 @@
       return;
     }
     const last = state.shapes.length - 1;
-    const steps = { ArrowRight: here + 1, ArrowLeft: here - 1, ArrowUp: here + 1, ArrowDown: here - 1, Home: 0, End: last };
+    const upwards = [...state.shapes].sort((a, b) => b.b - a.b), level = upwards.indexOf(state.shapes[here]);
+    const at = (shapes, place) => shapes[Math.max(0, Math.min(last, place))];
+    const steps = { ArrowRight: at(state.shapes, here + 1), ArrowLeft: at(state.shapes, here - 1), ArrowUp: at(upwards, level + 1), ArrowDown: at(upwards, level - 1), Home: state.shapes[0], End: state.shapes[last] };
     if (!(event.key in steps)) return;
     event.preventDefault();
-    const next = Math.max(0, Math.min(last, steps[event.key]));
-    state.shapes[here].shape.setAttribute("tabindex", "-1");
-    state.shapes[next].shape.setAttribute("tabindex", "0");
-    state.shapes[next].shape.focus();
+    select(state, steps[event.key].person);
+    steps[event.key].shape.focus();
   }
 
   // ==== Only where a server answers ====
@@ -561,8 +562,23 @@
     const query = box.querySelector(".part")?.dataset.query;
     if (query) history.replaceState(null, "", `/table?${query}`);
     prepare(box);
+    for (const later of all("[data-later]", box)) look(later);
     const again = focused && byId(focused);
+    if (again?.closest(".folded tr.alike")) unfoldColumns(box.querySelector("[data-unfold]"));
     if (again) again.focus({ preventScroll: true });
+  }
+
+  // What takes seconds comes after the rest; whoever chooses something else meanwhile has another box.
+  async function look(box) {
+    let answer;
+    do {
+      if (answer) await new Promise((resume) => setTimeout(resume, 500));
+      if (!box.isConnected) return;
+      answer = await fetch(box.dataset.later, { headers: { accept: "text/html" } });
+    } while (answer.status === 202);
+    const part = new DOMParser().parseFromString(await answer.text(), "text/html");
+    box.replaceChildren(document.adoptNode(part.querySelector(".part") ?? part.querySelector("main")));
+    prepare(box);
   }
 
   function change(node, asked) {
@@ -572,7 +588,14 @@
     else location.href = `${location.pathname}?${holder.dataset.query}&${asked}`;
   }
 
+  function unfoldColumns(button) {
+    byId(button.dataset.unfold).classList.remove("folded");
+    button.parentElement.remove();
+  }
+
   function filterRows(input) {
+    const hiding = document.querySelector("[data-unfold]");
+    if (hiding) unfoldColumns(hiding);
     const wanted = input.value.trim().toLowerCase(), rows = [...byId(input.dataset.filter).tBodies[0].rows];
     for (const row of rows) row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
     const count = rows.filter((row) => !row.hidden).length;
@@ -619,7 +642,7 @@
     });
   }
 
-  // ---- Severity: one slider moves brains and regions ----
+  // ---- Severity: one slider moves the brains of all cards ----
   function doseAt(points, severity) {
     let [low, from] = [0, 0];
     for (const [at, value] of points) {
@@ -630,49 +653,30 @@
   }
 
   function prepareSlider(slider) {
-    const data = JSON.parse(byId("doses").textContent);
-    const slides = all(".slide").map((box) => {
-      const brain = data.brains[box.dataset.place], regions = data.patterns[box.dataset.pattern];
+    const data = JSON.parse(byId("doses").textContent), line = slider.closest(".slider");
+    const brains = all(".pattern-card").flatMap((card) => all("svg.brain", card).map((svg, place) => {
+      const regions = data.patterns[card.dataset.pattern], { pieces, limit } = data.brains[card.dataset.pattern][place];
       const points = Object.fromEntries(Object.entries(regions).map(([name, doses]) => [name, Object.entries(doses).map(([at, value]) => [Number(at), value]).sort((a, b) => a[0] - b[0])]));
-      const last = (name) => points[name].at(-1)[1];
-      const top = Object.keys(points).sort((a, b) => Math.abs(last(b)) - Math.abs(last(a))).slice(0, data.shown);
-      const uses = box.querySelector("svg.brain") ? all("use", box) : [];
-      const titles = uses.map((use) => use.querySelector("title"));
-      return { box, brain, points, top, uses, titles };
-    });
-    const move = () => {
+      // What is grey or hatched has no colour at any severity.
+      const uses = all("use", svg).map((use, at) => [use, pieces[at].filter((name) => points[name])]).filter(([use, names]) => names.length && use.hasAttribute("fill-opacity"));
+      return { points, limit, uses };
+    }));
+    line.hidden = false;
+    slider.addEventListener("input", () => {
       const severity = Number(slider.value);
-      byId("severity").querySelector("output").textContent = severity.toFixed(2);
-      for (const slide of slides) {
-        slide.uses.forEach((use, place) => {
-          const names = (slide.brain.pieces[place] ?? []).filter((name) => slide.points[name]);
-          if (!names.length) return;
-          const values = names.map((name) => doseAt(slide.points[name], severity));
-          const mean = values.reduce((a, b) => a + b, 0) / values.length / slide.brain.limit;
+      line.querySelector("output").textContent = severity.toFixed(2);
+      line.querySelector("[data-share]").textContent = severity === 1 ? "the largest change learned" : `${Math.round(100 * severity)} % of the largest change learned`;
+      for (const { points, limit, uses } of brains) {
+        for (const [use, names] of uses) {
+          const values = names.map((name) => doseAt(points[name], severity));
+          const mean = values.reduce((a, b) => a + b, 0) / values.length / limit;
           use.setAttribute("class", mean < 0 ? "lower" : "higher");
-          use.setAttribute("fill-opacity", Math.sqrt(Math.min(1, Math.abs(mean))).toFixed(3));
-          if (slide.titles[place]) slide.titles[place].textContent = names.map((name, k) => `${data.names[name] ?? name} (${name}): ${signed(values[k])}`).join("; ");
-        });
-        slide.box.querySelector("[data-regions]").replaceChildren(regionBars(slide, severity, data));
+          use.setAttribute("fill-opacity", Math.min(1, Math.abs(mean)).toFixed(3));
+          const title = use.querySelector("title");
+          if (title) title.textContent = names.map((name, k) => `${data.names[name] ?? name} (${name}): ${signed(values[k])} sd`).join("; ");
+        }
       }
-    };
-    slider.addEventListener("input", move);
-    move();
-  }
-
-  function regionBars({ points, top }, severity, data) {
-    const [low, high] = data.ends, x = (value) => 225 + (230 * (value - low)) / (high - low || 1), height = 22 * top.length + 4;
-    const svg = draw("svg", { viewBox: `0 0 520 ${height}`, class: "regions", role: "img" });
-    const words = top.map((name, place) => {
-      const value = doseAt(points[name], severity), y = 22 * place + 3, full = data.names[name] ?? name;
-      svg.append(draw("text", { x: 0, y: y + 13 }, full.length > 32 ? `${full.slice(0, 31)}\u2026` : full));
-      svg.append(draw("rect", { class: value < 0 ? "lower" : "higher", x: Math.min(x(0), x(value)), width: Math.max(0.5, Math.abs(x(value) - x(0))), y, height: 15 }, draw("title", {}, `${full} (${name})`)));
-      svg.append(draw("text", { x: 520, y: y + 13, "text-anchor": "end" }, signed(value)));
-      return `${full} ${signed(value)}`;
     });
-    svg.append(draw("path", { class: "zero", d: `M${x(0)} 0V${height}` }));
-    svg.setAttribute("aria-label", `At severity ${severity.toFixed(2)}: ${words.join(", ")}`);
-    return svg;
   }
 
   // ---- One person: numbers that are pasted ----
@@ -680,8 +684,15 @@
     area.addEventListener("input", () => {
       const inputs = all("[data-region]"), words = area.value.trim().split(/[\s,;]+/).filter(Boolean);
       const numbers = words.filter((word) => !Number.isNaN(Number(word)));
+      const [heads, row] = area.value.trim().split(/\r?\n/).map((line) => line.split(/[\t;,]/).map((cell) => cell.trim()));
       let filled = 0;
-      if (numbers.length === words.length) {
+      if (row && heads.length === row.length && heads.some((head) => Number.isNaN(Number(head)))) {
+        heads.forEach((head, place) => {
+          const input = inputs.find((one) => one.dataset.region === head), other = area.form.elements[`covariate ${head}`];
+          if (other) other.value = row[place];
+          if (input && row[place] !== "") { input.value = row[place]; filled += 1; }
+        });
+      } else if (numbers.length === words.length) {
         words.slice(0, inputs.length).forEach((word, place) => { inputs[place].value = word; filled += 1; });
       } else {
         const byName = new Map(inputs.map((input) => [input.dataset.region, input]));
@@ -704,6 +715,7 @@
     }
     for (const node of all("[data-change]", within)) node.addEventListener("click", () => change(node, node.dataset.change));
     for (const node of all("[data-change-name]", within)) node.addEventListener("change", () => change(node, `${node.dataset.changeName}=${encodeURIComponent(node.value)}`));
+    for (const node of all("[data-unfold]", within)) node.addEventListener("click", () => unfoldColumns(node));
     for (const node of all("[data-filter]", within)) {
       node.addEventListener("input", () => filterRows(node));
       node.form.addEventListener("submit", (event) => event.preventDefault());
@@ -727,6 +739,13 @@
     addEventListener("afterprint", () => document.body.classList.remove("one-card"), { once: true });
     print();
   });
+  // On paper, what a reader needs is unfolded.
+  let unfolded = [];
+  addEventListener("beforeprint", () => {
+    unfolded = all("#methods, #limits, #glossary").filter((node) => node.tagName === "DETAILS" && !node.open);
+    unfolded.forEach((node) => { node.open = true; });
+  });
+  addEventListener("afterprint", () => unfolded.forEach((node) => { node.open = false; }));
   if (byId("checked")) check(byId("checked"), byId("checked").dataset.source);
   if (byId("training")) watch(byId("training"));
   if (byId("slider")) prepareSlider(byId("slider"));

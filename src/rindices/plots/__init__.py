@@ -1,7 +1,7 @@
 """Figures of a run: tables in, a matplotlib ``Figure`` out; no pyplot, no state that outlives a call."""
 
 from rindices.plots.comparison import two_maps, two_scores
-from rindices.plots.pattern_overview import pattern_overview
+from rindices.plots.pattern_card import pattern_mixture, severity_by_age, severity_histogram
 from rindices.plots.patterns_and_associations import forest, pattern_dots, subgroup_dots
 from rindices.plots.rendering import figure_png, figure_svg, strip_above
 from rindices.plots.repetitions import agreement_over_settings, agreement_over_training, spectrum
@@ -24,9 +24,11 @@ __all__ = [
     "forest",
     "outlier_distances",
     "pattern_dots",
-    "pattern_overview",
+    "pattern_mixture",
     "r_index_distributions",
     "recovery",
+    "severity_by_age",
+    "severity_histogram",
     "spectrum",
     "strip_above",
     "subgroup_dots",

@@ -2,9 +2,9 @@
 
 The outlines lie beside in ``region_outlines.csv``, made by ``experiments/outlines.py``; nothing else is needed.
 
-A page takes ``draw_brain(table, pattern).svg(key)``, with a key of its own for each drawing, as it is. In a composite
-figure, ``draw_brain(table, pattern, (1.0,), per_line=5, bare=True, width=420)`` is one small brain without a scale;
-``limit`` says where its colours end, and ``regions[name].title`` what a region is called in words.
+A page takes ``draw_brain(table, pattern).svg(key)``, with a key of its own for each drawing, as it is; ``limit`` says
+where its colours end, and ``regions[name].title`` what a region is called in words. Opacity grows linearly with the
+change, and scales end at 1, 2 or 4, so that two reports can be laid side by side.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path as Line
 
-from rindices.plots.brain import Rect, colour_limit
+from rindices.plots.brain import Rect
 from rindices.plots.rendering import hover
 from rindices.plots.style import HIGHER, LOWER, STYLE
 from rindices.regions import Region, known_regions, split_measure
 
-__all__ = ["SEVERITIES", "BrainDrawing", "draw_brain", "draw_colours", "measures_of", "outlined_regions"]
+__all__ = ["SEVERITIES", "BrainDrawing", "draw_brain", "measures_of", "outlined_regions"]
 
 SEVERITIES = (0.25, 0.5, 1.0)
 WIDTH = 960  # pixels
@@ -49,7 +49,11 @@ _VIEWS = {  # the side is empty where both are seen
 _LARGEST = 0.7  # pixels for half a millimetre, which is the unit of outlines
 _MARGIN, _GAP, _HEAD, _TEXT = 72, 10, 22, 13  # pixels: names of rows, between pictures, names of views, letters
 _SCALE, _BAR, _SCALE_WIDTH = 58, 12, 300  # pixels: height of the scale of colours and of its bar, and its width
-_EDGE, _FAINT = 0.45, 0.1  # opacity of lines, and of brain without a value
+_EDGE, _FAINT = 0.45, 0.16  # opacity of lines, and of regions whose sign is uncertain
+_LIMITS, _CENTILE = (1.0, 2.0, 4.0), 98  # where colours can end; the least that holds this centile of all changes
+_LEAST = 0.02  # of all squared changes: a slice that shows less is left out
+_KEYS = {"unsure": "uncertain", "unknown": "no value"}
+UNIT = "change (sd of controls)"
 
 
 class Piece(NamedTuple):
@@ -92,7 +96,7 @@ class View(NamedTuple):
 class Placed(NamedTuple):
     """A piece in the drawing: where its view starts, its look, and its name with its value.
 
-    The look is ``whole``, ``unknown``, ``lower`` or ``higher``; the latter two have an opacity.
+    The look is ``whole``, ``unknown``, ``unsure``, ``lower`` or ``higher``; the latter two have an opacity.
     """
 
     piece: Piece
@@ -140,6 +144,10 @@ class BrainDrawing:
         In pixels.
     bare
         Whether the names of rows and the scale of colours are left out.
+    unsure
+        Names in the table that are grey: whether they are smaller or larger is uncertain.
+    unit
+        What colours mean.
     """
 
     pattern: int
@@ -150,6 +158,8 @@ class BrainDrawing:
     missing: tuple[str, ...]
     width: float = WIDTH
     bare: bool = False
+    unsure: frozenset[str] = frozenset()
+    unit: str = UNIT
 
     @property
     def drawn(self) -> set[str]:
@@ -169,14 +179,15 @@ class BrainDrawing:
 
     @property
     def _margin(self) -> float:
-        return 0 if self.bare else _MARGIN
+        return 0 if self.bare or len(self.changes) == 1 else _MARGIN
 
     def _zooms(self) -> list[tuple[float, float]]:
-        """Return pixels for the unit of outlines and height of each line; lines of cortex are alike, so are slices."""
+        """Return pixels for the unit of outlines and height of each line; lines of a kind are alike."""
         fits: dict[bool, list[float]] = defaultdict(lambda: [_LARGEST])
         for line in self.lines:
             room = self.width - self._margin - _GAP * len(line)
             fits[line[0].side != ""].append(room / sum(panel.size[0] for panel in line))
+        fits[False] += fits[True]  # slices are no larger than the cortex
         zooms = [min(fits[line[0].side != ""]) for line in self.lines]
         tallest = [max(panel.size[1] for panel in line) for line in self.lines]
         return [(zoom, zoom * size + _GAP) for zoom, size in zip(zooms, tallest, strict=True)]
@@ -198,9 +209,9 @@ class BrainDrawing:
             for piece in panel.pieces:
                 values = [change[name] for name in piece.names if name in change]
                 mean = float(np.mean(values)) / self.limit if values else 0.0
-                look = ("lower" if mean < 0 else "higher") if values else "unknown"
-                # By the square root, so that small changes show.
-                opacity = round(min(1.0, abs(mean)) ** 0.5, 3) if values else None
+                unsure = bool(values) and self.unsure.issuperset(name for name in piece.names if name in change)
+                look = "unsure" if unsure else ("lower" if mean < 0 else "higher") if values else "unknown"
+                opacity = round(min(1.0, abs(mean)), 3) if values and not unsure else None
                 told = (f"{self.regions[name].title} ({name}): {_told(change.get(name))}" for name in piece.names)
                 yield Placed(
                     piece,
@@ -213,7 +224,7 @@ class BrainDrawing:
                 )
 
     def _texts(self) -> Iterator[Text]:
-        first, named = next(iter(self.changes)), {""} if not self.bare else set(self.changes)
+        first, named = next(iter(self.changes)), set[str]() if self._margin else set(self.changes)
         for panel, severity, across, down, _, width in self._views():
             if severity == first:
                 yield Text(across + width / 2, down - 8, _VIEWS[panel.view, panel.side])
@@ -226,17 +237,30 @@ class BrainDrawing:
                 yield Text(0, down + 30 + 1.3 * _TEXT, severity, "start")
         if self.bare:
             return
-        (left, top, width, height), swatch = self._scale
+        (left, top, width, height), swatches = self._scale
         for share in (-1, -0.5, 0, 0.5, 1):
-            yield Text(left + (1 + share) * width / 2, top + height + 15, _signed(share * abs(share) * self.limit))
-        yield Text(left + width / 2, top + height + 33, "change (sd of controls)")
-        yield Text(swatch[0] + swatch[2] + 6, top + height - 1, "no value", "start")
+            yield Text(left + (1 + share) * width / 2, top + height + 15, _signed(share * self.limit))
+        yield Text(left + width / 2, top + height + 33, self.unit)
+        for words, (across, down, wide, _) in zip(self._keys, swatches, strict=True):
+            yield Text(across + wide + 6, down + height - 1, words, "start")
 
     @property
-    def _scale(self) -> tuple[Rect, Rect]:
-        """The bar of colours, and what brain without a value looks like: left, top, width and height."""
-        top, width = self.height - _SCALE, min(_SCALE_WIDTH, self.width / 2)
-        return (_MARGIN, top, width, _BAR), (_MARGIN + width + 40, top, 18, _BAR)
+    def _keys(self) -> tuple[str, ...]:
+        """What else there is in the drawing."""
+        looks = {one.look for one in self._placed()}
+        return tuple(words for look, words in _KEYS.items() if look in looks)
+
+    @property
+    def _looks(self) -> list[str]:
+        return [look for look, words in _KEYS.items() if words in self._keys]
+
+    @property
+    def _scale(self) -> tuple[Rect, list[Rect]]:
+        """The bar of colours, and what other brain looks like: left, top, width and height."""
+        top, left, width = self.height - _SCALE, max(self._margin, 14), min(_SCALE_WIDTH, self.width / 2)
+        return (left, top, width, _BAR), [
+            (left + width + 30, top + 20 * place, 18, _BAR) for place in range(len(self._keys))
+        ]
 
     def svg(self, key: str = "") -> str:
         """Return SVG text to stand in a page or a file; the browser names the region under the mouse.
@@ -251,7 +275,7 @@ class BrainDrawing:
         """
         placed, key = list(self._placed()), key or f"brain{self.pattern}"
         rings = dict.fromkeys(one.piece.rings for one in placed)
-        scale, swatch = self._scale
+        scale, swatches = self._scale
         return _template().render(
             drawing=self,
             key=key,
@@ -259,7 +283,7 @@ class BrainDrawing:
             placed=placed,
             texts=self._texts(),
             scale=scale,
-            swatch=swatch,
+            swatches=zip(self._looks, swatches, strict=True),
             letters=_TEXT,
             lower=LOWER,
             higher=HIGHER,
@@ -274,24 +298,27 @@ class BrainDrawing:
         self.draw_on(figure.add_axes((0, 0, 1, 1)))
         return figure
 
-    def draw_on(self, axes: Axes, *, texts: bool = True) -> None:
-        """Draw the same on axes of a figure, as large as they are, with or without what is written in it."""
+    def draw_on(self, axes: Axes) -> None:
+        """Draw the same on axes of a figure, as large as they are."""
         axes.axis("off")
-        fills = {"whole": "none", "unknown": ("black", _FAINT), "lower": LOWER, "higher": HIGHER}
+        fills = {"whole": "none", "unknown": "none", "unsure": ("black", _FAINT), "lower": LOWER, "higher": HIGHER}
         edge: Any = {"edgecolor": ("black", _EDGE), "linewidth": 0.4}
         for one in self._placed():
             fill = fills[one.look] if one.opacity is None else (fills[one.look], one.opacity)
             rings = [points * one.zoom + (one.across, one.down) for points in _points(one.piece.rings)]
             lines = Line.make_compound_path(*(Line([*ring, ring[0]], closed=True) for ring in rings))
-            hover(axes.add_artist(PathPatch(lines, facecolor=fill, **edge)), [one.title] if one.title else [])
-        for across, down, words, anchor in self._texts() if texts else ():
+            patch = PathPatch(lines, facecolor=fill, hatch="////" if one.look == "unknown" else None, **edge)
+            hover(axes.add_artist(patch), [one.title] if one.title else [])
+        for across, down, words, anchor in self._texts():
             side = {"start": "left", "end": "right", "middle": "center"}[anchor]
             axes.text(across, down, words, ha=side, va="baseline", fontsize=_TEXT * 72 / 96)
         if not self.bare:
-            (left, top, width, height), swatch = self._scale
+            (left, top, width, height), swatches = self._scale
             shades = [to_rgba(LOWER if share < 0 else HIGHER, abs(share)) for share in np.linspace(-1, 1, 257)]
             axes.imshow(np.array([shades]), extent=(left, left + width, top + height, top), aspect="auto")
-            axes.add_artist(Rectangle(swatch[:2], *swatch[2:], facecolor=fills["unknown"], **edge))
+            for look, swatch in zip(self._looks, swatches, strict=True):
+                hatch = "////" if look == "unknown" else None
+                axes.add_artist(Rectangle(swatch[:2], *swatch[2:], facecolor=fills[look], hatch=hatch, **edge))
         axes.set(xlim=(0, self.width), ylim=(self.height, 0), aspect="equal")
 
 
@@ -304,7 +331,9 @@ def draw_brain(
     per_line: int = len(_VIEWS),
     width: float = WIDTH,
     bare: bool = False,
-    views: Collection[str] = (),
+    most_slices: int | None = None,
+    unsure: Collection[str] = (),
+    unit: str = UNIT,
 ) -> BrainDrawing | None:
     """Draw what one pattern does to regions, with growing severity, as filled outlines of a brain.
 
@@ -326,8 +355,11 @@ def draw_brain(
         How many views stand side by side; with fewer than there are, the brain is larger and slices stand below.
     width, bare
         See `BrainDrawing`; letters have 13 pixels.
-    views
-        Which views, such as ``lateral`` or ``coronal -22``; all that show something if not given.
+    most_slices
+        How many slices at most: those that show the strongest regions of this pattern. All that show something if not
+        given.
+    unsure, unit
+        See `BrainDrawing`.
 
     Returns
     -------
@@ -346,7 +378,10 @@ def draw_brain(
     if measure:
         table = table[[split_measure(name)[1] in ("", measure) for name in table["region"]]]
     regions = known_regions(table["region"])
-    panels = [panel for panel in _panels(regions) if not views or panel.view in views]
+    own = table[table["pattern"] == only]
+    sure = own[own["change_sd"].notna() & ~own["region"].isin(unsure)]
+    sizes = dict(zip(sure["region"], sure["change_sd"].abs(), strict=True))
+    panels = _strongest(_panels(regions), sizes, most_slices)
     names = {name for panel in panels for name in panel.names}
     if not names:
         return None
@@ -366,21 +401,40 @@ def draw_brain(
         regions,
         lines,
         changes,
-        colour_limit(shown["change_sd"]),
+        colour_end(table["change_sd"]),
         tuple(name for name in table["region"].unique() if name not in names),
         width,
         bare,
+        frozenset(unsure),
+        unit,
     )
 
 
-def draw_colours(axes: Axes, limit: float, label: str) -> None:
-    """Draw the scale of colours on axes of its own."""
-    shades = [to_rgba(LOWER if share < 0 else HIGHER, abs(share)) for share in np.linspace(-1, 1, 257)]
-    axes.imshow(np.array([shades]), extent=(-1, 1, 0, 1), aspect="auto")
-    axes.set_xticks([-1, -0.5, 0, 0.5, 1], [_signed(share * abs(share) * limit) for share in (-1, -0.5, 0, 0.5, 1)])
-    axes.set(yticks=[], xlabel=label)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=2)
+def colour_end(changes: Iterable[float]) -> float:
+    """Return where colours end: at 1, 2 or 4, the least that holds nearly all changes; what is beyond has full colour.
+
+    Examples
+    --------
+    >>> colour_end([-0.7, 0.2]), colour_end([-1.5, 0.2]), colour_end([-9.0])
+    (1.0, 2.0, 4.0)
+    """
+    sizes = np.abs(np.asarray([*changes], dtype=float))
+    reached = np.percentile(sizes[np.isfinite(sizes)], _CENTILE) if np.isfinite(sizes).any() else 0.0
+    return next((limit for limit in _LIMITS if reached <= limit), _LIMITS[-1])
+
+
+def _strongest(panels: list[Panel], sizes: Mapping[str, float], most_slices: int | None) -> list[Panel]:
+    """Return the views of the cortex, and so many slices, each with the largest changes that no view before has."""
+    if most_slices is None:
+        return panels
+    kept, slices = [one for one in panels if one.side], [one for one in panels if not one.side]
+    for _ in range(min(most_slices, len(slices))):
+        seen = {name for panel in kept for name in panel.names}
+        gains = [sum(sizes.get(name, 0.0) ** 2 for name in one.names - seen) for one in slices]
+        if kept and max(gains) <= _LEAST * sum(size**2 for size in sizes.values()):
+            break
+        kept.append(slices.pop(int(np.argmax(gains))))
+    return [panel for panel in panels if panel in kept]
 
 
 def outlined_regions(names: Iterable[str]) -> dict[str, Region]:
@@ -388,7 +442,7 @@ def outlined_regions(names: Iterable[str]) -> dict[str, Region]:
 
     Examples
     --------
-    >>> list(outlined_regions(["lHip", "Optic-Chiasm", "age"]))
+    >>> list(outlined_regions(["lHip", "5th-Ventricle", "age"]))
     ['lHip']
     """
     regions = known_regions(names)
@@ -415,16 +469,22 @@ def _panels(regions: Mapping[str, Region]) -> list[Panel]:
     """Return the views that show the regions: all four of the cortex or none, and as few slices as are needed."""
     atlas = next((region.atlas for region in regions.values() if region.atlas != "aseg"), "aseg")
     holders: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for name, region in regions.items():
+    # Where a region and its parts are in a table, the parts are drawn: each outline shows the finest that has it.
+    for name, region in sorted(regions.items(), key=lambda item: len(item[1].outlines)):
         for side in region.sides:
             for outline in region.outlines:
-                holders[outline, side].append(name)
+                finest = holders[outline, side]
+                if not finest or len(regions[finest[0]].outlines) == len(region.outlines):
+                    finest.append(name)
     panels = []
     for view, side in _VIEWS:
         outlines = _outlines(view)
         pieces = [Piece(outlines[""][""], side == "right")]
-        for outline, rings in (outlines.get(atlas) or outlines.get("aseg") or {}).items():
+        overlays = outlines.get("overlay") or {}  # above the others, where the table has them
+        for outline, rings in [*(outlines.get(atlas) or outlines.get("aseg") or {}).items(), *overlays.items()]:
             left, right = holders[outline, "left"], holders[outline, "right"]
+            if outline in overlays and not (left or right):
+                continue
             if view == "middle":
                 pieces.append(Piece(rings, False, tuple(dict.fromkeys([*left, *right]))))
             else:

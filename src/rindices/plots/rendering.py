@@ -23,8 +23,7 @@ MANY_POINTS = 2000  # above this a figure's points are drawn as images, or the f
 FINE_DPI, COARSE_DPI, FINE_IMAGES = 200, 80, 3
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _HOVER, _BETWEEN = "hover:", "\u241f"
-_LETTERS = 10  # of a warning in an inch, at most
-_STRIP = "strip"
+_STRIP, _LETTERS = "strip", 11  # letters an inch
 _REFERENCE = re.compile(r"url\(#([^)]*)\)")
 _FINE = re.compile(r"-?\d+\.\d{3,}")  # no screen shows a hundredth of a point
 
@@ -44,8 +43,8 @@ def strip_above(figure: Figure, text: str) -> None:
     for legend in figure.legends:  # which would move up to the strip when the page is cut around both
         legend.set_bbox_to_anchor((0, 0, 1, 1), figure.transFigure)
     look: Any = {"facecolor": "#fdecea", "edgecolor": "#b3261e", "boxstyle": "square,pad=0.5", "linewidth": 0.8}
-    text = textwrap.fill(text, max(int(_LETTERS * figure.get_figwidth()), 12))
-    figure.text(0.5, 1.0 + 0.2 / figure.get_figheight(), text, ha="center", va="bottom", color="#7a150f", bbox=look)
+    lines = textwrap.fill(text, int(_LETTERS * figure.get_figwidth()))
+    figure.text(0.5, 1.0 + 0.2 / figure.get_figheight(), lines, ha="center", va="bottom", color="#7a150f", bbox=look)
     figure.set_label(_STRIP)
 
 

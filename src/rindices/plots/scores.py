@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_letters
 from typing import Any
 
 import matplotlib
@@ -111,7 +112,7 @@ def recovery(truth: pd.DataFrame, r_indices: pd.DataFrame, concordance: Sequence
     truth
         Known severities, one row per person, one column per pattern in the order of the R-indices.
     r_indices
-        Severities, or R-indices, of the same people in the same order, one column per pattern.
+        Severities, or R-indices, of the same people in the same order, one column per pattern: ``severity1``, ``r3``.
     concordance
         The concordance to write above each panel.
 
@@ -124,10 +125,10 @@ def recovery(truth: pd.DataFrame, r_indices: pd.DataFrame, concordance: Sequence
     """
     figure, panels = make_panels(truth.shape[1], 3.0, 2.7)
     parts = zip(panels, truth.items(), r_indices.items(), concordance, strict=True)
-    for number, (axes, (name, known), (found, scores), value) in enumerate(parts, start=1):
+    for axes, (name, known), (found, scores), value in parts:
         draw_points(axes, known, scores, area=6, colour=PATIENT, alpha=0.5)
         axes.axline((0, 0), slope=1, color="black", linewidth=1, linestyle="--")
-        axes.set_title(f"Pattern {number}\nconcordance {value:.3f}")
+        axes.set_title(f"Pattern {str(found).lstrip(ascii_letters)}\nconcordance {value:.3f}")
         axes.set(xlabel=f"Known severity {safe_label(name)}", ylabel=short_name(str(found)))
     return figure
 

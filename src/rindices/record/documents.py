@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
+import pandas as pd
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from rindices.files import atomic_file
@@ -228,11 +229,17 @@ class Corrected(Correction):
 
 
 class Recovery(Document):
-    """How well the known severities of a simulated cohort were found again."""
+    """How well the known severities of a simulated cohort were found again, pattern by pattern that has one."""
 
     pattern_concordance: float
     per_pattern: tuple[float, ...]
     matched_truth: tuple[str, ...]
+    matched_patterns: tuple[int, ...]
+    n_known: int
+
+    def of(self, scores: pd.DataFrame) -> pd.DataFrame:
+        """Return the columns of the patterns that have a counterpart in the truth."""
+        return scores.iloc[:, [number - 1 for number in self.matched_patterns]]
 
 
 class Separation(Document):

@@ -121,7 +121,7 @@ def _agreement_of(
             with safe_open(name, framework="numpy") as file:
                 members = json.loads(file.metadata()["chunk"])
                 models = file.get_tensor("r_indices")[-1, :, :_MOST_PATIENTS]
-            for (point, _, _), model in zip(members, models, strict=True):
+            for (point, *_), model in zip(members, models, strict=True):
                 r_indices.setdefault((int(point[0]), float(point[1])), []).append(model.astype(float))
     rows = []
     for (n_patterns, _), models in sorted(r_indices.items()):

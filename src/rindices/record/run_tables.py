@@ -58,7 +58,7 @@ _ANALYSES: dict[str, tuple[str, ...]] = {
         *("pattern", "variable", "statistic", "coefficient", "q", "coefficient_patients", "q_patients"),
         *("imbalanced", "removed", "difference", "adjusted", "explained", "remark"),
     ),
-    "region_differences": ("region", "n_controls", "n_patients", "difference", "low", "high", "p", "q"),
+    "group_effects": ("region", "n_controls", "n_patients", "effect", "low", "high", "t", "p", "q"),
     "subgroup_sizes": ("pattern", "level", "rule", "n", "used", "note"),
     "subgroups": ("pattern", "level", "region", "n", "effect", "low", "high", "t", "p", "q"),
     "dose_response": ("pattern", "region", "low", "high", "n", "severity", "mean", "mean_low", "mean_high"),

@@ -94,6 +94,56 @@ class Flow(_Part):
     used: int
 
 
+class PreviewedPattern(_Part):
+    """A pattern of a linear model: changes of regions at severity 1 in sd of controls, the strongest first.
+
+    ``percent`` is of the controls' mean; None where a region may be negative.
+    """
+
+    pattern: int
+    regions: tuple[str, ...]
+    changes: tuple[float, ...]
+    percent: tuple[float | None, ...]
+
+
+class FirstLook(_Part):
+    """What can be said before anything is trained: see `rindices.run.first_look`.
+
+    Attributes
+    ----------
+    headline
+        Whether patients and controls differ, and in how many directions.
+    verdicts
+        Which verdicts this table can get, and why.
+    time
+        About how long `fit` takes here; `seconds` is the same as a number.
+    warnings
+        What training would warn of besides.
+    n_patterns, patterns
+        How many patterns would be looked for, and what a linear model finds.
+    p, p_spread, p_shift, directions, found_again, eigenvalues, limit, band, detectable_auc, detectable_ratio
+        As in `rindices.judging.verdict.Evidence`.
+    """
+
+    headline: str
+    verdicts: str
+    time: str
+    seconds: float
+    warnings: tuple[str, ...] = ()
+    n_patterns: int
+    patterns: tuple[PreviewedPattern, ...] = ()
+    p: float | None = None
+    p_spread: float | None = None
+    p_shift: float | None = None
+    directions: int | None = None
+    found_again: int | None = None
+    eigenvalues: tuple[float, ...] = ()
+    limit: float | None = None
+    band: tuple[float, ...] = ()
+    detectable_auc: float | None = None
+    detectable_ratio: float | None = None
+
+
 class CheckedTable(_Part):
     """What `rindices check` found. People are named by their rows, never by their ids.
 
@@ -119,6 +169,8 @@ class CheckedTable(_Part):
         People by site and group, how the groups compare, and who is far from everybody else.
     warnings, advice
         What `fit` would warn of before it trains, and the settings that would help there.
+    look
+        What can be said of the groups before anything is trained; None where it was not asked for, or not usable.
     """
 
     source: str
@@ -142,6 +194,7 @@ class CheckedTable(_Part):
     outliers: tuple[FoundOutlier, ...] = ()
     warnings: tuple[str, ...] = ()
     advice: tuple[FoundRemedy, ...] = ()
+    look: FirstLook | None = None
 
 
 def check_table(
@@ -179,6 +232,13 @@ def check_table(
     >>> found.usable, found.n_controls, found.columns[2].role
     (True, 60, 'a covariate')
     """
+    return check_cohort(path, settings, wording=wording, read=read)[0]
+
+
+def check_cohort(
+    path: str | Path, settings: TableSettings, *, wording: Wording, read: Callable[..., Source] = read_source
+) -> tuple[CheckedTable, Cohort | None]:
+    """Return what `check_table` does, and the people whom `fit` would train on; None where it would refuse them."""
     looked = look(path, settings, read)
     kinds = kinds_of(looked.roles.regions, looked.found.regions.values)
     known = CheckedTable(
@@ -195,11 +255,12 @@ def check_table(
             cohort = looked.cohort(**settled)
         except InputError as error:
             if refused is None:
-                refused, told = error, _refused(error, lambda text: curtain(worded(text, wording)))
+                refused, told = error, refused_for(error, lambda text: curtain(worded(text, wording)))
         else:
             as_if = tuple(wording(Remedy(name, value)) for name, value in settled.items())
-            return known.model_copy(update=told | {"as_if": as_if} | _described(cohort, wording))
-    return known.model_copy(update=told)
+            found = known.model_copy(update=told | {"as_if": as_if} | _described(cohort, wording))
+            return found, cohort if found.usable else None
+    return known.model_copy(update=told), None
 
 
 def _columns(looked: Looked, kinds: list[Kind], wording: Wording) -> tuple[CheckedColumn, ...]:
@@ -238,7 +299,7 @@ def _columns(looked: Looked, kinds: list[Kind], wording: Wording) -> tuple[Check
     return tuple(columns)
 
 
-def _refused(error: InputError, shown: Callable[[Text], str]) -> dict[str, object]:
+def refused_for(error: InputError, shown: Callable[[Text], str]) -> dict[str, object]:
     """Say what a table is refused for."""
     return {
         "usable": False,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import date
 
+import numpy as np
 import pandas as pd
 
 from rindices import plots, record
@@ -136,7 +137,7 @@ def write_results(
         scores = results.r_indices.set_index("participant_id").loc[known.index, results.score_names]
         recovery = _recovery(known, scores)
         summary = summary.updated(recovery=recovery)
-        figure = plots.recovery(known[list(recovery.matched_truth)], scores, list(recovery.per_pattern))
+        figure = plots.recovery(known[list(recovery.matched_truth)], recovery.of(scores), list(recovery.per_pattern))
     with atomic_file(out / record.PICTURE) as beside:
         plots.figure_png(figure, beside)
     if plan.output.bids:
@@ -145,12 +146,20 @@ def write_results(
 
 
 def _recovery(known: pd.DataFrame, scores: pd.DataFrame) -> record.Recovery:
-    """Compare severities with those that are known of a simulated cohort."""
-    order, concordances = match_patterns(scores.to_numpy(), known.to_numpy())
+    """Compare severities with those that are known of a simulated cohort; there may be more of either."""
+    if scores.shape[1] > known.shape[1]:
+        found, values = match_patterns(known.to_numpy(), scores.to_numpy())
+        names = known.columns
+    else:
+        order, values = match_patterns(scores.to_numpy(), known.to_numpy())
+        found, names = np.arange(len(order)), known.columns[order]
+    pairs = sorted(zip(found.tolist(), names, values.tolist(), strict=True))
     return record.Recovery(
-        pattern_concordance=float(concordances.mean()),
-        per_pattern=tuple(concordances.tolist()),
-        matched_truth=tuple(str(known.columns[i]) for i in order),
+        pattern_concordance=float(values.mean()),
+        per_pattern=tuple(value for _, _, value in pairs),
+        matched_truth=tuple(str(name) for _, name, _ in pairs),
+        matched_patterns=tuple(place + 1 for place, _, _ in pairs),
+        n_known=known.shape[1],
     )
 
 

@@ -236,9 +236,9 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
     Returns
     -------
     dict of DataFrame
-        ``flow``, and where there is enough to tell: ``region_differences``, ``associations``,
-        ``subgroup_sizes``, ``subgroups``, ``group_check``, ``dose_response``, ``change``, ``scan_noise``,
-        ``change_summary``; ``severities`` and ``drivers``.
+        ``flow``, and where there is enough to tell: ``associations``, ``group_effects``, ``subgroup_sizes``,
+        ``subgroups``, ``group_check``, ``dose_response``, ``change``, ``scan_noise``, ``change_summary``;
+        ``severities`` and ``drivers``.
     """
     tables = {"flow": analysis.flow_table(results.people)}
     # A person counts once: later visits are in `change` only.
@@ -248,9 +248,8 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
     patients, controls = (group == "patient").to_numpy(), (group == "control").to_numpy()
     if summary.clinical:
         tables["associations"] = _associations(results, summary, patients)
-    if patients.sum() > 1 and controls.sum() > 1:
-        tables["region_differences"] = analysis.region_differences(z_scores, group)
     if patients.any() and controls.sum() > 1:
+        tables["group_effects"] = analysis.group_effects(z_scores, group, variables.filter(list(summary.covariates)))
         low, high = summary.subgroup_limits
         tables["subgroup_sizes"] = analysis.subgroup_sizes(scores, group, low=low, high=high)
         tables["subgroups"] = analysis.subgroup_effects(z_scores, scores, group, low=low, high=high)

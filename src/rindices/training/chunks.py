@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import NamedTuple, Protocol
@@ -20,7 +20,7 @@ import numpy as np
 from rindices.core.devices import Device
 from rindices.core.networks import Parameters, shapes, sizes, unpad
 from rindices.core.train import Checkpoint, People, make_members, saved_states, train
-from rindices.settings import Preset
+from rindices.settings import Preset, Schedule
 from rindices.training.starts import Start, beside_networks, start_of
 
 _SAVE_SECONDS = 20.0  # between two saved states: what a killed run may lose
@@ -37,11 +37,20 @@ class Point(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One model: a setting, and which repetition of it on which cohort (0: the data, others: without disease)."""
+    """One model: a setting, and which repetition of it on which cohort (0: the data, others: without disease).
+
+    A `prolonged` one is the same model, trained on to the longest that the schedule allows.
+    """
 
     point: Point
     repetition: int
     cohort: int = 0
+    prolonged: bool = False
+
+    @property
+    def stored(self) -> tuple[object, ...]:
+        """What a journal says of it: only of a prolonged one that it is."""
+        return tuple(self) if self.prolonged else self[:3]
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,7 @@ class Chunk:
     def name(self) -> str:
         """A name for files."""
         alike = len({member.point.n_patterns for member in self.members}) == 1
-        members = [(m.point[1] if alike else tuple(m.point), m.repetition) for m in self.members]
+        members = [(m.point[1] if alike else tuple(m.point), m.repetition, *m.stored[3:]) for m in self.members]
         numbers = hashlib.sha256(repr(members).encode()).hexdigest()[:10]
         return f"{f'null{self.cohort}' if self.cohort else 'data'}-{self.n_patterns}-{numbers}"
 
@@ -75,6 +84,13 @@ class Settings(NamedTuple):
     preset: Preset
     batch_size: int
     seed: int  # with a repetition's number, it decides all its random numbers
+
+
+def schedule_of(chunk: Chunk, settings: Settings) -> Schedule:
+    """Return how long a chunk is trained; what is prolonged is looked at in the end."""
+    schedule = settings.preset.schedule
+    longest = max(schedule.longest, schedule.max_steps)
+    return replace(schedule, min_steps=longest, max_steps=longest) if chunk.members[0].prolonged else schedule
 
 
 class Trajectory(NamedTuple):
@@ -88,6 +104,11 @@ class Trajectory(NamedTuple):
     losses: dict[str, np.ndarray]  # (checkpoints, models)
     correlations: np.ndarray  # of severities, (checkpoints, models, patterns, patterns)
     weights: Mapping[int, Parameters]  # by step, leading axis: models; from the least number of steps on
+
+    def end(self) -> Trajectory:
+        """Return the last checkpoint only."""
+        losses = {name: values[-1:] for name, values in self.losses.items()}
+        return Trajectory(self.steps[-1:], self.r_indices[-1:], losses, self.correlations[-1:], self.weights)
 
     def weights_of(self, place: int, n_patterns: int, step: int) -> Parameters:
         """Return a model's weights at a checkpoint; a chunk whose models were all frozen before stays as it was."""
@@ -142,7 +163,7 @@ def train_chunk(
         Called with the chunk and its step, at the beginning and after each checkpoint; if it returns False, training
         ends with `Stopped`.
     """
-    schedule = settings.preset.schedule
+    schedule = schedule_of(chunk, settings)
     left = None if keeper is None else keeper.load()
     looks = [] if left is None else [left.trajectory]
     after = None if left is None else (int(left.trajectory.steps[-1]), left.states)
@@ -265,7 +286,7 @@ def cut(members: Sequence[Member], size: int, *, mixed: bool = False) -> list[Ch
     Where chunks may be `mixed`, different numbers of patterns train together: an accelerator takes hardly longer.
     """
     chunks: list[Chunk] = []
-    kind = attrgetter("cohort") if mixed else attrgetter("cohort", "point.n_patterns")
+    kind = attrgetter("cohort", "prolonged", *([] if mixed else ["point.n_patterns"]))
     for _, group in groupby(sorted(members, key=kind), key=kind):
         alike = list(group)
         n_chunks = -(-len(alike) // size)

@@ -20,7 +20,7 @@ from rindices.core import devices
 from rindices.core.devices import Device
 from rindices.core.train import People
 from rindices.problems import InputError, LostWorkers
-from rindices.training.chunks import Chunk, Settings, Trajectory, train_chunk
+from rindices.training.chunks import Chunk, Settings, Trajectory, schedule_of, train_chunk
 from rindices.training.clusters import Cluster, current_task, still_wanted
 from rindices.training.journal import Journal
 
@@ -209,7 +209,8 @@ def train_all(
     stage
         What to call this in `Progress`.
     """
-    tally = _Tally(stage, chunks, settings.preset.schedule.max_steps, execution)
+    steps = schedule_of(chunks[0], settings).max_steps if chunks else 0
+    tally = _Tally(stage, chunks, steps, execution)
     failures = 0
     while waiting := [chunk for chunk in chunks if chunk not in execution.store]:
         try:

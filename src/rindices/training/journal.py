@@ -189,7 +189,7 @@ def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _owner(fingerprint: str, chunk: Chunk) -> dict[str, str]:
-    return {"run": fingerprint, "chunk": json.dumps(chunk.members)}
+    return {"run": fingerprint, "chunk": json.dumps([member.stored for member in chunk.members])}
 
 
 def _chunk_of(path: Path, fingerprint: str) -> Chunk | None:
@@ -199,7 +199,7 @@ def _chunk_of(path: Path, fingerprint: str) -> Chunk | None:
             texts = file.metadata()
         if texts["run"] == fingerprint:
             members = json.loads(texts["chunk"])
-            return Chunk(tuple(Member(Point(*point), repetition, cohort) for point, repetition, cohort in members))
+            return Chunk(tuple(Member(Point(*point), *others) for point, *others in members))
     return None
 
 

@@ -97,7 +97,7 @@ def test_every_page_can_be_read_by_everybody(folder, visit, options):
     if narrow:
         seen.page.set_viewport_size({"width": 400, "height": 800})
     for place in PLACES:
-        wait = ".part" if "/table?" in place else "#linked" if "people" in place else "main h1"
+        wait = "#look .part" if "/table?" in place else "#linked" if "people" in place else "main h1"
         seen.go(place, wait)
         assert seen.faults() == [], place
 

@@ -59,6 +59,17 @@ def test_problems_stand_at_their_column_with_a_button_that_helps(client, folder)
     assert 'data-change="without=drop_missing"' in mended
 
 
+def test_what_can_be_said_before_training_comes_after_the_check(client, folder):
+    query = query_of(checked(client))
+    assert f'data-later="/table/look?{query}"'.replace("&", "&amp;") in checked(client)
+    text = client.get(f"/table/look?{query}").text
+    assert "Before anything is trained" in text
+    assert re.search(r"A fit takes about \d+ minutes? on the ", text)
+    assert 'data-name="spectrum"' in text
+    (folder / "odd.csv").write_text("who;b\n1;2\n")
+    assert "Training would refuse this table" in client.get("/table/look?table=odd.csv").text
+
+
 def test_tables_that_cannot_be_read_say_why(client, folder):
     (folder / "odd.csv").write_text("who;b\n1;2\n")
     text = client.get("/table/checked?table=odd.csv").text
@@ -239,3 +250,12 @@ def test_what_is_missing_or_taken_is_said(folder, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         told = CliRunner().invoke(app, ["open", str(folder), "--port", str(taken.getsockname()[1])])
     assert (told.exit_code, "cannot be used" in told.output) == (2, True)
+
+
+def test_a_run_that_is_not_there_says_so(folder, client_of):
+    client = client_of(folder, fake([], 0))
+    client.get("/enter", params={"token": TOKEN})
+    answer = client.get("/run?run=gone")
+    assert answer.status_code == 400
+    assert "There is no run" in answer.text
+    assert "gone" in answer.text

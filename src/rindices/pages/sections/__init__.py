@@ -10,18 +10,12 @@ from markupsafe import Markup
 from rindices.pages.layout import render
 from rindices.pages.run_view import RunView
 from rindices.pages.sections.brain_section import voxelwise_section
+from rindices.pages.sections.cards_section import cards_section, groups_section
 from rindices.pages.sections.clinical_section import associations_section, change_section
 from rindices.pages.sections.methods_section import methods_section, settings_section
-from rindices.pages.sections.patterns_section import (
-    differences_section,
-    dose_section,
-    maps_section,
-    overview_section,
-    subgroups_section,
-)
+from rindices.pages.sections.patterns_section import dose_section, subgroups_section
 from rindices.pages.sections.people_section import (
     correlation_section,
-    distributions_section,
     explorer_section,
     people_section,
     reading_section,
@@ -57,19 +51,17 @@ class Section(NamedTuple):
 
 
 SECTIONS = (
-    Section("overview", "result", "", overview_section),
-    Section("maps", "result", "Regions of each pattern", maps_section),
+    Section("groups", "difference", "", groups_section),
+    Section("cards", "result", "", cards_section),
     Section("explorer", "result", "People", explorer_section),
     Section("associations", "result", "Clinical variables", associations_section),
     Section("change", "result", "Change between visits", change_section),
     Section("voxelwise", "result", "Voxel by voxel", voxelwise_section),
     Section("verdict", "checks", "Is there anything to find?", verdict_section),
     Section("recovery", "checks", "Recovery of the known truth", recovery_section),
-    Section("differences", "checks", "Regions of patients and controls", differences_section),
     Section("search", "checks", "How many patterns?", search_section),
     Section("people", "checks", "Who took part", people_section),
     Section("reading", "details", "How to read {a_measure}", reading_section),
-    Section("distributions", "details", "{Measures} of every person", distributions_section),
     Section("dose", "details", "Regions by severity", dose_section),
     Section("subgroups", "details", "Subgroups of patients", subgroups_section),
     Section("agreement", "details", "Agreement over training", agreement_section),
@@ -81,7 +73,7 @@ SECTIONS = (
     Section("settings", "details", "Settings and versions", settings_section),
 )
 
-LAYERS = {"result": "Result", "model": "The model", "checks": "Checks", "details": "Details"}
+LAYERS = {"difference": "Patients against controls", "result": "Patterns", "checks": "Checks", "details": "Details"}
 
 
 class ShownSection(NamedTuple):
@@ -108,15 +100,13 @@ def layers_of(view: RunView) -> list[Layer]:
     sections = {one.name: one for one in SECTIONS}
     if view.summary.applied:
         sections = {"explorer": sections["explorer"]} | sections
-        sections["overview"] = sections["overview"]._replace(title="These people among those of the training")
-        sections["maps"] = sections["maps"]._replace(layer="model")
+        sections["cards"] = sections["cards"]._replace(title="These people among those of the training")
+        sections["groups"] = sections["groups"]._replace(layer="checks", title=LAYERS["difference"])
         sections["verdict"] = sections["verdict"]._replace(title="Could it be something else?")
     measure = view.results.measure
-    words = {
-        "a_measure": f"{'an' if measure == 'R-index' else 'a'} {measure}",
-        "Measures": view.results.measures.capitalize(),
-    }
-    layers = {name: Layer(name, title, []) for name, title in LAYERS.items()}
+    words = {"a_measure": f"{'an' if measure == 'R-index' else 'a'} {measure}"}
+    titles = LAYERS | ({"result": "Result"} if view.summary.applied else {})
+    layers = {name: Layer(name, title, []) for name, title in titles.items()}
     for one in sections.values():
         if html := section_html(one.name, view, one.contents(view)):
             layers[one.layer].sections.append(ShownSection(one.name, one.title.format(**words), html))

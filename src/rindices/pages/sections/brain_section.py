@@ -1,35 +1,32 @@
-"""Pictures of the brain: patterns on it, a slider that moves them, and where images of the people differ."""
+"""Pictures of the brain: patterns on it, and where images of the people differ."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup
 
-from rindices.pages.elements import Gallery, Picture, Table, counts, measures, probabilities, script_json
+from rindices.pages.elements import Gallery, Picture, Table, counts, measures, probabilities
 from rindices.pages.run_view import RunView
 from rindices.plots import brain
-from rindices.plots.brain_drawing import SEVERITIES, draw_brain, measures_of, outlined_regions
+from rindices.plots.brain_drawing import BrainDrawing, draw_brain, measures_of, outlined_regions
 from rindices.record import BRAIN, VOXELWISE, Run, damaged
 from rindices.regions import known_regions
 
 if TYPE_CHECKING:
     from nibabel.nifti1 import Nifti1Image
 
-_MOST_REGIONS = 14  # beside a brain
-_BRAIN_WIDTH = 560
-
-
 _ENOUGH = 0.5  # of the regions must have an outline, or the picture would mislead
-_MANY_PATTERNS = 3  # with more, only severity 1 is drawn: the page must stay small
 _MOST_CLUSTERS = 10  # of a comparison
-_HALF_PAGE = 430  # pixels: the regions stand beside
+SMALL_BRAIN: Any = {"per_line": 2, "width": 330, "most_slices": 2}  # it fits a telephone
+_STRONGEST = 12  # regions of a pattern that are named where the picture lacks them
+_SURE, _LEAST = 2.0, 0.1  # spreads over repetitions, and sd of controls, that a change must exceed, else it is grey
 _UNIT = "Change (sd of controls)"
 
 
@@ -48,8 +45,10 @@ class Brains(NamedTuple):
         Those that have none, in words.
     atlases
         What the outlines are of.
-    scaled
-        Whether severities below 1 are scaled from severity 1.
+    pieces
+        For the slider, of each drawing the regions that each of its pieces shows, and where its colours end.
+    unseen
+        Of each pattern, the strong regions that its picture lacks, in words.
     """
 
     drawn: dict[int, list[Picture]]
@@ -58,7 +57,8 @@ class Brains(NamedTuple):
     n_outlined: int
     missing: list[str]
     atlases: set[str]
-    scaled: bool
+    pieces: dict[int, list[dict[str, object]]]
+    unseen: dict[int, list[str]]
 
 
 def has_outlines(run: Run) -> bool:
@@ -68,12 +68,15 @@ def has_outlines(run: Run) -> bool:
 
 
 def brains_of(view: RunView) -> Brains:
-    """Return pictures of each pattern with growing severity: on the atlas that was given, else as outlines."""
+    """Return pictures of each pattern: on the atlas that was given, else as outlines at severity 1."""
     painted = sorted((view.run.folder / BRAIN).glob("pattern-*.nii.gz")) if find_spec("nilearn") is not None else []
     names = list(view.results.patterns["region"].astype(str).unique())
     regions, outlined = known_regions(names), outlined_regions(names)
-    drawn = _painted(painted, view.gallery) if painted else _drawings(view) if has_outlines(view.run) else {}
     titles = {name: f"{regions[name].title} ({name})" if name in regions else name for name in names}
+    drawings = _drawings(view) if has_outlines(view.run) and not painted else {}
+    drawn = _painted(painted, view.gallery) if painted else dict[int, list[Picture]]()
+    for pattern, several in drawings.items():
+        drawn[pattern] = [_kept(view, one, measure) for measure, one in several.items()]
     return Brains(
         drawn,
         bool(painted),
@@ -81,21 +84,43 @@ def brains_of(view: RunView) -> Brains:
         len(outlined),
         [titles[name] for name in names if name not in outlined],
         {region.atlas for region in outlined.values()},
-        "severities" not in view.analyses,
+        {
+            pattern: [{"pieces": one.piece_names, "limit": one.limit} for one in several.values()]
+            for pattern, several in drawings.items()
+        },
+        {pattern: _unseen(view, pattern, [*several.values()], titles) for pattern, several in drawings.items()},
     )
 
 
-def _drawings(view: RunView) -> dict[int, list[Picture]]:
-    table, many = view.analyses.get("severities", view.results.patterns), view.summary.n_patterns > _MANY_PATTERNS
-    found: dict[int, list[Picture]] = {}
-    for pattern, measure in product(range(1, view.summary.n_patterns + 1), measures_of(table["region"])):
-        severities = (1.0,) if many else SEVERITIES
-        drawing = draw_brain(table, pattern, severities, measure=measure, per_line=5, width=_HALF_PAGE)
+def unsure_regions(patterns: pd.DataFrame, pattern: int) -> list[str]:
+    """Return the regions of a pattern whose change is within its spread over repetitions, or next to nothing."""
+    own = patterns[patterns["pattern"] == pattern]
+    return list(own["region"][own["change_sd"].abs() < np.fmax(_SURE * own["spread_sd"], _LEAST)].astype(str))
+
+
+def _drawings(view: RunView) -> dict[int, dict[str, BrainDrawing]]:
+    """Return each pattern at severity 1, by measure, in the views that show its own strongest regions."""
+    patterns, found = view.results.patterns, dict[int, dict[str, BrainDrawing]]()
+    for pattern, measure in product(range(1, view.summary.n_patterns + 1), measures_of(patterns["region"])):
+        unsure = unsure_regions(patterns, pattern)
+        drawing = draw_brain(patterns, pattern, (1.0,), measure=measure, unsure=unsure, **SMALL_BRAIN)
         if drawing is not None:
-            name = f"brain_pattern_{pattern}{measure and '_'}{measure}"
-            alt = f"Pattern {pattern} on the brain: regions coloured by their change at growing severity."
-            found.setdefault(pattern, []).append(view.gallery.keep(name, drawing.figure(), drawing.svg(name), alt))
+            found.setdefault(pattern, {})[measure] = drawing
     return found
+
+
+def _kept(view: RunView, drawing: BrainDrawing, measure: str) -> Picture:
+    name = f"brain_pattern_{drawing.pattern}{measure and '_'}{measure}"
+    alt = f"Pattern {drawing.pattern} on the brain: regions coloured by their change at severity 1."
+    return view.gallery.keep(name, drawing.figure(), drawing.svg(name), alt)
+
+
+def _unseen(view: RunView, pattern: int, drawings: list[BrainDrawing], titles: Mapping[str, str]) -> list[str]:
+    patterns, unsure = view.results.patterns, unsure_regions(view.results.patterns, pattern)
+    own = patterns[patterns["pattern"] == pattern].sort_values("change_sd", key=abs, ascending=False, kind="stable")
+    drawn = {name for one in drawings for name in one.drawn}
+    strong = own["region"].astype(str).head(_STRONGEST)
+    return [titles[name] for name in strong if name not in drawn and name not in unsure]
 
 
 def voxelwise_section(view: RunView) -> dict[str, object] | None:
@@ -178,41 +203,3 @@ def _clusters(clusters: pd.DataFrame, row: pd.Series, where: str) -> Table | Non
         counts("Size (mm³)", own["size_mm3"]),
     ]
     return Table(f"{where}: largest clusters", columns, source="voxelwise/clusters.csv") if len(own) else None
-
-
-class Slide(NamedTuple):
-    """A pattern that the slider moves: the brain, which regions each of its pieces shows, and where colours end."""
-
-    pattern: int
-    measure: str
-    svg: Markup = Markup("")
-    pieces: tuple[tuple[str, ...], ...] = ()
-    limit: float = 0.0
-
-
-def slider_section(view: RunView) -> dict[str, object]:
-    """Return each pattern at severity 1, and the change of each region at each severity, for the page's script."""
-    table = view.analyses.get("severities", view.results.patterns.assign(severity=1.0))
-    table, slides = table[table["severity"] > 0], _slides(view)
-    doses: dict[str, dict[str, dict[str, float]]] = {}
-    for row in table.to_dict("records"):
-        regions = doses.setdefault(str(row["pattern"]), {})
-        regions.setdefault(str(row["region"]), {})[f"{row['severity']:g}"] = round(float(row["change_sd"]), 4)
-    ends = [min(0.0, float(table["change_sd"].min())), max(0.0, float(table["change_sd"].max()))]
-    brains = [{"pieces": one.pieces, "limit": one.limit} for one in slides]
-    data = {"patterns": doses, "names": view.region_names, "ends": ends, "shown": _MOST_REGIONS, "brains": brains}
-    return {"slides": slides, "doses": script_json(data)}
-
-
-def _slides(view: RunView) -> list[Slide]:
-    patterns = range(1, view.summary.n_patterns + 1)
-    table = view.analyses.get("severities", view.results.patterns)
-    if not has_outlines(view.run):
-        return [Slide(pattern, "") for pattern in patterns]
-    slides = []
-    for pattern, measure in product(patterns, measures_of(table["region"])):
-        drawing = draw_brain(table, pattern, (1.0,), measure=measure, per_line=5, width=_BRAIN_WIDTH, bare=True)
-        if drawing is not None:
-            svg = Markup(drawing.svg(f"slide{pattern}{measure}"))
-            slides.append(Slide(pattern, measure, svg, tuple(drawing.piece_names), drawing.limit))
-    return slides

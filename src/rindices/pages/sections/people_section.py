@@ -67,35 +67,15 @@ def _flagged(rows: pd.DataFrame) -> Table:
 
 def recovery_section(view: RunView) -> dict[str, object] | None:
     """Return the comparison with the truth of a demonstration."""
-    if view.run.truth is None or view.summary.recovery is None:
+    recovery = view.summary.recovery
+    if view.run.truth is None or recovery is None:
         return None
     known = view.run.truth.notna().all(axis=1) & (view.results.r_indices["group"] == "patient")
-    per_pattern = list(view.summary.recovery.per_pattern)
-    figure = plots.recovery(view.run.truth[known], view.results.scores[known], per_pattern)
-    values = ", ".join(f"pattern {place}: {value:.3f}" for place, value in enumerate(per_pattern, start=1))
+    figure = plots.recovery(view.run.truth[known], recovery.of(view.results.scores[known]), recovery.per_pattern)
+    pairs = zip(recovery.matched_patterns, recovery.per_pattern, strict=True)
+    values = ", ".join(f"pattern {number}: {value:.3f}" for number, value in pairs)
     alt = f"Known severity against {view.results.measure} in patients. Concordance, {values}."
     return {"picture": view.gallery.draw("recovery", figure, alt, result=False)}
-
-
-def distributions_section(view: RunView) -> dict[str, object]:
-    """Return the severities of each group as a picture and their quartiles."""
-    first = view.results.first_visits
-    scores = [first.groupby("group")[name].describe() for name in view.results.score_names]
-    found = {place: table.reindex(["control", "patient", "other"]) for place, table in enumerate(scores, start=1)}
-    rows = pd.concat(found, names=["pattern", "group"]).reset_index()
-    rows = rows[rows["count"] > 0]
-    columns = [
-        counts("Pattern", rows["pattern"]),
-        words("Group", rows["group"].map(GROUPS)),
-        counts("People", rows["count"]),
-        *(measures(title, rows[name]) for title, name in (("25 %", "25%"), ("Median", "50%"), ("75 %", "75%"))),
-    ]
-    what, reference = view.results.measures, view.summary.reference
-    alt = f"{what.capitalize()} of each group, one panel per pattern; the table below gives the quartiles."
-    return {
-        "picture": view.gallery.draw("r_indices", plots.r_index_distributions(first, reference), alt),
-        "table": Table(f"Quartiles of the {what}", columns),
-    }
 
 
 def reading_section(view: RunView) -> dict[str, object]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -9,6 +11,7 @@ from rindices import plots
 from rindices.pages.elements import (
     Cell,
     Column,
+    Gallery,
     Picture,
     Table,
     counted,
@@ -51,15 +54,23 @@ def verdict_section(view: RunView) -> dict[str, object] | None:
 
 def _spectrum(view: RunView) -> Picture | None:
     evidence = view.summary.evidence
-    if evidence is None or not evidence.eigenvalues or evidence.limit is None:
+    if evidence is None or evidence.limit is None:
         return None
+    return spectrum_picture(view.gallery, evidence.eigenvalues, evidence.band, evidence.limit)
+
+
+def spectrum_picture(
+    gallery: Gallery, eigenvalues: Sequence[float], band: Sequence[float], limit: float
+) -> Picture | None:
+    """Return how much patients vary in each direction, over what permuted groups do; see `plots.spectrum`."""
+    if not eigenvalues:
+        return None
+    n_beyond = sum(value > limit for value in eigenvalues)
     alt = (
-        f"Variance of patients relative to controls in {len(evidence.eigenvalues)} directions, the largest "
-        f"{number(evidence.eigenvalues[0], 1)}; {evidence.directions} are above the limit, "
-        f"{number(evidence.limit, 1)}."
+        f"Variance of patients relative to controls in {len(eigenvalues)} directions, the largest "
+        f"{number(eigenvalues[0], 1)}; {n_beyond} are above the limit, {number(limit, 1)}."
     )
-    drawn = plots.spectrum(evidence.eigenvalues, evidence.band, evidence.limit)
-    return view.gallery.draw("spectrum", drawn, alt, result=False)
+    return gallery.draw("spectrum", plots.spectrum(eigenvalues, band, limit), alt, result=False)
 
 
 def _balance_table(rows: pd.DataFrame) -> Table:

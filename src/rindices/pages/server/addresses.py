@@ -28,6 +28,7 @@ _PAGES: dict[str, Handler] = {
     "/": run_pages.runs_page,
     "/table": table_page.table_page,
     "/table/checked": table_page.checked_part,
+    "/table/look": table_page.look_part,
     "/train": train_page.train_page,
     "/run": run_pages.run_page,
     "/events": train_page.watch,

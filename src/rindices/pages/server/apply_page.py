@@ -30,6 +30,7 @@ from rindices.pages.server.run_pages import call
 from rindices.pages.server.table_page import stamp_of
 from rindices.problems import InputError
 from rindices.record.verdict_words import SENTENCES
+from rindices.regions import known_regions
 from rindices.run.apply_table import people_for
 from rindices.run.check_table import fixes_in
 from rindices.settings import ApplySettings
@@ -159,9 +160,9 @@ def person_page(desk: Desk, request: Request) -> HTMLResponse:
     """Show a form for one person."""
     model = request.query_params.get("model", "")
     _, header = _model(desk, model)
-    return page(
-        desk, "person", "One person", {"model": model, "contract": header.contract, "verdict": verdict_of(header)}
-    )
+    titles = {name: region.title for name, region in known_regions(header.contract.features).items()}
+    shown = {"model": model, "contract": header.contract, "verdict": verdict_of(header), "titles": titles}
+    return page(desk, "person", "One person", shown)
 
 
 async def keep_person(desk: Desk, request: Request) -> Response:

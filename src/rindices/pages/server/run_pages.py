@@ -13,7 +13,7 @@ from rindices import record
 from rindices.pages.layout import offline_policy
 from rindices.pages.run_view import view_of
 from rindices.pages.sections import section_html
-from rindices.pages.sections.brain_section import slider_section
+from rindices.pages.sections.cards_section import cards_section, groups_section
 from rindices.pages.sections.methods_section import cited_in, methods_of
 from rindices.pages.sections.people_section import explorer_section
 from rindices.pages.server.page import models_of, page, row_of, runs_of, soon, tables_of
@@ -66,6 +66,8 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
     name = request.query_params.get("run", "")
     training = training_of(desk, name)
     if training.state != record.DONE:
+        if training.state == "refused" and not training.said and name not in desk.children:
+            raise InputError(f"There is no run {name!r} in this folder: it was renamed, moved or deleted.")
         row = row_of(desk, name) if training.state != "refused" else None
         can_go_on = row is not None and row.settings is not None and training.state != "running"
         shown = {"training": training, "can_go_on": can_go_on, "row": row}
@@ -81,7 +83,8 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
             "name": name,
             "summary": run.summary,
             "measure": run.results.measure,
-            "slider": section_html("slider", view, slider_section(view)),
+            "groups": section_html("groups", view, groups_section(view)),
+            "cards": section_html("cards", view, cards_section(view)),
             "files": {file: words for file, words in _TABLES.items() if (run.folder / file).is_file()},
             "report": _state_of_report(run.folder / record.REPORT),
         },

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rindices.problems import InputError
 
 ENTRANCE = "/enter"
+_DAYS = 30  # that a browser may stay away
 MOST_BYTES = 512 * 2**20  # of one file that is put into the folder
 TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".parquet", ".csv.gz", ".tsv.gz")
 MODELS = (".safetensors",)
@@ -41,7 +42,8 @@ class Guard:
     """Lets in whoever came with the token, from this machine's own address only.
 
     The token is good for one browser: it is exchanged for a cookie that no script can read and that no other site can
-    send along. Another name of this machine (Host) or another site that asks for a change (Origin) is refused.
+    send along. It outlives the browser's window, so whoever closes that can come back while this is served. Another
+    name of this machine (Host) or another site that asks for a change (Origin) is refused.
 
     Parameters
     ----------
@@ -83,10 +85,12 @@ class Guard:
         if request.url.path == ENTRANCE and request.method == "GET":
             given = request.query_params.get("token", "")
             if not known and not any(secrets.compare_digest(given, token) for token in self._tokens):
-                return PlainTextResponse("Refused: this address was used. rindices open gives a new one.", 403)
+                return PlainTextResponse(
+                    "Refused: this address was used, by another browser. rindices open gives a new one.", 403
+                )
             self._tokens.clear()
             entered = HTMLResponse(_ENTERED)
-            entered.set_cookie(self._cookie, self._key, httponly=True, samesite="strict")
+            entered.set_cookie(self._cookie, self._key, max_age=_DAYS * 86_400, httponly=True, samesite="strict")
             return entered
         if not known:
             return PlainTextResponse("Refused: open the address that rindices open printed.", 403)

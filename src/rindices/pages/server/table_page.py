@@ -14,13 +14,14 @@ import pandas as pd
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from rindices.cohort import wanted_names
+from rindices.cohort import Cohort, wanted_names
 from rindices.cohort.column_roles import paths_of
+from rindices.pages.elements import Picture
 from rindices.pages.server import query
-from rindices.pages.server.page import page, tables_of
+from rindices.pages.server.page import page, soon, tables_of
 from rindices.pages.server.query import Desk, Pairs, address, buttons_of, columns_of, options_of, pairs_of, read_query
 from rindices.problems import InputError, Wording, worded
-from rindices.run.check_table import CheckedColumn, CheckedTable, FoundProblem, FoundRemedy, check_table, fixes_in
+from rindices.run.check_table import CheckedColumn, CheckedTable, FoundProblem, FoundRemedy, check_cohort, fixes_in
 from rindices.schema.role_guesses import guessed_settings
 from rindices.settings import TableSettings
 from rindices.tables import Source, read_source
@@ -58,6 +59,7 @@ class Check(NamedTuple):
     remedies: tuple[str, ...]
     fixes: tuple[FoundRemedy, ...]
     bars: dict[str, list[tuple[float, str]]]
+    cohort: Cohort | None = None  # whom would be trained on
 
 
 def stamp_of(path: Path, settings: TableSettings | None = None) -> Stamp:
@@ -83,12 +85,12 @@ def checked(stamp: Stamp, path: Path, settings: TableSettings, wording: Wording)
 
     sources: list[Source] = []
     try:
-        found = check_table(path, settings, wording=wording, read=read)
+        found, cohort = check_cohort(path, settings, wording=wording, read=read)
     except InputError as error:
         problems = tuple(FoundProblem(text=worded(one.what, wording), columns=one.where) for one in error.problems)
         remedies = tuple(worded(one, wording) for one in error.remedies)
         return Check(None, problems, remedies, fixes_in([error.message]), _histograms(sources))
-    return Check(found, found.problems, found.remedies, found.fixes, _histograms(sources))
+    return Check(found, found.problems, found.remedies, found.fixes, _histograms(sources), cohort)
 
 
 def _histograms(sources: list[Source]) -> dict[str, list[tuple[float, str]]]:
@@ -135,14 +137,7 @@ def table_page(desk: Desk, request: Request) -> HTMLResponse:
 
 def checked_part(desk: Desk, request: Request) -> Response:
     """Show a checked table: the part of the page that takes a while."""
-    name = request.query_params.get("table", "")
-    path = _file_of(desk, name)
-    settings = read_query(TableSettings, request.query_params, desk)
-    columns = columns_of(path)
-    if not pairs_of(settings, desk) and "chosen" not in request.query_params:
-        settings = guessed_settings(columns)
-    settings = changed(settings, request)
-    check = checked(stamp_of(path, settings), path, settings, desk.wording)
+    name, columns, settings, check = _asked(desk, request)
     rows = _rows(columns, settings, check)
     first = query.first_of(request.query_params)
     pairs: Pairs = [("table", name), ("chosen", "yes"), *pairs_of(settings, desk)]
@@ -172,6 +167,36 @@ def checked_part(desk: Desk, request: Request) -> Response:
         },
         command=_command(desk, name, settings),
     )
+
+
+def look_part(desk: Desk, request: Request) -> Response:
+    """Show what can be said of a table's groups before anything is trained: after the check, which does not wait."""
+    name, _, settings, check = _asked(desk, request)
+    found, pictures = soon(
+        ("look", stamp_of(desk.path(name), settings), settings), lambda: _looked(check, desk.wording)
+    )
+    return page(desk, "looked", name, {"found": found, "pictures": pictures})
+
+
+def _looked(check: Check, wording: Wording) -> tuple[CheckedTable | None, tuple[Picture | None, ...]]:
+    if check.found is None or check.cohort is None:
+        return check.found, ()
+    from rindices.run.first_look import look_pictures, with_look  # the engine: seconds to load, once
+
+    found = with_look(check.found, check.cohort, wording)
+    return found, look_pictures(found.look) if found.look else ()
+
+
+def _asked(desk: Desk, request: Request) -> tuple[str, list[str], TableSettings, Check]:
+    """Return the table that an address names, its columns, what was chosen about it, and what is to be said of it."""
+    name = request.query_params.get("table", "")
+    path = _file_of(desk, name)
+    settings = read_query(TableSettings, request.query_params, desk)
+    columns = columns_of(path)
+    if not pairs_of(settings, desk) and "chosen" not in request.query_params:
+        settings = guessed_settings(columns)
+    settings = changed(settings, request)
+    return name, columns, settings, checked(stamp_of(path, settings), path, settings, desk.wording)
 
 
 def _file_of(desk: Desk, name: str) -> Path:

@@ -23,13 +23,12 @@ from rindices import record
 from rindices.pages.layout import render
 from rindices.pages.server.page import free_name, is_running, page, row_of, runs_of, tables_of
 from rindices.pages.server.query import Desk, address, columns_of, form_of, options_of, pairs_of, read_query
-from rindices.problems import InputError, Remedy
+from rindices.pages.server.table_page import checked, stamp_of
+from rindices.problems import InputError, Remedy, roughly
 from rindices.record.progress import Progress, log_of, progress_of
 from rindices.schema.role_guesses import guessed_settings
-from rindices.settings import SearchSettings, TableSettings, get_preset
+from rindices.settings import AUTO, SearchSettings, TableSettings, get_preset
 
-# Of the default training on one core, for 128 regions: ten repetitions take two minutes on two (docs/results.md).
-_SECONDS_PER_STEP, _AROUND = 0.0012, 60.0  # and about a minute for the table, the engine and the report
 _PATIENCE = 8.0  # seconds that a process gets to stop
 _NAME = re.compile(r"[\w][\w .-]*(/[\w][\w .-]*)?")
 
@@ -84,10 +83,10 @@ def train_page(desk: Desk, request: Request) -> HTMLResponse:
     if not pairs_of(settings, desk) and "chosen" not in asked:
         settings = guessed_settings(columns_of(desk.path(name)))
     out = asked.get("out", "").strip() or free_name(desk, f"{Path(name).name.partition('.')[0]}-run", "")
-    words, refused, estimate = list[str](), "", None
+    words, refused, estimate = list[str](), "", ""
     try:
         search = read_query(SearchSettings, asked, desk)
-        words, estimate = _words(desk, name, settings, search, out), _estimate(desk, search)
+        words, estimate = _words(desk, name, settings, search, out), _estimate(desk, name, settings, search)
     except InputError as error:
         refused = desk.said(error.message)
     pairs = [("table", name), ("chosen", "yes"), *pairs_of(settings, desk)]
@@ -102,7 +101,6 @@ def train_page(desk: Desk, request: Request) -> HTMLResponse:
             "fields": form_of(SearchSettings, asked),
             "refused": refused,
             "estimate": estimate,
-            "cores": os.cpu_count() or 1,
         },
         command=[word for word in words if word not in _read_along(desk)],
     )
@@ -118,8 +116,8 @@ def _words(desk: Desk, name: str, settings: TableSettings, search: SearchSetting
     return desk.words("fit", name, **options, out=out, log_json=True)
 
 
-def _estimate(desk: Desk, search: SearchSettings) -> tuple[float, bool]:
-    """Return about how many seconds a training takes, and whether earlier ones of this folder say so."""
+def _estimate(desk: Desk, name: str, settings: TableSettings, search: SearchSettings) -> str:
+    """Say about how long a training takes: by earlier ones of this folder, or by people and regions."""
     steps = search.max_steps or get_preset(search.preset).schedule.max_steps
     models = search.n_repetitions  # of one number of patterns, which is counted before
     earlier = [
@@ -130,8 +128,15 @@ def _estimate(desk: Desk, search: SearchSettings) -> tuple[float, bool]:
         if row.summary.step and row.summary.step >= steps / 2
     ]
     if earlier:
-        return models * steps * median(earlier), True
-    return _AROUND + models * steps * _SECONDS_PER_STEP / (os.cpu_count() or 1), False
+        return f"about {roughly(models * steps * median(earlier))}, by earlier runs of this folder"
+    path = desk.path(name)
+    cohort = checked(stamp_of(path, settings), path, settings, desk.wording).cohort
+    if cohort is None:
+        return ""
+    from rindices.run.time_needed import time_needed  # the engine, which is loaded once
+
+    most = 3 if search.n_patterns == AUTO else max(search.n_patterns)
+    return str(time_needed(len(cohort.features), cohort.features.shape[1], most, search))
 
 
 def begin(desk: Desk, request: Request) -> Response:

@@ -1,0 +1,137 @@
+"""What one second of linear algebra says of a table before anything is trained: `rindices check`, and the page of it.
+
+The test is the one that `fit` makes, with the same random numbers; the patterns are those of one linear model.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+
+from rindices import plots
+from rindices.analysis import group_balance
+from rindices.cohort import Cohort, correction_of
+from rindices.judging.spectrum import Spectrum
+from rindices.judging.verdict import Evidence, differences_that_count
+from rindices.linear_estimator import ContrastiveFactors
+from rindices.pages.elements import Gallery, Picture
+from rindices.pages.privacy import Curtain
+from rindices.pages.sections.verdict_section import spectrum_picture
+from rindices.problems import InputError, Wording, counted, listed, worded
+from rindices.regions.region_names import known_regions
+from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
+from rindices.run.time_needed import time_needed
+from rindices.settings import SearchSettings
+
+_ROWS = 6  # of a pattern, in its drawing
+
+
+def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLook:
+    """Look at people as `fit` would before it trains.
+
+    Parameters
+    ----------
+    cohort
+        The people.
+    search
+        What would be trained; the defaults where not given.
+    """
+    search, training = search or SearchSettings(), cohort.training
+    regions, patient = cohort.features[training], (cohort.group[training] == "patient").to_numpy()
+    covariates = cohort.covariates[training] if cohort.covariates.shape[1] else None
+    model = ContrastiveFactors(correction=correction_of(cohort.settings), random_state=search.random_state)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        model.fit(regions, patient, covariates)
+    spectrum, differing = model.spectrum_, differences_that_count(group_balance(cohort.background[training], patient))
+    evidence = {} if spectrum is None else asdict(Evidence.of(spectrum))
+    needed = time_needed(len(patient), regions.shape[1], model.n_patterns_, search)
+    return FirstLook(
+        headline=_headline(spectrum, model.untestable_),
+        verdicts=_verdicts(spectrum, differing),
+        time=str(needed),
+        seconds=needed.seconds,
+        warnings=tuple(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))),
+        n_patterns=model.n_patterns_,
+        patterns=_preview(model, regions[~patient]) if spectrum is not None and spectrum.differs else (),
+        **{name: value for name, value in evidence.items() if name in FirstLook.model_fields},
+    )
+
+
+def with_look(found: CheckedTable, cohort: Cohort, wording: Wording) -> CheckedTable:
+    """Return a checked table with the look at its people, or with what training would refuse them for."""
+    try:
+        return found.model_copy(update={"look": first_look(cohort)})
+    except InputError as error:
+        curtain = Curtain({*cohort.people["participant_id"]}, active=True)
+        return found.model_copy(update=refused_for(error, lambda text: curtain(worded(text, wording))))
+
+
+def _headline(spectrum: Spectrum | None, untestable: str) -> str:
+    if spectrum is None:
+        return f"Whether patients and controls differ cannot be tested: {untestable}."
+    if not spectrum.differs:
+        return f"Patients and controls differ no more than by chance (p = {spectrum.p:.2g})."
+    if not spectrum.found_again:
+        return (
+            f"Patients and controls differ (p = {spectrum.p:.2g}), but no single direction of that is found again in "
+            "people who were left out."
+        )
+    return f"At least {counted(spectrum.found_again, 'direction')} beyond chance (p = {spectrum.p:.2g})."
+
+
+def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
+    """Say which verdicts a table can get, and why."""
+    if spectrum is None:
+        return "The verdict can only be: not testable."
+    if not spectrum.differs:
+        auc, ratio = spectrum.detectable
+        return (
+            "The verdict can only be: no difference found. A difference would have shown where regions tell the groups "
+            f"apart with an AUC of about {auc:.2f}, or where patients vary in one direction {ratio:.1f} times as much "
+            "as controls."
+        )
+    good = "reproducible, or weak (for comparing groups only)"
+    if differing:
+        also = listed(differing, joiner=" and ")
+        good = f"confounded, since the groups also differ in {also}"
+    return f"Verdicts that are possible: {good}; or not found again, if two halves of the people do not agree."
+
+
+def _preview(model: ContrastiveFactors, controls: pd.DataFrame) -> tuple[PreviewedPattern, ...]:
+    """Return the regions of each pattern, the strongest first."""
+    names, scaler = np.array(controls.columns, str), model.preprocessing_.scaler
+    sizes = np.where(controls.min() < 0, np.nan, np.abs(scaler.mean))
+    patterns = []
+    for number, change in enumerate(model.changes_, start=1):
+        order = np.argsort(-np.abs(change), kind="stable")
+        percent = 100 * change * scaler.sd / sizes
+        patterns.append(
+            PreviewedPattern(
+                pattern=number,
+                regions=tuple(names[order].tolist()),
+                changes=tuple(change[order].tolist()),
+                percent=tuple(None if np.isnan(one) else float(one) for one in percent[order]),
+            )
+        )
+    return tuple(patterns)
+
+
+def look_pictures(look: FirstLook) -> tuple[Picture | None, Picture | None]:
+    """Return the directions over what chance makes, and the patterns of the linear model, as drawings."""
+    gallery = Gallery()
+    scree = None if look.limit is None else spectrum_picture(gallery, look.eigenvalues, look.band, look.limit)
+    rows = [
+        {"pattern": one.pattern, "region": name, "change_sd": change, "change_percent": percent, "spread_sd": np.nan}
+        for one in look.patterns
+        for name, change, percent in zip(one.regions, one.changes, one.percent, strict=True)
+    ]
+    if not rows:
+        return scree, None
+    words = [f"pattern {one.pattern}: {listed(one.regions, 3)}" for one in look.patterns]
+    known = {name: region.title for name, region in known_regions(look.patterns[0].regions).items()}
+    figure = plots.pattern_dots(pd.DataFrame(rows).astype({"change_percent": float}), top=_ROWS, names=known)
+    return scree, gallery.draw("preview", figure, f"Strongest regions of a linear model, {'; '.join(words)}.")
