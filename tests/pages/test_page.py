@@ -32,7 +32,7 @@ def test_sections_and_headline(run, undrawn):
         "Compares 60 patients (AD, MCI) with 40 controls (CN) in 20 regions, learns 3 disease patterns (a number given",
         "12 other people",
         "Severity is the share of the largest change that the model learned",
-        "holds the true severity in about 90 % of people",
+        "holds the true severity, in the model's unit, in about 90 % of people",
         "not a confidence interval",
         "9 of 10 repetitions",
         "disagrees with the others (0.61)",
@@ -190,7 +190,7 @@ def test_verdict(run, undrawn, changes, expected, classes):
         ({"verdict": "not testable"}, "NOT TESTED: do not interpret"),
         (
             {"verdict": "confounded", "balance": [balance_row("age", "number", 1.1, 0.001, True)]},
-            "CONFOUNDED: the groups also differ in age, so this may not be disease",
+            "CONFOUNDED: the groups also differ in age",
         ),
     ],
 )

@@ -325,8 +325,8 @@ def _noise_sd(model: SurrealGAN, results: Results, noise: analysis.ScanNoise) ->
     low, middle, high = (model.scale_.severities(own + side * sd) for side in (-1, 0, 1))
     found[rows] = np.where(high < DOSES[-1], (high - low) / 2, np.where(low < DOSES[-1], middle - low, np.nan))
     highest = scores.where(found > 0, -1).groupby(whose.to_numpy()).transform("idxmax").to_numpy()
-    noise = np.take_along_axis(found, highest.astype(int), axis=0)
-    return np.where(noise > 0, noise, np.nan)  # where all visits read 0, nothing is known
+    found = np.take_along_axis(found, highest.astype(int), axis=0)
+    return np.where(found > 0, found, np.nan)  # where all visits read 0, nothing is known
 
 
 def _associations(results: Results, summary: Summary, patients: np.ndarray) -> pd.DataFrame:
