@@ -1,7 +1,9 @@
 import json
+import re
 import shlex
 import subprocess
 import sys
+import time
 import tomllib
 from dataclasses import replace
 
@@ -13,10 +15,12 @@ from typer.testing import CliRunner
 
 from rindices import InputError, SearchSettings, TableSettings, fit_table, load_model
 from rindices.cli import app, exits
+from rindices.cli import console as console_module
 from rindices.judging.verdict import Evidence, Verdict
 from rindices.problems import Message, Remedy
 from rindices.run.outcome import summarise
 from rindices.simulate import simulate_cohort
+from rindices.training.execution import Progress
 from tests.pages.page import pictures, rows_of
 
 TINY = ["--repetitions", "2", "--steps", "10", "--patterns", "2"]
@@ -143,7 +147,8 @@ def test_fit_writes_the_whole_run_folder(fitted):
 def test_fit_scores_everybody_and_says_who_they_are(fitted):
     _, out, table = fitted
     scores = pd.read_csv(out / "r_indices.csv")
-    known = [f"{name.format(k)}" for name in ("r{}", "r{}_sd", "severity{}", "centile{}") for k in (1, 2)]
+    names = ("r{}", "r{}_sd", "severity{}", "centile{}", "r{}_networks")
+    known = [name.format(k) for name in names for k in (1, 2)]
     assert list(scores) == [
         "participant_id",
         "diagnosis",
@@ -455,3 +460,14 @@ def test_every_command_and_option_is_explained(command):
     assert result.exit_code == 0
     options = [line for line in result.output.splitlines() if line.strip().startswith("--")]
     assert all(len(line.split(maxsplit=2)) == 3 for line in options if "--help" not in line)
+
+
+def test_lines_of_progress_say_the_time_that_is_left(monkeypatch, capsys):
+    monkeypatch.setattr(console_module, "_LINE_SECONDS", -1.0)
+    with console_module.training_bars() as show:
+        for done in (0, 1000, 2000, 3000):
+            show(Progress("Training", done, 600_000, 0))
+            time.sleep(0.05)
+    lines = capsys.readouterr().out.splitlines()
+    assert "left" not in lines[0]
+    assert re.fullmatch(r"Training: 0 % [\d,]+ steps/s, about (\d+ min )?(\d+ s )?left", lines[-1]), lines

@@ -437,6 +437,12 @@ class SurrealGAN(RIndexEstimator):
         """Return R-indices, their spread over repetitions, and how uncertain missing regions make them."""
         return self._score(self.prepare(X, covariates))
 
+    def network_r_indices(self, X: Any, covariates: Any = None) -> np.ndarray | None:
+        """Return the paper's R = g₂(g₁(y)), the mean of repetitions; None where R-indices are just that, or linear."""
+        if self.models_.linear is None or not self.models_.transformation:
+            return None
+        return inference.r_indices(inference.without_linear(self.models_), self.prepare(X, covariates).values).mean(0)
+
     def z_scores(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the corrected regions in sd of controls, as the networks see them (W-scores)."""
         return (self.prepare(X, covariates).values - 1) / SCALED_SD

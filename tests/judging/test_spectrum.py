@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
 from scipy.stats import kstest
+from sklearn.covariance import ledoit_wolf
 
+from rindices.judging import spectrum
 from rindices.judging.spectrum import NotTestable, drawn_in, look
 
 N_REGIONS, N_GROUP, N_PERMUTATIONS = 20, 40, 49
@@ -156,3 +159,46 @@ def test_same_seed_gives_the_same_bits():
         np.testing.assert_array_equal(value, getattr(again, name))
     np.testing.assert_array_equal(first.eigenvalues, other.eigenvalues)
     assert not np.array_equal(first.null, other.null)
+
+
+def test_directions_that_change_some_regions_leave_the_others_alone():
+    """A direction's weights times the healthy covariance are the change that it sees."""
+    rng = np.random.default_rng(2)
+    controls, patients = (healthy(rng, n_people=80) for _ in range(2))
+    changed = np.arange(N_REGIONS) < 7
+    values, directions = spectrum._directions(patients, controls, 3, changed)
+    covariance = ledoit_wolf(controls, assume_centered=True)[0]
+    assert np.abs((covariance @ directions)[~changed]).max() < 1e-9
+    everywhere = spectrum._directions(patients, controls, 3)[0]
+    assert (values <= everywhere).all()
+    np.testing.assert_allclose(spectrum._directions(patients, controls, 3, changed | True)[0], everywhere)
+
+
+def test_weak_patterns_are_counted_where_means_differ():
+    """Among directions of all regions chance hides them."""
+    rng = np.random.default_rng(4)
+    patient = np.repeat([False, True], 200)
+    regions = rng.standard_normal((400, 80))
+    severities = rng.uniform(size=(200, 2))
+    regions[200:, :6] -= 1.9 * severities[:, :1]
+    regions[200:, 6:12] -= 1.9 * severities[:, 1:]
+    found = look(regions, patient, n_permutations=19)
+    counts = [
+        found.found_again,
+        found._replace(
+            held_out=spectrum._Spread.of(drawn_in(regions), patient, np.ones((400, 1)), np.zeros(400, int))._held_out(
+                None, rng
+            )
+        ).found_again,
+    ]
+    assert counts == [2, counts[1]]
+    assert counts[1] < 2
+
+
+def test_differences_of_means_are_those_of_a_regression():
+    rng = np.random.default_rng(6)
+    age, site = rng.standard_normal(80), rng.integers(0, 3, 80)
+    regions = healthy(rng) + 0.5 * age[:, None] + site[:, None] + 0.4 * PATIENT[:, None]
+    found = spectrum._differences(regions, PATIENT, np.column_stack([np.ones(80), age]), site)
+    columns = sm.add_constant(np.column_stack([PATIENT, age, site == 1, site == 2]).astype(float))
+    np.testing.assert_allclose(found[3], sm.OLS(regions[:, 3], columns).fit().tvalues[1])

@@ -159,3 +159,30 @@ def test_people_without_disease_have_a_model_too():
     controls, patients, _ = cohort(np.zeros((1, N_REGIONS)))
     for method in (sparse_factors, contrastive_ica):
         check_model(method(controls, patients, 2), 2, patients)
+
+
+def test_maps_keep_few_regions_that_did_not_change():
+    maps = sparse_maps(3)
+    found = sparse_factors(*cohort(maps, seed=5)[:2], 3)
+    changed, kept = (maps != 0).any(axis=0), (found.maps != 0).any(axis=0)
+    assert kept[changed].all()
+    assert kept[~changed].mean() < 0.1
+
+
+def test_changes_are_those_of_generalised_least_squares():
+    """With all regions of one pattern and none of another's, against the formula region by region and pattern."""
+    rng = np.random.default_rng(8)
+    root = rng.standard_normal((6, 6)) / 3 + np.eye(6)
+    healthy, scores = root @ root.T, rng.uniform(1, 2, size=(50, 2))
+    true = np.array([[9.0, 9, 9, 0, 0, 0], [0, 0, 0, 9, 9, 9]])
+    people = scores @ true + rng.standard_normal((50, 6)) @ root.T
+    squares, precision = scores.T @ scores, np.linalg.inv(healthy)
+    start = np.linalg.solve(squares, scores.T @ people).T
+    found = factors._cut(start, squares, healthy, precision, precision @ people.T @ scores)
+    # Whiten people and stack them: ordinary least squares of one long column.
+    white = np.linalg.inv(np.linalg.cholesky(healthy))
+    places = np.argwhere(true.T != 0)
+    columns = np.stack([np.outer(scores[:, k], white[:, region]).ravel() for region, k in places], axis=1)
+    expected = np.linalg.lstsq(columns, (people @ white.T).ravel(), rcond=None)[0]
+    np.testing.assert_allclose(found[tuple(places.T)], expected, rtol=1e-8)
+    assert (found.T[true == 0] == 0).all()

@@ -4,13 +4,19 @@ import base64
 import hashlib
 import itertools
 import re
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from rindices import plots
+from rindices.cli.console import _VERDICT_STYLES
+from rindices.pages.layout import page_style
 from rindices.pages.report import make_report, write_report
+from rindices.pages.run_view import VERDICT_LOOKS
+from rindices.record.verdict_words import IN_SHORT, SENTENCES
+from rindices.settings import State
 from tests.pages.made_run import (
     AGREEMENT,
     FOUND,
@@ -268,3 +274,16 @@ def test_stopped_run_with_hostile_text_and_almost_nothing_known(tmp_path):
     assert policy == POLICY
     assert not page.every("script")
     assert page.words.count(SCRIPT) == 3
+
+
+def test_no_two_verdicts_share_words_or_colour():
+    states = get_args(State)
+    for words in (SENTENCES, IN_SHORT, _VERDICT_STYLES, VERDICT_LOOKS):
+        assert len({words[state] for state in states}) == len(states)
+    style = str(page_style())
+    for kind in (".verdict", ".tag"):
+        colours = [
+            re.search(rf"(?:^|\n)(?:\{kind})?\.{VERDICT_LOOKS[state].colour} \{{[^}}]*?(?:var\((--[\w-]+)\))", style)[1]
+            for state in states
+        ]
+        assert len({*colours}) == len(states), colours

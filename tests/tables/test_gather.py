@@ -53,6 +53,7 @@ def test_forty_subjects_of_freesurfer_become_a_table(tmp_path):
 
 def test_a_gathered_table_is_checked_with_its_dictionary(tmp_path):
     subjects_dir(tmp_path / "subjects")
+    assert "rindices gather makes a table" in " ".join(run("check", tmp_path / "subjects").output.split())
     result = run("gather", tmp_path / "subjects", "--out", tmp_path / "t.csv")
     assert result.exit_code == 0, result.output
     assert "40 rows, 15 regions." in result.output
@@ -136,6 +137,13 @@ def test_longitudinal_folders_are_visits(tmp_path):
     _, table, _ = gathered(folder, tmp_path / "t.csv", leave_out=True)
     assert "session" not in table
     assert len(table) == 4
+
+
+def test_sessions_may_have_folders_of_their_own(tmp_path):
+    for number, place in enumerate(("sub-1/ses-1", "sub-1/ses-2", "sub-2/ses-1")):
+        subject(tmp_path / "subjects", place, number)
+    _, table, _ = gathered(tmp_path / "subjects", tmp_path / "t.csv")
+    assert table["participant_id"].tolist() == ["sub-1_ses-1", "sub-1_ses-2", "sub-2_ses-1"]
 
 
 def test_parcellations_are_chosen_or_found(tmp_path):

@@ -188,13 +188,13 @@ def training_bars() -> Iterator[Callable[[Progress], None]]:
         elif tasks[stage].finished:
             return
         speed = tasks[stage].speed
-        left = tasks[stage].time_remaining
         note = f"{speed:,.0f} steps/s" if speed else "(preparing)" if done < total else ""
         bars.update(tasks[stage].id, completed=done, note=note)
         pause = _JSON_SECONDS if _json_lines else _LINE_SECONDS
         due = new or done == total or time.monotonic() - last_line > pause
         if due and (_json_lines or not console.is_terminal):
             last_line = time.monotonic()
+            left = tasks[stage].time_remaining
             ahead = f", about {duration(left)} left" if speed and left else ""
             console.print(f"{stage}: {100 * done / max(total, 1):.0f} % {note}{ahead}")
             log("progress", stage=stage, done=done, total=total)

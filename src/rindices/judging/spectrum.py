@@ -27,9 +27,8 @@ _FAR = 4.0  # robust sd of people's distances from everybody's middle, beyond wh
 _FEWEST_ROWS = 10  # left of a group after covariates, to estimate anything from
 _DIRECTIONS = 8  # that are looked for again in people who were left out
 _FOLDS, _REPEATS = 10, 2
-# Standard errors; folds share most of their people, so that chance makes more than a normal error would. Of 144 cohorts
-# with one to four patterns, many of them hard, this counts 131 right and none too many; with 3.25, twelve too many.
-_FOUND_AGAIN = 4.5
+_DIFFERENT = 2.0  # standard errors of the groups' difference in a region where patterns are looked for first
+_FOUND_AGAIN = 4.5  # standard errors; folds share most of their people, so chance makes more than a normal error would
 
 
 class Spectrum(NamedTuple):
@@ -48,7 +47,8 @@ class Spectrum(NamedTuple):
     share : float
         Of patients among the people.
     held_out : ndarray
-        In standard errors, how much more patients who were left out vary than controls who were, in each direction.
+        In standard errors, how much more patients who were left out vary than controls who were, in each direction:
+        among changes of the regions whose means differ; if there is nothing, among changes of all regions.
     p, p_spread, p_shift : float
         Of both together, of the first eigenvalue and of the shift.
     """
@@ -206,6 +206,7 @@ class _Spread(NamedTuple):
     rows: np.ndarray
     labels: np.ndarray  # of bool: patients'
     blocks: np.ndarray  # sites
+    different: np.ndarray  # of bool: regions whose means differ; rows are orthogonal to means, so say nothing of this
 
     @classmethod
     def of(cls, regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> _Spread:
@@ -223,7 +224,8 @@ class _Spread(NamedTuple):
                 rows.append(part)
                 labels += [group] * len(part)
                 blocks += [int(place)] * len(part)
-        found = cls(np.concatenate(rows), np.array(labels), np.array(blocks))
+        different = np.abs(_differences(regions, patient, design, site)) > _DIFFERENT
+        found = cls(np.concatenate(rows), np.array(labels), np.array(blocks), different)
         if min(found.labels.sum(), (~found.labels).sum()) < _FEWEST_ROWS:
             raise NotTestable("too few people are left in a group once covariates are allowed for")
         return found
@@ -234,8 +236,16 @@ class _Spread(NamedTuple):
 
     def held_out(self, rng: np.random.Generator) -> np.ndarray:
         """Return, in standard errors, the log ratio of variances of rows that directions were not learned from."""
+        if self.different.any():
+            found = self._held_out(self.different, rng)
+            if found[0] > _FOUND_AGAIN:
+                return found
+        return self._held_out(None, rng)
+
+    def _held_out(self, changed: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
+        """Do so for directions that change some regions only, or any."""
         rows, labels, ratios = self.rows, self.labels, []
-        n_directions = min(_DIRECTIONS, rows.shape[1])
+        n_directions = min(_DIRECTIONS, rows.shape[1] if changed is None else int(changed.sum()))
         for _ in range(_REPEATS):
             fold = np.empty(len(labels), int)
             for group in (labels, ~labels):
@@ -243,19 +253,39 @@ class _Spread(NamedTuple):
             squares = np.zeros((2, n_directions))
             for one in range(_FOLDS):
                 seen = fold != one
-                directions = _directions(rows[seen & labels], rows[seen & ~labels], n_directions)[1]
+                directions = _directions(rows[seen & labels], rows[seen & ~labels], n_directions, changed)[1]
                 squares += [((rows[~seen & group] @ directions) ** 2).sum(axis=0) for group in (labels, ~labels)]
             ratios.append(np.log(squares[0] / labels.sum()) - np.log(squares[1] / (~labels).sum()))
         return np.mean(ratios, axis=0) / np.sqrt(2 / labels.sum() + 2 / (~labels).sum())
 
 
-def _directions(patients: np.ndarray, controls: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest variances of patients relative to controls, and the directions they are in."""
+def _differences(regions: np.ndarray, patient: np.ndarray, design: np.ndarray, site: np.ndarray) -> np.ndarray:
+    """Return how much patients differ from controls in each region, in standard errors, given covariates and sites."""
+    sites = site[:, None] == np.unique(site)[1:]
+    columns = np.column_stack([patient, design, sites]).astype(float)
+    inverse = np.linalg.pinv(columns)
+    coefficients = inverse @ regions
+    squares = ((regions - columns @ coefficients) ** 2).sum(axis=0)
+    errors = np.sqrt(squares / max(len(columns) - columns.shape[1], 1) * (inverse[0] ** 2).sum())
+    return coefficients[0] / np.maximum(errors, 1e-12)
+
+
+def _directions(
+    patients: np.ndarray, controls: np.ndarray, number: int, changed: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest variances of patients relative to controls, and the directions they are in.
+
+    Of all directions, or of those in which only some regions change: weights by which a change of others goes unseen.
+    """
     healthy = ledoit_wolf(controls, assume_centered=True)[0]
+    sick = patients.T @ patients / len(patients)
+    if changed is not None:
+        weights = np.linalg.inv(healthy)[:, changed]
+        sick, healthy = weights.T @ sick @ weights, weights[changed]
     last = len(healthy) - 1
     wanted = (max(0, last + 1 - number), last)
-    values, vectors = eigh(patients.T @ patients / len(patients), healthy, subset_by_index=wanted)
-    return values[::-1], vectors[:, ::-1]
+    values, vectors = eigh(sick, healthy, subset_by_index=wanted)
+    return values[::-1], (vectors if changed is None else weights @ vectors)[:, ::-1]
 
 
 class _Shift(NamedTuple):

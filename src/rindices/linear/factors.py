@@ -21,8 +21,9 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 _ROUNDS = 12  # of EM; severities hardly change afterwards
-_CUT_AT_START = 2.5  # robust sd of a map: most regions are untouched, so their spread is noise
-_CUT = 3.0  # standard errors of a region's change
+_DIFFERENT = 2.0  # standard errors of the groups' difference in a region where patterns are looked for first
+_CUT = 4.0  # standard errors of a region's change
+_CUTS = 2  # a round: what is left out makes the other changes more certain
 _RESTARTS = 6  # of the rotation, which has local minima
 _QUICK = (4, 3)  # rounds and restarts where many models are only compared with each other
 _SMOOTHING = 0.02  # of the absolute value, relative to a map's size
@@ -85,9 +86,10 @@ def sparse_factors(
 ) -> LinearModel:
     """Fit by sparse contrastive factor analysis.
 
-    The directions in which patients differ most from the controls' mean, in units of healthy variation, are rotated,
-    obliquely, to maps that overlap least. EM then alternates between severities (posterior) and maps (regression), and
-    each map loses the regions that are within three standard errors of no change.
+    Among maps of the regions whose means differ between the groups, the directions in which patients vary most beyond
+    healthy variation are rotated, obliquely, to maps that overlap least. EM then alternates between severities
+    (posterior) and maps (generalised least squares, in all regions), and each map loses the regions that are within
+    four standard errors of no change. Both keep healthy variation of untouched regions out of the patterns.
 
     Parameters
     ----------
@@ -104,7 +106,7 @@ def sparse_factors(
     """
     whitening = Whitening.of(controls) if whitening is None else whitening
     rounds, restarts = _QUICK if quick else (_ROUNDS, _RESTARTS)
-    maps, covariance = _rotated_start(patients @ whitening.inverse_root, n_patterns, whitening, seed, restarts)
+    maps, covariance = _rotated_start(controls, patients, n_patterns, whitening, seed, restarts)
     return _refined(controls, patients, maps, covariance, whitening.covariance, rounds, sparse=True)
 
 
@@ -137,24 +139,27 @@ def contrastive_ica(
 
 
 def _rotated_start(
-    white: np.ndarray, n_patterns: int, whitening: Whitening, seed: int, restarts: int
+    controls: np.ndarray, patients: np.ndarray, n_patterns: int, whitening: Whitening, seed: int, restarts: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return maps (regions, patterns) that overlap least, cut, and the covariance of their severities."""
-    n_people, n_regions = white.shape
-    mean = white.mean(axis=0)
-    directions = np.linalg.eigh(np.cov(white.T) + np.outer(mean, mean))[1][:, ::-1][:, :n_patterns]
+    """Return maps (regions, patterns) that overlap least, and the covariance of their severities."""
+    errors = np.sqrt(controls.var(axis=0) / len(controls) + patients.var(axis=0) / len(patients))
+    different = np.abs(patients.mean(axis=0) - controls.mean(axis=0)) > _DIFFERENT * errors
+    if different.sum() <= n_patterns:
+        different[:] = True
+    space = np.linalg.qr(whitening.inverse_root[:, different])[0]  # whitened maps of these regions alone
+    white = patients @ whitening.inverse_root @ space
+    directions = np.linalg.eigh(np.cov(white.T))[1][:, ::-1][:, :n_patterns]
     projected = white @ directions
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(projected.T)))
-    signal = (vectors * _signal_variance(values, n_regions / n_people)) @ vectors.T
-    basis, triangle = np.linalg.qr(whitening.root @ directions)
+    signal = (vectors * _signal_variance(values, white.shape[1] / len(white))) @ vectors.T
+    spanned = whitening.root @ space @ directions
+    basis, triangle = np.linalg.qr(spanned)
     mixing = np.linalg.solve(triangle, least_overlap(basis, seed, n_starts=restarts))
     back = np.linalg.inv(mixing)
     mixing = mixing * np.sqrt(np.diag(back @ signal @ back.T))  # severities of unit variance
     mixing = mixing * np.sign(mixing.T @ projected.mean(axis=0))  # that grow towards the patients
-    maps, back = whitening.root @ directions @ mixing, np.linalg.inv(mixing)
-    noise = 1.4826 * np.median(np.abs(maps - np.median(maps, axis=0)), axis=0)
-    kept = maps * np.sign((maps**3).sum(axis=0)) > _CUT_AT_START * noise
-    return np.where(kept | ~kept.any(axis=0), maps, 0), back @ signal @ back.T
+    back = np.linalg.inv(mixing)
+    return spanned @ mixing, back @ signal @ back.T
 
 
 def _signal_variance(values: np.ndarray, regions_a_person: float) -> np.ndarray:
@@ -228,11 +233,7 @@ def _refined(
             maps, back = maps @ turn, np.linalg.inv(turn)
             mean, scores = back @ mean, scores @ back.T
             covariance, squares, error = (back @ matrix @ back.T for matrix in (covariance, squares, error))
-            # By a root, which refuses patterns that no longer differ: an inverse of theirs may have negative variances.
-            inverse_root = np.linalg.inv(np.linalg.cholesky(squares))
-            errors = np.sqrt(np.outer(np.diag(healthy), (inverse_root**2).sum(axis=0)))
-            kept = np.abs(maps) > _CUT * errors
-            maps = np.where(kept | (kept.sum(axis=0) < 2), maps, 0)
+            maps = _cut(maps, squares, healthy, precision, precision @ (patients.T @ scores))
         sd = np.sqrt(np.diag(covariance))
         maps, mean, scores = maps * sd, mean / sd, scores / sd
         covariance, error = covariance / np.outer(sd, sd), error / np.outer(sd, sd)
@@ -241,6 +242,39 @@ def _refined(
         healthy = _shrunk(total / (len(controls) + n_patients), np.concatenate([controls, residuals]))
         precision = np.linalg.inv(healthy)
     return _finished(maps, mean, covariance, precision)
+
+
+def _cut(
+    maps: np.ndarray, squares: np.ndarray, healthy: np.ndarray, precision: np.ndarray, products: np.ndarray
+) -> np.ndarray:
+    """Leave regions that hardly change out of each map, and estimate the changes of the others without them.
+
+    Healthy variation is shared by regions, so that those which a pattern leaves alone tell what is healthy in the
+    others: changes are estimated by generalised least squares, all at once.
+
+    Parameters
+    ----------
+    maps
+        Estimated region by region ``(regions, patterns)``.
+    squares
+        Sums of products of severities.
+    healthy, precision
+        Covariance of healthy variation, and its inverse.
+    products
+        The precision times the sums of products of regions and severities.
+    """
+    # By a root, which refuses patterns that no longer differ: an inverse of theirs may have negative variances.
+    inverse_root = np.linalg.inv(np.linalg.cholesky(squares))
+    kept = np.abs(maps) > _CUT * np.sqrt(np.outer(np.diag(healthy), (inverse_root**2).sum(axis=0)))
+    for _ in range(_CUTS):
+        kept |= kept.sum(axis=0) < 2
+        regions, patterns = np.nonzero(kept)
+        errors = np.linalg.inv(precision[np.ix_(regions, regions)] * squares[np.ix_(patterns, patterns)])
+        changes = errors @ products[regions, patterns]
+        maps = np.zeros_like(maps)
+        maps[regions, patterns] = changes
+        kept[regions, patterns] = np.abs(changes) > _CUT * np.sqrt(np.diag(errors))
+    return np.where(kept | (kept.sum(axis=0) < 2), maps, 0)
 
 
 def _finished(maps: np.ndarray, mean: np.ndarray, covariance: np.ndarray, precision: np.ndarray) -> LinearModel:

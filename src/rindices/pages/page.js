@@ -574,8 +574,9 @@
     do {
       if (answer) await new Promise((resume) => setTimeout(resume, 500));
       if (!box.isConnected) return;
-      answer = await fetch(box.dataset.later, { headers: { accept: "text/html" } });
-    } while (answer.status === 202);
+      answer = await fetch(box.dataset.later, { headers: { accept: "text/html" } }).catch(() => null);
+    } while (answer?.status === 202);
+    if (!answer) return;  // nobody serves the page any more
     const part = new DOMParser().parseFromString(await answer.text(), "text/html");
     box.replaceChildren(document.adoptNode(part.querySelector(".part") ?? part.querySelector("main")));
     prepare(box);

@@ -82,7 +82,7 @@ class Results:
     ----------
     r_indices
         participant_id, visit, years and first_visit (with repeated visits), diagnosis, group, r1 …, r1_sd …, and where
-        they are known severity1 …, severity1_low …, severity1_high …, centile1 …; flags.
+        they are known severity1 …, severity1_low …, severity1_high …, centile1 …, r1_networks …; flags.
     z_scores
         The regions: corrected values in sd of controls.
     variables

@@ -49,6 +49,11 @@ _COLUMNS = {
         "Minimum": 0,
         "Derivative": True,
     },
+    r"r\d+_networks": {
+        "Description": "What the networks alone read for pattern #, without the linear models beside them",
+        "Units": "arbitrary",
+        "Derivative": True,
+    },
     r"severity\d+": {
         "LongName": "Severity #",
         "Description": "Severity of pattern #: share of the largest change that the model learned for it",

@@ -102,6 +102,8 @@ def scores_of(
             parts["severity{}_low"], parts["severity{}_high"] = severity_intervals(scale, r_indices, level, more_sd)
         if scale.reference is not None:
             parts["centile{}"] = scale.centiles(r_indices)
+    networks = model.network_r_indices(scaled)
+    parts |= {} if networks is None else {"r{}_networks": networks}
     columns = {name.format(k + 1): of[:, k] for name, of in parts.items() for k in range(of.shape[1])}
     if isinstance(people, Cohort):  # whose controls are no strangers to the model
         flags = people.people["flags"][people.people["used"].astype(bool)].tolist()

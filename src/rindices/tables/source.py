@@ -171,7 +171,8 @@ def _bids_root(path: Path) -> Path | None:
     if path.is_dir() and not (path / _PARTICIPANTS).is_file():
         raise InputError(
             f"{path} is a folder without {_PARTICIPANTS}, so it is no BIDS dataset.\n"
-            f"Name a {KINDS_OF_FILES} file, or the folder of a BIDS dataset."
+            f"Name a {KINDS_OF_FILES} file, or the folder of a BIDS dataset; from the folder of FreeSurfer, SynthSeg "
+            "and other programs, rindices gather makes a table."
         )
     is_table = path.name == _PARTICIPANTS and path.is_file()
     return path if path.is_dir() else path.parent if is_table else None

@@ -73,7 +73,7 @@ def visit(browser):
         return entered
 
     yield opened
-    for one in ends:
+    for one in reversed(ends):  # pages before their servers, which they may still be asking
         if isinstance(one, Visit):
             one.context.close()
             assert one.troubles == []
@@ -156,6 +156,8 @@ def test_from_a_table_to_new_people(tmp_path, visit):
     page.set_input_files("[data-file]", tmp_path / "cohort.csv")
     page.wait_for_selector(".part")
     assert "May be" in page.locator("tr.doubt").first.inner_text()
+    page.wait_for_selector("#look figure svg")
+    assert re.search(r"A fit takes about \d+ minutes?", page.locator("#look").inner_text())
     seen.picture("table")
     page.get_by_label("Role of weight").select_option("clinical score")
     page.wait_for_url(re.compile("clinical=weight"))

@@ -27,26 +27,12 @@ class Rows(NamedTuple):
 
 def read_dlmuse(folder: Path, settings: GatherSettings) -> Found | None:
     """Return everybody in the tables of NiChart DLMUSE below a folder; None if there are none."""
-    tables = [table for table in _tables(folder, settings) if _is_muse(table.columns)]
-    if not tables:
-        return None
-    known = known_columns(tables[0].columns)
-    sums = [name for name in tables[0].columns[1:] if name in known and known[name].kind == "total"]
-    people = [
-        person
-        for table in tables
-        for person in _people(table, [name for name in table.columns[1:] if name not in sums], "DLMUSE")
-    ]
-    notes = [f"{len(sums)} sums of regions were not copied, such as {listed(sums, limit=2)}."] if sums else []
-    return Found(tuple(people), "mm3", tuple(notes))
+    return _found([table for table in _tables(folder, settings) if _is_muse(table.columns)], "DLMUSE", {})
 
 
 def read_synthseg(folder: Path, settings: GatherSettings) -> Found | None:
     """Return everybody in SynthSeg's tables below a folder; None if there are none."""
     tables = list(_tables(folder, settings))
-    volumes = [table for table in tables if _HEAD in table.columns]
-    if not volumes:
-        return None
     quality = {
         row[0]: {f"qc {name}": float(cell) for name, cell in zip(table.columns[1:], row[1:], strict=True)}
         for table in tables
@@ -54,14 +40,16 @@ def read_synthseg(folder: Path, settings: GatherSettings) -> Found | None:
         for row in table.rows
         if len(row) == len(table.columns)
     }
-    people = []
-    for table in volumes:
-        known = known_columns(table.columns)
-        sums = [name for name in table.columns if name in known and known[name].kind == "total"]
-        for person in _people(table, [name for name in table.columns[1:] if name not in sums], "SynthSeg"):
-            values = {**person.values, **quality.get(person.person, {})}
-            people.append(Measured(person.person, values, person.program, person.where, person.problem))
-    return Found(tuple(people), "mm3")
+    return _found([table for table in tables if _HEAD in table.columns], "SynthSeg", quality)
+
+
+def _found(tables: list[Rows], program: str, quality: dict[str, dict[str, float]]) -> Found | None:
+    """Return the people of tables, without sums of other columns."""
+    known = known_columns(name for table in tables for name in table.columns)
+    sums = [name for name, one in known.items() if one.kind == "total"]
+    people = [person for table in tables for person in _people(table, sums, program, quality)]
+    notes = [f"{len(sums)} sums of regions were not copied, such as {listed(sums, limit=2)}."] if sums else []
+    return Found(tuple(people), "mm3", tuple(notes)) if tables else None
 
 
 def _is_muse(columns: list[str]) -> bool:
@@ -81,16 +69,14 @@ def _read(path: Path) -> Rows | None:
         return Rows(path, columns, [row for row in csv.reader(file) if row]) if len(columns) > 1 else None
 
 
-def _people(table: Rows, wanted: list[str], program: str) -> Iterator[Measured]:
-    places = {name: table.columns.index(name) for name in wanted}
-    for row in table.rows:
-        if len(row) != len(table.columns):
-            problem = f"{table.file.name} has {len(row)} of {len(table.columns)} cells in this row"
-            yield Measured(row[0], {}, program, table.file, problem)
-            continue
+def _people(table: Rows, sums: list[str], program: str, quality: dict[str, dict[str, float]]) -> Iterator[Measured]:
+    for person, *cells in table.rows:
+        values, problem = dict(quality.get(person, {})), ""
+        if len(cells) + 1 != len(table.columns):
+            problem = f"{table.file.name} has {len(cells) + 1} of {len(table.columns)} cells in this row"
         try:
-            values = {name: float(row[place]) for name, place in places.items() if row[place].strip()}
+            named = zip(table.columns[1:], cells, strict=False)
+            values = {name: float(cell) for name, cell in named if name not in sums and cell.strip()} | values
         except ValueError as error:
-            yield Measured(row[0], {}, program, table.file, f"{table.file.name}: {error}")
-        else:
-            yield Measured(row[0], values, program, table.file)
+            problem = f"{table.file.name}: {error}"
+        yield Measured(person, values, program, table.file, problem)

@@ -1,0 +1,53 @@
+"""The linear model alone, on cohorts whose truth is known."""
+
+import numpy as np
+import pytest
+
+from rindices import ContrastiveFactors, simulate_cohort
+from rindices.judging.agreement import pattern_concordance
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    return simulate_cohort("basic", n_controls=150, n_patients=250, n_patterns=2, seed=4)
+
+
+@pytest.fixture(scope="module")
+def fitted(cohort):
+    return ContrastiveFactors(random_state=0).fit(*of(cohort))
+
+
+def of(cohort):
+    table = cohort.table
+    return table.iloc[:, 4:], table["diagnosis"] == "PT", table[["age", "sex"]]
+
+
+def test_it_counts_and_finds_patterns_that_are_there(cohort, fitted):
+    regions, patient, covariates = of(cohort)
+    assert fitted.spectrum_.p <= 0.05
+    assert fitted.n_patterns_ == fitted.spectrum_.found_again == 2
+    severities = fitted.transform(regions, covariates)
+    assert pattern_concordance(cohort.truth.iloc[:, 1:].to_numpy(), severities[patient]) > 0.85
+    assert np.abs(severities[~patient].mean(axis=0)).max() < 0.4 < severities[patient].mean(axis=0).min()
+    changed = {name for pattern in cohort.patterns.values() for name in pattern}
+    strongest = np.abs(fitted.changes_).argmax(axis=1)
+    assert {regions.columns[place] for place in strongest} <= changed
+    assert (fitted.changes_[range(2), strongest] < 0).all()
+
+
+def test_number_and_method_can_be_given_and_the_same_seed_repeats(cohort, fitted):
+    regions, patient, covariates = of(cohort)
+    given = ContrastiveFactors(3, method="ica", random_state=0).fit(regions, patient, covariates)
+    assert (given.n_patterns_, given.method_, given.maps_.shape) == (3, "ica", (3, 128))
+    again = ContrastiveFactors(random_state=0).fit(regions, patient, covariates)
+    np.testing.assert_array_equal(again.maps_, fitted.maps_)
+    assert again.get_feature_names_out().tolist() == ["contrastivefactors0", "contrastivefactors1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"method": "varimax"}, "'sparse' or 'ica'"), ({"n_patterns": 0}, "n_patterns"), ({"n_patterns": 200}, "few")],
+)
+def test_what_cannot_be_is_refused(cohort, options, message):
+    with pytest.raises(ValueError, match=message):
+        ContrastiveFactors(**options).fit(*of(cohort))
