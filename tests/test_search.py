@@ -12,7 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 from rindices import SurrealGAN, SurrealGANSearch, load_model, simulate_cohort
 from rindices.judging.selection import FIRST_LOOK, MOST_REPLACED, UNLIKELY, Swept, choose
 from rindices.problems import counted
-from rindices.search import explain
+from rindices.search import basis_of, explain
 from rindices.settings import AUTO, Training
 from rindices.training.chunks import Point
 from rindices.training.execution import Memory
@@ -251,7 +251,8 @@ def setting(value, n_patterns, distance, **options):
 
 def told(swept):
     """Why a setting was chosen where all numbers that were asked for were trained."""
-    return explain(swept, sorted({one.point.n_patterns for one in swept.judged}), None)
+    asked = sorted({one.point.n_patterns for one in swept.judged})
+    return explain(swept, basis_of(swept, asked, None), asked, None)
 
 
 BEST = setting(0.9, 3, 3.0)
@@ -272,6 +273,16 @@ def test_reason_names_both_figures_and_what_fewer_patterns_lack():
         "3 patterns with orthogonality 0.4: of 2 weights the one that agreed best after 3 repetitions; "
     )
     assert neither.startswith("2 patterns: no setting both fits the patients and agrees better than cohorts without")
+    assert "Of those trained in full, it agrees best: repetitions agree at 0.900" in neither
+
+
+def test_where_the_groups_do_not_differ_no_number_is_supported(counted_search):
+    nothing, both = counted_search.spectrum_._replace(p=0.4), swept_of(BEST, setting(0.95, 4, 3.0))
+    assert basis_of(both, [3, 4], None) == "fit"
+    assert basis_of(both, [3, 4], nothing) == basis_of(swept_of(BEST), "auto", nothing) == "unsupported"
+    assert basis_of(swept_of(BEST), "auto", counted_search.spectrum_) == "counted"
+    assert "the data support no number" in explain(both, "unsupported", [3, 4], nothing)
+    assert explain(swept_of(BEST), "unsupported", "auto", nothing).endswith("so the fewest were taken.")
 
 
 def test_reason_counts_what_was_given_up():

@@ -56,6 +56,16 @@ def on_all_cores(function: Callable[..., _Result], arguments: Sequence[tuple[obj
         return cores(delayed(_quiet)(function, *of) for of in arguments)
 
 
+def one_by_one(
+    function: Callable[..., list[dict[str, object]]], arguments: Iterable[tuple[object, ...]], path: Path
+) -> None:
+    """Call a function with each of these arguments, and write all rows so far after each: it can be ended anytime."""
+    rows: list[dict[str, object]] = []
+    for of in arguments:
+        rows += _quiet(function, *of)
+        write(rows, path)
+
+
 def _quiet(function: Callable[..., _Result], *arguments: object) -> _Result:
     warnings.simplefilter("ignore")
     return function(*arguments)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from cases import RESULTS, on_all_cores, parser, write
+from cases import RESULTS, one_by_one, parser
 from people import Recipe, make
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import StratifiedKFold, cross_val_score
@@ -26,9 +26,8 @@ SHARES = (0.0, 0.1, 0.2, 0.35)
 
 def jobs(small: bool) -> list[tuple[str, int, int, int]]:
     """Return what is measured, controls, patients and the seed."""
-    sizes = [(100, 200, 16), (492, 900, 2)]
-    rows = [(what, *size, FIRST_SEED + k) for what in ("auc", "kept") for *size, n in sizes for k in range(n)]
-    rows += [("state", 100, 200, FIRST_SEED + 100 + k) for k in range(60)]
+    rows = [(what, 100, 200, FIRST_SEED + k) for k in range(16) for what in ("auc", "auc", "kept", "state")]
+    rows = [(what, *size, seed + 100 * (place % 4)) for place, (what, *size, seed) in enumerate(rows)]
     return rows[::40] if small else rows
 
 
@@ -83,7 +82,7 @@ def main() -> None:
     options = arguments.parse_args()
     path = (options.out if options.small else RESULTS) / "gaps.csv"
     if not options.show:
-        write([row for rows in on_all_cores(measured, jobs(options.small)) for row in rows], path)
+        one_by_one(measured, jobs(options.small), path)
     show(pd.read_csv(path))
 
 

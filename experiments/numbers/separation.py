@@ -12,19 +12,19 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from cases import RESULTS, on_all_cores, parser, write
+from cases import RESULTS, one_by_one, parser
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import roc_auc_score
 
 from rindices.judging.separation import _fixed_rule, separated
 
 FIRST_SEED = 122_000
-COHORTS = 100
+COHORTS = 200
 SHIFTS = {0.5: 0.0, 0.6: 0.85, 0.75: 1.5, 0.9: 2.5}
-SIZES = {"60 + 60, 30 regions": (60, 60, 30), "100 + 200, 60 regions": (100, 200, 60)}
+SIZES = {"60 + 60, 20 regions": (60, 60, 20)}
 
 
-def measured(size: str, aim: float, seed: int) -> dict[str, object]:
+def measured(size: str, aim: float, seed: int) -> list[dict[str, object]]:
     """Compare the interval of one cohort with the AUC of fresh people."""
     n_controls, n_patients, n_regions = SIZES[size]
     rng = np.random.default_rng([seed, int(100 * aim)])
@@ -42,7 +42,7 @@ def measured(size: str, aim: float, seed: int) -> dict[str, object]:
     assert found is not None
     half = 1.96 * np.sqrt(_fixed_rule(found.auc, n_controls, n_patients))
     row = {"size": size, "aim": aim, "seed": seed, "true": true, **found._asdict()}
-    return row | {"inside": found.low <= true <= found.high, "before": abs(found.auc - true) <= half}
+    return [row | {"inside": found.low <= true <= found.high, "before": abs(found.auc - true) <= half}]
 
 
 def show(table: pd.DataFrame) -> None:
@@ -59,8 +59,7 @@ def main() -> None:
     path = (options.out if options.small else RESULTS) / "separation.csv"
     if not options.show:
         seeds = range(FIRST_SEED, FIRST_SEED + (2 if options.small else COHORTS))
-        jobs = [(size, aim, seed) for size in SIZES for aim in SHIFTS for seed in seeds]
-        write(on_all_cores(measured, jobs), path)
+        one_by_one(measured, [(size, aim, seed) for seed in seeds for size in SIZES for aim in SHIFTS], path)
     show(pd.read_csv(path))
 
 

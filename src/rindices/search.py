@@ -15,7 +15,7 @@ from rindices.judging.selection import UNLIKELY, Study, Swept, best_of_each_numb
 from rindices.judging.spectrum import NotTestable, Spectrum
 from rindices.judging.verdict import Verdict, judged, not_testable
 from rindices.problems import counted
-from rindices.settings import AUTO, SearchSettings, get_preset
+from rindices.settings import AUTO, Basis, SearchSettings, get_preset
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store
 
@@ -63,6 +63,9 @@ class SurrealGANSearch(RIndexEstimator):
         The look before training; None with too few people.
     verdict_ : Verdict
         Whether there is anything to find, and why.
+    basis_ : str
+        What the number of patterns rests on: ``given``; ``counted`` before training; ``fit`` and agreement of several
+        numbers; ``unsupported``.
     reason_ : str
         Why this setting was chosen.
 
@@ -106,7 +109,8 @@ class SurrealGANSearch(RIndexEstimator):
         self.history_ = swept.table()
         self.results_ = self.history_[self.history_["best"]].drop(columns="best").reset_index(drop=True)
         self.results_.insert(3, "n_repetitions", [one.n_repetitions for one in swept.judged])
-        self.reason_ = explain(swept, self.n_patterns, self.spectrum_)
+        self.basis_ = basis_of(swept, self.n_patterns, self.spectrum_)
+        self.reason_ = explain(swept, self.basis_, self.n_patterns, self.spectrum_)
         self.verdict_: Verdict = (
             not_testable(untestable)
             if self.spectrum_ is None
@@ -185,33 +189,44 @@ def _several(values: Any) -> list[Any]:
     return list(values) if isinstance(values, Sequence | np.ndarray | range) else [values]
 
 
-def explain(swept: Swept, asked: str | int | Sequence[int], look: Spectrum | None) -> str:
+def basis_of(swept: Swept, asked: str | int | Sequence[int], look: Spectrum | None) -> Basis:
+    """Return what the number of patterns rests on; ``unsupported`` where nothing in the data speaks for it."""
+    numbers, rivals = {one.point.n_patterns for one in swept.judged}, best_of_each_number(swept.full())
+    if not isinstance(asked, str) and len(_several(asked)) == 1:
+        return "given"
+    if look is not None and not look.differs:
+        return "unsupported"
+    if len(numbers) == 1:
+        return "counted" if look is not None and look.found_again else "unsupported"
+    return "fit" if swept.chosen.fits(rivals) and swept.chosen.value > UNLIKELY else "unsupported"
+
+
+def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: Spectrum | None) -> str:
     """Say in words why a setting was chosen."""
     chosen, name = swept.chosen, _name(swept.chosen.point, swept)
-    had_a_choice = isinstance(asked, str) or len(_several(asked)) > 1
-    was_counted = look is not None and look.differs and look.found_again and had_a_choice
-    if look is not None and was_counted and len({one.point.n_patterns for one in swept.judged}) == 1:
+    if basis == "counted" and look is not None:
         again = counted(look.found_again, "direction")
         nearest = "" if isinstance(asked, str) else ", and of the numbers that were asked for this is the nearest"
         return f"{name}: people who were left out differ in {again}, too{nearest}."
     if len(swept.judged) == 1:
-        return f"{name}: given, not chosen from the data."
+        nothing = "no direction in which patients vary more was found again in people who were left out, so the fewest"
+        return f"{name}: {'given, not chosen from the data' if basis == 'given' else f'{nothing} were taken'}."
     if np.isnan(chosen.value):
         return f"{name}: agreement is unknown, so the choice is arbitrary."
     others = [one for one in swept.judged if one is not chosen]
-    rivals = best_of_each_number(swept.full())  # by which it was chosen
-    fits, agrees = chosen.fits(rivals), chosen.value > UNLIKELY
     agreement = f"repetitions agree at {chosen.value:.3f} (without disease hardly above {UNLIKELY:g})"
     if len({one.point.n_patterns for one in swept.judged}) == 1:
         best = f"of {len(swept.judged)} weights the one that agreed best after {swept.first_look} repetitions"
         words = [f"{name}: {best}; {agreement}."]
-    elif fits and agrees:
+    elif basis == "fit":
         words = [f"{name}: with so many, synthesised patients vary as the real ones do, and {agreement}."]
     else:
         lack = "no setting both fits the patients and agrees better than cohorts without disease do"
-        words = [f"{name}: {lack}; of all, {agreement}, by the largest margin."]
+        if look is not None and not look.differs:
+            lack = "patients and controls differ no more than by chance, so the data support no number"
+        words = [f"{name}: {lack}. Of those trained in full, it agrees best: {agreement}."]
     fewer = [one for one in others if one.point.n_patterns < chosen.point.n_patterns]
-    if fits and agrees and fewer:
+    if basis == "fit" and fewer:
         worse = [one for one in fewer if not one.fits(swept.judged)]
         unlike = [one for one in fewer if one not in worse and not one.value > UNLIKELY]
         told = {

@@ -24,12 +24,12 @@ def test_means_of_the_strongest_regions_by_severity():
     table = dose_response(z, r, group, patterns, n_regions=2)
     assert list(dict.fromkeys(table["region"][table["pattern"] == 1])) == ["insula", "cuneus"]
     assert list(dict.fromkeys(table["region"][table["pattern"] == 2])) == ["hippocampus", "cuneus"]
-    assert len(table) == 2 * 2 * 5
+    assert len(table) == 2 * 2 * 6
     patients = group == "patient"
     own = r["r1"][patients]
     insula = table[(table["pattern"] == 1) & (table["region"] == "insula")].reset_index(drop=True)
     assert insula["n"].sum() == 300
-    for place, (low, high) in enumerate([(-9, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 9)]):
+    for place, (low, high) in enumerate([(-9, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1), (1, 9)]):
         values = z["insula"][patients][(own >= low) & (own < high)]
         row = insula.iloc[place]
         interval = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
@@ -37,7 +37,7 @@ def test_means_of_the_strongest_regions_by_severity():
         assert row.severity == pytest.approx(own[(own >= low) & (own < high)].mean())
         assert row["mean"] == pytest.approx(values.mean())
         assert (row.mean_low, row.mean_high) == pytest.approx(interval)
-    np.testing.assert_allclose(insula[["low", "high"]].T, [[0, 0.2, 0.4, 0.6, 0.8], [0.2, 0.4, 0.6, 0.8, 1]])
+    np.testing.assert_allclose(insula[["low", "high"]].T, [[0, 0.2, 0.4, 0.6, 0.8, 1], [0.2, 0.4, 0.6, 0.8, 1, 2]])
 
 
 def test_small_bins_are_left_out():

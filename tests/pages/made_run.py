@@ -236,6 +236,8 @@ def _associations(people, clinical, n_patterns, rng):
         row = {"people": group, "pattern": pattern, "variable": name, "level": level, "kind": kind, "n": sizes[group]}
         row |= {"statistic": statistic, "coefficient": value, "low": value - 0.1, "high": value + 0.1, "p": p}
         row |= {"q": p, "partial": 0.8 * value, "partial_low": value - 0.2, "partial_high": value + 0.1}
+        row |= {"whole_brain": -0.11, "whole_brain_q": 0.2, "beyond": 0.7 * value, "beyond_low": value - 0.2}
+        row |= {"beyond_high": value + 0.2, "beyond_q": p}
         rows.append(row | {"partial_p": p, "partial_q": p, "note": ""})
     rows[-1] |= dict.fromkeys(("coefficient", "low", "high", "p", "q"), np.nan) | {"note": "fewer than 10 people"}
     return pd.DataFrame(rows)
@@ -309,7 +311,8 @@ def add_visits(folder):
     rows.append(
         {"group": "patients less controls", "n": len(change), "mean": 0.002, "low": -0.01, "high": 0.014, "p": 0.6}
     )
-    patterns, model = range(1, len(scores) + 1), {"start": 0.2, "q": 0.003, "random_effects": "intercept", "note": ""}
+    model = {"start": 0.2, "q": 0.003, "random_effects": "slopes by person", "note": ""}
+    patterns = range(1, len(scores) + 1)
     means = pd.concat(pd.DataFrame(rows).assign(pattern=pattern, **model) for pattern in patterns)
     _save(means, folder, "change_summary")
     noise = {"source": "controls", "n_controls": 40, "freedom": 39, "years": 1.0, "sd": 0.029}

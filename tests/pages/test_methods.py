@@ -29,7 +29,7 @@ CHANGES = [
             "covariates": ["years", "tiv", "scanner"],
             "clinical": ["updrs"],
             "subgroup_limits": [0.35, 0.75],
-            "search": {"n_patterns": [2, 6], "orthogonality": [0.1, 0.3]},
+            "search": {"n_patterns": [2, 6], "orthogonality": [0.1, 0.3], "basis": "fit"},
             "versions": {"rindices": "9.9.9", "jax": "8.8.8"},
             "control_labels": ["HC"],
             "correlation": [[1.0, 0.5], [0.5, 1.0]],
@@ -55,7 +55,7 @@ CHANGES = [
             "with a spline for years",
             "related to updrs by",
             "below 0.35, between 0.35 and 0.75, and above 0.75",
-            "chosen among 2 and 6 by the agreement of repeated trainings",
+            "chosen among 2 and 6 as the fewest with which synthesised patients covary",
             "Of the weights of orthogonality 0.1 and 0.3 the one",
             "rindices 9.9.9 (jax 8.8.8)",
             "controls (HC)",
@@ -63,7 +63,7 @@ CHANGES = [
         ],
     ),
     (
-        {"evidence": NOTHING, "correction": {"smooth": []}, "patterns_chosen_from_data": False, "visits": False},
+        {"evidence": NOTHING, "correction": {"smooth": []}, "search": {"basis": "given"}, "visits": False},
         [
             "(joint p = 0.410)",
             "2 patterns were asked for.",
@@ -78,7 +78,7 @@ def folder(tmp_path, undrawn):
     make_run(tmp_path, n_patterns=2, n_regions=12)
     add_analyses(tmp_path)
     add_visits(tmp_path)
-    search = {"n_patterns": [2, 3, 4], "orthogonality": [0.2, 0.8]}
+    search = {"n_patterns": [2, 3, 4], "orthogonality": [0.2, 0.8], "basis": "fit"}
     change_summary(tmp_path, evidence=None, patterns_chosen_from_data=True, search=search, correlation=None)
     return tmp_path
 
@@ -120,10 +120,22 @@ def test_each_fact_changes_the_paragraph(folder):
             "linear model",
         ),
         (
-            {"patterns_chosen_from_data": True, "search": {"n_patterns": [2]}},
-            "The number of patterns, 2, was counted before training: directions in which patients vary more than "
-            "controls, also in people who were left out.",
+            {"patterns_chosen_from_data": True, "search": {"n_patterns": [2], "basis": "counted"}},
+            "The number of patterns was counted before training: in people who were left out, patients vary more than "
+            "controls in ",
             "was chosen among",
+        ),
+        (
+            {"search": {"n_patterns": [1, 2], "basis": "unsupported"}, "verdict": "no difference", "reliable": False},
+            "The data supported no number of patterns; models with 1 and 2 patterns were trained, and those with 2 are "
+            "reported for completeness. The patterns were not found to be reproducible (verdict: no difference), and "
+            "are not interpreted.",
+            "synthesised patients covary",
+        ),
+        (
+            {"search": {"n_patterns": [2, 3], "basis": "fit"}},
+            "The number of patterns, 2, was chosen among 2 and 3 as the fewest with which synthesised patients",
+            "not interpreted",
         ),
     ],
 )

@@ -157,7 +157,7 @@ def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
     rows, words = rows_of(text, "Change of the severities per year"), Page(section_of(text, "change")).words
     assert ["1", "Patients less controls", "112", "+0.002", "−0.010 to 0.014", "0.600", "0.003"] in rows
     assert "is told by “Patients less controls” alone" in words
-    assert "severity by time and group, with an intercept of each person" in words
+    assert "The change of a group is the mean of the slopes of its people" in words
     assert "learned from 40 controls who came again within 1.0 years" in words
     people = rows_of(text, "Reliable change of single people")
     assert [sum(int(row[place]) for row in people if row[0] == "1") for place in (2, 3, 4)] == [112, 23, 0]
@@ -265,7 +265,7 @@ def test_search_lists_settings_best_first(searched):
     assert "Runner-up: 2 patterns with orthogonality 0.8 (pattern agreement 0.910, 10 models)." in page.words
     assert "1,057 models were trained" in page.words
     assert "would have been 2,120" in page.words
-    rows = rows_of(text, "Fit and agreement of each setting, best first")
+    rows = rows_of(text, "Fit and agreement of each setting, smallest misfit first")
     assert [row[:4] for row in rows] == [
         ["1", "0.8", "", "10"],
         ["3", "0.8", "chosen", "10"],

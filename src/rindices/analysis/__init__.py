@@ -8,7 +8,14 @@ from rindices.analysis.balance import (
     group_check,
 )
 from rindices.analysis.change import change_per_year, group_change
-from rindices.analysis.region_effects import dose_response, drivers, group_effects, subgroup_effects, subgroup_sizes
+from rindices.analysis.region_effects import (
+    dose_response,
+    drivers,
+    group_effects,
+    subgroup_effects,
+    subgroup_sizes,
+    whole_brain,
+)
 from rindices.analysis.scan_noise import ScanNoise, scan_noise
 
 __all__ = [
@@ -26,4 +33,5 @@ __all__ = [
     "scan_noise",
     "subgroup_effects",
     "subgroup_sizes",
+    "whole_brain",
 ]

@@ -88,9 +88,10 @@ def change_per_year(
 def group_change(
     r_indices: pd.DataFrame, participant_id: ArrayLike, years: ArrayLike, group: ArrayLike
 ) -> pd.DataFrame:
-    """Compare the change of patients and controls by a linear mixed model.
+    """Compare the change of patients and controls by a linear mixed model, or by the slopes of single people.
 
-    Severity ~ time × group, with an intercept and, where it can be told, a slope of each person. Patients' severities
+    Severity ~ time × group, with an intercept and a slope of each person; with fewer than ten people of a group who
+    were seen three times, the mean of their slopes. Patients' severities
     vary more than those of controls, so each group has variances of its own: it is fitted by itself, and patients are
     compared with controls as in Welch's test.
 

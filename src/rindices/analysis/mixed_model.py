@@ -10,7 +10,7 @@ import numpy as np
 FEWEST_PEOPLE = 5  # seen twice or more; of fewer, the variance between people cannot be told
 FEWEST_THRICE = 10  # seen three times or more: with two visits, a slope of one's own cannot be told from noise
 _NOTHING = 1e-12  # variance within people where severities do not vary
-BOTH, INTERCEPT = "intercept and slope", "intercept"
+BOTH, BY_PERSON = "intercept and slope", "slopes by person"
 
 
 class Line(NamedTuple):
@@ -29,8 +29,9 @@ class Line(NamedTuple):
 def mixed_line(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> Line:
     """Fit score ~ years + (1 + years | person) by restricted maximum likelihood.
 
-    People have slopes of their own where ten or more were seen three times or more, and the fit converges; else an
-    intercept only, which leaves the differences of slopes to the residuals.
+    Where fewer than ten were seen three times or more, or the fit does not converge, the mean of the slopes of single
+    people and its standard error are taken: with an intercept alone, differences of their slopes would be left to
+    residuals that are taken to be independent, and chance be called change too often.
 
     Parameters
     ----------
@@ -53,12 +54,21 @@ def mixed_line(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> Lin
     if known.residual < _NOTHING:
         return Line(note="the severity does not vary within people")
     if known.n_thrice >= FEWEST_THRICE:
-        line = _fitted(scores, years, person, known, BOTH)
+        line = _fitted(scores, years, person, known)
         if line is not None:
             return line
         note = "the model with a slope of each person did not converge"
-    line = _fitted(scores, years, person, known, INTERCEPT)
-    return Line(note="the mixed model did not converge") if line is None else line._replace(note=note)
+    return _by_person(scores, years, person)._replace(note=note)
+
+
+def _by_person(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> Line:
+    """Return the mean of lines through each person's visits, and the standard error of the mean slope."""
+    n_visits = np.bincount(person)
+    mean, middle = (np.bincount(person, of) / n_visits for of in (scores, years))
+    time = years - middle[person]
+    slopes = np.bincount(person, time * (scores - mean[person])) / np.bincount(person, time**2)
+    error = slopes.std(ddof=1) / np.sqrt(len(slopes))
+    return Line(float((mean - slopes * middle).mean()), float(slopes.mean()), float(error), BY_PERSON)
 
 
 class _Moments(NamedTuple):
@@ -85,14 +95,14 @@ def _moments(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> _Mome
     return _Moments(float(residual), float(intercept), float(between), thrice)
 
 
-def _fitted(scores: np.ndarray, years: np.ndarray, person: np.ndarray, known: _Moments, effects: str) -> Line | None:
+def _fitted(scores: np.ndarray, years: np.ndarray, person: np.ndarray, known: _Moments) -> Line | None:
     """Return the line, or None where the fit fails; severities are fitted in units of their residual sd."""
     from statsmodels.regression.mixed_linear_model import MixedLM, MixedLMParams
 
     unit, design = np.sqrt(known.residual), np.column_stack([np.ones_like(years), years])
-    variances = np.array([known.intercept, known.slope][: 2 if effects == BOTH else 1]) / known.residual
+    variances = np.array([known.intercept, known.slope]) / known.residual
     fixed = np.linalg.lstsq(design, scores / unit, rcond=None)[0]
-    model: Any = MixedLM(scores / unit, design, groups=person, exog_re=design[:, : len(variances)])
+    model: Any = MixedLM(scores / unit, design, groups=person, exog_re=design)
     start = MixedLMParams.from_components(fe_params=fixed, cov_re=np.diag(variances))
     try:
         with warnings.catch_warnings():
@@ -103,4 +113,4 @@ def _fitted(scores: np.ndarray, years: np.ndarray, person: np.ndarray, known: _M
         return None
     if not (found.converged and np.isfinite([first, slope, error]).all() and error > 0):
         return None
-    return Line(float(first * unit), float(slope * unit), float(error * unit), effects)
+    return Line(float(first * unit), float(slope * unit), float(error * unit), BOTH)

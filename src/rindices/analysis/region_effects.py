@@ -15,7 +15,7 @@ from rindices.analysis.statistics import false_discovery, mean_interval
 from rindices.problems import InputError, shown
 from rindices.settings import OutputSettings
 
-EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of the bins of severity
+EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0)  # of the bins of severity; the last holds all above 1
 FEWEST_IN_BIN = 5  # a mean of fewer is not shown
 LOW, HIGH = OutputSettings.limits
 FEWEST_PEOPLE = 10
@@ -31,7 +31,7 @@ def dose_response(
 ) -> pd.DataFrame:
     """Average the strongest regions of each pattern over patients of similar severity.
 
-    There are five bins of severity between 0 and 1. The end bins also hold who is beyond.
+    There are five bins of severity between 0 and 1, and one for all above 1, which ends at 2 for 2 or more.
 
     Parameters
     ----------
@@ -130,6 +130,19 @@ def group_effects(
     squares = ((regions - design @ coefficients) ** 2).sum(axis=0)
     table = _tested(coefficients[0], squares, freedom, float(inverse[0] @ inverse[0]))
     return table.assign(region=z_scores.columns, q=false_discovery(table["p"].to_numpy()), **sizes)[order]
+
+
+def whole_brain(z_scores: pd.DataFrame, controls: np.ndarray) -> np.ndarray:
+    """Return how small each brain is as a whole: the first component of the controls' regions, higher for less.
+
+    Examples
+    --------
+    >>> whole_brain(pd.DataFrame({"a": [1.0, -1.0, -3.0], "b": [1.0, -1.0, -3.0]}), np.array([1, 1, 0], bool)).round(2)
+    array([-1.41,  1.41,  4.24])
+    """
+    values = z_scores.to_numpy(float)
+    direction = np.linalg.svd(values[controls] - values[controls].mean(axis=0), full_matrices=False)[2][0]
+    return -np.sign(direction.sum() or 1.0) * (values @ direction)
 
 
 class _Subgroup(NamedTuple):

@@ -217,7 +217,8 @@ def interval(pairs: np.ndarray) -> np.ndarray:
     """
     half = student_t.ppf(0.975, len(pairs) - 1) * jackknife(pairs)
     mean = np.array(mean_agreement(pairs))
-    return np.column_stack([mean - half, np.minimum(mean + half, 1)])
+    lowest = np.array([0.0, -1.0, -1.0])  # of a concordance, and of correlations
+    return np.column_stack([np.maximum(mean - half, lowest), np.minimum(mean + half, 1)])
 
 
 def faults(members: np.ndarray) -> list[str]:

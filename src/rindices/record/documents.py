@@ -25,7 +25,7 @@ from rindices.files import atomic_file
 from rindices.problems import InputError, Remedy, listed
 from rindices.record.verdict_words import SENTENCES
 from rindices.setting_fields import settings_of
-from rindices.settings import Correction, OutputSettings, SearchSettings, State, TableSettings
+from rindices.settings import Basis, Correction, OutputSettings, SearchSettings, State, TableSettings
 
 SUMMARY, SETTINGS = "summary.json", "run.toml"
 DONE: Literal["done"] = "done"
@@ -218,6 +218,7 @@ class Search(Document):
     models_exhaustive: int = 0
     runners_up: Annotated[Rows, AfterValidator(partial(_complete, _RUNNERS_UP))] = ()
     reason: str = ""
+    basis: Basis = "given"
 
 
 @dataclass(frozen=True)

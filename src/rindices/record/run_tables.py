@@ -52,6 +52,7 @@ _ANALYSES: dict[str, tuple[str, ...]] = {
     "associations": (
         *("people", "pattern", "variable", "level", "statistic", "n", "coefficient", "low", "high", "p", "q"),
         *("partial", "partial_low", "partial_high", "partial_q", "note"),
+        *("whole_brain", "whole_brain_q", "beyond", "beyond_low", "beyond_high", "beyond_q"),
     ),
     "group_check": (
         *("pattern", "variable", "statistic", "coefficient", "q", "coefficient_patients", "q_patients"),

@@ -118,6 +118,7 @@ def _searched(search: SurrealGANSearch) -> dict[str, object]:
         "models_exhaustive": search.models_exhaustive_,
         "runners_up": others[shown].to_dict("records"),
         "reason": search.reason_,
+        "basis": search.basis_,
     }
 
 

@@ -23,7 +23,7 @@ from rindices.judging.separation import separated
 from rindices.preprocessing import SCALED_SD
 from rindices.problems import OutsideTraining, listed
 from rindices.record import Results, Separation, Summary
-from rindices.scoring.intervals import severity_intervals
+from rindices.scoring.intervals import FEWEST, severity_intervals
 from rindices.scoring.scale import CENTILES, DOSES, KNOTS, increasing
 from rindices.settings import Correction, OutputSettings
 
@@ -179,8 +179,13 @@ def unknown_of(model: SurrealGAN) -> list[str]:
     if model.seed_ is None:
         return ["The model was imported without its people: severities have no intervals and no centiles."]
     few = "Severities have no intervals: these need three repetitions that agree, of which one makes people whom others"
+    severe = (
+        "Severities have no intervals: nearly all patients have much of the patterns, so nothing shows what little of "
+        "them is, and the unit of severity is not known. Compare people by their order, not by the size of a severity."
+    )
     nobody = "Severities have no centiles: no controls were held out of any repetition."
-    return [f"{few} score."] * (scale.quantiles is None) + [nobody] * (scale.reference is None)
+    missing = severe if len(model.members_) >= FEWEST else f"{few} score."
+    return [missing] * (scale.quantiles is None) + [nobody] * (scale.reference is None)
 
 
 def separation(cohort: Cohort, correction: Correction | None) -> Separation | None:
@@ -244,7 +249,7 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
     group = results.r_indices["group"][first]
     patients, controls = (group == "patient").to_numpy(), (group == "control").to_numpy()
     if summary.clinical:
-        tables["associations"] = _associations(scores, variables, summary, patients)
+        tables["associations"] = _associations(results, summary, patients)
     if patients.any() and controls.sum() > 1:
         tables["group_effects"] = analysis.group_effects(z_scores, group, variables.filter(list(summary.covariates)))
         low, high = summary.subgroup_limits
@@ -322,21 +327,34 @@ def _noise_sd(model: SurrealGAN, results: Results, noise: analysis.ScanNoise) ->
     low, middle, high = (model.scale_.severities(own + side * sd) for side in (-1, 0, 1))
     found[rows] = np.where(high < DOSES[-1], (high - low) / 2, np.where(low < DOSES[-1], middle - low, np.nan))
     highest = scores.where(found > 0, -1).groupby(whose.to_numpy()).transform("idxmax").to_numpy()
-    return np.take_along_axis(found, highest.astype(int), axis=0)
+    found = np.take_along_axis(found, highest.astype(int), axis=0)
+    return np.where(found > 0, found, np.nan)  # where all visits read 0, nothing is known
 
 
-def _associations(
-    scores: pd.DataFrame, variables: pd.DataFrame, summary: Summary, patients: np.ndarray
-) -> pd.DataFrame:
+def _associations(results: Results, summary: Summary, patients: np.ndarray) -> pd.DataFrame:
+    """Associate severities with clinical scores, and beside them how small the brain is as a whole.
+
+    `whole_brain` is the coefficient of the controls' first component, and `beyond` that of the severity given it.
+    """
+    first, who = results.first_visit, results.r_indices["group"].to_numpy()[results.first_visit]
+    scores, variables, z = (of[first] for of in (results.scores, results.variables, results.z_scores))
     clinical, covariates = variables[list(summary.clinical)], variables[list(summary.covariates)]
-    everybody = np.ones(len(scores), dtype=bool)
-    parts = [
-        analysis.associations(
-            scores[rows], clinical[rows], covariates[rows] if summary.covariates else None, people=people
+    whole = analysis.whole_brain(z, who == "control" if (who == "control").sum() > 1 else np.ones(len(z), bool))
+    parts = []
+    for people, rows in (("patients", patients), ("everybody", np.ones(len(scores), dtype=bool))):
+        if not rows.any():
+            continue
+        own, total = scores[rows], pd.DataFrame({"whole_brain": whole[rows]})
+        table = analysis.associations(
+            own, clinical[rows], covariates[rows] if summary.covariates else None, people=people
         )
-        for people, rows in (("patients", patients), ("everybody", everybody))
-        if rows.any()
-    ]
+        alone = analysis.associations(total, clinical[rows]).set_index("variable")
+        beyond = analysis.associations(own, clinical[rows], total)
+        table["whole_brain"] = table["variable"].map(alone["coefficient"])
+        table["whole_brain_q"] = table["variable"].map(alone["q"])
+        names = ["beyond", "beyond_low", "beyond_high", "beyond_q"]
+        table[names] = beyond[["partial", "partial_low", "partial_high", "partial_q"]]
+        parts.append(table)
     return pd.concat(parts, ignore_index=True)
 
 

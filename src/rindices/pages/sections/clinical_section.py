@@ -89,6 +89,10 @@ def _associations(table: pd.DataFrame, people: str) -> Table:
         columns.append(measures("Adjusted", table["partial"]))
         columns.append(limits(table["partial_low"], table["partial_high"], of="95 % interval, adjusted"))
         columns.append(probabilities("q, adjusted", table["partial_q"]))
+    columns.append(measures("Whole brain", table["whole_brain"]))
+    columns.append(measures("Beyond it", table["beyond"]))
+    columns.append(limits(table["beyond_low"], table["beyond_high"], of="95 % interval, beyond it"))
+    columns.append(probabilities("q, beyond it", table["beyond_q"]))
     if (table["note"].str.strip() != "").any():
         columns.append(words("Note", table["note"]))
     return Table(f"Associations in {people}", columns, source="analysis/associations.csv")
@@ -117,7 +121,8 @@ def change_section(view: RunView) -> dict[str, object] | None:
     return {
         "n": len(change),
         "years": change["years"].median(),
-        "slopes": bool(means["random_effects"].str.contains("slope").any()),
+        "slopes": bool(means["random_effects"].str.contains("intercept").any()),
+        "by_person": bool(means["random_effects"].str.contains("by person").any()),
         "notes": [f"{GROUPS.get(group, group.capitalize())}: {note}" for group, note in pairs if note],
         "compared": bool((means["group"] == _DIFFERENCE).any()),
         "paths": _paths(view, groups),
@@ -137,7 +142,7 @@ def _reliable(view: RunView, change: pd.DataFrame) -> dict[str, object]:
     """Return what is known of the scan noise, and how many people of each group have changed by more than that."""
     noise, names = view.analyses.get("scan_noise"), view.results.score_names
     if noise is None:
-        return {"noise": None, "reliable": None}
+        return {"noise": None, "reliable": None, "called": []}
     rows = [
         (place, GROUPS[str(group)], len(own), int((own > 0).sum()), int((own < 0).sum()))
         for place, name in enumerate(names, start=1)
@@ -157,4 +162,7 @@ def _reliable(view: RunView, change: pd.DataFrame) -> dict[str, object]:
             "sds": listed(number(sd, 3) for sd in noise["sd"]),
         },
         "reliable": table,
+        "called": [
+            f"{up + down} of {n} (pattern {place})" for place, name, n, up, down in rows if name == GROUPS["control"]
+        ],
     }

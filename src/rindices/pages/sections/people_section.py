@@ -91,8 +91,19 @@ def reading_section(view: RunView) -> dict[str, object]:
         "intervals": "severity1_low" in people,
         "centiles": "centile1" in people,
         "controls": [number(value) for value in means],
+        "unit": _unit(view),
         "doubtful": [place for place, value in enumerate(means, 1) if value >= _HIGH_FOR_CONTROLS],
     }
+
+
+def _unit(view: RunView) -> list[str]:
+    """Return what 0.1 of severity does to the region that each pattern changes most, in sd of controls."""
+    rows = view.results.patterns.sort_values("change_sd", key=abs, ascending=False, kind="stable")
+    first = rows.drop_duplicates("pattern").sort_values("pattern")
+    return [
+        f"{number(change / 10, 2, '+')} sd of controls in {view.region_names[region]} (pattern {pattern})"
+        for pattern, region, change in zip(first["pattern"], first["region"], first["change_sd"], strict=True)
+    ]
 
 
 def correlation_section(view: RunView) -> dict[str, object] | None:

@@ -178,7 +178,9 @@ def _settings_table(shown: pd.DataFrame) -> Table:
         title = name.replace("_", " ").capitalize()
         columns += [measures(title, shown[name], 3), limits(shown[f"{name}_low"], shown[f"{name}_high"], 3, of=title)]
     return Table(
-        "Fit and agreement of each setting, best first", columns, marked=shown["remark"].tolist().index("chosen")
+        f"Fit and agreement of each setting, {'smallest misfit' if 'misfit' in shown else 'best agreement'} first",
+        columns,
+        marked=shown["remark"].tolist().index("chosen"),
     )
 
 

@@ -1,0 +1,33 @@
+"""No mark is left unrendered, and numbers of steps in texts are those of the settings."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import rindices
+from rindices.settings import PRESETS, get_preset
+from tests.docs.pages import ROOT
+
+SRC = Path(rindices.__file__).parent
+STEPS = re.compile(r"(\d{1,3}(?:,\d{3})+|\d{3,6}) (?:training )?steps")
+
+
+@pytest.mark.parametrize("path", sorted(SRC.rglob("*.j2")), ids=lambda path: path.name)
+def test_no_mark_stands_inside_another(path):
+    """A mark within a text of a mark is printed as it is."""
+    assert re.findall(r"\{\{(?:(?!\}\}).)*(?:\{\{|\{%)", path.read_text(encoding="utf-8"), re.DOTALL) == []
+
+
+def test_numbers_of_steps_are_those_of_the_presets():
+    known = {
+        of for name in PRESETS for of in (get_preset(name).schedule.min_steps, get_preset(name).schedule.max_steps)
+    }
+    pages = [ROOT / "README.md", *(ROOT / "docs" / "how-to").glob("*.md"), ROOT / "docs/explanation/method.md"]
+    wrong = [
+        (path.name, words)
+        for path in [*pages, SRC / "estimator.py", SRC / "search.py", SRC / "settings.py"]
+        for words in STEPS.findall(path.read_text(encoding="utf-8"))
+        if int(words.replace(",", "")) not in known
+    ]
+    assert wrong == []
