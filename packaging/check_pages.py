@@ -34,8 +34,8 @@ DRAWINGS = """() => {
     const frame = svg.getBoundingClientRect(), name = svg.closest("figure").dataset.name;
     if (!frame.width) continue;
     for (const text of svg.querySelectorAll("text")) {
-      const box = text.getBoundingClientRect(), zoom = text.getScreenCTM().a;
-      const size = zoom * parseFloat(getComputedStyle(text).fontSize);
+      const box = text.getBoundingClientRect(), { a, b } = text.getScreenCTM();
+      const size = Math.hypot(a, b) * parseFloat(getComputedStyle(text).fontSize);
       if (!box.width) continue;
       const across = box.left < frame.left - 3 || box.right > frame.right + 3;
       const down = box.top < frame.top - 3 || box.bottom > frame.bottom + 3;
