@@ -110,6 +110,7 @@ def test_names_in_a_table_run_nothing(folder, visit):
     page = seen.go("/table")
     page.get_by_role("link", name=HOSTILE).click()
     page.wait_for_selector(".part")
+    page.locator("[data-unfold]").click()
     page.get_by_label(f"Role of {HOSTILE}").select_option("no role")
     page.wait_for_url(re.compile("exclude="))
     assert page.locator("main img").count() == 0
