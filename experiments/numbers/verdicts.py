@@ -2,6 +2,7 @@
 
     python experiments/numbers/verdicts.py --controls healthy.csv     # writes results/verdicts.csv
     python experiments/numbers/verdicts.py --show
+    python experiments/numbers/verdicts.py --controls healthy.csv --counts     # the numbers alone: results/counts.csv
 
 Cohorts have seeds that nothing else has used. The verdict is that of a search with linear models alone: it rests on
 permutations of the table and on halves of the people, whatever is trained.
@@ -16,10 +17,11 @@ import pandas as pd
 from cases import RESULTS, on_all_cores, parser, say, write
 from people import Given, Recipe, make
 
-from rindices import SurrealGANSearch
+from rindices import SurrealGAN, SurrealGANSearch
 from rindices.judging.agreement import pattern_concordance
+from rindices.judging.spectrum import look
 
-FIRST_SEED = 99_000
+FIRST_SEED, FIRST_OF_COUNTS = 99_000, 93_000
 _SMALL = {"n_controls": 149, "n_patients": 298}
 EASY = {
     "basic": {"kind": "basic"},
@@ -48,16 +50,16 @@ WITHOUT = {
 }
 
 
-def recipes(n_cohorts: int, n_without: int, real: bool) -> list[tuple[str, Recipe]]:
+def recipes(n_cohorts: int, n_without: int, real: bool, first_seed: int = FIRST_SEED) -> list[tuple[str, Recipe]]:
     """Return all cohorts: one to four patterns in turn, and none."""
     rows: list[tuple[str, Recipe]] = []
     for place, (name, of) in enumerate((EASY | HARD).items()):
-        first = FIRST_SEED + 100 * place
+        first = first_seed + 100 * place
         rows += [
             (name, Recipe(seed=first + k, n_patterns=1 + k % 4, **{"covariates": 2, **of})) for k in range(n_cohorts)
         ]
     for place, (name, of) in enumerate(WITHOUT.items()):
-        first = FIRST_SEED + 5_000 + 100 * place
+        first = first_seed + 5_000 + 100 * place
         rows += [(name, Recipe("null", first + k, **{"covariates": 2, **of})) for k in range(n_without)]
     return [row for row in rows if real or not row[1].real]
 
@@ -85,6 +87,15 @@ def judged(name: str, recipe: Recipe, own: pd.DataFrame | None) -> dict[str, obj
         "with_linear": verdict.evidence.with_linear,
         "concordance": pattern_concordance(given.truth, scores) if same else np.nan,
     }
+
+
+def counted(name: str, recipe: Recipe, own: pd.DataFrame | None) -> dict[str, object]:
+    """Only look, before anything is trained."""
+    given = make(recipe, own)
+    model = SurrealGAN(preset="linear", random_state=recipe.seed)
+    people = model._training_set(given.regions, given.patient, given.covariates).study
+    seen = look(people.residuals, people.patient, people.design, people.site, recipe.seed, n_permutations=1)
+    return {"cohort": name, "seed": recipe.seed, "true": recipe.n_patterns, "counted": seen.found_again}
 
 
 def _imbalanced(given: Given) -> Given:
@@ -121,11 +132,18 @@ def main() -> None:
     """Judge everything, and show it."""
     arguments = parser(__doc__)
     arguments.add_argument("--show", action="store_true")
+    arguments.add_argument("--counts", action="store_true", help="count patterns, and judge nothing")
     options = arguments.parse_args()
     if options.show:
         show(pd.read_csv(RESULTS / "verdicts.csv"))
         return
     own = None if options.controls is None else pd.read_csv(options.controls)
+    if options.counts:
+        few = recipes(1 if options.small else 12, 0, own is not None, FIRST_OF_COUNTS)
+        table = write(on_all_cores(counted, [(*one, own) for one in few]), options.out / "counts.csv")
+        right = table.assign(right=table["counted"] == table["true"], more=table["counted"] > table["true"])
+        print(right.groupby("cohort", sort=False)[["right", "more"]].sum().to_string())
+        return
     wanted = recipes(*((1, 1) if options.small else (12, 45)), own is not None)
     rows = on_all_cores(judged, [(name, recipe, own) for name, recipe in (wanted[::7] if options.small else wanted)])
     say(f"{len(rows)} cohorts judged")
