@@ -51,8 +51,8 @@ from rindices.settings import Correction, Preset, SearchSettings, State, adjuste
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store
 
-# Mean severity of patients in sd, above which intervals are withheld: uniform severities make 1.7 to 1.9, and where 49
-# to 75 % of intervals held the truth it was 2.3 and more (`experiments/numbers/severe.py`).
+# Mean severity of patients in sd, above which intervals are withheld: uniform severities make 1.7 to 1.9, and
+# Beta(3, 1) makes 4 (`experiments/numbers/severe.py`).
 MOST_SEVERE = 2.15
 _DRAWS = 20  # of missing regions; in pairs, so that few say what is expected
 
