@@ -72,7 +72,7 @@ def sort_candidates(table: pd.DataFrame, names: Sequence[str]) -> Candidates:
     aside = {name: why for name in names if (why := _no_region(name, known.get(name)))}
     rest = [name for name in names if name not in aside]
     values = np.column_stack([numbers_of(table[name]) for name in rest]) if rest else np.empty((len(table), 0))
-    only = dict(zip(rest, _only_values(values), strict=True))
+    only = dict.fromkeys(rest) if len(table) < 2 else dict(zip(rest, _only_values(values), strict=True))
     constant = {name: f"always {shown(one)}" for name, one in only.items() if one is not None}
     totals = _totals([name for name in rest if name not in constant], dict(zip(rest, values.T, strict=True)), known)
     places = [place for place, name in enumerate(rest) if name not in constant and name not in totals]

@@ -145,7 +145,7 @@ def contrastive_ica(
     _check_number(patients, n_patterns)
     whitening = Whitening.of(controls) if whitening is None else whitening
     white = patients @ whitening.inverse_root
-    directions = np.linalg.eigh(np.cov(white.T))[1][:, ::-1][:, :n_patterns]
+    directions = np.linalg.eigh(np.atleast_2d(np.cov(white.T)))[1][:, ::-1][:, :n_patterns]
     ica = FastICA(n_patterns, fun="cube", random_state=seed, max_iter=1000, tol=1e-5, whiten="unit-variance")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the last rotation is as good as any
@@ -171,7 +171,7 @@ def _rotated_start(
         different[:] = True
     space = np.linalg.qr(whitening.inverse_root[:, different])[0]  # whitened maps of these regions alone
     white = patients @ whitening.inverse_root @ space
-    directions = np.linalg.eigh(np.cov(white.T))[1][:, ::-1][:, :n_patterns]
+    directions = np.linalg.eigh(np.atleast_2d(np.cov(white.T)))[1][:, ::-1][:, :n_patterns]
     projected = white @ directions
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(projected.T)))
     signal = (vectors * _signal_variance(values, white.shape[1] / len(white))) @ vectors.T
