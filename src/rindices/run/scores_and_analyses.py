@@ -232,7 +232,7 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
     dict of DataFrame
         ``flow``, and where there is enough to tell: ``associations``, ``group_effects``, ``subgroup_sizes``,
         ``subgroups``, ``group_check``, ``dose_response``, ``change``, ``scan_noise``, ``change_summary``;
-        ``severities`` and ``drivers``.
+        ``resemblance``, ``severities`` and ``drivers``.
     """
     tables = {"flow": analysis.flow_table(results.people)}
     # A person counts once: later visits are in `change` only.
@@ -258,6 +258,7 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
     tables |= change_of(model, results, summary)
     if "change" in tables:
         tables["change_summary"] = analysis.group_change(results.scores, *_whose(results))
+    tables["resemblance"] = analysis.resemblance(results.patterns)
     tables |= {"severities": _severities(model, results), "drivers": _drivers(model, results)}
     return {name: table for name, table in tables.items() if len(table)}
 
