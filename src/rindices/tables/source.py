@@ -208,9 +208,7 @@ def _read(path: Path, text_columns: Sequence[str]) -> tuple[pd.DataFrame, Dictio
     """Read a table and the dictionary beside it; the last is what there is to say about its rows."""
     table, sidecar = Table(path, text_columns=text_columns), _sidecar(path)
     frame = table.read()
-    notes: list[Text] = []
-    if table.two_headers:
-        notes.append(f"The row below the names in {table.file.name} describes the columns: it is left out.")
+    notes: list[Text] = [*table.notes]
     if sidecar is None:
         return frame, Dictionary(), (table.file,), notes
     return frame, read_dictionary(sidecar), (table.file, sidecar), notes
