@@ -72,7 +72,7 @@ def test_controls_and_patients_in_files_of_their_own_are_one_table(client, folde
     assert f"rindices fit {first}={first}.csv SCZ={second}.csv" in plan
     for name in (f"A=../secret.csv,B={first}.csv", "A=/etc/passwd,B=/etc/hosts", f"A={first}.csv,A={second}.csv"):
         assert client.get("/table/checked", params={"table": name}).status_code == 400, name
-    assert "There is no table 'none.csv'" in client.get("/table/checked?table=A=none.csv,B=cohort.csv").text
+    assert "There is no table &#39;none.csv&#39;" in client.get("/table/checked?table=A=none.csv,B=cohort.csv").text
 
 
 def test_a_table_of_the_same_people_is_joined_and_its_columns_guessed(client, folder):
@@ -85,19 +85,19 @@ def test_a_table_of_the_same_people_is_joined_and_its_columns_guessed(client, fo
     assert "<option>labels.csv</option>" in text
     joined = client.get(f"/table/checked?{query_of(text)}&also=labels.csv").text
     assert "This table can be trained on" in joined
-    assert "rindices check volumes.csv --covariates age,sex --join labels.csv" in joined
+    assert re.search("rindices check volumes.csv --covariates age,sex .*--join labels.csv", joined)
     assert 'id="role-age"' in joined
     assert "join" not in query_of(client.get(f"/table/checked?{query_of(joined)}&without=join").text)
 
 
 def test_a_total_is_a_region_where_that_is_chosen(client, folder):
     table = pd.read_csv(folder / "cohort.csv")
-    regions = list(table.columns[4:])
-    table.assign(V1=table[regions[:2]].sum(axis=1)).to_csv(folder / "more.csv", index=False)
+    regions = list(table.columns[-2:])
+    table.assign(V1=table[regions].sum(axis=1)).to_csv(folder / "more.csv", index=False)
     text = client.get("/table/checked?table=more.csv").text
     assert f"V1 (the sum or mean of {regions[0]} + {regions[1]})" in text
     chosen = client.get(f"/table/checked?{query_of(text)}&column=V1&role=region").text
-    assert "features=V1" in query_of(chosen)
+    assert query_of(chosen).endswith("features=V1")
     assert "they look like totals: V1" in chosen
 
 

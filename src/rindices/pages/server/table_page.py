@@ -204,7 +204,7 @@ def _asked(desk: Desk, request: Request) -> tuple[str, list[str], TableSettings,
     path = _file_of(desk, name)
     settings = read_query(TableSettings, request.query_params, desk)
     if also := request.query_params.get("also"):
-        settings = replace(settings, join=(*(settings.join or ()), str(_file_of(desk, also))))
+        settings = replace(settings, join=(*map(str, paths_of(settings.join)), str(_file_of(desk, also))))
     if also or "chosen" not in request.query_params:
         settings = query.guessed(settings, desk, name)
     settings = changed(settings, request)
