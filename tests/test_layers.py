@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "tables": ["schema"],
     "cohort": ["tables", "schema"],
     "plots": ["regions"],
-    "analysis": [],
+    "analysis": ["regions"],
     "imaging": ["analysis", "plots"],
     "simulate": [],
     "interop": ["estimator", "cohort"],

@@ -16,6 +16,7 @@ from rindices.analysis.region_effects import (
     subgroup_sizes,
     whole_brain,
 )
+from rindices.analysis.resemblance import resemblance
 from rindices.analysis.scan_noise import ScanNoise, scan_noise
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "group_change",
     "group_check",
     "group_effects",
+    "resemblance",
     "scan_noise",
     "subgroup_effects",
     "subgroup_sizes",

@@ -2,7 +2,7 @@
 
 from rindices.plots.comparison import two_maps, two_scores
 from rindices.plots.pattern_card import pattern_mixture, severity_by_age, severity_histogram
-from rindices.plots.patterns_and_associations import forest, pattern_dots, subgroup_dots
+from rindices.plots.patterns_and_associations import disorder_dots, forest, pattern_dots, subgroup_dots
 from rindices.plots.rendering import figure_png, figure_svg, strip_above
 from rindices.plots.repetitions import agreement_over_settings, agreement_over_training, spectrum
 from rindices.plots.scores import (
@@ -18,6 +18,7 @@ __all__ = [
     "agreement_over_settings",
     "agreement_over_training",
     "change_lines",
+    "disorder_dots",
     "dose_response",
     "figure_png",
     "figure_svg",

@@ -112,6 +112,46 @@ def _scale(axes: Axes, part: pd.DataFrame, people: str) -> None:
 
 
 @matplotlib.rc_context(STYLE)
+def disorder_dots(resemblance: pd.DataFrame) -> Figure:
+    """Draw the correlation of each pattern's map with the case-control map of each disorder, a panel for each measure.
+
+    Parameters
+    ----------
+    resemblance
+        Columns ``pattern``, ``measure``, ``disorder``, ``r``, ``p_corrected`` and ``chance``; dotted lines are at
+        ``chance``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> row = {"pattern": 1, "measure": "thickness", "disorder": "autism", "r": 0.3, "p_corrected": 0.2, "chance": 0.5}
+    >>> disorder_dots(pd.DataFrame([row])).axes[0].get_title(loc="left")
+    'Thickness'
+    """
+    parts = {str(measure): part for measure, part in resemblance.groupby("measure", sort=False)}
+    patterns = sorted(map(int, resemblance["pattern"].unique()))
+    figure, panels = _row_panels([part["disorder"].nunique() for part in parts.values()], 0.12 + 0.09 * len(patterns))
+    step = min(0.8 / len(patterns), 0.3)
+    for axes, (measure, part) in zip(panels, parts.items(), strict=True):
+        names = list(part["disorder"].unique())
+        _name_rows(axes, names)
+        for rank, pattern in enumerate(patterns):
+            own = part[part["pattern"] == pattern]
+            if own.empty:
+                continue
+            places = own["disorder"].map(names.index).astype(float) + (rank - (len(patterns) - 1) / 2) * step
+            told = [f"Pattern {pattern}, {name}: {r:.2f}" for name, r in zip(own["disorder"], own["r"], strict=True)]
+            filled, unknown = own["p_corrected"] < SIGNIFICANT, own["r"] * np.nan
+            _draw_estimates(axes, places, own["r"], unknown, unknown, filled, *look_of(pattern), told)
+            if own["chance"].notna().all():
+                axes.axvline(own["chance"].iloc[0], color=look_of(pattern)[0], linestyle=":", linewidth=1.2)
+        axes.set_title(measure.capitalize(), loc="left")
+        axes.set(xlabel="Correlation over regions", xlim=(-1.04, 1.04))
+    mark_legend(figure, [(*look_of(pattern), f"Pattern {pattern}") for pattern in patterns], _LEGEND_COLUMNS)
+    return figure
+
+
+@matplotlib.rc_context(STYLE)
 def pattern_dots(
     patterns: pd.DataFrame,
     only: int | None = None,

@@ -44,7 +44,8 @@ _ID, _VISIT = "participant_id", "visit"
 _WHO = (_ID, _VISIT)
 # Columns of text, wherever they stand in our own tables; all others are numbers, or true and false.
 _TEXT = frozenset({*_WHO, "diagnosis", "group", "flags", "reason", "site", "region", "people", "variable", "level"}) | {
-    *("kind", "statistic", "note", "remark", "rule", "t_map", "q_map", "far_in", "source", "random_effects")
+    *("kind", "statistic", "note", "remark", "rule", "t_map", "q_map", "far_in", "source", "random_effects"),
+    *("measure", "disorder"),
 }
 # What each analysis has at least; a file that is not there, or has no rows, is an analysis that could not be made.
 _ANALYSES: dict[str, tuple[str, ...]] = {
@@ -65,6 +66,7 @@ _ANALYSES: dict[str, tuple[str, ...]] = {
     "change": (_ID, "group", "n_visits", "years"),
     "change_summary": ("group", "pattern", "n", "start", "mean", "low", "high", "p", "q", "random_effects", "note"),
     "scan_noise": ("pattern", "source", "n_controls", "years", "sd"),
+    "resemblance": ("pattern", "measure", "disorder", "n_regions", "r", "p", "p_corrected", "chance", "beyond"),
     "drivers": (_ID, "pattern", "rank", "region", "change_sd", "z"),
     "severities": ("region", "pattern", "severity", "change_sd"),
 }

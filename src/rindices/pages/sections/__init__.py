@@ -21,6 +21,7 @@ from rindices.pages.sections.people_section import (
     reading_section,
     recovery_section,
 )
+from rindices.pages.sections.resemblance_section import resemblance_section
 from rindices.pages.sections.verdict_section import (
     agreement_section,
     repetitions_section,
@@ -55,6 +56,7 @@ SECTIONS = (
     Section("cards", "result", "", cards_section),
     Section("explorer", "result", "People", explorer_section),
     Section("associations", "result", "Clinical variables", associations_section),
+    Section("resemblance", "result", "What the patterns resemble", resemblance_section),
     Section("change", "result", "Change between visits", change_section),
     Section("voxelwise", "result", "Voxel by voxel", voxelwise_section),
     Section("verdict", "checks", "Is there anything to find?", verdict_section),
