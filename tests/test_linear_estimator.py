@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from rindices import ContrastiveFactors, simulate_cohort
+from rindices import ContrastiveFactors, SurrealGAN, SurrealGANSearch, simulate_cohort
 from rindices.judging.agreement import pattern_concordance
+from rindices.problems import InputError
 
 
 @pytest.fixture(scope="module")
@@ -51,3 +52,11 @@ def test_number_and_method_can_be_given_and_the_same_seed_repeats(cohort, fitted
 def test_what_cannot_be_is_refused(cohort, options, message):
     with pytest.raises(ValueError, match=message):
         ContrastiveFactors(**options).fit(*of(cohort))
+
+
+@pytest.mark.filterwarnings("ignore:Only 40 controls and 3 patients")
+def test_more_patterns_than_patients_are_refused():
+    regions = np.random.default_rng(0).normal(5, 1, (43, 12))
+    for model in (ContrastiveFactors(4), SurrealGAN(4, preset="linear"), SurrealGANSearch(4, preset="linear")):
+        with pytest.raises(InputError, match=r"4 patterns cannot be told apart among [23] patients[\s\S]*`n_patterns`"):
+            model.fit(regions, np.arange(43) >= 40)

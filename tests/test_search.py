@@ -261,9 +261,8 @@ BEST = setting(0.9, 3, 3.0)
 def test_reason_names_both_figures_and_what_fewer_patterns_lack():
     words = told(swept_of(setting(0.55, 1, 3.0), setting(0.99, 2, 9.0), BEST, setting(0.8, 4, 3.0)))
     assert words == (
-        "3 patterns: with so many, synthesised patients vary as the real ones do, and repetitions agree at 0.900 "
-        f"(without disease hardly above {UNLIKELY}). 1 setting with fewer fit the patients clearly worse and 1 setting "
-        "with fewer do not agree."
+        "3 patterns: no other number fits the patients clearly better, and repetitions agree at 0.900. 1 setting with "
+        "fewer fit the patients clearly worse and 1 setting with fewer do not agree."
     )
     climbed = told(swept_of(setting(0.9, 2, 3.0), BEST))
     assert climbed.endswith("1 setting with fewer do, too, but repetitions agree about more as well.")
@@ -272,7 +271,7 @@ def test_reason_names_both_figures_and_what_fewer_patterns_lack():
     assert weights.startswith(
         "3 patterns with orthogonality 0.4: of 2 weights the one that agreed best after 3 repetitions; "
     )
-    assert neither.startswith("2 patterns: no setting both fits the patients and agrees better than cohorts without")
+    assert neither.startswith("2 patterns: no setting both fits the patients and has repetitions that agree at 0.6 or")
     assert "Of those trained in full, it agrees best: repetitions agree at 0.900" in neither
 
 
@@ -288,7 +287,7 @@ def test_where_the_groups_do_not_differ_no_number_is_supported(counted_search):
 def test_reason_counts_what_was_given_up():
     dropped = [setting(0.9, m, distance, n_repetitions=3) for m, distance in ((1, 9.0), (2, 9.0), (4, 1.5))]
     words = told(swept_of(BEST, *dropped))
-    assert words.startswith("3 patterns: with so many, ")  # of those that were trained in full
+    assert words.startswith("3 patterns: no other number fits ")  # of those that were trained in full
     assert "3 of 4 settings were given up after 3 repetitions" in words
 
 

@@ -24,7 +24,6 @@ from rindices.core.held_out_controls import held_out
 from rindices.core.networks import n_patterns
 from rindices.judging.agreement import Agreement
 from rindices.judging.selection import Judged, Selected, Study, consensus, sweep
-from rindices.linear.halves import fitted
 from rindices.model.estimator_inputs import (
     check_gaps,
     check_groups,
@@ -51,9 +50,6 @@ from rindices.settings import Correction, Preset, SearchSettings, State, adjuste
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store
 
-# Mean severity of patients in sd, above which intervals are withheld: uniform severities make 1.7 to 1.9, and
-# Beta(3, 1) makes 4 (`experiments/numbers/severe.py`).
-MOST_SEVERE = 2.15
 _DRAWS = 20  # of missing regions; in pairs, so that few say what is expected
 
 
@@ -314,7 +310,8 @@ class SurrealGAN(RIndexEstimator):
             for look in chosen.looks
         ).assign(chosen=[place == chosen.best for place in range(len(chosen.looks))])
         controls, composition = study.residuals[~study.patient], preset.training.composition
-        self.models_, order = inference.order_by_change(selected.models, controls, composition)
+        models = inference.from_zero(selected.models, controls, composition)
+        self.models_, order = inference.order_by_change(models, controls, composition)
         independent = preset.training.latent == "independent"
         self.correlation_ = None if independent else selected.correlation[np.ix_(order, order)]
         self.r_indices_, self.spread_, _ = self._score(Scaled(study.residuals, None))
@@ -326,8 +323,6 @@ class SurrealGAN(RIndexEstimator):
             scored = self.models_
         self.scale_: SeverityScale
         self.scale_, honest, unseen = fit_scale(scored, healthy, composition, self.correlation_, study.settings.seed)
-        if severe_patients(study, self.n_patterns) > MOST_SEVERE:
-            self.scale_ = replace(self.scale_, quantiles=None)
         self._controls = _Controls(unseen, healthy.brains - controls, np.flatnonzero(~study.patient))
         self.familiar_ = fit_familiar(self.models_, full, composition, self.correlation_, study.settings.seed)
         self.maps_: dict[str, np.ndarray] = {}
@@ -439,7 +434,7 @@ class SurrealGAN(RIndexEstimator):
 
     def network_r_indices(self, X: Any, covariates: Any = None) -> np.ndarray | None:
         """Return the paper's R = g₂(g₁(y)), the mean of repetitions; None where R-indices are just that, or linear."""
-        if self.models_.linear is None or not self.models_.transformation:
+        if self.models_.linear is None or not self.models_.decomposer:
             return None
         return inference.r_indices(inference.without_linear(self.models_), self.prepare(X, covariates).values).mean(0)
 
@@ -633,18 +628,6 @@ class SurrealGAN(RIndexEstimator):
         if harmonizer is None or people.covariates is None or self.scale_.reference is None:
             return np.zeros(shape)
         return harmonizer.errors_of(people.covariates)[:, None] * self.scale_.reference.std(axis=1)
-
-
-def severe_patients(study: Study, n_patterns: int) -> float:
-    """Return the mean severity of the patients in sd of severities, mean over patterns, by a linear model of everybody.
-
-    It is 1.7 where severities are uniform and less where many patients have little of a pattern. Where nearly all have
-    much of it, nothing shows what little of it is: the unit of severity cannot be learned. 0 where there is no model.
-    """
-    try:
-        return float(fitted(study.method(n_patterns), *study.standardised(), n_patterns).mean.mean())
-    except np.linalg.LinAlgError:
-        return 0.0
 
 
 def _spread_of(members: np.ndarray) -> np.ndarray:

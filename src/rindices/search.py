@@ -214,14 +214,14 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
     if np.isnan(chosen.value):
         return f"{name}: agreement is unknown, so the choice is arbitrary."
     others = [one for one in swept.judged if one is not chosen]
-    agreement = f"repetitions agree at {chosen.value:.3f} (without disease hardly above {UNLIKELY:g})"
+    agreement = f"repetitions agree at {chosen.value:.3f}"
     if len({one.point.n_patterns for one in swept.judged}) == 1:
         best = f"of {len(swept.judged)} weights the one that agreed best after {swept.first_look} repetitions"
         words = [f"{name}: {best}; {agreement}."]
     elif basis == "fit":
-        words = [f"{name}: with so many, synthesised patients vary as the real ones do, and {agreement}."]
+        words = [f"{name}: no other number fits the patients clearly better, and {agreement}."]
     else:
-        lack = "no setting both fits the patients and agrees better than cohorts without disease do"
+        lack = f"no setting both fits the patients and has repetitions that agree at {UNLIKELY:g} or more"
         if look is not None and not look.differs:
             lack = "patients and controls differ no more than by chance, so the data support no number"
         words = [f"{name}: {lack}. Of those trained in full, it agrees best: {agreement}."]

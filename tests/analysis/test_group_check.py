@@ -73,7 +73,7 @@ def test_a_pattern_that_may_be_age_is_told():
     alike = group_check(*people(older=0.0, seed=2)).iloc[0]
     assert not alike.imbalanced
     assert alike.remark.endswith(
-        "The groups do not clearly differ in age, so it does not explain the difference between them."
+        "The groups do not clearly differ in age, so it explains little of the difference between them."
     )
 
 

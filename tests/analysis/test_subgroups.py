@@ -102,7 +102,7 @@ def test_all_patients_are_compared_with_all_controls_given_covariates():
     age = rng.normal(70, 8, 145) + 4 * (group == "patient")
     z = pd.DataFrame(rng.normal(size=(145, 4)), columns=list("abcd"))
     z["a"] -= 0.9 * (group == "patient")
-    z["b"] -= 0.1 * (age - 70)  # differs between the groups by age alone
+    z["b"] -= 0.2 * (age - 70)  # differs between the groups by age alone
     plain, given = group_effects(z, group), group_effects(z, group, pd.DataFrame({"age": age}))
     patients, controls = z[group == "patient"], z[group == "control"]
     np.testing.assert_allclose(plain["t"], stats.ttest_ind(patients, controls).statistic)

@@ -81,6 +81,15 @@ def test_new_people_who_do_not_fit(contract, change, settings, told):
         check_people(clinic(**change), contract, settings)
 
 
+def test_a_second_row_of_headings_is_said_also_where_people_come_some_at_a_time(contract, tmp_path):
+    frame = clinic().astype(object)
+    described = pd.concat([pd.DataFrame([{name: f"what {name} is" for name in frame}]), frame])
+    described.to_csv(tmp_path / "people.csv", index=False)
+    (people,) = read_people(tmp_path / "people.csv", contract, DROP)
+    assert "The row below the names in people.csv describes the columns: it is left out." in people.notes
+    assert "what" not in "".join(people.features.index)
+
+
 def test_a_person_outside_the_range_is_no_impossible_one(contract):
     frame = clinic().head(3).assign(icv=[900_000.0, 2.2e6, 1.5e6], age=[101.0, 30.0, 70.0])
     assert check_people(frame, contract).flags.astype(bool).tolist() == [True, True, False]

@@ -107,8 +107,22 @@ def test_totals_and_copies_are_told_by_their_values(real):
 def test_sums_of_both_sides_are_told_among_few_people():
     table = ixi().iloc[:40]
     table["both"] = table["lHip"] + table["rHip"]
-    warnings = make_cohort(table).warnings
-    assert any("look like totals: both" in warning for warning in warnings)
+    cohort = make_cohort(table)
+    assert "both" not in cohort.features
+    assert any("both (the sum or mean of lHip + rHip)" in warning for warning in cohort.warnings)
+
+
+def test_totals_and_copies_are_left_out_with_a_sentence_unless_named(real):
+    names = regions_of(real)
+    total = real[names].sum(axis=1)
+    table = real.assign(TotalGrayVol=total, lh_MeanThickness_thickness=total / 9, V3=real[names[5]] / 1000)
+    cohort = make_cohort(table, drop_missing=True)
+    assert list(cohort.features.columns) == names
+    said = "".join(cohort.warnings)
+    assert "TotalGrayVol, lh_MeanThickness_thickness (a total, by its name); V3 (a copy of" in said
+    assert "name all regions with `features`" in said
+    chosen = make_cohort(table, drop_missing=True, features=[*names, "TotalGrayVol"])
+    assert any("look like totals: TotalGrayVol" in warning for warning in chosen.warnings)
 
 
 def test_units_that_differ_by_person_are_refused(real):
@@ -222,8 +236,12 @@ def test_z_scores_are_recognised_and_not_corrected_twice(real):
     cohort = make_cohort(table, drop_missing=True)
     assert cohort.unit == "z-scores"
     assert any("look like z-scores" in warning for warning in cohort.warnings)
-    warned = make_cohort(table, drop_missing=True, covariates="age")
-    assert any("do not correct twice: give unit='z' and leave out `covariates`" in one for one in warned.warnings)
+    said = refused(table, drop_missing=True, covariates="age")
+    assert "look like z-scores" in said
+    assert "not to be corrected for age twice.\nLeave out `covariates`; if that was not allowed for" in said
+    unit = "uncorrected z-scores"
+    assert f"unit={unit!r}" in said
+    assert make_cohort(table, drop_missing=True, covariates="age", unit=unit).unit == unit
     assert "not to be corrected for age again" in refused(table, drop_missing=True, covariates="age", unit="z")
-    assert make_cohort(table, drop_missing=True, covariates="age", unit=warned.unit).unit == warned.unit  # run again
+    assert make_cohort(table, drop_missing=True, unit="z").unit == "z"
     assert make_cohort(real, drop_missing=True).unit is None

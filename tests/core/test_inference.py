@@ -131,6 +131,11 @@ def linear_reading(model, brains):
     return reading["bias"] + (brains - 1) @ reading["weight"]
 
 
+def linear_change(model, severities):
+    change = model.linear["change"]
+    return severities ** change["exponent"] @ change["map"]
+
+
 def test_a_linear_model_beside_the_networks_has_its_share_of_the_r_index(brains):
     found = inference.r_indices(plain.stacked(BESIDE), brains)
     for model, of_model in zip(BESIDE, found, strict=True):
@@ -149,8 +154,7 @@ def test_a_linear_model_alone_reads_and_changes_brains(brains, severities):
     )
     changed = inference.synthesise(models, brains, severities, "additive")
     for model, found in zip(ALONE, changed, strict=True):
-        change = model.linear["change"]
-        close(found, brains + severities ** change["exponent"] @ change["map"])
+        close(found, brains + model.linear["change"]["share"] * linear_change(model, severities))
 
 
 @pytest.mark.parametrize("members", [BESIDE, ALONE], ids=["beside networks", "alone"])
@@ -162,7 +166,29 @@ def test_patterns_of_linear_models_are_reordered_with_those_of_the_networks(memb
         inference.synthesise(moved, brains, severities[:, ORDER], "additive"),
         inference.synthesise(models, brains, severities, "additive"),
     )
-    for name, expected in models.linear["change"].items():
-        np.testing.assert_array_equal(moved.linear["change"][name], expected[:, ORDER])
+    for name in ("map", "exponent"):
+        np.testing.assert_array_equal(moved.linear["change"][name], models.linear["change"][name][:, ORDER])
     one = inference.reorder_patterns(members[0], ORDER)  # of one model as of many
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b[0]), one, moved)
+
+
+@pytest.mark.parametrize("composition", ["additive", "joint", "one_pass"])
+def test_the_linear_change_stands_in_where_f_changes_brains_at_severity_zero(brains, severities, composition):
+    untouched, full = (np.full((len(brains), N_PATTERNS), severity) for severity in (0.0, 1.0))
+    f = inference.without_linear(plain.stacked(BESIDE))
+    steps = [inference.synthesise(f, brains, z, composition).mean(axis=1) for z in (untouched, full)]
+    at_zero, at_one = (np.linalg.norm(step - brains.mean(axis=0), axis=1) for step in steps)
+    assert (at_zero / at_one).mean() > inference.MOST_AT_ZERO  # weights are random
+    mended = inference.from_zero(plain.stacked(BESIDE), brains, composition)
+    made = inference.synthesise(mended, brains, severities, composition)
+    close(made, [brains + linear_change(model, severities) for model in BESIDE])
+    close(inference.r_indices(mended, brains), inference.r_indices(plain.stacked(BESIDE), brains))
+
+
+def test_f_makes_people_where_it_leaves_brains_alone_at_severity_zero(brains, severities, monkeypatch):
+    monkeypatch.setattr(inference, "MOST_AT_ZERO", np.inf)
+    kept = inference.from_zero(plain.stacked(BESIDE), brains, "additive")
+    f = inference.without_linear(plain.stacked(BESIDE))
+    close(*(inference.synthesise(models, brains, severities, "additive") for models in (kept, f)))
+    for models in (f, plain.stacked(ALONE)):
+        assert inference.from_zero(models, brains, "additive") is models

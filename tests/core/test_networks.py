@@ -55,7 +55,7 @@ def test_a_linear_model_stands_beside_the_networks_or_alone():
     lengths = networks.sizes(139, 3)
     linear = {
         "reading": {"weight": (139, 3), "bias": (3,), "share": (3,)},
-        "change": {"map": (3, 139), "exponent": (3,)},
+        "change": {"map": (3, 139), "exponent": (3,), "share": ()},
     }
     assert networks.shapes(lengths, linear=True) == (*networks.shapes(lengths)[:4], linear)
     assert networks.shapes(lengths, networks=False, linear=True) == ({}, {}, {}, {}, linear)

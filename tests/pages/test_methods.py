@@ -55,7 +55,7 @@ CHANGES = [
             "with a spline for years",
             "related to updrs by",
             "below 0.35, between 0.35 and 0.75, and above 0.75",
-            "chosen among 2 and 6 as the fewest with which synthesised patients covary",
+            "chosen among 2 and 6 by how far the covariance of synthesised patients is from that of the real ones",
             "Of the weights of orthogonality 0.1 and 0.3 the one",
             "rindices 9.9.9 (jax 8.8.8)",
             "controls (HC)",
@@ -130,11 +130,11 @@ def test_each_fact_changes_the_paragraph(folder):
             "The data supported no number of patterns; models with 1 and 2 patterns were trained, and those with 2 are "
             "reported for completeness. The patterns were not found to be reproducible (verdict: no difference), and "
             "are not interpreted.",
-            "synthesised patients covary",
+            "covariance of synthesised patients",
         ),
         (
             {"search": {"n_patterns": [2, 3], "basis": "fit"}},
-            "The number of patterns, 2, was chosen among 2 and 3 as the fewest with which synthesised patients",
+            "The number of patterns, 2, was chosen among 2 and 3 by how far the covariance of synthesised patients",
             "not interpreted",
         ),
     ],

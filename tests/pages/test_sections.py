@@ -265,7 +265,7 @@ def test_search_lists_settings_best_first(searched):
     assert "Runner-up: 2 patterns with orthogonality 0.8 (pattern agreement 0.910, 10 models)." in page.words
     assert "1,057 models were trained" in page.words
     assert "would have been 2,120" in page.words
-    rows = rows_of(text, "Fit and agreement of each setting, smallest misfit first")
+    rows = rows_of(text, "Fit and agreement of each setting, best agreement first")
     assert [row[:4] for row in rows] == [
         ["1", "0.8", "", "10"],
         ["3", "0.8", "chosen", "10"],

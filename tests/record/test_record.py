@@ -1,11 +1,15 @@
 """What is written to a run folder is read as it was; what is missing, damaged or of another run is refused."""
 
 import hashlib
+import json
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
+from safetensors.numpy import save_file
 
+from rindices.judging import agreement
 from rindices.problems import InputError
 from rindices.record import (
     DONE,
@@ -19,6 +23,7 @@ from rindices.record import (
     write_summary,
     write_tables,
 )
+from rindices.record.progress import progress_of
 from rindices.settings import SearchSettings
 from tests.pages.made_run import add_analyses, add_truth, change_summary, make_run
 
@@ -141,3 +146,19 @@ def test_another_order_another_model_and_other_words_are_refused(run):
     (run / "model.safetensors").write_text("other")
     with pytest.raises(InputError, match="not the model of this run"):
         read_run(run)
+
+
+def test_agreement_so_far_is_of_all_sound_models_in_the_journal(tmp_path):
+    rng = np.random.default_rng(0)
+    shared = rng.uniform(size=(60, 2))
+    models = np.stack([shared, np.clip(shared + rng.normal(0, 0.1, shared.shape), 0, 1), np.full_like(shared, 0.5)])
+    (tmp_path / "journal").mkdir()
+    for place, some in enumerate((models[:1], models[1:])):
+        chunk = json.dumps([[[2, 0.8], 0, 0]] * len(some))
+        path = tmp_path / "journal" / f"data-{place}.safetensors"
+        save_file({"r_indices": np.stack([np.zeros_like(some), some])}, path, {"chunk": chunk})  # at two steps
+    (found,) = progress_of(tmp_path, running=True).agreed
+    expected = agreement.mean_agreement(agreement.pairwise(models[:2])).pattern_agreement
+    assert (found.n_patterns, found.n_models) == (2, 3)
+    assert found.value == pytest.approx(expected)
+    assert 0.8 < expected < 1

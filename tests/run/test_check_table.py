@@ -55,11 +55,11 @@ def test_every_column_has_a_part_and_a_reason(people, tmp_path):
     }
     assert (by_name["note"].why, by_name["empty"].why) == ("text, not numbers", "no values")
     suspects = {name: column.suspicion for name, column in by_name.items() if column.suspicion}
-    assert suspects == {"TotalGrayVol": "total", "qc_rating": "quality measure", "mmse": "score"}
+    assert suspects == {"qc_rating": "quality measure", "mmse": "score"}
+    assert by_name["TotalGrayVol"].why == "a total, by its name"
     assert by_name["lHip"].median == pytest.approx(people["lHip"].median())
     assert {kind: len(names) for kind, names in found.kinds.items()} == {
         "regions": 128,
-        "totals": 1,
         "quality measures": 1,
         "scores": 1,
     }
@@ -75,7 +75,7 @@ def test_people_groups_and_outliers_are_told(people, tmp_path):
     assert (outlier.row, "smaller than usual throughout" in outlier.text) == (9, True)
     region, value = next(iter(outlier.cells.items()))
     assert people.loc[7, region] == pytest.approx(value)
-    assert any("they look like totals: TotalGrayVol" in warning for warning in found.warnings)
+    assert any("other columns make them up: TotalGrayVol" in warning for warning in found.warnings)
 
 
 def test_a_table_that_fit_refuses_is_told_with_what_helps_and_who_would_remain(people, tmp_path):

@@ -19,21 +19,29 @@ pytestmark = pytest.mark.skipif(not FORMATS.is_dir(), reason="needs the tables o
 
 # What is a region in each file, what is not, and how many regions there are.
 FILES = {
-    "abide_asegstats2table_first120.tsv": ("Left-Hippocampus", ("IntraCranialVol", "Left-WM-hypointensities"), 50),
-    "aomic_aparcstats2table_lh_thickness.tsv": ("lh_insula_thickness", ("eTIV",), 36),
-    "aomic_aparcstats2table_rh_thickness.tsv": ("rh_insula_thickness", ("eTIV",), 36),
+    "abide_asegstats2table_first120.tsv": (
+        "Left-Hippocampus",
+        ("IntraCranialVol", "Left-WM-hypointensities", "TotalGrayVol"),
+        45,
+    ),
+    "aomic_aparcstats2table_lh_thickness.tsv": ("lh_insula_thickness", ("eTIV", "lh_MeanThickness_thickness"), 34),
+    "aomic_aparcstats2table_rh_thickness.tsv": ("rh_insula_thickness", ("eTIV", "BrainSegVolNotVent"), 34),
     "mlni_feature.tsv": ("ROI7", ("session_id",), 18),
     "made_up_values/abcd_smrip10201.txt": ("smri_vol_cdk_linguallh", ("interview_age", "collection_id"), 12),
     "made_up_values/adni_UCSFFSX51.csv": ("ST29SV", ("IMAGEUID", "ST10CV", "VISCODE", "ST13TS"), 99),
-    "made_up_values/ants_DKT_volume.csv": ("left insula", ("AGE", "SITE", "SEX"), 63),
-    "made_up_values/enigma_CorticalMeasuresENIGMA_ThickAvg.csv": ("L_insula_thickavg", ("session", "ICV"), 72),
-    "made_up_values/enigma_LandRvolumes.csv": ("Lthal", ("ICV",), 21),
+    "made_up_values/ants_DKT_volume.csv": ("left insula", ("AGE", "SITE", "SEX", "VOLUME"), 62),
+    "made_up_values/enigma_CorticalMeasuresENIGMA_ThickAvg.csv": (
+        "L_insula_thickavg",
+        ("session", "ICV", "LThickness"),
+        68,
+    ),
+    "made_up_values/enigma_LandRvolumes.csv": ("Lthal", ("ICV", "TotGMVol"), 16),
     "made_up_values/nichart_DLMUSE_Volumes.csv": (
         "DL_MUSE_Volume_47",
         ("DL_MUSE_Volume_702", "DL_MUSE_Volume_701", "DL_MUSE_Volume_601", "DL_MUSE_Volume_301"),
         145,
     ),
-    "made_up_values/synthseg_volumes.csv": ("ctx-lh-insula", ("total intracranial",), 100),
+    "made_up_values/synthseg_volumes.csv": ("ctx-lh-insula", ("total intracranial", "left cerebral cortex"), 98),
     "made_up_values/ukb_fields.csv": ("25782-2.0", ("31-0.0", "21003-2.0", "54-2.0", "26521-2.0"), 139),
 }
 

@@ -321,7 +321,7 @@ def _remark(row: Any, direction: float, of_patients: Any) -> str:
     if not row.imbalanced:
         return (
             f"In controls, {_link(row)}: not all of the pattern is disease. The groups do not clearly differ in "
-            f"{name}, so it does not explain the difference between them."
+            f"{name}, so it explains little of the difference between them."
         )
     groups = {
         "categorical": f"the groups differ in {name}",
@@ -340,7 +340,7 @@ def _remark_on_patients(row: Any, imbalanced: bool) -> str:
     if not imbalanced:
         return (
             f"In patients, {_link(row)}: the disease may go with {row.variable}. The groups do not clearly differ in "
-            f"{row.variable}, so it does not explain the difference between them."
+            f"{row.variable}, so it explains little of the difference between them."
         )
     return (
         f"In patients, {_link(row)}, and the groups differ in {row.variable}. What {row.variable} does in controls was "

@@ -6,10 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rindices.cohort.column_roles import named_parts
-from rindices.problems import InputError, Message, Remedy, Text, listed
+from rindices.problems import InputError, Remedy, Text, listed
 from rindices.settings import TableSettings
 
 UNIT = "z-scores"
+_RAW = "uncorrected z-scores"  # what the unit is said to be where they are to be corrected
+_SAY_SO = "; if that was not allowed for when they were made, say so with "
 _WORDS = frozenset({"z", "zs", "z-score", "z score", "z-scores", "z scores", "zscore", "zscores", "sd", "deviations"})
 _CENTRED, _LEAST_SPREAD, _LARGEST_SPREAD = 0.5, 0.4, 2.0  # of controls, who may be of another population
 _BELOW = 0.25  # share of values below 0, and above it
@@ -32,7 +34,7 @@ def deviation_unit(
     Raises
     ------
     InputError
-        If deviations are to be divided by the head size, or regions that are said to be deviations corrected again.
+        If deviations are to be corrected again, or divided by the head size.
 
     Examples
     --------
@@ -42,23 +44,21 @@ def deviation_unit(
     is_said = unit is not None and unit.strip().casefold() in _WORDS
     if not is_said and (unit is not None or not _look_like_deviations(controls)):
         return unit, []
-    corrected = [name for name, part in named_parts(settings) if part in ("a covariate", "the site")]
     ways = [one for one in ("proportion", "covariates", "smooth", "interactions", "site") if getattr(settings, one)]
-    if is_said or settings.proportion:
-        if ways:
-            raise InputError(
-                f"The regions are {UNIT}{'' if is_said else ' by their values'}, so they are not to be corrected for "
-                f"{listed(corrected)} again.\nLeave out ",
-                *[part for way in ways for part in (", ", Remedy(way))][1:],
-                "; if nothing was corrected for yet, give the measures themselves.",
-            )
-        return unit, []
     seem = f"The regions look like {UNIT}: in controls their medians are near 0 and their sd near 1."
     if not ways:
-        return UNIT, [seem]
-    again = f" If {listed(corrected)} were allowed for when they were made, do not correct twice: give "
-    here = f"{UNIT}, corrected for {listed(corrected)}"  # which is no word for deviations that are not to be corrected
-    return here, [Message(seem, again, Remedy("unit", "z"), " and leave out ", Remedy(ways[0]), ".")]
+        return (unit, []) if is_said else (UNIT, [seem])
+    corrected = listed(name for name, part in named_parts(settings) if part in ("a covariate", "the site"))
+    again = f"The regions are {UNIT}, so they are not to be corrected for {corrected} again."
+    guessed = f"{seem} They are not to be corrected for {corrected} twice."
+    # What is divided by a head size has to be a size.
+    undo = () if is_said or settings.proportion else (_SAY_SO, Remedy("unit", _RAW))
+    raise InputError(
+        f"{again if is_said else guessed}\nLeave out ",
+        *[part for way in ways for part in (", ", Remedy(way))][1:],
+        *(undo or ("; if nothing was corrected for yet, give the measures themselves",)),
+        ".",
+    )
 
 
 def _look_like_deviations(controls: NDArray[np.float64]) -> bool:

@@ -119,7 +119,8 @@ def read_people(
         for batch in batches:
             people = check.observe(batch)
             if people is not None:
-                yield replace(people, notes=source.notes + people.notes)
+                told = () if file is None else file.notes
+                yield replace(people, notes=(*source.notes, *told, *people.notes))
             if progress is not None and file is not None:
                 progress(file.progress)
         check.finish()

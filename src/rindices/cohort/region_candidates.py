@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rindices.problems import Message, Problem, Remedy, Text, listed, shown
 from rindices.regions import KnownColumn, known_columns
 from rindices.schema.cells import numbers_of
-from rindices.schema.column_relations import pairs_of_sides
+from rindices.schema.column_relations import copies_and_sums, pairs_of_sides
 from rindices.schema.role_guesses import NEVER_REGIONS, is_code, kind_of, looks_like_score, words_of
 
 _MUSE = "nichart_dlmuse"  # whose regions are all there beside their sums
@@ -72,13 +72,48 @@ def sort_candidates(table: pd.DataFrame, names: Sequence[str]) -> Candidates:
     aside = {name: why for name in names if (why := _no_region(name, known.get(name)))}
     rest = [name for name in names if name not in aside]
     values = np.column_stack([numbers_of(table[name]) for name in rest]) if rest else np.empty((len(table), 0))
-    only = dict(zip(rest, _only_values(values), strict=True))
+    only = dict.fromkeys(rest) if len(table) < 2 else dict(zip(rest, _only_values(values), strict=True))
     constant = {name: f"always {shown(one)}" for name, one in only.items() if one is not None}
-    others = [name for name in rest if name not in constant]
-    regions_by_name = {name for name in others if name in known and known[name].kind in ("region", "total")}
-    strangers = _strangers(others, values[:, [only[name] is None for name in rest]], regions_by_name)
+    totals = _totals([name for name in rest if name not in constant], dict(zip(rest, values.T, strict=True)), known)
+    places = [place for place, name in enumerate(rest) if name not in constant and name not in totals]
+    others = [rest[place] for place in places]
+    strangers = _strangers(others, values[:, places], {name for name in others if name in known})
     regions = tuple(name for name in others if name not in strangers)
-    return Candidates(regions, aside | constant, strangers, _notes(aside, constant, known))
+    notes = _notes(aside, constant, known) + _of_totals(totals)
+    return Candidates(regions, aside | constant | totals, strangers, notes)
+
+
+def _totals(
+    names: Sequence[str], values: Mapping[str, NDArray[np.float64]], known: Mapping[str, KnownColumn]
+) -> dict[str, str]:
+    """Return the columns that other columns make up, and how that is known: by values, or by name beside regions."""
+    by_name = {
+        name: "a total, by its name"
+        for name in names
+        if (known[name].kind == "total" if name in known else kind_of(name).suspicion == "total")
+    }
+    if len(names) - len(by_name) < _COMPANY:
+        by_name = {}
+    left = [name for name in names if name not in by_name]
+    block = np.column_stack([values[name] for name in left]) if left else np.empty((0, 0))
+    sums = {
+        left[
+            place
+        ]: f"{'the sum or mean' if len(parts) > 1 else 'a copy'} of {listed((left[k] for k in parts), 2, ' + ')}"
+        for place, parts in copies_and_sums(left, block).items()
+    }
+    return by_name | sums
+
+
+def _of_totals(totals: Mapping[str, str]) -> list[Text]:
+    """Say which totals are left out, and how they are taken in."""
+    if not totals:
+        return []
+    reasons = dict.fromkeys(totals.values())
+    which = "; ".join(f"{listed(name for name in totals if totals[name] == why)} ({why})" for why in [*reasons][:4])
+    more = f" and {len(reasons) - 4} more" if len(reasons) > 4 else ""
+    back = "To train on them, too, name all regions with "
+    return [Message(f"Left out, because other columns make them up: {which}{more}. {back}", Remedy("features"), ".")]
 
 
 def _no_region(name: str, known: KnownColumn | None) -> str:
@@ -86,7 +121,11 @@ def _no_region(name: str, known: KnownColumn | None) -> str:
     if known is not None and known.kind == "total" and known.source == _MUSE:
         return "a sum of MUSE's regions"
     if known is not None and known.kind not in ("region", "total"):
-        return f"{known.kind} ({known.title})" if known.title and known.title != known.kind else known.kind
+        return (
+            f"{known.kind} ({known.title})"
+            if known.title not in ("", known.kind) and known.kind != "spread"
+            else known.kind
+        )
     told = kind_of(name).suspicion
     return told if known is None and told in NEVER_REGIONS else ""
 

@@ -18,6 +18,9 @@ from jax import Array
 from rindices.core import networks
 from rindices.core.networks import Parameters
 
+# Largest share of f's change at severity 1 that it may make at 0. It is 0.02 to 0.06 where severities are uniform, and
+# 0.4 where they are Beta(3, 1).
+MOST_AT_ZERO = 0.2
 _BLOCK = 1024  # people at a time: memory stays small, and one compiled program serves tables of any length
 
 
@@ -87,12 +90,10 @@ def reorder_patterns(parameters: Parameters, order: np.ndarray) -> Parameters:
     So too in a linear model beside them.
     """
     if parameters.linear is not None:
-        axes = {"reading": dict.fromkeys(("weight", "bias", "share"), -1), "change": {"map": -2, "exponent": -1}}
-        linear = {
-            name: {kind: np.take(array, order, axes[name][kind]) for kind, array in kinds.items()}
-            for name, kinds in parameters.linear.items()
-        }
-        parameters = parameters._replace(linear=linear)
+        reading, change = parameters.linear["reading"], parameters.linear["change"]
+        ordered = {"map": np.take(change["map"], order, -2), "exponent": np.take(change["exponent"], order, -1)}
+        reading = {kind: np.take(array, order, -1) for kind, array in reading.items()}
+        parameters = parameters._replace(linear={"reading": reading, "change": change | ordered})
     f, g1, g2 = parameters[:3]
     if not f:  # a linear model alone
         return parameters
@@ -109,6 +110,30 @@ def reorder_patterns(parameters: Parameters, order: np.ndarray) -> Parameters:
 def without_linear(models: Parameters) -> Parameters:
     """Return the networks alone, whose reading is the paper's R = g₂(g₁(y))."""
     return models._replace(linear=None)
+
+
+def change_at_zero(models: Parameters, controls: np.ndarray, composition: str) -> np.ndarray:
+    """Return the share of f's mean change at severity 1 of all patterns that it makes at 0 already → ``(models,)``."""
+    f, n_patterns = without_linear(models), networks.n_patterns(models)
+
+    def size_at(severity: float) -> np.ndarray:
+        made = synthesise(f, controls, np.full((len(controls), n_patterns), severity), composition)
+        return np.linalg.norm((made - controls).mean(axis=1), axis=-1)
+
+    return size_at(0) / size_at(1)
+
+
+def from_zero(models: Parameters, controls: np.ndarray, composition: str) -> Parameters:
+    """Let the linear model beside the networks make people where f changes brains at severity 0 already.
+
+    Where nearly all patients are severe nothing shows f what little of a pattern is: it learns that part of the change
+    is everybody's. Severities are counted from f(x, 0), and all would lack that part.
+    """
+    if models.linear is None or not models.transformation:
+        return models
+    share = float(change_at_zero(models, controls, composition).mean() > MOST_AT_ZERO)
+    change = models.linear["change"]
+    return models._replace(linear=models.linear | {"change": change | {"share": np.full_like(change["share"], share)}})
 
 
 def _by_blocks(function: Callable[..., Array], people: tuple[np.ndarray, ...], axis: int) -> np.ndarray:
@@ -197,9 +222,7 @@ def _linear_changes(models: Parameters, z: Array) -> Array:
 
 @partial(jax.jit, static_argnames="composition")
 def _synthesise(models: Parameters, brains: Array, z: Array, composition: str) -> Array:
-    if not models.transformation:
-        everybody = jnp.broadcast_to(z, (len(models.linear["change"]["exponent"]), *z.shape))
-        return brains + _linear_changes(_double(models), everybody).sum(axis=2)
+    models = _double(models)
     alone = z[:, :, None] * jnp.eye(z.shape[1])
 
     def one(f: dict) -> Array:
@@ -209,4 +232,10 @@ def _synthesise(models: Parameters, brains: Array, z: Array, composition: str) -
         out = networks.decode(f, encoding, z[:, None])[:, 0]
         return out if composition == "joint" else brains + out
 
-    return jax.lax.map(one, _double(models).transformation)
+    made = jax.lax.map(one, models.transformation) if models.transformation else brains
+    if models.linear is None:
+        return made
+    change = models.linear["change"]
+    everybody = jnp.broadcast_to(z, (len(change["share"]), *z.shape))
+    share = change["share"][:, None, None]
+    return (1 - share) * made + share * (brains + _linear_changes(models, everybody).sum(axis=2))

@@ -60,10 +60,11 @@ _ARCHITECTURE = Parameters(
     },
 )
 
-# A linear model of the same patterns: how it reads severities, its share of the R-index, and how it changes brains.
+# A linear model of the same patterns: how it reads severities, its share of the R-index, how it changes brains, and its
+# share of that, of which there is one.
 LINEAR = {
     "reading": {"weight": ("regions", "patterns"), "bias": ("patterns",), "share": ("patterns",)},
-    "change": {"map": ("patterns", "regions"), "exponent": ("patterns",)},
+    "change": {"map": ("patterns", "regions"), "exponent": ("patterns",), "share": ()},
 }
 
 

@@ -221,7 +221,7 @@ def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
         words.append(f"Any two repetitions agree on {100 * evidence.repetitions:.0f} of 100 pairs.")
     if state == "not found again":
         if (evidence.halves_p or 0) > LEVEL:
-            words.append("So other people of the same kind do not show these patterns again.")
+            words.append("So these patterns were not found again in other people of the same kind.")
         else:
             words.append(
                 f"But these trainings did not find them: they agree with a linear model on only "

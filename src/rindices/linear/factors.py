@@ -20,6 +20,8 @@ from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from rindices.problems import InputError, Remedy, counted
+
 _ROUNDS = 12  # of EM; severities hardly change afterwards
 _DIFFERENT = 2.0  # standard errors of the groups' difference in a region where patterns are looked for first
 _CUT = 4.0  # standard errors of a region's change
@@ -32,6 +34,22 @@ _LEAST_VARIANCE = 0.05  # of severities along a direction, relative to healthy v
 
 # Matrices are small: threads of a linear algebra library only wait for each other, for minutes on a busy machine.
 one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
+
+
+class TooFewPatients(InputError, np.linalg.LinAlgError):
+    """Patterns cannot be told apart among so few patients; where models are only compared, one that failed."""
+
+    def __init__(self, n_patients: int, n_patterns: int) -> None:
+        super().__init__(
+            f"{counted(n_patterns, 'pattern')} cannot be told apart among {counted(n_patients, 'patient')}, the "
+            "number that one training uses.\nAdd patients, or look for fewer patterns with ",
+            Remedy("n_patterns"),
+            ".",
+        )
+        self._numbers = n_patients, n_patterns
+
+    def __reduce__(self) -> tuple[type[TooFewPatients], tuple[int, int]]:
+        return type(self), self._numbers  # errors travel between processes
 
 
 class Whitening(NamedTuple):
@@ -104,6 +122,7 @@ def sparse_factors(
     quick : bool
         Whether fewer rounds and starts will do: a third of the time, where many models are only compared.
     """
+    _check_number(patients, n_patterns)
     whitening = Whitening.of(controls) if whitening is None else whitening
     rounds, restarts = _QUICK if quick else (_ROUNDS, _RESTARTS)
     maps, covariance = _rotated_start(controls, patients, n_patterns, whitening, seed, restarts)
@@ -123,19 +142,23 @@ def contrastive_ica(
 
     The parameters are those of `sparse_factors`.
     """
+    _check_number(patients, n_patterns)
     whitening = Whitening.of(controls) if whitening is None else whitening
     white = patients @ whitening.inverse_root
-    directions = np.linalg.eigh(np.cov(white.T))[1][:, ::-1][:, :n_patterns]
+    directions = np.linalg.eigh(np.atleast_2d(np.cov(white.T)))[1][:, ::-1][:, :n_patterns]
     ica = FastICA(n_patterns, fun="cube", random_state=seed, max_iter=1000, tol=1e-5, whiten="unit-variance")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the last rotation is as good as any
         ica.fit(white @ directions)
-    if ica.mixing_.shape[1] < n_patterns:
-        raise np.linalg.LinAlgError("Fewer people than patterns.")
     mixing = directions @ ica.mixing_
     maps = whitening.root @ (mixing * np.sign(mixing.T @ white.mean(axis=0)))
     rounds = _QUICK[0] if quick else _ROUNDS
     return _refined(controls, patients, maps, np.eye(n_patterns), whitening.covariance, rounds, sparse=False)
+
+
+def _check_number(patients: np.ndarray, n_patterns: int) -> None:
+    if len(patients) < max(2, n_patterns):
+        raise TooFewPatients(len(patients), n_patterns)
 
 
 def _rotated_start(
@@ -148,7 +171,7 @@ def _rotated_start(
         different[:] = True
     space = np.linalg.qr(whitening.inverse_root[:, different])[0]  # whitened maps of these regions alone
     white = patients @ whitening.inverse_root @ space
-    directions = np.linalg.eigh(np.cov(white.T))[1][:, ::-1][:, :n_patterns]
+    directions = np.linalg.eigh(np.atleast_2d(np.cov(white.T)))[1][:, ::-1][:, :n_patterns]
     projected = white @ directions
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(projected.T)))
     signal = (vectors * _signal_variance(values, white.shape[1] / len(white))) @ vectors.T

@@ -31,9 +31,6 @@ class Event(BaseModel):
     stage: str = ""
     done: int = 0
     total: int = 0
-    controls: int = 0
-    patients: int = 0
-    regions: int = 0
 
 
 class AgreementSoFar(NamedTuple):
@@ -70,7 +67,7 @@ def progress_of(folder: Path, *, running: bool) -> Progress:
         as_asked = status == DONE or any(one.event == "stopped" for one in events)
         return Progress(status or "refused", said="" if as_asked else failure or said)
     steps = [one for one in events if one.event == "progress"]
-    agreed = _agreement_so_far(folder, events)
+    agreed = _agreement_so_far(folder)
     if not steps:
         return Progress("running", "Reading the table and loading the engine", agreed=agreed)
     stage = [one for one in steps if one.stage == steps[-1].stage][-_LAST_EVENTS:]
@@ -103,18 +100,15 @@ def _logged(path: Path) -> tuple[list[Event], str]:
     return events, "\n".join(others[-20:])
 
 
-def _agreement_so_far(folder: Path, events: list[Event]) -> tuple[AgreementSoFar, ...]:
+def _agreement_so_far(folder: Path) -> tuple[AgreementSoFar, ...]:
     """Return the agreement of the models that are trained so far, by number of patterns."""
-    table = next((one for one in events if one.event == "table"), Event(event="none"))
     paths = [path for of in (TRAINED, JOURNAL) for path in sorted((folder / of).glob("data-*.safetensors"))]
     names = tuple((str(path), path.stat().st_mtime_ns) for path in paths if path.exists())
-    return _agreement_of(names, (table.controls, table.patients), table.regions)
+    return _agreement_of(names)
 
 
 @lru_cache(maxsize=8)
-def _agreement_of(
-    names: tuple[tuple[str, int], ...], sizes: tuple[int, int], n_regions: int
-) -> tuple[AgreementSoFar, ...]:
+def _agreement_of(names: tuple[tuple[str, int], ...]) -> tuple[AgreementSoFar, ...]:
     r_indices: dict[tuple[int, float], list[np.ndarray]] = {}
     for name, _ in names:
         with contextlib.suppress(OSError, SafetensorError, KeyError, ValueError, TypeError):

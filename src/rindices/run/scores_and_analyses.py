@@ -23,7 +23,7 @@ from rindices.judging.separation import separated
 from rindices.preprocessing import SCALED_SD
 from rindices.problems import OutsideTraining, listed
 from rindices.record import Results, Separation, Summary
-from rindices.scoring.intervals import FEWEST, severity_intervals
+from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.scale import CENTILES, DOSES, KNOTS, increasing
 from rindices.settings import Correction, OutputSettings
 
@@ -152,21 +152,20 @@ def keep_training(model: SurrealGAN, results: Results, analyses: Mapping[str, pd
     shape = model.n_patterns, -1
     model.maps_ = {name: of.to_numpy(float).reshape(shape) for name, of in tables.items() if np.isfinite(of).all()}
     patients = results.r_indices[(results.r_indices["group"] == "patient") & results.first_visit]
-    if model.scale_ is not None:
-        known = np.quantile(patients[[f"r{k + 1}" for k in range(model.n_patterns)]], CENTILES, axis=0).T
-        model.scale_ = replace(model.scale_, patients=known)
+    known = np.quantile(patients[[f"r{k + 1}" for k in range(model.n_patterns)]], CENTILES, axis=0).T
+    model.scale_ = replace(model.scale_, patients=known)
 
 
 def training_of(model: SurrealGAN) -> dict[str, list[list[float]]]:
     """Return the severities of the people of a model's training at their centiles, by group; none where not known."""
     scale = model.scale_
-    known = {} if scale is None else {"control": scale.reference, "patient": scale.patients}
-    return {group: scale.severities(of.T).T.tolist() for group, of in known.items() if scale and of is not None}
+    known = {"control": scale.reference, "patient": scale.patients}
+    return {group: scale.severities(of.T).T.tolist() for group, of in known.items() if of is not None}
 
 
 def reference_of(model: SurrealGAN) -> list[list[float]] | None:
     """Return the 5th, 50th and 95th centile of the severities of held-out controls, where they are known."""
-    if model.scale_ is None or model.scale_.reference is None:
+    if model.scale_.reference is None:
         return None
     return model.scale_.severities(model.scale_.reference[:, _REFERENCE].T).T.tolist()
 
@@ -174,18 +173,11 @@ def reference_of(model: SurrealGAN) -> list[list[float]] | None:
 def unknown_of(model: SurrealGAN) -> list[str]:
     """Say what a model cannot tell about people, and why."""
     scale = model.scale_
-    if scale is None:
-        return ["The model was made before severities were: it gives R-indices only. Fit it again for severities."]
     if model.seed_ is None:
         return ["The model was imported without its people: severities have no intervals and no centiles."]
     few = "Severities have no intervals: these need three repetitions that agree, of which one makes people whom others"
-    severe = (
-        "Severities have no intervals: nearly all patients have much of the patterns, so nothing shows what little of "
-        "them is, and the unit of severity is not known. Compare people by their order, not by the size of a severity."
-    )
     nobody = "Severities have no centiles: no controls were held out of any repetition."
-    missing = severe if len(model.members_) >= FEWEST else f"{few} score."
-    return [missing] * (scale.quantiles is None) + [nobody] * (scale.reference is None)
+    return [f"{few} score."] * (scale.quantiles is None) + [nobody] * (scale.reference is None)
 
 
 def separation(cohort: Cohort, correction: Correction | None) -> Separation | None:
@@ -323,9 +315,6 @@ def _noise_sd(model: SurrealGAN, results: Results, noise: analysis.ScanNoise) ->
     slopes = inference.slopes(model.models_, 1 + SCALED_SD * results.z_scores.to_numpy()[rows])
     sd = np.sqrt(((SCALED_SD * slopes @ noise.vectors.T) ** 2).sum(axis=-1) / noise.freedom)
     found, scores = np.full(results.scores.shape, np.nan), results.scores.reset_index(drop=True)
-    if model.scale_ is None:
-        found[rows] = sd
-        return found
     own = results.r_indices.filter(regex=r"^r\d+$").to_numpy(float)[rows]
     low, middle, high = (model.scale_.severities(own + side * sd) for side in (-1, 0, 1))
     found[rows] = np.where(high < DOSES[-1], (high - low) / 2, np.where(low < DOSES[-1], middle - low, np.nan))
@@ -397,7 +386,7 @@ def _severities(model: SurrealGAN, results: Results) -> pd.DataFrame:
         return table[["region", "pattern", "severity", "change_sd"]]
     controls = (results.r_indices["group"] == "control").to_numpy() & results.first_visit
     brains = Scaled(1 + SCALED_SD * results.z_scores.to_numpy()[controls if controls.any() else slice(None)], None)
-    curves = np.tile(KNOTS, (model.n_patterns, 1)) if model.scale_ is None else increasing(model.scale_.curves)
+    curves = increasing(model.scale_.curves)
     parts = [results.patterns.assign(severity=1.0)]
     for severity in _SEVERITIES:  # each pattern reaches it at an R-index of its own
         for pattern, curve in enumerate(curves, start=1):

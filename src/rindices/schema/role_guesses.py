@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rindices.problems import listed
+from rindices.regions import known_columns
 from rindices.schema.column_relations import copies_and_sums
 from rindices.settings import TableSettings
 
@@ -203,7 +204,12 @@ def kinds_of(names: Sequence[str], values: NDArray[np.float64]) -> list[Kind]:
     >>> [(name, kind.suspicion) for name, kind in zip(names, kinds_of(names, block)) if kind.suspicion]
     [('everything', 'total'), ('grade', 'code')]
     """
-    kinds = [kind_of(name) for name in names]
+    known = known_columns(names)
+    regions = {name for name in names if name in known and known[name].kind == "region"}  # csf of aseg is no sum
+    kinds = [
+        kind._replace(suspicion="", why="") if name in regions and kind.suspicion == "total" else kind
+        for name, kind in zip(names, map(kind_of, names), strict=True)
+    ]
     measured = np.isfinite(values)
     medians = np.array(
         [np.median(column[of]) if of.any() else 0.0 for column, of in zip(values.T, measured.T, strict=True)]

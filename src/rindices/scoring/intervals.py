@@ -23,6 +23,7 @@ _PEOPLE = 400  # made for each severity of each pattern
 _ABSENT = 0.25  # share of people without a pattern, of those besides the one in question
 _BEYOND = 0.1  # share of the others in whom it is more severe than any that was learned from
 _FURTHEST = 1.5
+_POWER = 0.16  # of excluding a severity that is not there; without such a limit, intervals end at 0 by chance
 _EDGE = 0.02  # normal scores nearer to 0 or 1 would grow without bound
 _Z = np.array([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.15, 1.3, 1.5, 1.75, 2, 2.5])  # f is asked at these
 
@@ -33,7 +34,9 @@ def severity_intervals(
     """Return the least and the greatest severity with which such an R-index is no surprise; NaN where unknown.
 
     All severities whose central `level` of R-indices holds the person's (Neyman's construction): right for people
-    of each severity, whatever share of the patients has it. From 0 on, and never without the severity itself.
+    of each severity, whatever share of the patients has it. From 0 on, and never without the severity itself. Where
+    an R-index is lower than those of most healthy people, chance would exclude all that can be: the upper limit is that
+    of the 16th centile of healthy people at least (power-constrained limits; Cowan et al., 2011).
     With `more_sd` ``(people, patterns)``, R-indices scatter by so much more than those of people made.
     """
     if scale.quantiles is None:
@@ -45,12 +48,13 @@ def severity_intervals(
         side = np.empty(r_indices.shape)
         for pattern, rows in enumerate(scale.quantiles):
             edge = np.array([np.interp(ndtri(tail), ndtri(LEVELS), row) for row in rows])
-            side[:, pattern] = np.interp(r_indices[:, pattern], increasing(edge), DOSES)
-            middle = rows[:, len(LEVELS) // 2]
+            middle, own_r = rows[:, len(LEVELS) // 2], r_indices[:, pattern]
+            own_r = np.maximum(own_r, np.interp(_POWER, LEVELS, rows[0])) if tail < 0.5 else own_r
+            side[:, pattern] = np.interp(own_r, increasing(edge), DOSES)
             for person in np.flatnonzero(more_sd[:, pattern]).tolist():
                 wider = np.hypot(edge - middle, ndtri(tail) * more_sd[person, pattern])
                 wide = increasing(middle + np.sign(tail - 0.5) * wider)
-                side[person, pattern] = np.interp(r_indices[person, pattern], wide, DOSES)
+                side[person, pattern] = np.interp(own_r[person], wide, DOSES)
         sides.append(side)
     return np.minimum(sides[0], own), np.maximum(sides[1], own)
 

@@ -132,7 +132,8 @@ def read_source(
     path, root = Path(path), None if labelled_parts(path) else _bids_root(Path(path))
     if not whole and root is None and not join and _sidecar(path) is None and not labelled_parts(path):
         later = Table(path, text_columns=text_columns)
-        by_name = id_column if id_column in later.columns else id_by_name(later.columns) or id_column
+        guessed = id_column == TableSettings.id and id_column not in later.columns
+        by_name = (id_by_name(later.columns) if guessed else None) or id_column
         return Source(pd.DataFrame(), later, Dictionary(), (later.file,), _ids_note(by_name, id_column), None, by_name)
     parts = labelled_parts(path)
     main = parts[0].path if parts else path if root is None else root / _PARTICIPANTS
@@ -207,9 +208,7 @@ def _read(path: Path, text_columns: Sequence[str]) -> tuple[pd.DataFrame, Dictio
     """Read a table and the dictionary beside it; the last is what there is to say about its rows."""
     table, sidecar = Table(path, text_columns=text_columns), _sidecar(path)
     frame = table.read()
-    notes: list[Text] = []
-    if table.two_headers:
-        notes.append(f"The row below the names in {table.file.name} describes the columns: it is left out.")
+    notes: list[Text] = [*table.notes]
     if sidecar is None:
         return frame, Dictionary(), (table.file,), notes
     return frame, read_dictionary(sidecar), (table.file, sidecar), notes

@@ -146,6 +146,12 @@ class Table:
         if not n_rows:
             raise InputError(f"{self.file.name} has a header but no people below it.\nExpected one row per person.")
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What there is to say about the rows that were read."""
+        said = f"The row below the names in {self.file.name} describes the columns: it is left out."
+        return (said,) if self.two_headers else ()
+
     def read(self) -> pd.DataFrame:
         """Return all rows; a column is of numbers if every cell that is not missing reads as one, otherwise of text.
 

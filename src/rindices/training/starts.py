@@ -69,7 +69,11 @@ class Start(NamedTuple):
                 "bias": (mean + self.offset * sd).astype(np.float32),
                 "share": np.full(n_patterns, share, np.float32),
             },
-            "change": {"map": self.prior.maps, "exponent": self.prior.exponents},
+            "change": {
+                "map": self.prior.maps,
+                "exponent": self.prior.exponents,
+                "share": np.float32(r_indices is None),  # f makes people, until its zero is looked at
+            },
         }
 
 
@@ -159,5 +163,7 @@ def beside_networks(
 
 def _padded(kind: str, array: np.ndarray, n_patterns: int) -> np.ndarray:
     """Add zeros for patterns that other models of a chunk have."""
+    if not np.ndim(array):
+        return array
     axis = 0 if kind == "map" else array.ndim - 1
     return np.pad(array, [(0, n_patterns - array.shape[axis] if k == axis else 0) for k in range(array.ndim)])

@@ -234,7 +234,6 @@ def _is_decomposed(patterns: pd.DataFrame) -> bool:
 
 def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> tuple[Picture, Table]:
     patterns, names, first = view.results.patterns, view.region_names, rows.iloc[0]
-    effects = view.analyses.get("group_effects")
     alt = (
         f"The regions that change most in pattern {place}, left and right as two marks; the strongest is "
         f"{names[first['region']]} with {number(first['change_sd'], 2, '+')} sd of controls. The table has all values."
@@ -246,9 +245,6 @@ def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> tuple[Pictur
         measures("Spread (sd)", rows["spread_sd"]),
         measures("Change (%)", rows["change_percent"], 1, "+"),
     ]
-    if effects is not None:
-        effect = rows["region"].map(effects.set_index("region")["effect"])
-        columns.append(measures("d, all patients", effect, 2, "+"))
     if _is_decomposed(patterns):
         columns.append(measures("In patients (sd)", rows["decomposed_sd"], 2, "+"))
         columns.append(measures("Spread of that (sd)", rows["decomposed_spread_sd"]))

@@ -1,0 +1,432 @@
+"""Every number that a report says in a sentence is in the run folder; the sentences are those that the verdict allows.
+
+Eight kinds of studies. A sentence with a number that no line of `CLAIMS` knows fails the test: whoever writes one says
+here where the number comes from.
+"""
+
+import html
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import mannwhitneyu
+
+import rindices
+from rindices.judging.separation import _FOLDS
+from rindices.judging.spectrum import N_PERMUTATIONS
+from rindices.settings import Schedule
+from rindices.training.starts import PATIENTS
+from tests.sentences.kinds import KINDS, N_REGIONS
+
+PAGES = Path(rindices.__file__).parent / "pages"
+N = r"(−?\d+(?:,\d{3})*(?:\.\d+)?)"
+NUMBER = re.compile(r"(?<![\w.−-])[−-]?\d[\d,]*(?:\.\d+)?(?!\w)")
+# Whatever is a table, a picture or a list of settings holds no sentences.
+NO_PROSE = re.compile(r"<(script|style|svg|table|pre|code|select|nav)\b.*?</\1>", re.DOTALL)
+ABOUT_PATTERNS = re.compile(
+    r"Pattern \d|pattern \d|Related to|have this pattern|related to any|associations ha|median severity"
+    r"|There may be more|can be found again|is called reliable"
+)
+
+
+def prose(page):
+    """Return the sentences of a page, a line a paragraph."""
+    text = re.sub(r"</(?:p|li|dd|dt|h\d|figcaption|summary|caption|div|header)>", "\n", NO_PROSE.sub(" ", page))
+    lines = (" ".join(line.split()) for line in html.unescape(re.sub("<[^>]*>", "", text)).split("\n"))
+    return "\n".join(filter(None, lines))
+
+
+def without_gates(page):
+    """Return a page without what lies behind “Show anyway”."""
+    kept, depth, gates = [], 0, []
+    for part in re.split(r"(</?details\b[^>]*>)", page):
+        if part.startswith("<details"):
+            depth += 1
+            gates += [depth] * ('class="gate"' in part)
+        if not gates:
+            kept.append(part)
+        if part == "</details>":
+            gates = [gate for gate in gates if gate < depth]
+            depth -= 1
+    return "".join(kept)
+
+
+def shown(value, digits=2):
+    return "–" if value is None or np.isnan(value) else f"{value:.{digits}f}".replace("-", "−")
+
+
+def p_words(value):
+    return "< 0.001" if value < 0.001 else f"= {value:.3f}" if value < 0.995 else "= 1.000"
+
+
+def counted(number, one):
+    return f"{number} {one}{'' if number == 1 else 's'}"
+
+
+def groups_of(told):
+    people = told.people
+    return [int((people["group"] == group).sum()) for group in ("patient", "control")]
+
+
+def n_patterns(told):
+    return int(told.table("patterns")["pattern"].nunique())
+
+
+def headline(told):
+    basis = told.summary["search"]["basis"]
+    least = "at least " if basis in ("counted", "fit") and not told.folded else ""
+    words = {"counted": "counted before training", "fit": "chosen by fit and agreement"}
+    words |= {"unsupported": "that the data do not support"}
+    patients, controls = groups_of(told)
+    return [patients, controls, N_REGIONS, f"{least}{counted(n_patterns(told), 'disease pattern')}", words[basis]]
+
+
+def halves(told):
+    evidence = told.summary["evidence"]
+    return [f"{evidence['p']:.2g}", *(f"{100 * evidence[name]:.0f}" for name in ("halves", "halves_chance"))]
+
+
+def region_differences(told):
+    effects = told.table("analysis/group_effects")
+    clear = effects["effect"][effects["q"] < 0.05]
+    patients, controls = groups_of(told)
+    below = round(100 * (effects["effect"] < 0).mean())
+    return [controls, patients, int((clear < 0).sum()), int((clear > 0).sum()), len(effects), below]
+
+
+def no_differences(told):
+    controls, patients, smaller, larger, n_regions, below = region_differences(told)
+    assert smaller == larger == 0
+    return [n_regions, patients, controls, below]
+
+
+def auc(told):
+    return [shown(told.summary["separation"][name]) for name in ("auc", "low", "high")]
+
+
+def cards(told):
+    """Return what each card says of its pattern, one after the other."""
+    people, rows = told.people, []
+    patients, controls = (people[people["group"] == group] for group in ("patient", "control"))
+    above = {k: patients[f"severity{k}"] > told.summary["reference"][k - 1][2] for k in range(1, n_patterns(told) + 1)}
+    for k, own in above.items():
+        pair = patients[f"severity{k}"], controls[f"severity{k}"]
+        higher = mannwhitneyu(*pair).statistic / (len(patients) * len(controls))
+        said = [shown(pair[0].median()), shown(pair[1].median()), f"{100 * higher:.0f}", round(100 * own.mean())]
+        parts = [(other, more[own].mean(), more.mean()) for other, more in above.items() if other != k]
+        others = [
+            f"{round(100 * here)} % also have pattern {other} ({round(100 * all_of)} % of all patients)"
+            for other, here, all_of in parts
+        ]
+        rows.append([*said, f" Of them, {', '.join(others)}." if others else "", _related(told, k)])
+    return rows
+
+
+def _related(told, k):
+    table = told.table("analysis/associations")
+    row = table[(table["people"] == "patients") & (table["pattern"] == k)].iloc[0]
+    if row["q"] >= 0.05:
+        return "Not clearly related to any clinical variable in patients."
+    return f"Related to memory (r = {shown(row['coefficient'])}, q {p_words(row['q'])}) in patients."
+
+
+def associations(told):
+    table = told.table("analysis/associations")
+    return [[int((own["q"] < 0.05).sum()) or "None", len(own)] for _, own in table.groupby("people", sort=False)]
+
+
+def strongest(told):
+    """Return the range of the changes that the first sentence of each card names."""
+    found = []
+    for _, own in told.table("patterns").groupby("pattern"):
+        rows = own.sort_values("change_sd", key=abs, ascending=False, kind="stable").head(6)
+        rows = rows["change_sd"][rows["change_sd"].abs() >= 0.5 * rows["change_sd"].abs().max()]
+        for part in (rows[rows < 0], rows[rows > 0]):
+            if len(part):
+                found.append([shown(part.min()) if len(part) == 1 else f"{shown(part.min())} to {shown(part.max())}"])
+    return found
+
+
+def spectrum(told):
+    evidence = told.summary["evidence"]
+    ps = [p_words(evidence[name]) for name in ("p", "p_spread", "p_shift")]
+    return [N_PERMUTATIONS, *ps, evidence["directions"], evidence["found_again"]]
+
+
+def unit(told):
+    found = []
+    for k, own in told.table("patterns").groupby("pattern"):
+        row = own.loc[own["change_sd"].abs().idxmax()]
+        sign = "+" if row["change_sd"] > 0 else ""
+        found.append(f"{sign}{shown(row['change_sd'] / 10)} sd of controls in {row['region']} (pattern {k})")
+    return [" and ".join(found)]
+
+
+def spreads(told):
+    people = told.table("r_indices")
+    numbers = range(1, n_patterns(told) + 1)
+    return [", ".join(f"{people[f'r{k}_sd'].median():.3f} (R{k})" for k in numbers)]
+
+
+def controls_average(told):
+    controls = told.people[told.people["group"] == "control"].filter(regex=r"^severity\d+$")
+    return [", ".join(shown(value) for value in controls.mean())]
+
+
+def agreement(told):
+    return [shown(told.summary["agreement"][name], 3) for name in AGREEMENTS]
+
+
+AGREEMENTS = ("pattern_agreement", "dimension_correlation", "difference_correlation")
+
+
+def reason(told):
+    return [counted(n_patterns(told), "pattern"), shown(told.summary["agreement"]["pattern_agreement"], 3)]
+
+
+def visits(told):
+    change = told.table("analysis/change")
+    return [len(change), f"{change['years'].median():.1f}"]
+
+
+# What is said, and what the folder holds: a list for each time that it is said, or one for all times.
+CLAIMS = [
+    (
+        rf"Compares {N} patients \(AD\) with {N} controls \(CN\) in {N} regions, learns (.*?) \(a number (.*?)\)",
+        headline,
+    ),
+    (
+        rf"differ \(p = {N}, permutation test\)\. Models of two halves of the people, with nobody in common, rank {N} "
+        rf"of 100 pairs of patients in the same order; chance is 50, and with permuted groups it is at most {N}\.",
+        halves,
+    ),
+    (
+        rf"Any two repetitions agree on {N} of 100 pairs\.",
+        lambda told: [f"{100 * told.summary['evidence']['repetitions']:.0f}"],
+    ),
+    (rf"So at least {N} patterns? can be found again", lambda told: [n_patterns(told)]),
+    (
+        rf"put together at random \(p = {N}\).*AUC of about {N}, or where patients vary in one direction {N} times",
+        lambda told: [
+            f"{told.summary['evidence'][name]:{form}}"
+            for name, form in (("p", ".2g"), ("detectable_auc", ".2f"), ("detectable_ratio", ".1f"))
+        ],
+    ),
+    (
+        rf"Compared with {N} controls, {N} patients have (?:clearly smaller values in (?P<s>\d+))?(?: and )?(?:clearly "
+        rf"larger ones in (?P<l>\d+))? of {N} regions \(q below 0\.05\); {N} % of the regions are smaller",
+        region_differences,
+    ),
+    (
+        rf"In none of {N} regions do {N} patients clearly differ from {N} controls \(no q below 0\.05\); {N} %",
+        no_differences,
+    ),
+    (rf"AUC of {N} \(95 % interval {N} to {N}", auc),
+    (
+        rf"The median severity is {N} in patients and {N} in controls; a patient lies above a control in {N} % of all "
+        rf"pairs[^.]*\. {N} % of the patients have this pattern \(more of it than 95 % of controls\)\.( Of them, "
+        r".*?\.)? ?((?:Not clearly r|R)elated to .*? in patients\.)",
+        cards,
+    ),
+    (rf"(None|\d+) of {N} associations ha(?:s|ve) q below", associations),
+    (r"\(((?:−?\d\.\d\d(?: to )?)+) sd of controls at severity 1\)", strongest),
+    (
+        rf"were permuted, {N} times: p ([<=] [\d.]+) for both together, p ([<=] [\d.]+) for what varies more among "
+        rf"patients \(spread\) and p ([<=] [\d.]+) for what differs on average \(shift\)\. {N} directions? (?:is|are) "
+        rf"beyond chance, and people who were left out differ in {N} directions?\.",
+        spectrum,
+    ),
+    (
+        rf"with nobody in common, agree at {N} \(0\.5 is chance; at most {N} with permuted groups\)\. Repetitions "
+        rf"agree at {N} among each other\. Their consensus agrees with a linear model of everybody at {N}\.",
+        lambda told: [
+            shown(told.summary["evidence"][name], 3)
+            for name in ("halves", "halves_chance", "repetitions", "with_linear")
+        ],
+    ),
+    (rf"{N} (?:people|rows) were read and {N} used\.", lambda told: [len(told.table("people"))] * 2),
+    (r"Controls average (.*?) here", controls_average),
+    (r"that 0\.1 of severity is (.*?)\.\n", unit),
+    (r"half of all people have less than (.*?)\. It", spreads),
+    (rf"The indices are those of {N} repetitions, each with", lambda told: [told.summary["repetitions"]]),
+    (
+        rf"(\d+ patterns?): no other number fits the patients clearly better, and repetitions agree at {N}\.",
+        reason,
+    ),
+    (rf"(\d+ patterns?): patients and controls differ no more than by chance.*?agree at {N}\.", reason),
+    (
+        rf"(\d+ patterns?): people who were left out differ in {N} directions?, too",
+        lambda told: [counted(n_patterns(told), "pattern"), told.summary["evidence"]["found_again"]],
+    ),
+    (rf"The table had {N} (?:people|scans)", lambda told: [len(told.table("people"))]),
+    (
+        rf"{N} controls \(CN\) and {N} patients \(AD\) were described by {N} regional",
+        lambda told: [*reversed(groups_of(told)), N_REGIONS],
+    ),
+    (
+        rf"preset “linear”\), {N} of them, each of (.*?) of the controls and (.*?) of the patients \(seed {N}\)",
+        lambda told: [
+            told.summary["repetitions"],
+            {5: "four fifths"}[Schedule(0, 0).folds],
+            {0.9: "nine tenths"}[PATIENTS],
+            told.summary["seed"],
+        ],
+    ),
+    (
+        rf"patients vary more than controls in {N} directions?\.",
+        lambda told: [told.summary["evidence"]["found_again"]],
+    ),
+    (
+        rf"number of patterns, {N}, was chosen among ([\d, and]+) by",
+        lambda told: [
+            n_patterns(told),
+            " and ".join(str(number) for number in sorted(told.table("selection")["n_patterns"].unique())),
+        ],
+    ),
+    (
+        r"models with ([\d, and]+) patterns? were trained, and those with (\d+) are reported",
+        lambda told: [
+            " and ".join(str(number) for number in sorted(told.table("selection")["n_patterns"].unique())),
+            n_patterns(told),
+        ],
+    ),
+    (
+        rf"the mean of {N} of {N} repetitions",
+        lambda told: [told.summary["members_used"], told.summary["repetitions"]],
+    ),
+    (rf"Repetitions: {N} trained, {N} used", lambda told: [told.summary[k] for k in ("repetitions", "members_used")]),
+    (
+        r"pattern agreement (\S+), dimension correlation (\S+) and difference correlation (\S+)\.(?: |\n)",
+        agreement,
+    ),
+    (rf"against {N} permutations of rows", lambda told: [N_PERMUTATIONS]),
+    (r"\(joint p ([<=] [\d.]+)\)", lambda told: [p_words(told.summary["evidence"]["p"])]),
+    (
+        rf"disjoint halves of the people agreed at {N} \(with permuted groups at most {N}\)",
+        lambda told: [shown(told.summary["evidence"][name], 3) for name in ("halves", "halves_chance")],
+    ),
+    (rf"{N} % intervals are the severities", lambda told: [f"{100 * told.summary['level']:g}"]),
+    (r"refitted in each of (\w+) folds", lambda told: [{5: "five"}[_FOLDS]]),
+    (
+        rf"was below {N}, between {N} and {N}, and above {N}, and with all others below {N}",
+        lambda told: [(limits := told.summary["subgroup_limits"])[0], *limits, limits[1], limits[0]],
+    ),
+    (r"rindices [\d.]+ \(python [\d.]+, jax [\d.]+\)", lambda told: []),
+    (rf"This cohort is small \({N} controls and {N} patients", lambda told: [*reversed(groups_of(told))]),
+    (
+        r"Adjusted for (\w+), the difference between the mean severities of patients and controls changes (.*?)\.\n",
+        lambda told: [
+            "age",
+            ", ".join(
+                f"from {shown(row['difference'])} to {shown(row['adjusted'])} (pattern {row['pattern']})"
+                for row in told.table("analysis/group_check")
+                .query("imbalanced and adjusted == adjusted")
+                .to_dict("records")
+            ),
+        ],
+    ),
+    (r"Runner-up: (.*?)\. Every setting was trained in full: (\d+) models\.", lambda told: _runners_up(told)),
+    (rf"{N} people had at least two visits, over a median of {N} years", visits),
+]
+
+
+def _runners_up(told):
+    others = told.summary["search"]["runners_up"]
+    words = [
+        f"{counted(one['n_patterns'], 'pattern')} with orthogonality {one['orthogonality']:g} (misfit "
+        f"{one['misfit']:.1f}, pattern agreement {one['pattern_agreement']:.3f}, {counted(one['n_models'], 'model')})"
+        for one in others
+    ]
+    return ["; ".join(words), told.summary["search"]["models_trained"]]
+
+
+def literal_numbers():
+    """Return the numbers that stand in the templates themselves, the same in every report."""
+    parts = [path.read_text(encoding="utf-8") for path in sorted((PAGES / "templates").glob("*.j2"))]
+    parts.append((PAGES / "sections" / "methods_section.py").read_text(encoding="utf-8").replace("--", " "))
+    return {found for part in parts for found in NUMBER.findall(re.sub(r"\{%.*?%\}|%\.?\d*f", " ", part))}
+
+
+def strayed(told):
+    """Return sentences with a number that neither a claim nor a template knows, once all claims were compared."""
+    text = prose(told.html)
+    for form, expected in CLAIMS:
+        matches = list(re.finditer(form, text))
+        if not matches:
+            continue
+        held = expected(told)
+        held = held if held and isinstance(held[0], list) else [held] * len(matches)
+        said = [[part or "0" for part in match.groups()] for match in matches]
+        if "(?P<s>" not in form:
+            said = [[part or "" for part in match.groups()] for match in matches]
+        assert said == [[str(one) for one in row] for row in held[: len(said)]], form
+        text = re.sub(form, " … ", text)
+    known = literal_numbers()
+    return [line for line in text.split("\n") if set(NUMBER.findall(line.replace("–", " "))) - known]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_in_sentences_are_those_of_the_folder(runs, kind):
+    assert strayed(runs(kind)) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_statements_about_patterns_are_silent_where_the_verdict_is(runs, kind):
+    told = runs(kind)
+    open_text = prose(without_gates(told.html))
+    methods = open_text[open_text.index("Check it before you use it") : open_text.index("References as BibTeX")]
+    assert ("are not interpreted" in methods) is told.folded
+    if told.folded:
+        assert not ABOUT_PATTERNS.search(open_text)
+        assert f"(verdict: {told.summary['verdict']})" in methods
+    else:
+        assert '<details class="gate">' not in told.html
+        assert len(ABOUT_PATTERNS.findall(open_text)) > 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_region_differences_are_shown_with_interval_and_q_whatever_the_verdict(runs, kind):
+    told = runs(kind)
+    shown_part = without_gates(told.html)
+    table = shown_part.split("<caption>Patients against controls, every region")[1].split("</table>")[0]
+    titles = re.findall(r"<th[^>]*scope=\"col\"[^>]*>([^<]*)<", table)
+    assert {"95 % interval", "q"} <= {*titles}
+    assert table.count("<tr") == N_REGIONS + 1
+    effects = told.table("analysis/group_effects")
+    assert ((effects["low"] < effects["effect"]) & (effects["effect"] < effects["high"])).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_intervals_hold_their_estimate_and_are_possible(runs, kind):
+    told = runs(kind)
+    table = told.table("analysis/associations")
+    for name in ("coefficient", "partial", "beyond"):
+        low, high = (table[f"{name}_{end}" if name != "coefficient" else end] for end in ("low", "high"))
+        assert ((low >= -1) & (low < table[name]) & (table[name] < high) & (high <= 1)).all()
+    selection = told.table("selection")
+    for name, least in zip(AGREEMENTS, (0, -1, -1), strict=True):
+        known = selection[selection[f"{name}_low"].notna()]
+        assert ((known[f"{name}_low"] >= least) & (known[f"{name}_high"] <= 1)).all()
+        assert ((known[f"{name}_low"] <= known[name]) & (known[name] <= known[f"{name}_high"])).all()
+    people = told.people
+    for k in range(1, n_patterns(told) + 1):
+        low, own, high = (people[f"severity{k}{end}"] for end in ("_low", "", "_high"))
+        assert ((low <= own.clip(lower=0)) & (own <= high) & (low < high)).all()
+        controls = people["group"] == "control"
+        above = (own[controls] > told.summary["reference"][k - 1][2]).mean()
+        assert 0 < above < 0.12  # "5 of 100 controls have each"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_verdicts_follow_their_numbers(runs, kind):
+    summary = runs(kind).summary
+    evidence, state = summary["evidence"], summary["verdict"]
+    assert (evidence["p"] > 0.05) is (state == "no difference")
+    if state in ("reproducible", "weak", "confounded"):
+        assert evidence["halves"] > evidence["halves_chance"]
+        assert state == "confounded" or (evidence["halves"] < 0.6) is (state == "weak")
+        assert (state == "confounded") is any(row["imbalanced"] for row in summary["balance"])
+    expected = {"clear": "reproducible", "no disease": "no difference", "confounded": "confounded"}
+    expected |= {"few people": "not found again", "one pattern": "reproducible", "gaps": "reproducible"}
+    assert expected.get(kind, state) == state
