@@ -88,6 +88,25 @@ class TableSettings:
         "Clinical scores to compare with the severities: columns, e.g. mmse,apoe4, or a table joined by id.",
         label="clinical score",
     )
+    time: str | None = setting(
+        None, TEXT, "Follow-up: column with the time from the scan to the event, or to the last contact.", label="time"
+    )
+    event: str | None = setting(
+        None, TEXT, "Follow-up: column with 1 where the event happened at that time, 0 where it did not.", label="event"
+    )
+    entry: str | None = setting(
+        None, TEXT, "Follow-up: column with the time at which people came under observation.", unset="0", label="entry"
+    )
+    last_without: str | None = setting(
+        None,
+        TEXT,
+        "Follow-up: column with the last time without the event, which happened between that and the time.",
+        unset="times are exact",
+        label="last time without",
+    )
+    competing: str | None = setting(
+        None, TEXT, "Follow-up: column with 1 where another event, such as death, came first.", label="competing event"
+    )
     join: Names = setting((), FILES, _JOIN)
     dictionary: str | None = setting(None, FILE, "Data dictionary of the table: CSV, TSV, Excel or BIDS JSON.")
     missing: Names = setting((), NAMES, _MISSING)
@@ -97,6 +116,16 @@ class TableSettings:
     exclude: Names = setting((), NAMES, _EXCLUDE, label="no role")
     unit: str | None = setting(None, TEXT, "Unit of the regions, e.g. mL; kept with the model.")
     complete_only: bool = setting(False, FLAG, _COMPLETE_ONLY)
+
+
+# Settings of follow-up, and what their columns are.
+FOLLOW_UP = {
+    "time": "the time of follow-up",
+    "event": "the event",
+    "entry": "the time of entry",
+    "last_without": "the last time without the event",
+    "competing": "the competing event",
+}
 
 
 @dataclass(frozen=True)
@@ -246,16 +275,24 @@ class GatherSettings(TakesPlainValues):
     """What is gathered from the folder of a segmentation program."""
 
     measures: tuple[str, ...] = setting(
-        ("volume",), some_of("volume", "thickness", "area"), "Of cortical regions, FreeSurfer: volume, thickness, area."
+        ("volume",),
+        some_of("volume", "thickness", "area"),
+        "Of cortical regions, FreeSurfer: volume, thickness, area.",
+        label="Measures",
     )
     atlas: str | None = setting(
         None,
         choice("dk", "dkt", "destrieux"),
         "Regions of the cortex, FreeSurfer: dk, dkt or destrieux.",
         unset="dk, or what there is",
+        label="Atlas",
     )
-    longitudinal: bool = setting(False, FLAG, "The visits of FreeSurfer's longitudinal stream (SCAN.long.TEMPLATE).")
-    leave_out: bool = setting(False, FLAG, "Leave out who is there twice or was only half written.")
+    longitudinal: bool = setting(
+        False, FLAG, "The visits of FreeSurfer's longitudinal stream (SCAN.long.TEMPLATE).", label="Longitudinal"
+    )
+    leave_out: bool = setting(
+        False, FLAG, "Leave out who is there twice or was only half written.", label="Leave people out"
+    )
     jobs: int = setting(4, whole(1, 64), "Files that are read at once.")
 
 

@@ -21,7 +21,7 @@ from rindices.pages.elements import Gallery, Picture
 from rindices.pages.privacy import Curtain
 from rindices.pages.sections.verdict_section import spectrum_picture
 from rindices.problems import InputError, Wording, counted, listed
-from rindices.regions.region_names import known_regions
+from rindices.regions.region_names import known_regions, pair_sides
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
 from rindices.run.time_needed import time_needed
 from rindices.settings import SearchSettings
@@ -51,7 +51,8 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
     needed = time_needed(len(patient), regions.shape[1], model.n_patterns_, search)
     return FirstLook(
         headline=_headline(spectrum, model.untestable_),
-        verdicts=_verdicts(spectrum, differing),
+        verdicts=_verdicts(spectrum, differing)
+        + ("" if spectrum is None else _few(int((~patient).sum()), int(patient.sum()), list(map(str, regions)))),
         time=str(needed),
         seconds=needed.seconds,
         warnings=tuple(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))),
@@ -99,6 +100,16 @@ def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
         also = listed(differing, joiner=" and ")
         good = f"confounded, since the groups also differ in {also}"
     return f"Verdicts that are possible: {good}; or not found again, if two halves of the people do not agree."
+
+
+def _few(n_controls: int, n_patients: int, regions: list[str]) -> str:
+    """Say what helps where there are more regions than people of a group."""
+    number, group = min((n_controls, "control"), (n_patients, "patient"))
+    if number >= len(regions):
+        return ""
+    sides = "average left and right, " if len(pair_sides(regions)) > len(regions) / 2 else ""
+    said = f" {counted(number, group)} and {counted(len(regions), 'region')}: only strong differences show"
+    return f"{said}; {sides}choose fewer regions, or add people."
 
 
 def _preview(model: ContrastiveFactors, controls: pd.DataFrame) -> tuple[PreviewedPattern, ...]:

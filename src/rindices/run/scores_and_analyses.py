@@ -233,7 +233,7 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
     dict of DataFrame
         ``flow``, and where there is enough to tell: ``associations``, ``group_effects``, ``subgroup_sizes``,
         ``subgroups``, ``group_check``, ``dose_response``, ``change``, ``scan_noise``, ``change_summary``;
-        ``resemblance``, ``severities`` and ``drivers``.
+        ``prognosis``, ``survival_curves``, ``resemblance``, ``severities`` and ``drivers``.
     """
     tables = {"flow": analysis.flow_table(results.people)}
     # A person counts once: later visits are in `change` only.
@@ -248,7 +248,7 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
         low, high = summary.subgroup_limits
         tables["subgroup_sizes"] = analysis.subgroup_sizes(scores, group, low=low, high=high)
         tables["subgroups"] = analysis.subgroup_effects(z_scores, scores, group, low=low, high=high)
-        background = variables.drop(columns=list(summary.clinical))
+        background = variables.drop(columns=[*summary.clinical, *summary.follow_up.values()])
         if background.shape[1]:
             removed = () if summary.applied else summary.covariates
             differing = [str(row["variable"]) for row in summary.balance or () if row["imbalanced"]]
@@ -259,6 +259,8 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
     tables |= change_of(model, results, summary)
     if "change" in tables:
         tables["change_summary"] = analysis.group_change(results.scores, *_whose(results))
+    if summary.follow_up:
+        tables |= _prognosis(results, summary)
     tables["resemblance"] = analysis.resemblance(results.patterns)
     tables |= {"severities": _severities(model, results), "drivers": _drivers(model, results)}
     return {name: table for name, table in tables.items() if len(table)}
@@ -380,6 +382,24 @@ def _associations(results: Results, summary: Summary, patients: np.ndarray) -> p
         table[names] = beyond[["partial", "partial_low", "partial_high", "partial_q"]]
         parts.append(table)
     return pd.concat(parts, ignore_index=True)
+
+
+def _prognosis(results: Results, summary: Summary) -> dict[str, pd.DataFrame]:
+    """Relate the severities at the first visit to what became of people; of patients, or all if no patient has it."""
+    first, site = results.first_visit, summary.correction.site
+    variables, scores = (of[first].reset_index(drop=True) for of in (results.variables, results.scores))
+    told = {name: variables[column].to_numpy(float) for name, column in summary.follow_up.items()}
+    where = None if site is None else variables[site].to_numpy(object)
+    follow_up = analysis.FollowUp(
+        told["time"], told["event"], told.get("entry"), told.get("last_without"), told.get("competing"), where
+    )
+    people = (results.r_indices["group"][first] != "control").to_numpy()
+    if not (people & (told["event"] == 1)).any():
+        people = np.ones(len(people), bool)
+    covariates = variables[[name for name in summary.covariates if name != site]]
+    own = (scores[people], follow_up.of(people))
+    table = analysis.prognosis(*own, covariates[people])
+    return {"prognosis": table, "survival_curves": analysis.survival_curves(*own)}
 
 
 def _stored(model: SurrealGAN, *columns: str) -> pd.DataFrame:
