@@ -60,7 +60,7 @@ def mean(claim: str, cohorts: str, of: pd.Series, script: str, training: str, *,
 
 def claims() -> list[Claim]:
     """Return all rows."""
-    return [*_verdicts(), *_numbers(), *_groups(), *_visits(), *_elsewhere()]
+    return [*_verdicts(), *_numbers(), *_severities(), *_groups(), *_visits(), *_elsewhere()]
 
 
 def _read(name: str) -> pd.DataFrame:
@@ -86,12 +86,22 @@ def _numbers() -> list[Claim]:
     kinds = f"{table['cohort'].nunique()} kinds"
     return [
         mean("concordance less that of ridge regression", kinds, table["less_ridge"], script, FAST, percent=False),
-        mean("true severities inside, fresh patients", kinds, table["fresh_cover95"].dropna(), script, FAST),
     ]
 
 
+def _severities() -> list[Claim]:
+    table, script = _read("severe"), _COMMAND.format("severe")
+    rows = []
+    for cohort, of in table.groupby("cohort", sort=False):
+        told, low, high = (_percent(value) for value in (of["inside"].mean(), of["inside"].min(), of["inside"].max()))
+        limits = f"{low} and {high}"  # of two cohorts an interval says nothing
+        claim = f"true severities inside, {cohort}"
+        rows.append(Claim(claim, "300 + 600, fresh patients", len(of), told, limits, script, FAST))
+    return rows
+
+
 def _groups() -> list[Claim]:
-    balance, auc, gaps = _read("balance"), _read("separation"), _read("gaps")
+    balance, auc, gaps = _read("balance"), _read("separation"), _read("gaps_auc")
     plain, several = balance["sites"] == 1, balance["sites"] > 1
     random, older = balance["older_sd"] == 0, balance["older_sd"] > 0
     called, script = balance["confounded"], _COMMAND.format("balance")
@@ -103,11 +113,13 @@ def _groups() -> list[Claim]:
     for aim, of in auc.groupby("aim")["inside"]:
         claim = f"interval of the AUC holds that of fresh people, AUC {aim:g}"
         rows.append(share(claim, "60 + 60", of, _COMMAND.format("separation"), NONE))
-    null = gaps[gaps["what"] == "auc"].pivot(index=["n_controls", "seed"], columns="gaps", values="value")
-    for amount in null.columns[1:]:
-        claim = f"AUC without disease, {100 * amount:.0f} % gaps less none"
-        moved = (null[amount] - null[0.0]).dropna()
-        rows.append(mean(claim, "100 + 200, 492 + 900", moved, _COMMAND.format("gaps"), NONE, percent=False))
+    script = _COMMAND.format("gaps").replace(".py", ".py --auc")
+    for n_controls, of in gaps.groupby("n_controls"):
+        null = of.pivot(index="seed", columns="gaps", values="value").dropna()
+        for amount in null.columns[1:] if len(null) > 1 else ():
+            claim = f"AUC without disease, {100 * amount:.0f} % gaps less none"
+            size = {100: "100 + 200", 492: "492 + 900"}[n_controls]
+            rows.append(mean(claim, size, null[amount] - null[0.0], script, NONE, percent=False))
     return rows
 
 

@@ -1,5 +1,7 @@
 """Figures of docs/results.md are those of the committed tables."""
 
+import importlib.util
+
 import pandas as pd
 
 from rindices.core.inference import MOST_AT_ZERO
@@ -49,3 +51,13 @@ def test_where_severities_are_counted_from():
         assert f"| {' | '.join(told)} |" in PAGE
     severe = table.index.str.contains(r"Beta\(3, 1\)")
     assert ((table["at_zero"] > MOST_AT_ZERO) == severe).all()
+
+
+def test_every_claim_is_computed_from_a_committed_table():
+    spec = importlib.util.spec_from_file_location("claims", ROOT / "experiments" / "numbers" / "claims.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    table = PAGE.split("| claim | cohorts | n | estimate | interval | command | training |\n")[1].split("\n\n")[0]
+    assert table.split("\n")[1:] == [str(row) for row in script.claims()]
+    for row in script.claims():
+        assert (ROOT / row.command.strip("`").split()[1]).exists()
