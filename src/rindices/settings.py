@@ -88,6 +88,25 @@ class TableSettings:
         "Clinical scores to compare with the severities: columns, e.g. mmse,apoe4, or a table joined by id.",
         label="clinical score",
     )
+    time: str | None = setting(
+        None, TEXT, "Follow-up: column with the time from the scan to the event, or to the last contact.", label="time"
+    )
+    event: str | None = setting(
+        None, TEXT, "Follow-up: column with 1 where the event happened at that time, 0 where it did not.", label="event"
+    )
+    entry: str | None = setting(
+        None, TEXT, "Follow-up: column with the time at which people came under observation.", unset="0", label="entry"
+    )
+    last_without: str | None = setting(
+        None,
+        TEXT,
+        "Follow-up: column with the last time without the event, which happened between that and the time.",
+        unset="times are exact",
+        label="last time without",
+    )
+    competing: str | None = setting(
+        None, TEXT, "Follow-up: column with 1 where another event, such as death, came first.", label="competing event"
+    )
     join: Names = setting((), FILES, _JOIN)
     dictionary: str | None = setting(None, FILE, "Data dictionary of the table: CSV, TSV, Excel or BIDS JSON.")
     missing: Names = setting((), NAMES, _MISSING)
@@ -97,6 +116,16 @@ class TableSettings:
     exclude: Names = setting((), NAMES, _EXCLUDE, label="no role")
     unit: str | None = setting(None, TEXT, "Unit of the regions, e.g. mL; kept with the model.")
     complete_only: bool = setting(False, FLAG, _COMPLETE_ONLY)
+
+
+# Settings of follow-up, and what their columns are.
+FOLLOW_UP = {
+    "time": "the time of follow-up",
+    "event": "the event",
+    "entry": "the time of entry",
+    "last_without": "the last time without the event",
+    "competing": "the competing event",
+}
 
 
 @dataclass(frozen=True)

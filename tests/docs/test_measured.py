@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from rindices.core.inference import MOST_AT_ZERO
 from tests.docs.pages import ROOT
 
 RESULTS, PAGE = ROOT / "experiments" / "results", (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
@@ -40,10 +41,11 @@ def test_filled_gaps():
     assert f"| difference kept | | {' | '.join(percent(kept))} |" in PAGE
 
 
-def test_withheld_intervals():
-    table = pd.read_csv(RESULTS / "severe.csv").set_index("cohort")
-    severe = table.loc[["basic, Beta(3, 1)", "mild, Beta(3, 1)"]]
-    ratio, inside, raw = (severe[name] for name in ("ratio", "inside", "raw"))
-    told = f"{ratio.iloc[0]:.2f}; {ratio.iloc[1]:.2f} | {100 * inside.iloc[0]:.0f}; {100 * inside.iloc[1]:.0f} %"
-    assert f"{told} | **{100 * raw.iloc[0]:.0f}; {100 * raw.iloc[1]:.0f} %**" in PAGE
-    assert (table["ratio"] > 2.15).sum() == 2
+def test_where_severities_are_counted_from():
+    table = pd.read_csv(RESULTS / "severe.csv").groupby("cohort", sort=False).mean(numeric_only=True)
+    for cohort, row in table.iterrows():
+        ours, by_f = ([f"{100 * row[part + 'inside']:.0f} %", f"{row[part + 'rmse']:.3f}"] for part in ("", "f_"))
+        told = [cohort, f"{row['at_zero']:.2f}", *ours, f"{100 * row['raw']:.0f} %", *by_f]
+        assert f"| {' | '.join(told)} |" in PAGE
+    severe = table.index.str.contains(r"Beta\(3, 1\)")
+    assert ((table["at_zero"] > MOST_AT_ZERO) == severe).all()

@@ -8,6 +8,7 @@ from rindices.analysis.balance import (
     group_check,
 )
 from rindices.analysis.change import change_per_year, group_change
+from rindices.analysis.prognosis import FollowUp, prognosis, survival_curves
 from rindices.analysis.region_effects import (
     dose_response,
     drivers,
@@ -20,6 +21,7 @@ from rindices.analysis.resemblance import resemblance
 from rindices.analysis.scan_noise import ScanNoise, scan_noise
 
 __all__ = [
+    "FollowUp",
     "ScanNoise",
     "associations",
     "balance_warnings",
@@ -31,9 +33,11 @@ __all__ = [
     "group_change",
     "group_check",
     "group_effects",
+    "prognosis",
     "resemblance",
     "scan_noise",
     "subgroup_effects",
     "subgroup_sizes",
+    "survival_curves",
     "whole_brain",
 ]

@@ -15,7 +15,7 @@ from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text,
 from rindices.schema import MIN_REGIONS
 from rindices.schema.cells import meant_as_numbers
 from rindices.schema.role_guesses import BACKGROUND_NAMES, guessed_settings, is_region_name
-from rindices.settings import Correction, Names, TableSettings
+from rindices.settings import FOLLOW_UP, Correction, Names, TableSettings
 
 _A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 # How each part is asked for.
@@ -26,6 +26,7 @@ _SETTINGS: dict[str, Text] = {
     "the site": Remedy("site"),
     "a covariate": joined(map(Remedy, ("covariates", "smooth", "interactions", "proportion")), " or "),
     "a clinical score": Remedy("clinical"),
+    **{part: Remedy(name, Blank("COLUMN")) for name, part in FOLLOW_UP.items()},
 }
 
 
@@ -140,6 +141,8 @@ class Roles:
         not differ.
     why
         Of every column, its part and the reason.
+    follow_up
+        Columns of the time, the event and what else is known of the follow-up.
     problems, notes
         Columns that may be no regions, and sentences on those that are none.
     """
@@ -153,6 +156,7 @@ class Roles:
     why: dict[str, tuple[str, Text]]
     problems: tuple[Problem, ...] = ()
     notes: tuple[Text, ...] = ()
+    follow_up: tuple[str, ...] = ()
 
 
 def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
@@ -164,6 +168,7 @@ def named_parts(settings: TableSettings) -> list[tuple[str, str]]:
     pairs = [name for pair in correction.interactions for name in pair]
     named = [*wanted_names(settings.covariates), *correction.smooth, *pairs, settings.proportion, settings.site]
     parts = [(settings.id, "the people's id"), (settings.diagnosis, "the diagnosis"), (settings.visit, "the visit")]
+    parts += [(getattr(settings, name), part) for name, part in FOLLOW_UP.items()]
     parts += [(name, "the site" if name == settings.site else "a covariate") for name in dict.fromkeys(named)]
     return [(name, part) for name, part in parts if name is not None]
 
@@ -229,7 +234,8 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     why |= {name: ("no role", chosen.aside.get(name) or _reason(name, table[name], taken, settings)) for name in others}
     ordered = {name: why[name] for name in columns}
     problems, notes = tuple(chosen.problems()), tuple(chosen.notes)
-    return Roles(covariates, scores, regions, others, empty, background, ordered, problems, notes)
+    follow_up = tuple(name for name, part in parts.items() if part in FOLLOW_UP.values())
+    return Roles(covariates, scores, regions, others, empty, background, ordered, problems, notes, follow_up)
 
 
 def _reason(name: str, column: pd.Series, taken: Mapping[str, str], settings: TableSettings) -> Text:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rindices.cohort.follow_up import check_follow_up
 from rindices.cohort.people import Cohort
 from rindices.problems import InputError, Message, Remedy, Text, counted, listed, shown
 from rindices.schema import CONTROL_NAMES, labels_with_counts
@@ -30,6 +31,7 @@ def check_comparability(cohort: Cohort) -> list[Text]:
     background = cohort.background.drop(columns=list(cohort.covariates.columns))
     empty = [str(name) for name in cohort.clinical if cohort.clinical[name].isna().all()]
     return [
+        *check_follow_up(cohort),
         *_other_warnings(cohort.diagnosis[first], cohort.group[first], cohort.control_labels, cohort.patient_labels),
         *_check_covariates(cohort.covariates, learned, cohort.settings.site, cohort.settings.proportion),
         *_background_warnings(background, learned),

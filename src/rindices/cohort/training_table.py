@@ -259,7 +259,7 @@ def _fields(roles: Roles, settings: TableSettings, dictionary: Dictionary) -> Fi
             for name in roles.covariates
         ],
         RegionField(roles.regions, fills=not settings.complete_only),
-        [ScoreField(name) for name in roles.clinical],
+        [ScoreField(name) for name in (*roles.clinical, *roles.follow_up)],
         [BackgroundField(name) for name in roles.background],
     )
 

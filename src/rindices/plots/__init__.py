@@ -1,6 +1,7 @@
 """Figures of a run: tables in, a matplotlib ``Figure`` out; no pyplot, no state that outlives a call."""
 
 from rindices.plots.comparison import two_maps, two_scores
+from rindices.plots.follow_up_curves import follow_up_curves
 from rindices.plots.pattern_card import pattern_mixture, severity_by_age, severity_histogram
 from rindices.plots.patterns_and_associations import disorder_dots, forest, pattern_dots, subgroup_dots
 from rindices.plots.rendering import figure_png, figure_svg, strip_above
@@ -22,6 +23,7 @@ __all__ = [
     "dose_response",
     "figure_png",
     "figure_svg",
+    "follow_up_curves",
     "forest",
     "outlier_distances",
     "pattern_dots",

@@ -277,6 +277,7 @@ class Summary(Document):
     patient_labels: tuple[str, ...] = ()
     covariates: tuple[str, ...] = ()
     clinical: tuple[str, ...] = ()
+    follow_up: dict[str, str] = {}  # columns of the time, the event and what else is known of it
     visits: bool = False
     n_read: int | None = None
     excluded: dict[str, int] = {}

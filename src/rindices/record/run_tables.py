@@ -66,6 +66,11 @@ _ANALYSES: dict[str, tuple[str, ...]] = {
     "change": (_ID, "group", "n_visits", "years"),
     "change_summary": ("group", "pattern", "n", "start", "mean", "low", "high", "p", "q", "random_effects", "note"),
     "scan_noise": ("pattern", "source", "n_controls", "years", "sd"),
+    "prognosis": (
+        *("pattern", "n", "n_events", "kind", "hazard_ratio", "low", "high", "p", "q", "p_proportional"),
+        *("concordance", "base", "gain", "gain_corrected", "note"),
+    ),
+    "survival_curves": ("pattern", "third", "n", "time", "at_risk", "events", "incidence", "low", "high", "shown"),
     "resemblance": ("pattern", "measure", "disorder", "n_regions", "r", "p", "p_corrected", "chance", "beyond"),
     "drivers": (_ID, "pattern", "rank", "region", "change_sd", "z"),
     "severities": ("region", "pattern", "severity", "change_sd"),

@@ -53,7 +53,7 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
     return FirstLook(
         headline=_headline(spectrum, model.untestable_),
         verdicts=_verdicts(spectrum, differing)
-        + ("" if spectrum is None else _few(int((~patient).sum()), int(patient.sum()), list(regions))),
+        + ("" if spectrum is None else _few(int((~patient).sum()), int(patient.sum()), list(map(str, regions)))),
         time=str(needed),
         seconds=needed.seconds,
         warnings=tuple(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))),

@@ -29,7 +29,7 @@ from rindices.run.scores_and_analyses import (
     unknown_of,
 )
 from rindices.search import SurrealGANSearch
-from rindices.settings import AUTO, Correction
+from rindices.settings import AUTO, FOLLOW_UP, Correction
 
 _RUNNERS_UP = 3
 
@@ -83,6 +83,7 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[Text], 
 
 def _people(cohort: Cohort) -> record.Summary:
     """Say who took part in a run that is not finished yet."""
+    follow_up = {name: column for name in FOLLOW_UP if (column := getattr(cohort.settings, name)) is not None}
     left_out = cohort.people["reason"][~cohort.people["used"].astype(bool)]
     return record.Summary(
         status=record.UNFINISHED,
@@ -97,7 +98,8 @@ def _people(cohort: Cohort) -> record.Summary:
         control_labels=cohort.control_labels,
         patient_labels=cohort.patient_labels,
         covariates=tuple(map(str, cohort.covariates.columns)),
-        clinical=tuple(map(str, cohort.clinical.columns)),
+        clinical=tuple(str(name) for name in cohort.clinical if name not in follow_up.values()),
+        follow_up=follow_up,
         visits=cohort.visit is not None,
         n_read=len(cohort.people),
         excluded={str(reason): int(n) for reason, n in left_out.value_counts().items()},

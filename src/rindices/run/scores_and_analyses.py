@@ -23,6 +23,7 @@ from rindices.judging.separation import separated
 from rindices.preprocessing import SCALED_SD
 from rindices.problems import OutsideTraining, listed
 from rindices.record import Results, Separation, Summary
+from rindices.scoring.change_intervals import Noise, can_tell, change_limits, paired_readings
 from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.scale import CENTILES, DOSES, KNOTS, increasing
 from rindices.settings import Correction, OutputSettings
@@ -232,7 +233,7 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
     dict of DataFrame
         ``flow``, and where there is enough to tell: ``associations``, ``group_effects``, ``subgroup_sizes``,
         ``subgroups``, ``group_check``, ``dose_response``, ``change``, ``scan_noise``, ``change_summary``;
-        ``resemblance``, ``severities`` and ``drivers``.
+        ``prognosis``, ``survival_curves``, ``resemblance``, ``severities`` and ``drivers``.
     """
     tables = {"flow": analysis.flow_table(results.people)}
     # A person counts once: later visits are in `change` only.
@@ -247,7 +248,7 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
         low, high = summary.subgroup_limits
         tables["subgroup_sizes"] = analysis.subgroup_sizes(scores, group, low=low, high=high)
         tables["subgroups"] = analysis.subgroup_effects(z_scores, scores, group, low=low, high=high)
-        background = variables.drop(columns=list(summary.clinical))
+        background = variables.drop(columns=[*summary.clinical, *summary.follow_up.values()])
         if background.shape[1]:
             removed = () if summary.applied else summary.covariates
             differing = [str(row["variable"]) for row in summary.balance or () if row["imbalanced"]]
@@ -258,6 +259,8 @@ def analyse(model: SurrealGAN, results: Results, summary: Summary) -> dict[str, 
     tables |= change_of(model, results, summary)
     if "change" in tables:
         tables["change_summary"] = analysis.group_change(results.scores, *_whose(results))
+    if summary.follow_up:
+        tables |= _prognosis(results, summary)
     tables["resemblance"] = analysis.resemblance(results.patterns)
     tables |= {"severities": _severities(model, results), "drivers": _drivers(model, results)}
     return {name: table for name, table in tables.items() if len(table)}
@@ -290,10 +293,43 @@ def change_of(model: SurrealGAN, results: Results, summary: Summary) -> dict[str
     )
     if not len(change):
         return {}
+    change = _with_true_change(model, results, change, found if source == "controls" else None, noise, summary.level)
     came_again = results.r_indices["participant_id"].isin(change["participant_id"]).to_numpy()
     about = {"pattern": np.arange(scores.shape[1]) + 1, "source": source, "n_controls": found.n_controls}
     about |= {"freedom": freedom, "years": found.years, "sd": np.sqrt(pd.DataFrame(noise[came_again] ** 2).mean())}
     return {"change": change, "scan_noise": pd.DataFrame(about)}
+
+
+def _with_true_change(
+    model: SurrealGAN,
+    results: Results,
+    change: pd.DataFrame,
+    scans: analysis.ScanNoise | None,
+    given: np.ndarray,
+    level: float,
+) -> pd.DataFrame:
+    """Return changes with limits that hold the true ones; none where severities have none, or noise is not known."""
+    names = results.score_names
+    ends = [f"{name}_{end}" for name in names for end in ("change_low", "change_high", "reliable")]
+    change = change.assign(**dict.fromkeys(ends, np.nan))
+    sd = np.zeros(len(names)) if scans is not None else given[0]
+    if not can_tell(model.scale_, len(model.members_)) or np.isnan(sd).any():
+        return change
+    healthy = (results.r_indices["group"] == "control").to_numpy() & results.first_visit
+    z_scores = results.z_scores.to_numpy()[healthy if healthy.sum() >= _FEW_CONTROLS else slice(None)]
+    noise = Noise(None, np.inf, sd) if scans is None else Noise(scans.vectors, scans.freedom, sd)
+    composition, seed = model.preset_.training.composition, model.seed_ or 0
+    readings = paired_readings(
+        model.models_, model.scale_, 1 + SCALED_SD * z_scores, composition, model.correlation_, noise, seed
+    )
+    centres = results.scores.groupby(results.r_indices["participant_id"].to_numpy()).mean()
+    centres = centres.reindex(change["participant_id"])
+    for place, name in enumerate(names):
+        own = change[f"{name}_change"].to_numpy()
+        low, high = change_limits(readings[place], own, centres[name].to_numpy(), level, noise.freedom)
+        change[f"{name}_change_low"], change[f"{name}_change_high"] = low, high
+        change[f"{name}_reliable"] = np.where(np.isnan(low), np.nan, 1.0 * (low > 0) - (high < 0))
+    return change
 
 
 def _whose(results: Results) -> tuple[pd.Series, pd.Series, pd.Series]:
@@ -346,6 +382,24 @@ def _associations(results: Results, summary: Summary, patients: np.ndarray) -> p
         table[names] = beyond[["partial", "partial_low", "partial_high", "partial_q"]]
         parts.append(table)
     return pd.concat(parts, ignore_index=True)
+
+
+def _prognosis(results: Results, summary: Summary) -> dict[str, pd.DataFrame]:
+    """Relate the severities at the first visit to what became of people; of patients, or all if no patient has it."""
+    first, site = results.first_visit, summary.correction.site
+    variables, scores = (of[first].reset_index(drop=True) for of in (results.variables, results.scores))
+    told = {name: variables[column].to_numpy(float) for name, column in summary.follow_up.items()}
+    where = None if site is None else variables[site].to_numpy(object)
+    follow_up = analysis.FollowUp(
+        told["time"], told["event"], told.get("entry"), told.get("last_without"), told.get("competing"), where
+    )
+    people = (results.r_indices["group"][first] != "control").to_numpy()
+    if not (people & (told["event"] == 1)).any():
+        people = np.ones(len(people), bool)
+    covariates = variables[[name for name in summary.covariates if name != site]]
+    own = (scores[people], follow_up.of(people))
+    table = analysis.prognosis(*own, covariates[people])
+    return {"prognosis": table, "survival_curves": analysis.survival_curves(*own)}
 
 
 def _stored(model: SurrealGAN, *columns: str) -> pd.DataFrame:

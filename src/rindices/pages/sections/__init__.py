@@ -11,7 +11,7 @@ from rindices.pages.layout import render
 from rindices.pages.run_view import RunView
 from rindices.pages.sections.brain_section import voxelwise_section
 from rindices.pages.sections.cards_section import cards_section, groups_section
-from rindices.pages.sections.clinical_section import associations_section, change_section
+from rindices.pages.sections.clinical_section import associations_section, change_section, prognosis_section
 from rindices.pages.sections.methods_section import methods_section, settings_section
 from rindices.pages.sections.patterns_section import dose_section, subgroups_section
 from rindices.pages.sections.people_section import (
@@ -57,6 +57,7 @@ SECTIONS = (
     Section("explorer", "result", "People", explorer_section),
     Section("associations", "result", "Clinical variables", associations_section),
     Section("resemblance", "result", "What the patterns resemble", resemblance_section),
+    Section("prognosis", "result", "What became of people", prognosis_section),
     Section("change", "result", "Change between visits", change_section),
     Section("voxelwise", "result", "Voxel by voxel", voxelwise_section),
     Section("verdict", "checks", "Is there anything to find?", verdict_section),

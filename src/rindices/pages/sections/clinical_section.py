@@ -20,9 +20,11 @@ from rindices.pages.elements import (
     words,
 )
 from rindices.pages.run_view import RunView
+from rindices.settings import FOLLOW_UP
 
 _LARGEST_Q = 0.05
 _MOST_VARIABLES = 2  # in short
+_CHANGING = 0.05  # p of the test that a hazard ratio is the same at all times
 _LETTERS = {"Pearson r": "r", "point-biserial r": "r", "eta²": "η²"}
 _DIFFERENCE = "patients less controls"  # as it stands in ``change_summary.csv``
 
@@ -151,7 +153,7 @@ def _reliable(view: RunView, change: pd.DataFrame) -> dict[str, object]:
     pattern, group, people, worse, better = zip(*rows, strict=True)
     columns = [counts("Pattern", pattern), words("Group", group), counts("People", people)]
     columns += [counts("Reliably worse", worse), counts("Reliably better", better)]
-    known = noise["sd"].notna().all()
+    known = change[f"{names[0]}_reliable"].notna().any()
     table = Table("Reliable change of single people", columns) if known else None
     about = noise.iloc[0]
     return {
@@ -165,4 +167,42 @@ def _reliable(view: RunView, change: pd.DataFrame) -> dict[str, object]:
         "called": [
             f"{up + down} of {n} (pattern {place})" for place, name, n, up, down in rows if name == GROUPS["control"]
         ],
+    }
+
+
+def prognosis_section(view: RunView) -> dict[str, object] | None:
+    """Return what severities say of later events, nothing where no follow-up was named."""
+    table, curves = view.analyses.get("prognosis"), view.analyses.get("survival_curves")
+    if table is None:
+        return None
+    columns = [
+        counts("Pattern", table["pattern"]),
+        counts("People", table["n"]),
+        counts("Events", table["n_events"]),
+        measures("Hazard ratio for 0.1", table["hazard_ratio"]),
+        limits(table["low"], table["high"]),
+        probabilities("p", table["p"]),
+        probabilities("q", table["q"]),
+        probabilities("p, proportional", table["p_proportional"]),
+        measures("Concordance", table["concordance"], 3),
+        measures("Covariates alone", table["base"], 3),
+        measures("Gain", table["gain"], 3, "+"),
+        measures("Gain, corrected", table["gain_corrected"], 3, "+"),
+        words("Note", table["note"]),
+    ]
+    told, picture = {name: view.summary.follow_up.get(name) for name in FOLLOW_UP}, None
+    if curves is not None:
+        figure = plots.follow_up_curves(curves, str(told["time"]), competing=told["competing"] is not None)
+        alt = "Share of people with and without the event by time, in thirds of each severity, with numbers at risk."
+        picture = view.gallery.draw("follow_up", figure, alt)
+    return {
+        "told": told,
+        "covariates": [name for name in view.summary.covariates if name != view.summary.correction.site],
+        "site": view.summary.correction.site,
+        "kind": table["kind"].iloc[0],
+        "rows": table.to_dict("records"),
+        "changing": listed(table["pattern"][table["p_proportional"] < _CHANGING]),
+        "few": [note for note in table["note"].unique() if note],
+        "picture": picture,
+        "table": Table("Severities and the event", columns, source="analysis/prognosis.csv"),
     }

@@ -22,7 +22,8 @@ from rindices.pages.server.page import page, soon, tables_of
 from rindices.pages.server.query import Desk, Pairs, address, buttons_of, options_of, pairs_of, read_query
 from rindices.problems import InputError, Wording, worded
 from rindices.run.check_table import CheckedColumn, CheckedTable, FoundProblem, FoundRemedy, check_cohort, fixes_in
-from rindices.settings import TableSettings
+from rindices.setting_fields import settings_of
+from rindices.settings import FOLLOW_UP, TableSettings
 from rindices.tables import Source, files_of, read_source
 
 _BINS, _MOST_LEVELS = 16, 12
@@ -35,6 +36,7 @@ _ROLES = {
     "the site": "site",
     "the visit": "visit",
     "a clinical score": "clinical score",
+    **{FOLLOW_UP[one.name]: one.label for one in settings_of(TableSettings) if one.name in FOLLOW_UP},
     "a region": "region",
     "no role": "no role",
 }

@@ -1,0 +1,365 @@
+"""Whether severities foretell an event: proportional hazards, what they add to covariates, and curves of thirds.
+
+Hazards are modelled by statsmodels: Cox's model with Efron's ties, entry times and strata, or, where an event is only
+known to lie between two visits, a discrete-time model with a complementary log-log link, whose coefficients are log
+hazard ratios too (Prentice and Gloeckler 1978, Biometrics 34:57).
+"""
+
+from __future__ import annotations
+
+import warnings
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import statsmodels.api as sm
+from scipy.stats import chi2, norm, rankdata
+from statsmodels.duration.hazard_regression import PHReg
+
+from rindices.analysis.coding import design
+from rindices.analysis.statistics import false_discovery
+
+__all__ = ["FollowUp", "concordance", "curve", "prognosis", "survival_curves"]
+
+STEP = 0.1  # of severity, that hazard ratios are given for
+FEWEST_EVENTS = 10  # a variable
+_MOST_STEPS = 30
+_TIMES = 6  # at which numbers at risk are given
+_BINS = 4  # of time, in which the discrete-time model's baseline is constant
+RESAMPLES = 50
+_MOST_COMPARED = 1000  # people: concordance compares all pairs of them
+
+
+class FollowUp(NamedTuple):
+    """What became of people, a value a person.
+
+    Attributes
+    ----------
+    time, event
+        When they were last known, and whether the event had happened then.
+    entry
+        When they came under observation, if not at 0.
+    seen
+        When they were last seen without the event: it happened between that and `time`.
+    competing
+        Whether something else happened at `time` that rules the event out, such as death.
+    site
+        Whose hazards are not compared with each other.
+    """
+
+    time: np.ndarray
+    event: np.ndarray
+    entry: np.ndarray | None = None
+    seen: np.ndarray | None = None
+    competing: np.ndarray | None = None
+    site: np.ndarray | None = None
+
+    def of(self, rows: np.ndarray) -> FollowUp:
+        """Return some of the people."""
+        return FollowUp(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
+
+    @property
+    def complete(self) -> np.ndarray:
+        """Who is known in all that is used."""
+        parts = [np.asarray(part, float) for part in self[:5] if part is not None]
+        known = np.logical_and.reduce([np.isfinite(part) for part in parts])
+        return known if self.site is None else known & pd.notna(self.site)
+
+
+class Hazard(NamedTuple):
+    """A log hazard ratio, its standard error, and p of the test that it is the same at all times."""
+
+    slope: float
+    error: float
+    p_proportional: float
+
+
+def prognosis(
+    scores: pd.DataFrame, follow_up: FollowUp, covariates: pd.DataFrame, *, n_resamples: int = RESAMPLES
+) -> pd.DataFrame:
+    """Relate each severity to the hazard of an event, adjusted for covariates.
+
+    Parameters
+    ----------
+    scores
+        Severities, a column a pattern.
+    follow_up
+        What became of the same people.
+    covariates
+        Held fixed in every model, and the model that severities are added to.
+    n_resamples
+        How often people are drawn anew for ``gain_corrected``; none leaves it unknown.
+
+    Returns
+    -------
+    DataFrame
+        A row a pattern: ``n``, ``n_events``, ``kind`` of the model, ``hazard_ratio`` for 0.1 of severity with ``low``,
+        ``high``, ``p`` and ``q``; ``p_proportional``, small where the ratio changes with time (Schoenfeld's
+        residuals); ``concordance`` of covariates and severity, ``base`` of covariates alone, ``gain``, and
+        ``gain_corrected`` for the optimism of the same people having been fitted (bootstrap); ``note``.
+    """
+    columns, complete = design(covariates)
+    complete &= follow_up.complete
+    rows = []
+    for pattern, name in enumerate(scores, start=1):
+        score = scores[name].to_numpy(float)
+        people = complete & np.isfinite(score)
+        own, fixed = follow_up.of(people), columns[people]
+        fixed = fixed[:, np.ptp(fixed, axis=0) > 0] if len(fixed) else fixed
+        n_events = int(own.event.sum())
+        row: dict[str, object] = {"pattern": pattern, "n": int(people.sum()), "n_events": n_events}
+        row["kind"] = "Cox" if own.seen is None else "discrete time"
+        note, found = _note(n_events, fixed.shape[1] + 1, np.ptp(score[people]) if people.any() else 0.0), None
+        if n_events and people.sum() > fixed.shape[1] + 1 and np.ptp(score[people]) > 0:
+            found = _hazard(own, np.column_stack([score[people], fixed]))
+        rows.append(row | _estimates(found) | _gain(own, score[people], fixed, found, n_resamples) | {"note": note})
+    table = pd.DataFrame(rows)
+    return table.assign(q=false_discovery(table["p"].to_numpy(float)))
+
+
+def _note(n_events: int, n_variables: int, spread: float) -> str:
+    if n_events == 0 or spread == 0:
+        return "no events" if n_events == 0 else "the severity is the same in everybody"
+    if n_events < FEWEST_EVENTS * n_variables:
+        return f"{n_events} events for {n_variables} variables: fewer than ten a variable"
+    return ""
+
+
+def _estimates(found: Hazard | None) -> dict[str, float]:
+    if found is None:
+        return dict.fromkeys(("hazard_ratio", "low", "high", "p", "p_proportional"), np.nan)
+    half = norm.ppf(0.975) * found.error
+    low, ratio, high = (float(np.exp(STEP * (found.slope + side))) for side in (-half, 0, half))
+    p = float(2 * norm.sf(abs(found.slope) / found.error))
+    return {"hazard_ratio": ratio, "low": low, "high": high, "p": p, "p_proportional": found.p_proportional}
+
+
+def _hazard(follow_up: FollowUp, columns: np.ndarray) -> Hazard | None:
+    """Return the hazard ratio of the first column; None where it cannot be estimated."""
+    scale = columns.std(axis=0)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            fit = (_cox if follow_up.seen is None else _discrete)(follow_up, (columns - columns.mean(axis=0)) / scale)
+        except (np.linalg.LinAlgError, ValueError, sm.tools.sm_exceptions.PerfectSeparationError):
+            return None
+    known = np.isfinite([fit.slope, fit.error]).all() and 0 < fit.error < _MOST_STEPS
+    return Hazard(fit.slope / scale[0], fit.error / scale[0], fit.p_proportional) if known else None
+
+
+def _cox(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
+    strata = None if follow_up.site is None else pd.factorize(follow_up.site)[0]
+    model = PHReg(follow_up.time, columns, follow_up.event, entry=follow_up.entry, strata=strata, ties="efron")
+    start = _quick_cox(follow_up.time, follow_up.event, columns)  # which spares most of its steps
+    fit = model.fit(start_params=start)
+    return Hazard(float(fit.params[0]), float(fit.bse[0]), _proportional(fit, follow_up))
+
+
+def _proportional(model: object, follow_up: FollowUp) -> float:
+    """Test whether a hazard ratio changes with time (Grambsch and Therneau 1994, Biometrika 81:515; ranks of time)."""
+    happened = follow_up.event == 1
+    residuals = model.schoenfeld_residuals[happened]  # type: ignore[attr-defined]
+    time = rankdata(follow_up.time[happened])
+    known = np.isfinite(residuals).all(axis=1)
+    residuals, time = residuals[known], time[known] - time[known].mean()
+    variance = np.asarray(model.cov_params())  # type: ignore[attr-defined]
+    slope = (time @ residuals @ variance)[0] * len(time)
+    spread = len(time) * variance[0, 0] * (time**2).sum()
+    return float(chi2.sf(slope**2 / spread, 1)) if spread > 0 else np.nan
+
+
+def _discrete(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
+    """Fit the stretches of time in which somebody is known to have been free of the event, or to have had it."""
+    happened, seen = follow_up.event == 1, np.asarray(follow_up.seen, float)
+    free = np.where(happened, seen, follow_up.time)
+    start = np.zeros(len(free)) if follow_up.entry is None else follow_up.entry
+    middle = (seen + follow_up.time)[happened] / 2
+    inner = np.unique(np.quantile(middle, np.linspace(0, 1, _BINS + 1)[1:-1]))
+    edges = np.concatenate([[-np.inf], inner, [np.inf]])
+    parts = []
+    for place, (low, high) in enumerate(pairwise(edges)):
+        length = np.minimum(free, high) - np.maximum(start, low)
+        people = np.flatnonzero(length > 0)
+        parts.append(pd.DataFrame({"person": people, "bin": place, "length": length[people], "event": 0}))
+    place = np.searchsorted(inner, middle, side="right")
+    length = np.maximum(follow_up.time - seen, np.finfo(float).tiny)[happened]
+    parts.append(pd.DataFrame({"person": np.flatnonzero(happened), "bin": place, "length": length, "event": 1}))
+    rows = pd.concat(parts, ignore_index=True)
+    base = (rows["bin"].to_numpy()[:, None] == np.arange(len(edges) - 1)).astype(float)
+    link = sm.families.links.CLogLog()
+    model = sm.GLM(
+        rows["event"].to_numpy(float),
+        np.column_stack([columns[rows["person"]], base[:, base.any(axis=0)]]),
+        family=sm.families.Binomial(link=link),
+        offset=np.log(rows["length"].to_numpy()),
+    ).fit()
+    return Hazard(float(model.params[0]), float(model.bse[0]), np.nan)
+
+
+def concordance(time: np.ndarray, event: np.ndarray, risk: np.ndarray) -> float:
+    """Return how often, of two people whose order is known, the one with the higher risk has the event first.
+
+    Harrell's C; ties of risk count a half.
+
+    Examples
+    --------
+    >>> concordance(np.array([1.0, 2.0, 3.0]), np.array([1, 1, 0]), np.array([0.9, 0.2, 0.5]))
+    0.6666666666666666
+    """
+    return _concordance(_known_order(time, event), risk, np.ones(len(time)))
+
+
+def _known_order(time: np.ndarray, event: np.ndarray) -> np.ndarray:
+    """Return of which pairs the first is known to have had the event before the second."""
+    return (event == 1)[:, None] & ((time > time[:, None]) | ((time == time[:, None]) & (event == 0)))
+
+
+def _concordance(order: np.ndarray, risk: np.ndarray, times_drawn: np.ndarray) -> float:
+    """Return the concordance where each person was drawn some times."""
+    higher = np.sign(risk[:, None] - risk)
+    pairs = float(times_drawn @ order @ times_drawn)
+    return 0.5 + 0.5 * float(times_drawn @ (order * higher) @ times_drawn) / pairs if pairs else np.nan
+
+
+def _quick_cox(time: np.ndarray, event: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return log hazard ratios by Newton's method (Breslow's ties): fast enough to resample."""
+    order = np.argsort(-time, kind="stable")
+    x, happened = columns[order], event[order] == 1
+    # The risk set of an event is everybody up to the last one of the same time.
+    last = len(time) - 1 - np.searchsorted(time[order][::-1], time[order], side="left")[happened]
+    slopes = np.zeros(x.shape[1])
+    for _ in range(_MOST_STEPS):
+        weight = np.exp(np.clip(x @ slopes, -_MOST_STEPS, _MOST_STEPS))
+        total = np.cumsum(weight)[last]
+        first = np.cumsum(weight[:, None] * x, axis=0)[last] / total[:, None]
+        second = np.cumsum(weight[:, None, None] * x[:, :, None] * x[:, None, :], axis=0)[last] / total[:, None, None]
+        score = (x[happened] - first).sum(axis=0)
+        information = (second - first[:, :, None] * first[:, None, :]).sum(axis=0)
+        step = np.linalg.lstsq(information, score, rcond=None)[0]
+        slopes = slopes + np.clip(step, -1, 1)
+        if np.abs(step).max(initial=0.0) < 1e-6:
+            break
+    return slopes
+
+
+def _gain(
+    follow_up: FollowUp, score: np.ndarray, fixed: np.ndarray, found: Hazard | None, n_resamples: int
+) -> dict[str, float]:
+    """Return the concordance of covariates with and without a severity, and what is left of the gain in new people."""
+    names = ("concordance", "base", "gain", "gain_corrected")
+    if found is None:
+        return dict.fromkeys(names, np.nan)
+    rng, n = np.random.default_rng(0), len(score)
+    chosen = rng.choice(n, _MOST_COMPARED, replace=False) if n > _MOST_COMPARED else np.arange(n)
+    own, both = follow_up.of(chosen), np.column_stack([score, fixed])[chosen]
+    both = (both - both.mean(axis=0)) / np.where(np.ptp(both, axis=0) > 0, both.std(axis=0), 1)
+    models, order, once = (both, both[:, 1:]), _known_order(own.time, own.event), np.ones(len(chosen))
+
+    def compared(rows: np.ndarray, *drawn: np.ndarray) -> list[list[float]]:
+        """Fit both models to some rows; return their concordances in people who were drawn so many times."""
+        slopes = [_quick_cox(own.time[rows], own.event[rows], columns[rows]) for columns in models]
+        risks = [columns @ slope for columns, slope in zip(models, slopes, strict=True)]
+        return [[_concordance(order, risk, times) for risk in risks] for times in drawn]
+
+    [[with_score, base]] = compared(np.arange(len(chosen)), once)
+    optimism = []
+    for _ in range(n_resamples):
+        rows = rng.integers(0, len(chosen), len(chosen))
+        (own_both, own_base), (both_new, base_new) = compared(
+            rows, np.bincount(rows, minlength=len(chosen)).astype(float), once
+        )
+        optimism.append((own_both - own_base) - (both_new - base_new))
+    corrected = with_score - base - np.nanmean(optimism) if n_resamples else np.nan
+    return dict(zip(names, (with_score, base, with_score - base, float(corrected)), strict=True))
+
+
+def curve(follow_up: FollowUp, times: np.ndarray) -> pd.DataFrame:
+    """Return who is at risk and how many have had the event at some times, other events allowed for.
+
+    Kaplan and Meier's estimate, or with competing events that of Aalen and Johansen; entry times allowed for.
+
+    Returns
+    -------
+    DataFrame
+        ``time``, ``at_risk``, ``events`` until then, ``incidence`` with ``low`` and ``high`` (95 %, log-log).
+    """
+    entry = np.full(len(follow_up.time), -np.inf) if follow_up.entry is None else follow_up.entry
+    other = np.zeros(len(entry)) if follow_up.competing is None else follow_up.competing
+    moments = np.unique(follow_up.time[(follow_up.event == 1) | (other == 1)])
+    n = np.array([((entry < t) & (follow_up.time >= t)).sum() for t in moments], float)
+    own, any_other = (
+        np.array([((follow_up.time == t) & (what == 1)).sum() for t in moments], float)
+        for what in (follow_up.event, other)
+    )
+    free = np.cumprod(1 - (own + any_other) / n) if len(moments) else np.empty(0)
+    before = np.concatenate([[1.0], free])[:-1] if len(moments) else free
+    incidence = np.cumsum(before * own / n) if len(moments) else free
+    place = np.searchsorted(moments, times, side="right")
+    reached = np.concatenate([[0.0], incidence])[place]
+    variance = np.array([_variance(t, moments, n, own, any_other, before, incidence) for t in times])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = np.log1p(-reached)
+        half = norm.ppf(0.975) * np.sqrt(variance) / np.abs((1 - reached) * log)
+        low, high = (1 - (1 - reached) ** np.exp(side * half) for side in (-1, 1))
+    known = (reached > 0) & (reached < 1)
+    return pd.DataFrame(
+        {
+            "time": times,
+            "at_risk": [int(((entry < t) & (follow_up.time >= t)).sum()) for t in times],
+            "events": [int(((follow_up.time <= t) & (follow_up.event == 1)).sum()) for t in times],
+            "incidence": reached,
+            "low": np.where(known, low, reached),
+            "high": np.where(known, high, reached),
+        }
+    )
+
+
+def _variance(
+    t: float,
+    moments: np.ndarray,
+    n: np.ndarray,
+    own: np.ndarray,
+    other: np.ndarray,
+    before: np.ndarray,
+    incidence: np.ndarray,
+) -> float:
+    """Return the variance of a cumulative incidence (delta method); without competing events it is Greenwood's."""
+    past = moments <= t
+    if not past.any():
+        return 0.0
+    n, own, other, before = n[past], own[past], other[past], before[past]
+    every, left = own + other, incidence[past][-1] - incidence[past]
+    some = np.where(n > every, every / np.maximum(n * (n - every), 1), 0.0)
+    first = (left**2 * some).sum()
+    second = (before**2 * own * (n - own) / n**3).sum()
+    return float(first + second - 2 * (left * before * own / n**2).sum())
+
+
+def survival_curves(scores: pd.DataFrame, follow_up: FollowUp) -> pd.DataFrame:
+    """Return the share of people who have had the event by time, in thirds of each severity.
+
+    Returns
+    -------
+    DataFrame
+        ``pattern``, ``third`` (1 is the mildest), ``n``, and the columns of `curve`; ``shown`` at the few times for
+        which numbers at risk are written.
+    """
+    parts, complete = [], follow_up.complete
+    for pattern, name in enumerate(scores, start=1):
+        score = scores[name].to_numpy(float)
+        people = complete & np.isfinite(score)
+        if not people.any():
+            continue
+        third = np.searchsorted(np.quantile(score[people], [1 / 3, 2 / 3]), score, side="left") + 1
+        end = follow_up.time[people].max()
+        grid = np.arange(0, end + 1e-9, float(f"{end / _TIMES:.1g}")) if end > 0 else np.zeros(1)
+        for place in (1, 2, 3):
+            own = follow_up.of(people & (third == place))
+            times = np.union1d(grid, own.time[own.event == 1])
+            about = {"pattern": pattern, "third": place, "n": len(own.time)}
+            if len(own.time):
+                parts.append(curve(own, times).assign(**about, shown=np.isin(times, grid)))
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    names = ["pattern", "third", "n", "time", "at_risk", "events", "incidence", "low", "high", "shown"]
+    return table.reindex(columns=names)

@@ -1,0 +1,71 @@
+"""What became of people: how many have had an event by time, in thirds of each severity, with numbers at risk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rindices.plots.style import SHADES, STYLE, make_panels, safe_label
+
+_NAMES = {1: "mildest third", 2: "middle third", 3: "most severe third"}
+_LINES = {1: ":", 2: "--", 3: "-"}
+_PANEL, _HEIGHT = 3.4, 3.3  # inches
+_ROW, _BELOW = 0.085, 50  # of a panel's height, of a row of numbers; points that all rows take
+
+
+@matplotlib.rc_context(STYLE)
+def follow_up_curves(curves: pd.DataFrame, time: str = "time", *, competing: bool = False) -> Figure:
+    """Draw the share of people without the event by time, or with competing events the share with it.
+
+    Parameters
+    ----------
+    curves
+        Columns ``pattern``, ``third``, ``n``, ``time``, ``at_risk``, ``incidence``, ``low``, ``high`` and ``shown``.
+    time
+        What the time is called.
+    competing
+        Whether other events may come first: the share without either is not what is shown then.
+
+    Examples
+    --------
+    >>> row = {"pattern": 1, "third": 1, "n": 9, "at_risk": 9, "incidence": 0.0, "low": 0.0, "high": 0.0}
+    >>> table = pd.DataFrame([row | {"time": 0.0, "shown": True}, row | {"time": 2.0, "shown": True}])
+    >>> follow_up_curves(table).axes[0].get_title(loc="left")
+    'Pattern 1'
+    """
+    patterns = sorted(map(int, curves["pattern"].unique()))
+    figure, panels = make_panels(len(patterns), _PANEL, _HEIGHT, sharey=True)
+    for axes, pattern in zip(panels, patterns, strict=True):
+        own = curves[curves["pattern"] == pattern]
+        for place, third in enumerate(sorted(map(int, own["third"].unique()), reverse=True)):
+            _draw_third(axes, own[own["third"] == third], third, place, competing=competing)
+        axes.set_title(f"Pattern {pattern}", loc="left")
+        axes.set_ylim(0, 1.02)
+        axes.set_xlabel(safe_label(time), labelpad=_BELOW)
+    panels[0].set_ylabel("Share with the event" if competing else "Share without the event")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=3)
+    return figure
+
+
+def _draw_third(axes: Axes, rows: pd.DataFrame, third: int, place: int, *, competing: bool) -> None:
+    times, shade = rows["time"].to_numpy(), SHADES[3 - third]
+    value, low, high = (rows[name].to_numpy() for name in ("incidence", "low", "high"))
+    if not competing:
+        value, low, high = 1 - value, 1 - high, 1 - low
+    axes.fill_between(times, low, high, step="post", color=shade, alpha=0.15, linewidth=0)
+    axes.step(times, value, where="post", color=shade, linestyle=_LINES[third], label=_NAMES[third])
+    grid = rows[rows["shown"].astype(bool)]
+    axes.set_xticks(grid["time"], [f"{time:.3g}" for time in grid["time"]])
+    down = -0.16 - _ROW * (place + 1)
+    look: Any = {"transform": axes.get_xaxis_transform(), "fontsize": 7.5, "color": shade, "va": "center"}
+    for time, at_risk in zip(grid["time"], grid["at_risk"], strict=True):
+        axes.text(time, down, f"{int(at_risk):,}", ha="center", **look)
+    if place == 0:
+        left = float(np.min(times))
+        axes.text(left, -0.16, "At risk", ha="left", **look)

@@ -1,0 +1,161 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import optimize
+from statsmodels.duration.survfunc import CumIncidenceRight, SurvfuncRight
+
+from rindices.analysis.prognosis import FollowUp, concordance, curve, prognosis, survival_curves
+
+
+def people(n=300, slope=2.0, seed=0, censored=2.0):
+    """Return severities, age, and times whose log hazard rises by `slope` with severity and 0.03 a year of age."""
+    rng = np.random.default_rng(seed)
+    severity, age = rng.uniform(size=n), rng.normal(70, 6, n)
+    time = rng.exponential(np.exp(-slope * severity - 0.03 * (age - 70)))
+    end = rng.exponential(censored, n)
+    return severity, age, np.minimum(time, end), (time <= end).astype(float)
+
+
+def cox_by_hand(x, time, event, entry=None, strata=None):
+    """Maximise Efron's partial likelihood by scipy."""
+    entry = np.full(len(time), -np.inf) if entry is None else entry
+    strata = np.zeros(len(time)) if strata is None else strata
+
+    def loss(slopes):
+        risk, total = np.exp(x @ slopes), 0.0
+        for stratum in np.unique(strata):
+            for t in np.unique(time[(event == 1) & (strata == stratum)]):
+                now = (time == t) & (event == 1) & (strata == stratum)
+                at_risk = (time >= t) & (entry < t) & (strata == stratum)
+                share = np.arange(now.sum()) / now.sum()
+                total += np.log(risk[at_risk].sum() - share * risk[now].sum()).sum() - (x[now] @ slopes).sum()
+        return total
+
+    return optimize.minimize(loss, np.zeros(x.shape[1]), method="BFGS", options={"gtol": 1e-6}).x
+
+
+@pytest.mark.parametrize("how", ["plain", "ties", "entry", "sites"])
+def test_hazard_ratio_is_that_of_the_partial_likelihood(how):
+    severity, age, time, event = people(120)
+    entry = np.random.default_rng(1).uniform(0, 0.5, 120) * time if how == "entry" else None
+    site = np.repeat(["a", "b"], 60) if how == "sites" else None
+    time = np.ceil(time * 5) / 5 if how == "ties" else time
+    follow_up = FollowUp(time, event, entry=entry, site=site)
+    found = prognosis(pd.DataFrame({"severity1": severity}), follow_up, pd.DataFrame({"age": age}), n_resamples=0).iloc[
+        0
+    ]
+    x = np.column_stack([severity, (age - age.mean()) / age.std()])
+    expected = cox_by_hand(x, time, event, entry, None if site is None else (site == "b").astype(float))
+    assert np.log(found["hazard_ratio"]) == pytest.approx(0.1 * expected[0], abs=2e-4)
+    assert found["low"] < found["hazard_ratio"] < found["high"]
+    assert found["n_events"] == event.sum()
+
+
+def test_intervals_hold_the_true_ratio_and_nothing_is_seen_where_nothing_is():
+    held = wrong = 0
+    for seed in range(40):
+        severity, age, time, event = people(150, slope=1.5, seed=seed)
+        table = pd.DataFrame({"severity1": severity, "severity2": np.random.default_rng(seed + 99).uniform(size=150)})
+        found = prognosis(table, FollowUp(time, event), pd.DataFrame({"age": age}), n_resamples=0)
+        held += found["low"][0] <= np.exp(0.15) <= found["high"][0]
+        wrong += found["p"][1] < 0.05
+    assert held >= 34  # 38 expected; 33 has p = 0.003
+    assert wrong <= 6
+
+
+def test_proportional_hazards_are_tested():
+    rng = np.random.default_rng(0)
+    same, changes = [], []
+    for _ in range(20):
+        severity = rng.uniform(size=200)
+        early = rng.exponential(np.exp(-3 * severity))
+        turned = np.where(early < 0.3, early, 0.3 + rng.exponential(np.exp(2 * severity)))
+        for time, into in ((early, same), (turned, changes)):
+            follow_up, table = FollowUp(time, np.ones(200)), pd.DataFrame({"severity1": severity})
+            into.append(prognosis(table, follow_up, pd.DataFrame(index=range(200)), n_resamples=0)["p_proportional"][0])
+    assert np.mean(np.array(same) < 0.05) <= 0.2
+    assert np.mean(np.array(changes) < 0.05) > 0.9
+
+
+def test_events_between_visits_have_the_hazard_ratio_too():
+    slopes = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        severity = rng.uniform(size=400)
+        exact = rng.exponential(3 * np.exp(-2 * severity))
+        visits = np.sort(rng.uniform(0, 4, (400, 4)), axis=1)
+        after = (visits >= exact[:, None]).any(axis=1)
+        first = (visits >= exact[:, None]).argmax(axis=1)
+        time = np.where(after, visits[np.arange(400), first], visits[:, -1])
+        seen = np.where(after, np.where(first > 0, visits[np.arange(400), first - 1], 0), visits[:, -1])
+        follow_up = FollowUp(time, after.astype(float), seen=seen)
+        found = prognosis(
+            pd.DataFrame({"severity1": severity}), follow_up, pd.DataFrame(index=range(400)), n_resamples=0
+        ).iloc[0]
+        assert found["kind"] == "discrete time"
+        slopes.append(10 * np.log(found["hazard_ratio"]))
+    assert np.mean(slopes) == pytest.approx(2, abs=0.15)
+
+
+def test_concordance_counts_pairs_whose_order_is_known():
+    _, _, time, event = people(40)
+    risk = np.random.default_rng(2).integers(0, 5, 40).astype(float)
+    pairs = [(i, j) for i in range(40) for j in range(40) if event[i] == 1 and time[i] < time[j]]
+    right = [1.0 if risk[i] > risk[j] else 0.5 if risk[i] == risk[j] else 0.0 for i, j in pairs]
+    assert concordance(time, event, risk) == pytest.approx(np.mean(right))
+
+
+def test_gain_of_noise_is_corrected_to_about_none():
+    gains, corrected = [], []
+    for seed in range(15):
+        _, age, time, event = people(60, slope=0, seed=seed, censored=0.5)
+        noise = pd.DataFrame({"severity1": np.random.default_rng(seed + 99).uniform(size=60)})
+        found = prognosis(noise, FollowUp(time, event), pd.DataFrame({"age": age})).iloc[0]
+        gains.append(found["gain"])
+        corrected.append(found["gain_corrected"])
+    assert np.mean(gains) > 0.01
+    assert abs(np.mean(corrected)) < 0.6 * np.mean(gains)
+
+
+def test_curves_are_those_of_kaplan_meier_and_of_cumulative_incidence():
+    _, _, time, event = people(80)
+    theirs = SurvfuncRight(time, event)
+    ours = curve(FollowUp(time, event), np.asarray(theirs.surv_times))
+    np.testing.assert_allclose(1 - ours["incidence"], theirs.surv_prob, atol=1e-9)
+    middle = len(ours) // 2
+    log = np.log(-np.log(theirs.surv_prob[middle]))
+    half = 1.959964 * theirs.surv_prob_se[middle] / abs(theirs.surv_prob[middle] * np.log(theirs.surv_prob[middle]))
+    limits = 1 - np.exp(-np.exp(log - half)), 1 - np.exp(-np.exp(log + half))
+    assert ours[["low", "high"]].iloc[middle].tolist() == pytest.approx(limits, rel=1e-4)
+    competing = (np.random.default_rng(0).uniform(size=80) < 0.5) & (event == 0)
+    status = np.where(event == 1, 1, np.where(competing, 2, 0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        theirs = CumIncidenceRight(time, status)
+    ours = curve(FollowUp(time, event, competing=competing.astype(float)), np.asarray(theirs.times))
+    np.testing.assert_allclose(ours["incidence"], theirs.cinc[0], atol=1e-9)
+
+
+def test_who_entered_late_is_not_at_risk_before():
+    time, event, entry = np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 0.0]), np.array([0.0, 1.5, 0.0])
+    found = curve(FollowUp(time, event, entry=entry), np.array([1.0, 2.0]))
+    assert found["at_risk"].tolist() == [2, 2]
+    assert found["incidence"].tolist() == pytest.approx([0.5, 0.75])
+
+
+def test_thirds_are_of_those_with_follow_up_and_the_severe_have_more_events():
+    severity, _, time, event = people(300, slope=3)
+    time[:9] = np.nan
+    found = survival_curves(pd.DataFrame({"severity1": severity}), FollowUp(time, event))
+    assert found.groupby("third")["n"].first().sum() == 291
+    middle = found[found["shown"]].groupby("third").nth(1)
+    assert middle["incidence"].is_monotonic_increasing
+
+
+def test_too_few_events_and_none_are_said():
+    severity, age, time, event = people(60)
+    few = np.where(np.cumsum(event) <= 12, event, 0)
+    table, covariates = pd.DataFrame({"severity1": severity}), pd.DataFrame({"age": age})
+    assert "fewer than ten a variable" in prognosis(table, FollowUp(time, few), covariates)["note"][0]
+    assert prognosis(table, FollowUp(time, 0 * few), covariates)["note"][0] == "no events"
+    same = pd.DataFrame({"severity1": np.zeros(60)})
+    assert np.isnan(prognosis(same, FollowUp(time, event), covariates)["hazard_ratio"][0])

@@ -1,0 +1,62 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from rindices import make_cohort
+from rindices.problems import InputError
+
+NAMED = {"time": "years", "event": "converted"}
+
+
+def table(**columns):
+    rng = np.random.default_rng(0)
+    regions = pd.DataFrame(rng.normal(5, 1, (80, 6)), columns=["lHip", "rHip", "lAmy", "rAmy", "lPut", "rPut"])
+    frame = regions.assign(
+        participant_id=[f"p{k:02d}" for k in range(80)],
+        diagnosis=["CN"] * 40 + ["AD"] * 40,
+        years=rng.uniform(1, 5, 80),
+        converted=np.tile([0.0, 1.0], 40),
+    )
+    return frame.assign(**columns)
+
+
+def test_follow_up_is_kept_with_the_people_and_is_no_region():
+    cohort = make_cohort(table(), **NAMED)
+    assert [*cohort.clinical] == ["years", "converted"]
+    assert cohort.settings.clinical == ()
+    assert "years" not in cohort.features
+
+
+@pytest.mark.parametrize(
+    ("columns", "named", "said"),
+    [
+        ({"years": [-1.0, *[2.0] * 79]}, {}, "The time of follow-up is below 0: column 'years', person p00, found -1"),
+        (
+            {"converted": [2.0, *[1.0] * 79]},
+            {},
+            "The event is neither 0 nor 1: column 'converted', person p00, found 2",
+        ),
+        ({"converted": [0.0] * 80}, {}, "Nobody has the event"),
+        ({"converted": ["no", "yes"] * 40}, {}, "Column 'converted' should have numbers, found 'no'"),
+        ({}, {"event": None, "exclude": "converted"}, "but not the event"),
+        ({"came": [9.0] * 80}, {"entry": "came"}, "The time of entry is not before the time"),
+        ({"seen": [9.0] * 80}, {"last_without": "seen"}, "The last time without the event is not before the time"),
+        ({"died": [1.0] * 80}, {"competing": "died"}, "The competing event is 1 beside the event"),
+        ({}, {"time": "lifetime"}, "lifetime"),
+        ({}, {"time": "converted"}, "Column 'converted' is the time of follow-up, so it cannot be the event too"),
+    ],
+)
+def test_follow_up_that_cannot_be_used_is_refused_with_the_remedy(columns, named, said):
+    with pytest.raises(InputError) as refused:
+        make_cohort(table(**columns), **(NAMED | named))
+    assert said in str(refused.value)
+    assert "`" in str(refused.value) or "Write" in str(refused.value) or "=" in str(refused.value)
+
+
+def test_few_events_are_a_warning_that_names_the_remedy():
+    few = make_cohort(table(converted=[0.0] * 70 + [1.0] * 10, age=np.linspace(50, 80, 80)), covariates="age", **NAMED)
+    [said] = [text for text in few.warnings if "fewer than ten a variable" in text]
+    assert "There are 10 events for 2 variables" in said
+    assert "covariates" in said
+    enough = make_cohort(table(), **NAMED)
+    assert not [text for text in enough.warnings if "ten a variable" in text]
