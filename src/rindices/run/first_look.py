@@ -21,9 +21,10 @@ from rindices.pages.elements import Gallery, Picture
 from rindices.pages.privacy import Curtain
 from rindices.pages.sections.verdict_section import spectrum_picture
 from rindices.problems import InputError, Wording, counted, listed
-from rindices.regions.region_names import known_regions, pair_sides
+from rindices.regions.region_names import known_regions
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
 from rindices.run.time_needed import time_needed
+from rindices.schema.column_relations import pairs_of_sides
 from rindices.settings import SearchSettings
 
 _ROWS = 6  # of a pattern, in its drawing
@@ -107,7 +108,7 @@ def _few(n_controls: int, n_patients: int, regions: list[str]) -> str:
     number, group = min((n_controls, "control"), (n_patients, "patient"))
     if number >= len(regions):
         return ""
-    sides = "average left and right, " if len(pair_sides(regions)) > len(regions) / 2 else ""
+    sides = "average left and right, " if len(pairs_of_sides(regions)) > len(regions) / 4 else ""
     said = f" {counted(number, group)} and {counted(len(regions), 'region')}: only strong differences show"
     return f"{said}; {sides}choose fewer regions, or add people."
 
