@@ -30,7 +30,7 @@ FIRST_SEED = 150_000
 COHORTS = 4  # of each kind
 NOISE = (0.1, 0.3, 0.5)  # sd of a scan, as a share of that between people
 CONTROLS, PATIENTS = 40, 150
-NULL_STUDIES = 30  # of each model
+NULL_STUDIES = 100  # of each model
 
 
 def visited(model: SurrealGAN, kind: str, seed: int, n_controls: int, n_patients: int, **asked: float):

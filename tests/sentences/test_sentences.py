@@ -216,7 +216,7 @@ def standardised(first, second):
 
 def outliers(told):
     people = told.table("people")
-    rows = people.index[people["flags"].fillna("").str.contains("outlier")] + 2
+    rows = people.index[people["far_in"].notna()] + 2
     return [len(rows), ", ".join(map(str, rows))]
 
 
