@@ -47,3 +47,25 @@ def test_withheld_intervals():
     told = f"{ratio.iloc[0]:.2f}; {ratio.iloc[1]:.2f} | {100 * inside.iloc[0]:.0f}; {100 * inside.iloc[1]:.0f} %"
     assert f"{told} | **{100 * raw.iloc[0]:.0f}; {100 * raw.iloc[1]:.0f} %**" in PAGE
     assert (table["ratio"] > 2.15).sum() == 2
+
+
+def test_resemblance():
+    table = pd.read_csv(ROOT / "results" / "resemblance.csv")
+    told = {
+        ("enigma", 2.5): "ENIGMA's maps, at most 2.5 sd at severity 1",
+        ("enigma", 1.5): "ENIGMA's maps, at most 1.5 sd",
+    }
+    told |= {("unrelated", 2.5): "random smooth maps, 2.5 sd"}
+    told |= {("unrelated, no people", 0.0): "random smooth maps themselves, without people"}
+    for key, words in told.items():
+        p = table[(table["kind"] == key[0]) & (table["strength"] == key[1])]["p_corrected"]
+        strict, usual = percent([(p < 0.025).mean(), (p < 0.05).mean()])
+        assert f"| {words} | {len(p)} | {strict} | {usual} |" in PAGE
+
+
+def test_prognosis():
+    table = pd.read_csv(ROOT / "results" / "prognosis.csv")
+    held, wrong = table["held"].mean(), (table["p_without_effect"] < 0.05).mean()
+    assert f"Of {len(table)} intervals {100 * held:.1f} % hold" in PAGE
+    assert f"{100 * wrong:.1f} % of {len(table)} tests have p below 0.05" in PAGE
+    assert f"about {table['n_events'].mean():.0f} events" in PAGE

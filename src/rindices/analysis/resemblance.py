@@ -32,7 +32,7 @@ _COLUMNS = [
     *("pattern", "measure", "disorder", "n_regions", "r", "p", "p_corrected", "chance"),
     *("beyond", "beyond_p", "beyond_p_corrected"),
 ]
-_CHANCE = 95  # centile of the spins that is kept for figures
+_CHANCE = 97.5  # centile of the spins that is kept for figures, and that a resemblance has to exceed
 
 
 class Spun(NamedTuple):
@@ -173,7 +173,7 @@ def resemblance(patterns: pd.DataFrame, *, n_spins: int = N_SPINS, seed: int = 0
     DataFrame
         ``pattern``, ``measure`` (``thickness``, ``area`` or ``subcortex``), ``disorder``, ``n_regions``, ``r``, its
         one-sided ``p`` against spins and ``p_corrected`` (for the choice of the disorder), ``chance`` (the largest
-        correlation over disorders that 95 of 100 spins stay below), and ``beyond``, ``beyond_p``,
+        correlation over disorders that 39 of 40 spins stay below), and ``beyond``, ``beyond_p``,
         ``beyond_p_corrected``: the same given the mean of all maps. Of the subcortex only ``r``, which is description.
         No rows where no map is at hand.
     """
