@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from rindices import SurrealGAN, SurrealGANSearch, load_model, simulate_cohort
-from rindices.judging.selection import FIRST_LOOK, MOST_REPLACED, UNLIKELY, Swept, choose
+from rindices.judging.selection import FIRST_LOOK, MOST_REPLACED, Swept, choose
 from rindices.problems import counted
 from rindices.search import basis_of, explain
 from rindices.settings import AUTO, Training

@@ -1,6 +1,7 @@
 """Whether filled gaps carry the diagnosis: tables without disease, as they are filled for training.
 
     python experiments/numbers/gaps.py            # writes results/gaps.csv
+    python experiments/numbers/gaps.py --auc      # the AUC alone, in more tables: writes results/gaps_auc.csv
     python experiments/numbers/gaps.py --show
 
 `auc` is that of five-fold discriminants of shrunken covariances, in tables without disease, with no gaps and with a
@@ -29,6 +30,12 @@ def jobs(small: bool) -> list[tuple[str, int, int, int]]:
     rows = [(what, 100, 200, FIRST_SEED + k) for k in range(16) for what in ("auc", "auc", "kept", "state")]
     rows = [(what, *size, seed + 100 * (place % 4)) for place, (what, *size, seed) in enumerate(rows)]
     return rows[::40] if small else rows
+
+
+def auc_jobs() -> list[tuple[str, int, int, int]]:
+    """Return 40 smaller tables and 8 larger ones."""
+    sizes = [(100, 200)] * 40 + [(492, 900)] * 8
+    return [("auc", *size, FIRST_SEED + 1000 + place) for place, size in enumerate(sizes)]
 
 
 def measured(what: str, n_controls: int, n_patients: int, seed: int) -> list[dict[str, object]]:
@@ -79,10 +86,11 @@ def main() -> None:
     """Measure everything."""
     arguments = parser(__doc__)
     arguments.add_argument("--show", action="store_true")
+    arguments.add_argument("--auc", action="store_true")
     options = arguments.parse_args()
-    path = (options.out if options.small else RESULTS) / "gaps.csv"
+    path = (options.out if options.small else RESULTS) / ("gaps_auc.csv" if options.auc else "gaps.csv")
     if not options.show:
-        one_by_one(measured, jobs(options.small), path)
+        one_by_one(measured, auc_jobs() if options.auc else jobs(options.small), path)
     show(pd.read_csv(path))
 
 

@@ -390,7 +390,7 @@ class SurrealGAN(RIndexEstimator):
         people, _, gaps = self.prepare(X, covariates)
         return np.full(len(people), np.nan) if self.familiar_ is None else self.familiar_.strangeness(people, gaps)
 
-    def adapt(self, X: Any, covariates: Any) -> SurrealGAN:
+    def adapt(self, X: Any, covariates: Any, *, few_controls: bool = False) -> SurrealGAN:
         """Return this model with further sites, learned from controls who were measured there.
 
         Nobody's scores at the sites of the training change.
@@ -401,12 +401,15 @@ class SurrealGAN(RIndexEstimator):
             Regional measures of controls of new sites, complete.
         covariates : DataFrame
             As in `fit`; the site names the new ones.
+        few_controls : bool
+            Whether sites with five to nine controls are learned, too; they are refused otherwise.
         """
         check_is_fitted(self, "models_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         table = covariate_table(covariates, len(X))
         model, site = copy(self), None if self.correction is None else self.correction.site
-        model.preprocessing_ = self.preprocessing_.with_new_sites(X, pd.DataFrame() if table is None else table)
+        known = pd.DataFrame() if table is None else table
+        model.preprocessing_ = self.preprocessing_.with_new_sites(X, known, few_controls=few_controls)
         sites = () if model.preprocessing_.harmonizer is None else model.preprocessing_.harmonizer.sites
         model.contract_ = replace(
             self.contract_,
@@ -607,7 +610,7 @@ class SurrealGAN(RIndexEstimator):
 
     def _score(self, people: Scaled) -> Scores:
         members = inference.r_indices(self.models_, people.values)
-        more_sd = self._site_sd(people, members.shape[1:])
+        more_sd = self._site_sd(people, members.mean(axis=0))
         if people.gaps is not None and self.familiar_ is not None:
             rows = people.gaps.any(axis=1)
             known = np.where(people.gaps[rows], np.nan, people.values[rows])
@@ -619,15 +622,27 @@ class SurrealGAN(RIndexEstimator):
         consensus = members[0] if self.inference == "medoid" else members.mean(axis=0)
         return Scores(consensus, _spread_of(members), more_sd)
 
-    def _site_sd(self, people: Scaled, shape: tuple[int, ...]) -> np.ndarray:
+    def _site_sd(self, people: Scaled, r_indices: np.ndarray) -> np.ndarray:
         """Return the error of the R-indices of people whose site was learned later.
 
-        The mean of n controls there is off by 1 / √n of what people differ by; so is what R-indices say of it.
+        Errors of offsets and scales of regions move R-indices by their slopes; those of offsets that go together as
+        people do, as R-indices of healthy people vary; and those of scales that go together, by how far R-indices are
+        from healthy people's. Estimates of two regions' variances correlate by the square of their correlation.
         """
-        harmonizer = self.preprocessing_.harmonizer
+        harmonizer, found = self.preprocessing_.harmonizer, np.zeros(r_indices.shape)
         if harmonizer is None or people.covariates is None or self.scale_.reference is None:
-            return np.zeros(shape)
-        return harmonizer.errors_of(people.covariates)[:, None] * self.scale_.reference.std(axis=1)
+            return found
+        shared, offsets, scales = harmonizer.errors_left(people.covariates)
+        rows, healthy = shared > 0, self.scale_.reference
+        if rows.any():
+            together = 0.0 if self.familiar_ is None else self.familiar_.population.squared_correlation()
+            away = (people.values[rows] - 1) ** 2
+            errors = SCALED_SD**2 * offsets[rows] + away * scales[rows]
+            squares = np.einsum("pkr,pr->pk", inference.slopes(self.models_, people.values[rows]) ** 2, errors)
+            squares += (shared[rows, None] * healthy.std(axis=1)) ** 2
+            away_from_healthy = (r_indices[rows] - healthy.mean(axis=1)) ** 2
+            found[rows] = np.sqrt(squares + together * shared[rows, None] ** 2 / 2 * away_from_healthy)
+        return found
 
 
 def _spread_of(members: np.ndarray) -> np.ndarray:

@@ -275,16 +275,24 @@ class GatherSettings(TakesPlainValues):
     """What is gathered from the folder of a segmentation program."""
 
     measures: tuple[str, ...] = setting(
-        ("volume",), some_of("volume", "thickness", "area"), "Of cortical regions, FreeSurfer: volume, thickness, area."
+        ("volume",),
+        some_of("volume", "thickness", "area"),
+        "Of cortical regions, FreeSurfer: volume, thickness, area.",
+        label="Measures",
     )
     atlas: str | None = setting(
         None,
         choice("dk", "dkt", "destrieux"),
         "Regions of the cortex, FreeSurfer: dk, dkt or destrieux.",
         unset="dk, or what there is",
+        label="Atlas",
     )
-    longitudinal: bool = setting(False, FLAG, "The visits of FreeSurfer's longitudinal stream (SCAN.long.TEMPLATE).")
-    leave_out: bool = setting(False, FLAG, "Leave out who is there twice or was only half written.")
+    longitudinal: bool = setting(
+        False, FLAG, "The visits of FreeSurfer's longitudinal stream (SCAN.long.TEMPLATE).", label="Longitudinal"
+    )
+    leave_out: bool = setting(
+        False, FLAG, "Leave out who is there twice or was only half written.", label="Leave people out"
+    )
     jobs: int = setting(4, whole(1, 64), "Files that are read at once.")
 
 

@@ -257,17 +257,18 @@ def test_mixed_up_regions_are_strangers(stage):
     assert "unlike anybody that the model can produce (strangeness" in scores.loc[4, "flags"]
 
 
-def local(name, change, found, remedy, **rest):
+def local(name, change, found, remedy, options="", **rest):
     """Return a case of a model that is to learn a site."""
     words = (found,) if isinstance(found, str) else found
     files = {} if change is None else {"people.csv": change}
-    return Case(name, "adapt model.safetensors people.csv --out m.safetensors", words, remedy, files, **rest)
+    return Case(name, f"adapt model.safetensors people.csv --out m.safetensors{options}", words, remedy, files, **rest)
 
 
 @cases(
     local("known site", None, "knows Bern, Ulm already", "Give controls of new sites only"),
     local("nobody healthy", lambda p: p[40:].assign(site="Graz"), "people.csv has no controls", "give some"),
-    local("few controls", lambda p: p[:4].assign(site="Graz"), ("at least 5 controls", "Graz (4)"), "Add controls"),
+    local("few controls", lambda p: p[:4].assign(site="Graz"), ("at least 10 controls", "Graz (4)"), "Add controls"),
+    local("a small site", lambda p: p[:8].assign(site="Graz"), ("at least 10 controls", "(8)"), "--few-controls"),
     local("site missing", lambda p: p.drop(columns="site"), "no column 'site'", "Add the column"),
     local(
         "a new site",
@@ -284,6 +285,7 @@ def local(name, change, found, remedy, **rest):
         "",
         code=0,
         writes=("m.safetensors",),
+        options=" --few-controls",
     ),
 )
 def test_controls_of_new_sites(stage, case):

@@ -152,3 +152,15 @@ def test_patients_in_another_unit_than_controls_are_refused(tmp_path):
     frame.to_csv(tmp_path / "patients.csv", index=False)
     code, said = run("check", one, other)
     assert (code, "all patients (60 of 120 people) are 1,000 times larger" in said) == (2, True)
+
+
+def test_labels_that_mean_controls_are_not_proposed_as_patients(check):
+    frame = people()
+    labels = frame["diagnosis"].to_numpy(dtype=object).copy()
+    control = labels[0]
+    labels[:10], labels[10:20] = control.lower(), "Control"
+    code, said = check(frame.assign(diagnosis=labels), "--control", control)
+    assert code == 2
+    assert f"may be controls: take them in with --control {control},{control.lower()},Control" in " ".join(said.split())
+    assert f"--patients {control.lower()}" not in said
+    assert check(frame.assign(diagnosis=labels), "--control", f"{control},{control.lower()},Control")[0] == 0

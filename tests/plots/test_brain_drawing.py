@@ -14,6 +14,7 @@ import pytest
 from rindices.interop.muse import MUSE72_NAMES, muse_regions
 from rindices.plots.brain_drawing import draw_brain, measures_of, outlined_regions
 from rindices.regions import known_regions
+from rindices.regions.meanings import source_meanings
 
 SVG = "{http://www.w3.org/2000/svg}"
 DATA = files("rindices.plots")
@@ -162,6 +163,15 @@ def test_nearly_all_regions_of_each_program_are_drawn(program):
     assert len(set(names)) == len(names) > 40
     assert set(known_regions(names)) == set(names)
     assert len(outlined_regions(names)) >= 0.95 * len(names)
+
+
+@pytest.mark.parametrize(("study", "number"), [("uk_biobank", 153), ("adni", 245), ("abcd", 242)])
+def test_nearly_all_regions_of_each_study_are_drawn(study, number):
+    columns = source_meanings(study).items()
+    names = [name for name, one in columns if one.kind == "region" and "*" not in name]
+    names = [f"{name}-2.0" if study == "uk_biobank" else name for name in names]
+    assert len(names) == number
+    assert len(outlined_regions(names)) >= 0.99 * number
 
 
 def test_parts_are_drawn_rather_than_the_whole():

@@ -266,15 +266,35 @@ def test_a_site_that_is_learned_later_is_corrected_as_in_the_training(volumes, t
     np.testing.assert_allclose(later.offsets[-1], expected[0], rtol=1e-6)
     np.testing.assert_allclose(later.scales[-1] ** 2, expected[1], rtol=1e-6)
     assert later.errors.tolist() == [0, 0, 0, 1 / np.sqrt(80)]
-    assert later.errors_of(table.iloc[:5]).tolist() == [
-        1 / np.sqrt(80) if site == "Delft" else 0 for site in table["site"][:5]
-    ]
+    shared, offsets, scales = later.errors_left(table.iloc[:5])
+    new = (table["site"][:5] == "Delft").to_numpy()
+    assert ((shared > 0) & (offsets > 0).all(axis=1) & (scales > 0).all(axis=1)).tolist() == new.tolist()
+    assert (shared[new] < 1 / np.sqrt(80)).all()
     few = rng.permutation(np.flatnonzero(there))[:7]
     with pytest.warns(UserWarning, match=r"Controls of new sites: Delft \(7\)"):
-        known.with_new_sites(volumes[few], table.iloc[few])
+        known.with_new_sites(volumes[few], table.iloc[few], few_controls=True)
 
 
-@pytest.mark.parametrize(("site", "number", "told"), [("Bonn", 20, "knows Bonn already"), ("Graz", 3, "Graz .3.")])
+def test_errors_of_a_new_site_are_those_that_its_controls_leave():
+    """Of sites that are drawn many times, what is left of offsets and scales is as large as it is said to be."""
+    rng, n_regions, n_local = np.random.default_rng(8), 60, 12
+    known_sites = pd.DataFrame({"site": ["A", "B"] * 200})
+    known = SiteHarmonizer.fit(rng.standard_normal((400, n_regions)), known_sites, "site")
+    left, told = [], []
+    for _ in range(30):
+        shift, scale = 0.4 * rng.standard_normal(n_regions), np.exp(0.15 * rng.standard_normal(n_regions))
+        table = pd.DataFrame({"site": ["C"] * n_local})
+        later = known.with_new_sites(shift + scale * rng.standard_normal((n_local, n_regions)), table)
+        shared, offsets, scales = later.errors_left(table.iloc[:1])
+        left.append([np.mean((later.offsets[-1] - shift) ** 2), np.mean(np.log(later.scales[-1] / scale) ** 2)])
+        told.append([np.mean(shared**2 + offsets), np.mean(scales)])
+    np.testing.assert_allclose(np.mean(told, axis=0), np.mean(left, axis=0), rtol=0.25)
+
+
+@pytest.mark.parametrize(
+    ("site", "number", "told"),
+    [("Bonn", 20, "knows Bonn already"), ("Graz", 3, "Graz .3."), ("Graz", 9, "at least 10 controls")],
+)
 def test_sites_that_cannot_be_learned_are_refused(fitted, volumes, table, site, number, told):
     with pytest.raises(InputError, match=told):
         fitted.with_new_sites(volumes[:number], table[:number].assign(site=site))

@@ -72,6 +72,15 @@ def test_without_a_difference_it_says_what_would_have_shown(tmp_path):
     assert found["patterns"] == []
 
 
+def test_more_regions_than_people_are_said_with_what_helps(tmp_path):
+    table = simulate_cohort("basic", n_controls=24, n_patients=30, seed=3).table.iloc[:, :44]
+    table.to_csv(tmp_path / "wide.csv", index=False)
+    few = "24 controls and 40 regions: only strong differences show; average left and right, choose fewer regions"
+    assert few in first_look(read_cohort(tmp_path / "wide.csv", covariates="age")).verdicts
+    some = read_cohort(tmp_path / "wide.csv", covariates="age", features=list(table.columns[4:24]))
+    assert "only strong differences" not in first_look(some).verdicts
+
+
 def with_covariates(folder, n_controls, n_patients, n_covariates):
     table = simulate_cohort("basic", n_controls=n_controls, n_patients=n_patients, seed=3).table
     names = [f"c{number}" for number in range(n_covariates)]

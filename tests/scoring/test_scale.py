@@ -41,16 +41,23 @@ def test_a_usual_severity_is_the_one_whose_people_have_such_an_r_index_in_the_me
 
 @pytest.mark.parametrize("level", [0.87, 0.95])
 def test_intervals_hold_every_severity_with_which_the_score_is_no_surprise(level):
-    """All severities are tried: where the score is among their central ones, the interval has to reach."""
+    """All severities are tried: where the score is among their central ones, the interval has to reach.
+
+    The upper limit of whoever scores below 16 % of healthy people is that of somebody who scores as they do.
+    """
     tried = np.linspace(0, 2, 2001)
     own, between = np.maximum(SCALE.severities(PEOPLE), 0), np.interp(tried, DOSES, EXPECTED)
-    inside = np.abs(PEOPLE[..., None] - between) <= norm.ppf((1 + level) / 2) * SD[:, None]
+    raised = np.maximum(PEOPLE, EXPECTED[0] + norm.ppf(0.16) * SD)
+    inside, above = (
+        np.abs(of[..., None] - between) <= norm.ppf((1 + level) / 2) * SD[:, None] for of in (PEOPLE, raised)
+    )
     seen = inside.any(axis=2)
     assert seen.mean() > 0.8
-    first, last = tried[inside.argmax(axis=2)], tried[::-1][inside[..., ::-1].argmax(axis=2)]
+    first, last = tried[inside.argmax(axis=2)], tried[::-1][above[..., ::-1].argmax(axis=2)]
     low, high = severity_intervals(SCALE, PEOPLE, level)
     np.testing.assert_allclose(low[seen], np.minimum(first, own)[seen], atol=2e-3)
     np.testing.assert_allclose(high[seen], np.maximum(last, own)[seen], atol=2e-3)
+    assert (high - low)[high < DOSES[-1]].min() > 0.005  # nobody's interval is a point
 
 
 def test_intervals_hold_the_severity_and_grow_with_the_level():

@@ -3,6 +3,7 @@ import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -26,6 +27,23 @@ class Told:
 
     def table(self, name):
         return pd.read_csv(self.folder / f"{name}.csv", keep_default_na=False, na_values=[""])
+
+    @property
+    def given(self):
+        """The table that was read."""
+        return pd.read_csv(self.folder.parent / "people.csv")
+
+    def ages(self, diagnosis):
+        return self.given.loc[self.given["diagnosis"] == diagnosis, "age"]
+
+    def uncertainty(self):
+        """Return how much more squared error the effects of age and sex have in patients than in controls."""
+        given = self.given
+        design = np.column_stack([np.ones(len(given)), given["age"], given["sex"] == "M"]).astype(float)
+        own = design[given["diagnosis"] == "CN"]
+        leverage = np.einsum("ij,jk,ik->i", design, np.linalg.inv(own.T @ own), design)
+        patients = (given["diagnosis"] == "AD").to_numpy()
+        return f"{leverage[patients].mean() / leverage[~patients].mean():.1f}"
 
     @property
     def folded(self):

@@ -17,13 +17,13 @@ from rindices.judging.separation import _FOLDS
 from rindices.judging.spectrum import N_PERMUTATIONS
 from rindices.settings import Schedule
 from rindices.training.starts import PATIENTS
-from tests.sentences.kinds import KINDS, N_REGIONS
+from tests.sentences.kinds import KINDS, N_REGIONS, REGIONS
 
 PAGES = Path(rindices.__file__).parent / "pages"
 N = r"(−?\d+(?:,\d{3})*(?:\.\d+)?)"
 NUMBER = re.compile(r"(?<![\w.−-])[−-]?\d[\d,]*(?:\.\d+)?(?!\w)")
 # Whatever is a table, a picture or a list of settings holds no sentences.
-NO_PROSE = re.compile(r"<(script|style|svg|table|pre|code|select|nav)\b.*?</\1>", re.DOTALL)
+NO_PROSE = re.compile(r"<(script|style|svg|table|pre|code|select|nav)\b.*?</\1>|<p>References</p>.*?</ul>", re.DOTALL)
 ABOUT_PATTERNS = re.compile(
     r"Pattern \d|pattern \d|Related to|have this pattern|related to any|associations ha|median severity"
     r"|There may be more|can be found again|is called reliable"
@@ -190,6 +190,36 @@ def visits(told):
     return [len(change), f"{change['years'].median():.1f}"]
 
 
+def scan_noise(told):
+    noise, change = told.table("analysis/scan_noise"), told.table("r_indices")
+    controls = change[change["group"] == "control"]
+    n_again = int((controls["participant_id"].value_counts() > 1).sum())
+    span = controls.groupby("participant_id")["years"].agg(np.ptp).max()
+    return [n_again, f"{span:.1f}", " and ".join(f"{sd:.3f}" for sd in noise["sd"])]
+
+
+def controls_that_changed(told):
+    change = told.table("analysis/change")
+    own = change[change["group"] == "control"]
+    called = [int((own[f"severity{k}_reliable"] != 0).sum()) for k in range(1, n_patterns(told) + 1)]
+    return [" and ".join(f"{n} of {len(own)} (pattern {k})" for k, n in enumerate(called, start=1))]
+
+
+def remarks(told):
+    table = told.table("analysis/group_check")
+    return [[remark] for remark in table["remark"].dropna().unique() if remark.strip()]
+
+
+def standardised(first, second):
+    return (first.mean() - second.mean()) / np.sqrt((first.var() + second.var()) / 2)
+
+
+def outliers(told):
+    people = told.table("people")
+    rows = people.index[people["far_in"].notna()] + 2
+    return [len(rows), ", ".join(map(str, rows))]
+
+
 # What is said, and what the folder holds: a list for each time that it is said, or one for all times.
 CLAIMS = [
     (
@@ -328,6 +358,42 @@ CLAIMS = [
     ),
     (r"Runner-up: (.*?)\. Every setting was trained in full: (\d+) models\.", lambda told: _runners_up(told)),
     (rf"{N} people had at least two visits, over a median of {N} years", visits),
+    (
+        rf"learned from {N} controls who came again within {N} years; it makes a standard deviation of the "
+        r"severities of (.*?)\. A",
+        scan_noise,
+    ),
+    (rf"with the noise of a scan learned from {N} controls", lambda told: scan_noise(told)[:1]),
+    (rf"called reliable where its {N} % interval", lambda told: [f"{100 * told.summary['level']:g}"]),
+    (rf"{N} % intervals of a person's change", lambda told: [f"{100 * told.summary['level']:g}"]),
+    (r"Of the controls here, (.*?) are called changed", controls_that_changed),
+    (
+        rf"R-indices: {N} patterns? in {N} patients",
+        lambda told: [n_patterns(told), groups_of(told)[0]],
+    ),
+    (r"report · (\d{4}-\d\d-\d\d)", lambda told: [told.summary["finished"]]),
+    (r"(In (?:patients|controls),? [^\n]*?\(r = [^\n]*)", remarks),
+    (
+        rf"{N} of {N} patients have age outside the controls' range",
+        lambda told: [int((told.ages("AD") > told.ages("CN").max()).sum()), groups_of(told)[0]],
+    ),
+    (r"covariates are ([\d.]+) times as uncertain", lambda told: [told.uncertainty()]),
+    (
+        r"differ in age \((.*?) against (.*?), difference ([\d.]+) sd\)",
+        lambda told: [
+            *(f"{told.ages(name).mean():.1f} ± {told.ages(name).std():.1f}" for name in ("AD", "CN")),
+            f"{standardised(told.ages('AD'), told.ages('CN')):.2f}",
+        ],
+    ),
+    (rf"unusual about {N} rows of the table", lambda told: [int((told.table("people")["flags"].notna()).sum())]),
+    (
+        rf"{N} rows lack regions, {N} of {N} at most \(roi01, .* and {N} more\)",
+        lambda told: [(gaps := told.given[REGIONS].isna().sum(axis=1)).gt(0).sum(), gaps.max(), 12, 6],
+    ),
+    (
+        r"(\d+) pe(?:rson|ople) lies? far from everybody else, which may be errors: rows? ([\d, ]+)\.",
+        outliers,
+    ),
 ]
 
 

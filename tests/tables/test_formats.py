@@ -132,9 +132,47 @@ def test_participants_without_measures_are_refused_with_the_way_to_join_them():
     assert "--join FILE" in said.output
 
 
-def test_another_programs_table_is_trained_on(tmp_path):
-    table = FORMATS / "aomic_aparcstats2table_lh_thickness.tsv"
-    line = ("fit", table, *with_labels(table, tmp_path), "--out", tmp_path / "run", "--preset", "linear", "--no-report")
-    done = run(*line, "--exclude", "lh_MeanThickness_thickness,BrainSegVolNotVent")
+# Files without measures of their own, or of one person: each has a test of its own here.
+OTHERS = {
+    "aomic_participants.tsv": "test_both_hemispheres_and_the_participants_are_joined_by_their_own_ids",
+    "bids_ds000030_participants.tsv": "test_participants_without_measures_are_refused_with_the_way_to_join_them",
+    "freesurfer_tree/sub-0001/stats/aseg.stats": "test_a_subject_of_freesurfer_is_gathered",
+    "freesurfer_tree/sub-0001/stats/lh.aparc.stats": "test_a_subject_of_freesurfer_is_gathered",
+}
+
+
+def test_every_file_is_tried():
+    found = {path.relative_to(FORMATS).as_posix() for path in FORMATS.rglob("*") if path.is_file()}
+    assert found - {"README.md"} == {*FILES, *OTHERS}
+    assert {*OTHERS.values()} <= {*globals()}
+
+
+def test_a_subject_of_freesurfer_is_gathered(tmp_path):
+    done = run("gather", FORMATS / "freesurfer_tree", "--out", tmp_path / "one.csv")
     assert done.exit_code == 0, done.output
-    assert len(pd.read_csv(tmp_path / "run" / "r_indices.csv")) == 226
+    row = pd.read_csv(tmp_path / "one.csv").iloc[0]
+    assert row["participant_id"] == "sub-0001"
+    assert row[["Left-Hippocampus", "lh_insula_volume"]].gt(1000).all()
+
+
+def test_people_of_a_study_are_joined_with_their_measures(tmp_path):
+    """A participants file of a study with patients is the labels file of somebody's regions."""
+    people = pd.read_csv(FORMATS / "bids_ds000030_participants.tsv", sep="\t")
+    regions = pd.read_csv(FORMATS / "aomic_aparcstats2table_lh_thickness.tsv", sep="\t").iloc[:, :35]
+    people = people[people["diagnosis"].isin(["CONTROL", "SCHZ"])].head(len(regions))
+    regions = regions.head(len(people)).assign(**{"lh.aparc.thickness": people["participant_id"].to_numpy()})
+    regions.to_csv(tmp_path / "regions.csv", index=False)
+    line = ("check", tmp_path / "regions.csv", "--join", FORMATS / "bids_ds000030_participants.tsv")
+    said = run(*line)
+    if said.exit_code:
+        said = run(*line, *proposed(said.output))
+    assert said.exit_code == 0, said.output
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_programs_table_is_trained_on(name, tmp_path):
+    table = FORMATS / name
+    line = ("fit", table, *with_labels(table, tmp_path), "--out", tmp_path / "run", "--preset", "linear", "--no-report")
+    done = run(*line, "--patterns", "1", "--repetitions", "2")
+    assert done.exit_code == 0, done.output
+    assert len(pd.read_csv(tmp_path / "run" / "r_indices.csv")) == len(read_source(table).frame)

@@ -77,7 +77,7 @@ def spoilt(folder):
     subjects_dir(folder, 8)
     for template in ("fsaverage", "lh.EC_average"):
         subject(folder, template, 90)
-    (folder / "sub-linked").symlink_to("sub-0001")
+    (folder / "linked").symlink_to("sub-0001")
     (folder / "sub-gone").symlink_to("nowhere")
     shutil.copytree(folder / "sub-0002", folder / "sub-copied")
     cut = folder / "sub-0003/stats/lh.aparc.stats"
@@ -98,7 +98,7 @@ EXPECTED = {
     "sub-begun": "no folder stats",
     "sub-copied": "the same numbers as sub-0002",
     "sub-gone": "a link that leads nowhere",
-    "sub-linked": "the same folder as sub-0001",
+    "linked": "the same folder as sub-0001",
 }
 
 

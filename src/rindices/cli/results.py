@@ -93,6 +93,7 @@ def adapt(
     model: Model,
     table: Annotated[Path, argument("Table of controls of new sites, with the site in the model's column of sites.")],
     out: Annotated[Path, option("Model file to write (.safetensors), replaced if it exists.")],
+    few_controls: Annotated[bool, option("Also learn sites with five to nine controls.")] = False,
     *,
     columns: Annotated[ApplySettings, Only("id", "exclude", "join", "missing")],
 ) -> None:
@@ -104,7 +105,7 @@ def adapt(
     from rindices.run.apply_table import adapt_model
 
     check_output(out, "out", MODEL, table, *paths_of(columns.join), model)
-    done = adapt_model(model, table, out, columns, wording=on_command_line)
+    done = adapt_model(model, table, out, columns, few_controls=few_controls, wording=on_command_line)
     for site, number in done.controls.items():
         console.print(f"Learned site {site} from {counted(number, 'control')}.")
     if done.n_unused:

@@ -10,6 +10,7 @@ from rindices.plots.style import GREY, INK, STYLE, safe_label
 
 _FIRST, _SECOND = INK, GREY
 _ROW, _PANEL = 0.22, 3.0  # inches
+_LETTERS = 30  # of a name, below a panel
 
 
 @mpl.rc_context(STYLE)
@@ -62,5 +63,5 @@ def two_scores(first: pd.Series, second: pd.Series, names: tuple[str, str]) -> F
     axes = figure.subplots()
     axes.scatter(first, second, s=8, color=_FIRST, alpha=0.4, linewidths=0)
     axes.axline((0, 0), slope=1, color="black", linewidth=1, linestyle="--")
-    axes.set(xlabel=safe_label(names[0]), ylabel=safe_label(names[1]))
+    axes.set(xlabel=safe_label(names[0], _LETTERS), ylabel=safe_label(names[1], _LETTERS))
     return figure

@@ -49,7 +49,8 @@ def follow_up_curves(curves: pd.DataFrame, time: str = "time", *, competing: boo
         axes.set_xlabel(safe_label(time), labelpad=_BELOW)
     panels[0].set_ylabel("Share with the event" if competing else "Share without the event")
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3)
+    narrow = figure.get_figwidth() < 2 * _PANEL
+    figure.legend(handles, labels, loc="outside upper center", ncols=1 if narrow else 3)
     return figure
 
 

@@ -72,6 +72,13 @@ class Population:
         away = people - self.mean
         return np.einsum("pi,ij,pj->p", away, self.precision, away) / len(self.mean)
 
+    def squared_correlation(self) -> float:
+        """Return the mean square of the correlations of two regions."""
+        covariance = np.linalg.inv(self.precision)
+        sd = np.sqrt(np.diag(covariance))
+        apart = ~np.eye(len(sd), dtype=bool)
+        return float(((covariance / np.outer(sd, sd))[apart] ** 2).mean()) if len(sd) > 1 else 0.0
+
     def surprise(self, people: np.ndarray, hidden: np.ndarray) -> float:
         """Return how far `hidden` regions lie from what is expected without them, relative to what is said of that."""
         squares = [1.0]

@@ -81,7 +81,9 @@ class Preprocessing:
             features = correction.inverse_transform(features, table)
         return features
 
-    def with_new_sites(self, controls: np.ndarray, covariates: pd.DataFrame) -> Preprocessing:
+    def with_new_sites(
+        self, controls: np.ndarray, covariates: pd.DataFrame, *, few_controls: bool = False
+    ) -> Preprocessing:
         """Learn further sites from their controls; nothing else changes."""
         if self.harmonizer is None:
             raise InputError(
@@ -92,7 +94,7 @@ class Preprocessing:
                 ", or apply it as it is.",
             )
         sized = controls if self.head_size is None else self.head_size.transform(controls, covariates)
-        return replace(self, harmonizer=self.harmonizer.with_new_sites(sized, covariates))
+        return replace(self, harmonizer=self.harmonizer.with_new_sites(sized, covariates, few_controls=few_controls))
 
     def leave_new_sites(self, covariates: pd.DataFrame) -> pd.DataFrame:
         """Return the covariates with unknown sites marked, so that their people are not corrected for site."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -98,10 +99,12 @@ class SiteHarmonizer:
         offsets, scales = (np.stack(numbers) for numbers in zip(*shrunk, strict=True))
         return cls(name, tuple(sites.tolist()), kept, controls.mean(axis=0), sd, offsets, np.sqrt(scales))
 
-    def with_new_sites(self, controls: np.ndarray, covariates: pd.DataFrame) -> SiteHarmonizer:
+    def with_new_sites(
+        self, controls: np.ndarray, covariates: pd.DataFrame, *, few_controls: bool = False
+    ) -> SiteHarmonizer:
         """Learn further sites from their controls; mean, sd, effects of covariates and known sites stay as they are."""
         sites, site, sizes = np.unique(_labels(covariates, self.name), return_inverse=True, return_counts=True)
-        _check_new_sites(self.name, sites.tolist(), sizes, self.sites)
+        _check_new_sites(self.name, sites.tolist(), sizes, self.sites, few_controls)
         effect = 0.0 if self.kept is None else self.kept.effect(covariates)
         away = (controls - self.mean - effect) / self.sd
         means = group_means(away, site)
@@ -116,11 +119,21 @@ class SiteHarmonizer:
             errors=np.append(np.zeros(len(self.sites)) if self.errors is None else self.errors, 1 / np.sqrt(sizes)),
         )
 
-    def errors_of(self, covariates: pd.DataFrame) -> np.ndarray:
-        """Return the error of each person's site, in sd of people; 0 for the sites of the training."""
-        if self.errors is None:
-            return np.zeros(len(covariates))
-        return np.append(self.errors, 0.0)[self._places(_labels(covariates, self.name))]
+    def errors_left(self, covariates: pd.DataFrame) -> SiteErrors:
+        """Return what is unknown of each person's site, where it was learned later."""
+        place = self._places(_labels(covariates, self.name))
+        sites = [
+            _errors_left(error, *both)
+            for error, *both in zip(
+                np.zeros(len(self.sites)) if self.errors is None else self.errors,
+                self.offsets,
+                self.scales,
+                strict=True,
+            )
+        ]
+        nothing = np.zeros(len(self.mean))
+        shared, offsets, scales = zip(*sites, (0.0, nothing, nothing), strict=True)
+        return SiteErrors(np.array(shared)[place], np.array(offsets)[place], np.array(scales)[place])
 
     def transform(self, features: np.ndarray, covariates: pd.DataFrame) -> np.ndarray:
         """Remove the sites' effects."""
@@ -160,6 +173,46 @@ class SiteHarmonizer:
         return pd.Index([*self.sites, UNCORRECTED], dtype=object).get_indexer(pd.Index(labels))
 
 
+class SiteErrors(NamedTuple):
+    """What few controls leave unknown of a site, for each person; 0 for the sites of the training.
+
+    Attributes
+    ----------
+    shared
+        Error of offsets that goes together between regions as people do, in sd of people.
+    offsets, scales : ndarray of shape (people, regions)
+        Variance of the error that is each region's own: of offsets, and of the logarithm of scales.
+    """
+
+    shared: np.ndarray
+    offsets: np.ndarray
+    scales: np.ndarray
+
+
+def _errors_left(error: float, offsets: np.ndarray, scales: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Return the errors of one site's shrunk estimates, see `SiteErrors`.
+
+    Shrinking by a takes a² of the sampling error, which people share, and leaves (1 − a)² of what regions differ by.
+    """
+    if not error:
+        return 0.0, np.zeros_like(offsets), np.zeros_like(scales)
+    kept, own = _shrunk_by(offsets, error**2)
+    kept_scales, own_scales = _shrunk_by(np.log(scales), error**2 / 2)
+    offset = (1 - kept) ** 2 * own
+    scale = (1 - kept_scales) ** 2 * own_scales + kept_scales**2 * error**2 / 2
+    return error * kept, np.full_like(offsets, offset), np.full_like(scales, scale)
+
+
+def _shrunk_by(shrunk: np.ndarray, sampling: float) -> tuple[float, float]:
+    """Return by what estimates were shrunk that have this sampling variance, and the variance of what is true.
+
+    Estimates of variance s are shrunk by a = s / (s + `sampling`), so that a² s is left.
+    """
+    spreads = np.geomspace(sampling / 100, 100 * sampling, 200)
+    spread = np.interp(np.var(shrunk), spreads**3 / (spreads + sampling) ** 2, spreads)
+    return float(spread / (spread + sampling)), float(max(spread - sampling, 0.0))
+
+
 def shrink(offsets: np.ndarray, variances: np.ndarray, n_people: int) -> tuple[np.ndarray, np.ndarray]:
     """Shrink one site's offsets and variances ``(regions,)`` towards their distribution over regions.
 
@@ -195,20 +248,22 @@ def _labels(covariates: pd.DataFrame, name: str) -> np.ndarray:
     return values.astype(str).to_numpy(dtype=object)
 
 
-def _check_new_sites(name: str, sites: list[str], sizes: np.ndarray, known: Sequence[str]) -> None:
-    """Refuse sites that are known already or too small, and warn of small ones."""
+def _check_new_sites(name: str, sites: list[str], sizes: np.ndarray, known: Sequence[str], few_controls: bool) -> None:
+    """Refuse sites that are known already or too small; small ones are learned, with a warning, if that is asked."""
     if again := [site for site in sites if site in known]:
         raise InputError(
             f"The model knows {listed(again)} already: it is a site of its training.\n"
             f"Give controls of new sites only, named in {name!r} as people there are going to be."
         )
     counts = [f"{site} ({n})" for site, n in zip(sites, sizes.tolist(), strict=True)]
-    if (sizes < MIN_SITE_CONTROLS).any():
+    fewest = MIN_SITE_CONTROLS if few_controls else FEW_SITE_CONTROLS
+    if (sizes < fewest).any():
+        some = ". To learn it from so few, which leaves half of what it adds: ", Remedy("few_controls", True)
         raise InputError(
-            f"A site needs at least {MIN_SITE_CONTROLS} controls to be learned, better {FEW_SITE_CONTROLS} or more; "
-            f"found: {listed(counts)}.\nAdd controls, join sites that share a scanner, or leave people as they are: "
-            f"rindices apply with ",
+            f"A site needs at least {fewest} controls to be learned; found: {listed(counts)}.\nAdd controls, join "
+            "sites that share a scanner, or leave people as they are: rindices apply with ",
             Remedy("new_sites", "uncorrected"),
+            *(some if sizes.min() >= MIN_SITE_CONTROLS else ()),
             ".",
         )
     if (sizes < FEW_SITE_CONTROLS).any():

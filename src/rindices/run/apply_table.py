@@ -166,6 +166,7 @@ def adapt_model(
     out: Path,
     settings: ApplySettings,
     *,
+    few_controls: bool = False,
     wording: Wording = in_python,
 ) -> Adapted:
     """Let a model learn sites from the controls of a table, and write it to a new file.
@@ -181,6 +182,8 @@ def adapt_model(
         The model file to write.
     settings
         How the table is read.
+    few_controls
+        Whether sites with five to nine controls are learned, too.
     wording
         How warnings mention settings.
     """
@@ -205,7 +208,8 @@ def adapt_model(
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        load_model(model).adapt(people.features[local], people.covariates[local]).save(out)
+        adapted = load_model(model).adapt(people.features[local], people.covariates[local], few_controls=few_controls)
+        adapted.save(out)
     told = (*(worded(note, wording) for note in people.notes), *(str(one.message) for one in caught))
     sizes = people.covariates[local][contract.site_column].value_counts()
     return Adapted({str(site): int(number) for site, number in sizes.items()}, int((~local).sum()), told)

@@ -25,6 +25,7 @@ from rindices.regions.region_names import known_regions
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
 from rindices.run.planning import in_words
 from rindices.run.time_needed import time_needed
+from rindices.schema.column_relations import pairs_of_sides
 from rindices.settings import SearchSettings
 
 _ROWS = 6  # of a pattern, in its drawing
@@ -52,7 +53,8 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
     needed = time_needed(len(patient), regions.shape[1], model.n_patterns_, search)
     return FirstLook(
         headline=_headline(spectrum, model.untestable_),
-        verdicts=_verdicts(spectrum, differing),
+        verdicts=_verdicts(spectrum, differing)
+        + ("" if spectrum is None else _few(int((~patient).sum()), int(patient.sum()), list(map(str, regions)))),
         chances=in_words(int((~patient).sum()), int(patient.sum()), regions.shape[1]),
         time=str(needed),
         seconds=needed.seconds,
@@ -101,6 +103,16 @@ def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
         also = listed(differing, joiner=" and ")
         good = f"confounded, since the groups also differ in {also}"
     return f"Verdicts that are possible: {good}; or not found again, if two halves of the people do not agree."
+
+
+def _few(n_controls: int, n_patients: int, regions: list[str]) -> str:
+    """Say what helps where there are more regions than people of a group."""
+    number, group = min((n_controls, "control"), (n_patients, "patient"))
+    if number >= len(regions):
+        return ""
+    sides = "average left and right, " if len(pairs_of_sides(regions)) > len(regions) / 4 else ""
+    said = f" {counted(number, group)} and {counted(len(regions), 'region')}: only strong differences show"
+    return f"{said}; {sides}choose fewer regions, or add people."
 
 
 def _preview(model: ContrastiveFactors, controls: pd.DataFrame) -> tuple[PreviewedPattern, ...]:

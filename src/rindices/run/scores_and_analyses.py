@@ -23,6 +23,7 @@ from rindices.judging.separation import separated
 from rindices.preprocessing import SCALED_SD
 from rindices.problems import OutsideTraining, listed
 from rindices.record import Results, Separation, Summary
+from rindices.scoring.change_intervals import Noise, can_tell, change_limits, paired_readings
 from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.scale import CENTILES, DOSES, KNOTS, increasing
 from rindices.settings import Correction, OutputSettings
@@ -292,10 +293,43 @@ def change_of(model: SurrealGAN, results: Results, summary: Summary) -> dict[str
     )
     if not len(change):
         return {}
+    change = _with_true_change(model, results, change, found if source == "controls" else None, noise, summary.level)
     came_again = results.r_indices["participant_id"].isin(change["participant_id"]).to_numpy()
     about = {"pattern": np.arange(scores.shape[1]) + 1, "source": source, "n_controls": found.n_controls}
     about |= {"freedom": freedom, "years": found.years, "sd": np.sqrt(pd.DataFrame(noise[came_again] ** 2).mean())}
     return {"change": change, "scan_noise": pd.DataFrame(about)}
+
+
+def _with_true_change(
+    model: SurrealGAN,
+    results: Results,
+    change: pd.DataFrame,
+    scans: analysis.ScanNoise | None,
+    given: np.ndarray,
+    level: float,
+) -> pd.DataFrame:
+    """Return changes with limits that hold the true ones; none where severities have none, or noise is not known."""
+    names = results.score_names
+    ends = [f"{name}_{end}" for name in names for end in ("change_low", "change_high", "reliable")]
+    change = change.assign(**dict.fromkeys(ends, np.nan))
+    sd = np.zeros(len(names)) if scans is not None else given[0]
+    if not can_tell(model.scale_, len(model.members_)) or np.isnan(sd).any():
+        return change
+    healthy = (results.r_indices["group"] == "control").to_numpy() & results.first_visit
+    z_scores = results.z_scores.to_numpy()[healthy if healthy.sum() >= _FEW_CONTROLS else slice(None)]
+    noise = Noise(None, np.inf, sd) if scans is None else Noise(scans.vectors, scans.freedom, sd)
+    composition, seed = model.preset_.training.composition, model.seed_ or 0
+    readings = paired_readings(
+        model.models_, model.scale_, 1 + SCALED_SD * z_scores, composition, model.correlation_, noise, seed
+    )
+    centres = results.scores.groupby(results.r_indices["participant_id"].to_numpy()).mean()
+    centres = centres.reindex(change["participant_id"])
+    for place, name in enumerate(names):
+        own = change[f"{name}_change"].to_numpy()
+        low, high = change_limits(readings[place], own, centres[name].to_numpy(), level, noise.freedom)
+        change[f"{name}_change_low"], change[f"{name}_change_high"] = low, high
+        change[f"{name}_reliable"] = np.where(np.isnan(low), np.nan, 1.0 * (low > 0) - (high < 0))
+    return change
 
 
 def _whose(results: Results) -> tuple[pd.Series, pd.Series, pd.Series]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rindices.problems import Blank, InputError, Message, Remedy, did_you_mean, listed
+from rindices.problems import Blank, InputError, Message, Remedy, counted, did_you_mean, listed
 from rindices.schema.cells import plain_code, text_of
 from rindices.schema.field import Field, Roster
 from rindices.settings import Labels
@@ -132,7 +132,10 @@ class DiagnosisField(Field[pd.Series]):
         )
 
     def _remaining(self, others: list[str], healthy: tuple[str, ...], counts: dict[str, int]) -> tuple[str, ...]:
-        if len(others) == 1:
+        like = {*CONTROL_NAMES, *map(str.casefold, healthy)}
+        meant = [label for label in others if label.casefold() in like]
+        plain = [label for label in others if label not in meant]
+        if len(others) == 1 and plain:
             return (others[0],)
         if not others:
             raise InputError(
@@ -140,10 +143,14 @@ class DiagnosisField(Field[pd.Series]):
                 f"Labels found: {labels_with_counts(counts)}.\nAdd patients to the table."
             )
         raise InputError(
-            f"Cannot tell which people are the patients: {self._where} has {len(others)} labels besides the controls'."
-            f"\nLabels found: {labels_with_counts(counts)}.\n"
-            f"Name the patients' labels, for example ",
-            Remedy("patients", others[:2]),
+            f"Cannot tell which people are the patients: {self._where} has "
+            f"{counted(len(others), 'label')} besides the controls'."
+            f"\nLabels found: {labels_with_counts(counts)}.\n",
+            Message(f"{listed(meant)} may be controls: take them in with ", Remedy("control", [*healthy, *meant]), ". ")
+            if meant
+            else "",
+            "Name the patients' labels, for example ",
+            Remedy("patients", plain[:2] or others[:2]),
             "; everybody else is scored only.",
         )
 

@@ -25,7 +25,8 @@ _BEYOND = 0.1  # share of the others in whom it is more severe than any that was
 _FURTHEST = 1.5
 _POWER = 0.16  # of excluding a severity that is not there; without such a limit, intervals end at 0 by chance
 _EDGE = 0.02  # normal scores nearer to 0 or 1 would grow without bound
-_Z = np.array([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.15, 1.3, 1.5, 1.75, 2, 2.5])  # f is asked at these
+# f is asked at these
+SEVERITIES_OF_F = np.array([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.15, 1.3, 1.5, 1.75, 2, 2.5])
 
 
 def severity_intervals(
@@ -87,7 +88,7 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
         Of the draws.
     """
     rng, n_models = np.random.default_rng([seed, len(healthy.brains)]), len(healthy.held_out)
-    curves = inference.doses(models, healthy.brains, composition, _Z)
+    curves = inference.doses(models, healthy.brains, composition, SEVERITIES_OF_F)
     found = []
     for pattern in range(len(correlation)):
         brain = rng.integers(len(healthy.brains), size=(len(DOSES), _PEOPLE)).ravel()
@@ -95,8 +96,8 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
         wanted = np.repeat(DOSES, _PEOPLE)
         own = np.empty(len(wanted))
         for one in range(n_models):
-            own[maker == one] = np.interp(wanted[maker == one], increasing(curves[one, pattern]), _Z)
-        z = _with_others(own, pattern, correlation, rng)
+            own[maker == one] = np.interp(wanted[maker == one], increasing(curves[one, pattern]), SEVERITIES_OF_F)
+        z = draw_others(own, pattern, correlation, rng)
         made = make_people(models, healthy.brains[brain], z, maker, composition)
         scores = inference.r_indices(models, made)[:, :, pattern, None]
         known = np.arange(n_models)[:, None] != maker
@@ -112,7 +113,7 @@ def _makers(held_out: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return chance.argmax(axis=0)
 
 
-def _with_others(own: np.ndarray, pattern: int, correlation: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def draw_others(own: np.ndarray, pattern: int, correlation: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw severities ``(people, patterns)`` given those of one pattern; others may be absent, or beyond 1."""
     scores = rng.standard_normal((len(own), len(correlation))) @ np.linalg.cholesky(correlation).T
     surprise = ndtri(np.clip(own, _EDGE, 1 - _EDGE)) - scores[:, pattern]

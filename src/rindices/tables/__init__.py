@@ -2,13 +2,14 @@
 
 from rindices.tables.dictionary import Column, Dictionary, apply_dictionary, unit_of, with_missing_codes
 from rindices.tables.ids import own_ids
-from rindices.tables.labelled import files_of, labelled_parts
+from rindices.tables.labelled import Part, files_of, labelled_parts
 from rindices.tables.source import Source, join_by_id, read_source, table_in_memory
 from rindices.tables.table import Table, read_table
 
 __all__ = [
     "Column",
     "Dictionary",
+    "Part",
     "Source",
     "Table",
     "apply_dictionary",

@@ -15,6 +15,7 @@ from rindices.tables.ids import own_ids
 from rindices.tables.table import file_and_sheet
 
 _LABELLED = re.compile(r"([^=,/\\]+)=(.+)")
+_BETWEEN = re.compile(r",(?=[^=,/\\]+=)")  # a comma that a label follows; others are in names of folders
 _LEAST_SHARED = 0.5  # of the columns
 
 
@@ -33,7 +34,7 @@ def labelled_parts(path: str | Path) -> tuple[Part, ...]:
     >>> [part.label for part in labelled_parts("CN=controls.csv,SCZ=patients.csv")], labelled_parts("people.csv")
     (['CN', 'SCZ'], ())
     """
-    texts = str(path).split(",")
+    texts = _BETWEEN.split(str(path))
     found = [_LABELLED.fullmatch(text.strip()) for text in texts]
     if Path(path).exists() or None in found:
         return ()

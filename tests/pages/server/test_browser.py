@@ -83,7 +83,15 @@ def visit(browser):
 
 
 PLACES = (
-    *("/", "/table", "/table?table=cohort.csv", "/train?table=cohort.csv", "/run?run=finished", "/run?run=interrupted"),
+    *(
+        "/",
+        "/table",
+        "/gather",
+        "/table?table=cohort.csv",
+        "/train?table=cohort.csv",
+        "/run?run=finished",
+        "/run?run=interrupted",
+    ),
     *("/people?run=finished", "/apply?model=three.safetensors&table=new.csv", "/person?model=three.safetensors"),
     *("/compare?first=finished&second=again", "/compare"),
 )

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from rindices.cli import app
 from rindices.cli import open as open_command
 from tests.pages.server.conftest import TOKEN
+from tests.tables.trees import subjects_dir
 
 
 def checked(client, **asked):
@@ -43,6 +44,84 @@ def test_roles_are_guessed_shown_and_changed(client, folder):
     back = client.get(f"/table/checked?{query_of(changed)}&column={region}&role=region").text
     assert "clinical" not in query_of(back)
     assert "no role of a column" in client.get("/table/checked?table=cohort.csv&column=age&role=king").text
+
+
+def test_controls_and_patients_in_files_of_their_own_are_one_table(client, folder):
+    table = pd.read_csv(folder / "cohort.csv")
+    for label, people in table.groupby("diagnosis"):
+        people.drop(columns="diagnosis").to_csv(folder / f"{label}.csv", index=False)
+    first, second = sorted(table["diagnosis"].unique())
+    assert "<option>cohort.csv</option>" in client.get("/table").text
+    asked = [
+        ("of", first),
+        ("file", f"{first}.csv"),
+        ("of", "SCZ"),
+        ("file", f"{second}.csv"),
+        ("of", ""),
+        ("file", ""),
+    ]
+    opened = client.get("/table", params=asked)
+    name = f"{first}={first}.csv,SCZ={second}.csv"
+    assert opened.url.params["table"] == name
+    text = client.get("/table/checked", params={"table": name}).text
+    assert "This table can be trained on" in text
+    assert f"rindices check {first}={first}.csv SCZ={second}.csv --covariates age,sex" in text
+    assert "covariates=age" in query_of(text)
+    plan = client.get(f"/train?{query_of(text)}").text
+    assert f"{first}-SCZ-run" in plan
+    assert f"rindices fit {first}={first}.csv SCZ={second}.csv" in plan
+    for name in (f"A=../secret.csv,B={first}.csv", "A=/etc/passwd,B=/etc/hosts", f"A={first}.csv,A={second}.csv"):
+        assert client.get("/table/checked", params={"table": name}).status_code == 400, name
+    assert "There is no table &#39;none.csv&#39;" in client.get("/table/checked?table=A=none.csv,B=cohort.csv").text
+
+
+def test_a_table_of_the_same_people_is_joined_and_its_columns_guessed(client, folder):
+    table = pd.read_csv(folder / "cohort.csv")
+    who = ["participant_id", "diagnosis", "age", "sex"]
+    table[who].rename(columns={"participant_id": "subject"}).to_csv(folder / "labels.csv", index=False)
+    table.drop(columns=who[1:]).to_csv(folder / "volumes.csv", index=False)
+    text = client.get("/table/checked?table=volumes.csv").text
+    assert "no column &#39;diagnosis&#39;" in text
+    assert "<option>labels.csv</option>" in text
+    joined = client.get(f"/table/checked?{query_of(text)}&also=labels.csv").text
+    assert "This table can be trained on" in joined
+    assert re.search("rindices check volumes.csv --covariates age,sex .*--join labels.csv", joined)
+    assert 'id="role-age"' in joined
+    assert "join" not in query_of(client.get(f"/table/checked?{query_of(joined)}&without=join").text)
+
+
+def test_a_total_is_a_region_where_that_is_chosen(client, folder):
+    table = pd.read_csv(folder / "cohort.csv")
+    regions = list(table.columns[-2:])
+    table.assign(V1=table[regions].sum(axis=1)).to_csv(folder / "more.csv", index=False)
+    text = client.get("/table/checked?table=more.csv").text
+    assert f"V1 (the sum or mean of {regions[0]} + {regions[1]})" in text
+    chosen = client.get(f"/table/checked?{query_of(text)}&column=V1&role=region").text
+    assert query_of(chosen).endswith("features=V1")
+    assert "they look like totals: V1" in chosen
+
+
+def test_a_folder_is_gathered_and_refusals_stand_above_the_form(client, folder):
+    subjects_dir(folder / "subjects", 3)
+    assert "<option>subjects</option>" in client.get("/gather").text
+    asked = {"folder": "subjects", "out": "gathered.csv", "measures": "volume,thickness", "atlas": ""}
+    done = client.post("/gather", data=asked)
+    assert done.status_code == 200
+    assert "has 3 rows and" in done.text
+    assert "rindices gather subjects --measures volume,thickness --out gathered.csv" in done.text
+    assert len(pd.read_csv(folder / "gathered.csv")) == 3
+    seen = client.get("/table/checked?table=gathered.csv&dictionary=gathered.json").text
+    assert "no column &#39;diagnosis&#39;" in seen
+    for change, said in (
+        ({}, "new name that ends in .csv"),
+        ({"out": "more.csv", "measures": "weight"}, "should be one or more of volume, thickness, area"),
+        ({"out": "more.csv", "folder": ".."}, "is not in the folder"),
+        ({"out": "more.csv", "folder": "finished"}, "has nothing that is known"),
+    ):
+        refused = client.post("/gather", data=asked | change)
+        assert refused.status_code == 400
+        assert said in refused.text
+        assert 'name="folder"' in refused.text
 
 
 def test_problems_stand_at_their_column_with_a_button_that_helps(client, folder):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 import pandas as pd
 from starlette.requests import Request
@@ -24,6 +24,7 @@ from rindices.pages.server.query import (
     buttons_of,
     options_of,
     pairs_of,
+    posted,
     read_query,
 )
 from rindices.pages.server.run_pages import call
@@ -34,8 +35,6 @@ from rindices.regions import known_regions
 from rindices.run.apply_table import people_for
 from rindices.run.check_table import fixes_in
 from rindices.settings import ApplySettings
-
-_MOST_FORM = 2**20  # bytes of a form
 
 
 class Verdict(NamedTuple):
@@ -169,12 +168,8 @@ async def keep_person(desk: Desk, request: Request) -> Response:
     """Write what a form says about one person as a table, which is then checked as any other."""
     model = request.query_params.get("model", "")
     _, header = _model(desk, model)
-    contract, body = header.contract, b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _MOST_FORM:
-            raise InputError("The form has too much text.")
-    said = {name: text.strip() for name, text in parse_qsl(body.decode("utf-8", errors="replace"))}
+    contract = header.contract
+    said = {name: text.strip() for name, text in await posted(request)}
     who = said.get("id", "") or "person"
     row = {contract.id_column: guarded_text(who)}
     row |= {spec.name: said.get(f"covariate {spec.name}", "") for spec in contract.covariates}

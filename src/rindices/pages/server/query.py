@@ -8,20 +8,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from subprocess import Popen
 from typing import NamedTuple, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import QueryParams
+from starlette.requests import Request
 
+from rindices.cohort.column_roles import paths_of
 from rindices.pages.server.safety import inside
 from rindices.problems import InputError, Remedy, Text, Value, Wording, worded
 from rindices.run.check_table import FoundRemedy
+from rindices.schema.role_guesses import guessed_settings, id_by_name
 from rindices.setting_fields import Setting, settings_of
 from rindices.settings import TableSettings
-from rindices.tables import Table
+from rindices.tables import Part, Table, labelled_parts
 
 Pairs = list[tuple[str, str]]
 Settings = TypeVar("Settings")
 _YES = "yes"
+_MOST_FORM = 2**20  # bytes
 # What a column can be, and the setting that says so; a list has the column besides others.
 ROLES = {one.label: one.name for one in settings_of(TableSettings) if one.label} | {"region": ""}
 
@@ -51,12 +55,27 @@ class Desk:
         """Return a file or folder of the folder; all else is refused."""
         return inside(self.folder, name)
 
+    def parts(self, name: str) -> tuple[Part, ...]:
+        """Return the tables of the folder that a name stands for, each with its label; none where it is one table."""
+        named = () if self.path(name).exists() else labelled_parts(name)
+        return tuple(Part(label, self.path(path.as_posix())) for label, path in named)
+
+    def table(self, name: str) -> Path:
+        """Return a table of the folder, or what stands for several of them."""
+        parts = self.parts(name)
+        return Path(",".join(f"{label}={path}" for label, path in parts)) if parts else self.path(name)
+
+    def name(self, path: str | Path) -> str:
+        """Return what a file of the folder is called here."""
+        return Path(path).relative_to(self.folder).as_posix()
+
     def words(self, command: str, *names: str, **settings: Value) -> list[str]:
         """Return the words of a command with some settings; those that are None are left out.
 
         Files come first; one that is called like an option is not taken for one.
         """
-        files = [f"./{name}" if name.startswith("-") else name for name in names]
+        apart = [[f"{label}={self.name(path)}" for label, path in self.parts(name)] or [name] for name in names]
+        files = [f"./{name}" if name.startswith("-") else name for several in apart for name in several]
         given = {name: value for name, value in settings.items() if value is not None}
         options = (self.wording(Remedy(*pair)) for pair in given.items())
         return [command, *files, *(word for option in options for word in shlex.split(option))]
@@ -90,7 +109,7 @@ def pairs_of(settings: object, desk: Desk) -> Pairs:
             continue
         texts = [str(text) for text in value] if one.kind.several and not isinstance(value, str) else [one.write(value)]
         if one.kind.is_file:
-            texts = [Path(path).relative_to(desk.folder).as_posix() for path in texts]
+            texts = list(map(desk.name, texts))
         pairs += [(one.parameter, _YES if value is True else text) for text in texts]
     return pairs
 
@@ -186,6 +205,29 @@ def buttons_of(fixes: Iterable[FoundRemedy], kind: type) -> list[Button]:
     return buttons
 
 
+async def posted(request: Request) -> Pairs:
+    """Return what a form says."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_FORM:
+            raise InputError("The form has too much text.")
+    return parse_qsl(body.decode("utf-8", errors="replace"))
+
+
+def all_columns(settings: TableSettings, desk: Desk, name: str) -> list[str]:
+    """Return the names of the columns of a table and of those that are joined to it."""
+    tables = [desk.table(name), *paths_of(settings.join)]
+    return list(dict.fromkeys(column for table in tables for column in columns_of(table)))
+
+
+def guessed(settings: TableSettings, desk: Desk, name: str) -> TableSettings:
+    """Return settings with what columns are by their names; what was chosen stays."""
+    chosen = {one.name: getattr(settings, one.name) for one in settings_of(TableSettings)}
+    chosen = {one.name: chosen[one.name] for one in settings_of(TableSettings) if chosen[one.name] != one.default}
+    return replace(guessed_settings(all_columns(settings, desk, name)), **chosen)
+
+
 def first_of(query: QueryParams) -> int:
     """Return the row that a page of a long table begins with."""
     text = query.get("first", "")
@@ -193,5 +235,9 @@ def first_of(query: QueryParams) -> int:
 
 
 def columns_of(path: Path) -> list[str]:
-    """Return the names of a table's columns, without reading its rows."""
-    return [str(name) for name in Table(path).columns]
+    """Return the names of a table's columns, without reading its rows; of several tables, what all of them have."""
+    parts = labelled_parts(path)
+    names, *others = [[str(name) for name in Table(part).columns] for part in [one.path for one in parts] or [path]]
+    ids = id_by_name(names) or names[0]
+    both = [name for name in names if name == ids or all(name in other for other in others)]
+    return [*both, TableSettings.diagnosis] if parts else names

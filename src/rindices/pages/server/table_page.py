@@ -12,20 +12,19 @@ from urllib.parse import urlencode
 import numpy as np
 import pandas as pd
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from rindices.cohort import Cohort, wanted_names
 from rindices.cohort.column_roles import paths_of
 from rindices.pages.elements import Picture
 from rindices.pages.server import query
 from rindices.pages.server.page import page, soon, tables_of
-from rindices.pages.server.query import Desk, Pairs, address, buttons_of, columns_of, options_of, pairs_of, read_query
+from rindices.pages.server.query import Desk, Pairs, address, buttons_of, options_of, pairs_of, read_query
 from rindices.problems import InputError, Wording, worded
 from rindices.run.check_table import CheckedColumn, CheckedTable, FoundProblem, FoundRemedy, check_cohort, fixes_in
-from rindices.schema.role_guesses import guessed_settings
 from rindices.setting_fields import settings_of
 from rindices.settings import FOLLOW_UP, TableSettings
-from rindices.tables import Source, read_source
+from rindices.tables import Source, files_of, read_source
 
 _BINS, _MOST_LEVELS = 16, 12
 _PER_PAGE = 250  # columns
@@ -67,7 +66,7 @@ class Check(NamedTuple):
 def stamp_of(path: Path, settings: TableSettings | None = None) -> Stamp:
     """Return what tells whether files were changed since they were read."""
     others = () if settings is None else (*paths_of(settings.join), settings.dictionary)
-    paths = [Path(str(one).partition("#")[0]) for one in (path, *others) if one]
+    paths = [Path(str(one).partition("#")[0]) for one in (*files_of(path), *others) if one]
     return tuple((str(one), one.stat().st_mtime_ns, one.stat().st_size) for one in paths if one.exists())
 
 
@@ -128,12 +127,20 @@ def changed(settings: TableSettings, request: Request) -> TableSettings:
     return settings
 
 
-def table_page(desk: Desk, request: Request) -> HTMLResponse:
-    """Show which tables there are, or the one that was chosen, which is checked while the page is there already."""
-    name = request.query_params.get("table", "")
+def table_page(desk: Desk, request: Request) -> Response:
+    """Show which tables there are, or the one that was chosen, which is checked while the page is there already.
+
+    Controls and patients in files of their own come as labels and files, and get the name of one table.
+    """
+    asked = request.query_params
+    if parts := [
+        f"{one.strip()}={file}" for one, file in zip(asked.getlist("of"), asked.getlist("file"), strict=False) if file
+    ]:
+        return RedirectResponse(address("/table", ("table", ",".join(parts))), 303)
+    name = asked.get("table", "")
     if name:
         _file_of(desk, name)
-    source = address("/table/checked", *request.query_params.multi_items())
+    source = address("/table/checked", *asked.multi_items())
     return page(desk, "table", name or "Tables", {"table": name, "source": source, "tables": tables_of(desk)})
 
 
@@ -160,6 +167,10 @@ def checked_part(desk: Desk, request: Request) -> Response:
                 (one, text) for one, text in pairs[2:] if one in ("drop_missing", "drop_outliers", "small_sites")
             ],
             "missing": settings.missing or (),
+            "joined": (joined := [text for one, text in pairs if one == "join"]),
+            "others": [
+                one for one in tables_of(desk) if one not in (name, *joined, *map(desk.name, _files(desk, name)))
+            ],
             "rows": rows[first : first + _PER_PAGE],
             "first": first,
             "per_page": _PER_PAGE,
@@ -175,7 +186,7 @@ def look_part(desk: Desk, request: Request) -> Response:
     """Show what can be said of a table's groups before anything is trained: after the check, which does not wait."""
     name, _, settings, check = _asked(desk, request)
     found, pictures = soon(
-        ("look", stamp_of(desk.path(name), settings), settings), lambda: _looked(check, desk.wording)
+        ("look", stamp_of(desk.table(name), settings), settings), lambda: _looked(check, desk.wording)
     )
     return page(desk, "looked", name, {"found": found, "pictures": pictures})
 
@@ -194,17 +205,37 @@ def _asked(desk: Desk, request: Request) -> tuple[str, list[str], TableSettings,
     name = request.query_params.get("table", "")
     path = _file_of(desk, name)
     settings = read_query(TableSettings, request.query_params, desk)
-    columns = columns_of(path)
-    if not pairs_of(settings, desk) and "chosen" not in request.query_params:
-        settings = guessed_settings(columns)
+    if also := request.query_params.get("also"):
+        settings = replace(settings, join=(*map(str, paths_of(settings.join)), str(_file_of(desk, also))))
+    if also or "chosen" not in request.query_params:
+        settings = query.guessed(settings, desk, name)
     settings = changed(settings, request)
-    return name, columns, settings, checked(stamp_of(path, settings), path, settings, desk.wording)
+    check = checked(stamp_of(path, settings), path, settings, desk.wording)
+    if (wanted := _wanted(check.found, request)) is not None:
+        settings = replace(settings, features=wanted)
+        check = checked(stamp_of(path, settings), path, settings, desk.wording)
+    columns = [one.name for one in check.found.columns] if check.found else query.all_columns(settings, desk, name)
+    return name, columns, settings, check
+
+
+def _wanted(found: CheckedTable | None, request: Request) -> tuple[str, ...] | None:
+    """Return all regions by name where a column is to be one that is left out by itself; else None."""
+    column, regions = (
+        request.query_params.get("column"),
+        [one.name for one in found.columns if one.role == "a region"] if found else [],
+    )
+    is_wanted = request.query_params.get("role") == "region" and found is not None and column not in regions
+    return (*regions, str(column)) if is_wanted else None
+
+
+def _files(desk: Desk, name: str) -> tuple[Path, ...]:
+    return files_of(desk.table(name))
 
 
 def _file_of(desk: Desk, name: str) -> Path:
-    path = desk.path(name)
-    if not stamp_of(path):
-        raise InputError(f"There is no table {name!r} in the folder.")
+    path = desk.table(name)
+    if missing := [file.name for file in files_of(path) if not file.exists()]:
+        raise InputError(f"There is no table {missing[0]!r} in the folder.")
     return path
 
 

@@ -22,11 +22,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from rindices import record
 from rindices.pages.layout import render
 from rindices.pages.server.page import free_name, is_running, page, row_of, runs_of, tables_of
-from rindices.pages.server.query import Desk, address, columns_of, form_of, options_of, pairs_of, read_query
+from rindices.pages.server.query import Desk, address, form_of, guessed, options_of, pairs_of, read_query
 from rindices.pages.server.table_page import checked, stamp_of
 from rindices.problems import InputError, Remedy, roughly
 from rindices.record.progress import Progress, log_of, progress_of
-from rindices.schema.role_guesses import guessed_settings
 from rindices.settings import AUTO, SearchSettings, TableSettings, get_preset
 
 _PATIENCE = 8.0  # seconds that a process gets to stop
@@ -80,9 +79,10 @@ def train_page(desk: Desk, request: Request) -> HTMLResponse:
     if not name:
         return page(desk, "table", "Tables", {"table": "", "source": "", "tables": tables_of(desk)})
     settings = read_query(TableSettings, asked, desk)
-    if not pairs_of(settings, desk) and "chosen" not in asked:
-        settings = guessed_settings(columns_of(desk.path(name)))
-    out = asked.get("out", "").strip() or free_name(desk, f"{Path(name).name.partition('.')[0]}-run", "")
+    if "chosen" not in asked:
+        settings = guessed(settings, desk, name)
+    stem = "-".join(part.label for part in desk.parts(name)) or Path(name).name.partition(".")[0]
+    out = asked.get("out", "").strip() or free_name(desk, f"{stem}-run", "")
     words, refused, estimate = list[str](), "", ""
     try:
         search = read_query(SearchSettings, asked, desk)
@@ -129,7 +129,7 @@ def _estimate(desk: Desk, name: str, settings: TableSettings, search: SearchSett
     ]
     if earlier:
         return f"about {roughly(models * steps * median(earlier))}, by earlier runs of this folder"
-    path = desk.path(name)
+    path = desk.table(name)
     cohort = checked(stamp_of(path, settings), path, settings, desk.wording).cohort
     if cohort is None:
         return ""

@@ -75,7 +75,7 @@ def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
 def _subjects(folder: Path) -> Iterator[Subject]:
     """Find people's folders, also one level deeper, where sessions have folders of their own."""
     seen: dict[Path, str] = {}
-    for path in sorted(folder.iterdir()):
+    for path in sorted(folder.iterdir(), key=lambda path: (path.is_symlink(), path.name)):  # a link is the copy
         inner = [] if (path / "stats").is_dir() or not path.is_dir() else sorted(path.glob("*/stats"))
         for place in [one.parent for one in inner] or [path]:
             name = "_".join(place.relative_to(folder).parts)

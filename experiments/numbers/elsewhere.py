@@ -1,0 +1,125 @@
+"""Whether intervals hold the true severities of people of a new site, and of people who lack a lobe.
+
+    python experiments/numbers/elsewhere.py            # writes results/elsewhere.csv
+    python experiments/numbers/elsewhere.py --show
+
+Linear models alone (preset ``linear``), 300 + 300 people of three sites. A site shifts every region by 0.3 sd together
+and by 0.4 sd of its own, and stretches it by a tenth. The new site is learned from so many controls who were measured
+there; fresh patients are scored there, or at a known site without the regions of a lobe.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+from cases import RESULTS, parser, say, write
+from figures import unit
+from people import Recipe, make
+
+from rindices import SurrealGAN
+from rindices.judging.agreement import match_patterns
+from rindices.settings import Correction
+
+FIRST_SEED = 160_000
+COHORTS = 6  # of each kind
+LOCAL = (10, 20, 40)
+DRAWS = 5  # of a new site and its controls
+FRESH = 250
+MEDIAL = ("Hip", "Amy", "Ent", "ParHipGy", "TemPo")
+LOBES = {
+    "medial temporal lobe": MEDIAL,
+    "temporal lobe": (*MEDIAL, "InfTemGy", "MidTemGy", "SupTemGy", "FusGy", "TemTraGy", "Pla", "Tem"),
+    "occipital lobe": ("Cal+Cbr", "Cun", "InfOccGy", "LinGy", "MidOccGy", "OccPo", "OccFusGy", "SupOccGy"),
+}
+
+
+def sites_of(n_sites: int, n_regions: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw shifts and scales of sites, in sd of people."""
+    shifts = 0.3 * rng.standard_normal((n_sites, 1)) + 0.4 * rng.standard_normal((n_sites, n_regions))
+    return shifts, np.exp(0.1 * rng.standard_normal((n_sites, n_regions)))
+
+
+def at_site(regions: pd.DataFrame, mean: np.ndarray, sd: np.ndarray, shift: np.ndarray, scale: np.ndarray):
+    """Return people as a site measures them."""
+    return np.maximum(mean + (regions - mean) * scale + sd * shift, 0.05 * mean)
+
+
+def inside(model: SurrealGAN, regions: pd.DataFrame, covariates: pd.DataFrame, truth: np.ndarray) -> dict[str, float]:
+    """Return the share of true severities in their intervals, and their width."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        low, high = model.intervals(regions, covariates)
+    held = (low <= truth) & (truth <= high)
+    return {"inside": float(held.mean()), "width": float((high - low).mean()), "n": held.size}
+
+
+def measured(kind: str, seed: int) -> list[dict[str, object]]:
+    """Fit a model, and score people elsewhere."""
+    rng = np.random.default_rng(seed)
+    given = make(Recipe(kind, seed=seed, n_controls=300, n_patients=300, n_fresh=FRESH))
+    mean, sd = (given.regions[~given.patient].agg(of).to_numpy() for of in ("mean", "std"))
+    shifts, scales = sites_of(3, len(mean), rng)
+    names = np.array(["A", "B", "C"])
+    site, there = rng.integers(3, size=len(given.regions)), rng.integers(3, size=len(given.fresh))
+    model = SurrealGAN(3, n_repetitions=5, preset="linear", random_state=0, correction=Correction(site="site"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(
+            at_site(given.regions, mean, sd, shifts[site], scales[site]),
+            given.patient,
+            pd.DataFrame({"site": names[site]}),
+        )
+        order, _ = match_patterns(given.truth, model.r_indices_[given.patient])
+        sited = given.__class__(**{**vars(given), "covariates": pd.DataFrame({"site": names[site]})})
+        factor = unit(model, sited, order)
+    ill, truth = given.fresh_patient, np.zeros((FRESH, 3))
+    truth[:, order] = given.fresh_truth * factor
+    known = at_site(given.fresh, mean, sd, shifts[there], scales[there])[ill]
+    of_known = pd.DataFrame({"site": names[there][ill]})
+    about = {"kind": kind, "seed": seed}
+    rows = [about | {"what": "known site", "size": 0} | inside(model, known, of_known, truth)]
+    for lobe, parts in LOBES.items():
+        columns = [name for name in known if name[1:] in parts]
+        gaps = known.assign(**dict.fromkeys(columns, np.nan))
+        if columns:
+            rows.append(
+                about | {"what": f"without {lobe}", "size": len(columns)} | inside(model, gaps, of_known, truth)
+            )
+    for size in LOCAL:
+        for _ in range(DRAWS):
+            shift, scale = sites_of(1, len(mean), rng)
+            local = rng.choice(np.flatnonzero(~ill), size, replace=False)
+            moved = at_site(given.fresh, mean, sd, shift, scale)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                adapted = model.adapt(moved.iloc[local], pd.DataFrame({"site": ["new"] * size}))
+            new = pd.DataFrame({"site": ["new"] * FRESH})
+            rows.append(about | {"what": "new site", "size": size} | inside(adapted, moved[ill], new, truth))
+    return rows
+
+
+def show(table: pd.DataFrame) -> None:
+    """Print shares."""
+    of = table.groupby(["kind", "what", "size"])[["inside", "width"]].mean().round(3)
+    print(of.assign(cohorts=table.groupby(["kind", "what", "size"])["seed"].nunique()).to_string())
+
+
+def main() -> None:
+    """Fit and measure."""
+    arguments = parser(__doc__)
+    arguments.add_argument("--show", action="store_true")
+    options = arguments.parse_args()
+    if not options.show:
+        rows: list[dict[str, object]] = []
+        for number in range(1 if options.small else COHORTS):
+            for kind in ("basic", "mild"):
+                rows += measured(kind, FIRST_SEED + number)
+                say(f"{kind} {number}")
+                write(rows, options.out / "elsewhere.csv")
+    show(pd.read_csv((options.out if options.small else RESULTS) / "elsewhere.csv"))
+
+
+if __name__ == "__main__":
+    main()

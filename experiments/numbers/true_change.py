@@ -1,0 +1,124 @@
+"""How well intervals of change between visits hold the true change, and how often groups without change differ.
+
+    python experiments/numbers/true_change.py            # writes results/true_change.csv and results/group_change.csv
+    python experiments/numbers/true_change.py --show
+
+A model of linear models alone (preset ``linear``) is fitted to a simulated cohort; the people who come twice are new to
+it. Noise of scans is learned from 40 controls who come again. In half of the studies every pattern of the patients
+progresses. `group_change.csv` has studies of 40 controls and 40 patients without any change: slopes by person, patients
+less controls.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+from cases import RESULTS, parser, say, write
+from figures import unit
+from people import Recipe, make
+
+from rindices import SurrealGAN, simulate_cohort
+from rindices.analysis import group_change
+from rindices.judging.agreement import match_patterns
+from rindices.preprocessing import SCALED_SD
+from rindices.record import Results, Summary
+from rindices.run.scores_and_analyses import change_of
+
+FIRST_SEED = 150_000
+COHORTS = 4  # of each kind
+NOISE = (0.1, 0.3, 0.5)  # sd of a scan, as a share of that between people
+CONTROLS, PATIENTS = 40, 150
+NULL_STUDIES = 100  # of each model
+
+
+def visited(model: SurrealGAN, kind: str, seed: int, n_controls: int, n_patients: int, **asked: float):
+    """Return new people of a kind at two visits, as a run has them, and their true severities."""
+    people = simulate_cohort(kind, n_controls=n_controls, n_patients=n_patients, n_visits=2, seed=seed, **asked)
+    table = people.table
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scaled = model.prepare(table[list(model.feature_names_in_)])
+        r_indices = model.transform(scaled)
+    names = range(1, r_indices.shape[1] + 1)
+    columns = {f"r{k}": r_indices[:, k - 1] for k in names}
+    columns |= {f"severity{k}": model.scale_.severities(r_indices)[:, k - 1] for k in names}
+    years = table["visit"].map({"bl": 0.0, "m12": 1.0})
+    group = np.where(table["diagnosis"] == "PT", "patient", "control")
+    who = pd.DataFrame({"participant_id": table["participant_id"], "years": years, "group": group})
+    who["first_visit"] = years == 0
+    nothing = pd.DataFrame()
+    z_scores = pd.DataFrame((scaled.values - 1) / SCALED_SD, columns=list(model.feature_names_in_))
+    return Results(who.assign(**columns), z_scores, nothing, nothing, nothing), people.truth
+
+
+def covered(model: SurrealGAN, kind: str, seed: int, noise: float, progression: float, order, factor):
+    """Return for each true change whether its interval holds it."""
+    results, truth = visited(model, kind, seed, CONTROLS, PATIENTS, scan_noise=noise, progression=progression)
+    change = change_of(model, results, Summary(status="done"))["change"].set_index("participant_id")
+    true = truth.drop(columns=["participant_id", "visit"]).to_numpy()
+    ids = truth["participant_id"].to_numpy()[::2]
+    rows = []
+    for place, k in enumerate(order):
+        own = change.loc[ids]
+        low, high = own[f"severity{k + 1}_change_low"], own[f"severity{k + 1}_change_high"]
+        moved = true[1::2, place] - true[::2, place]
+        inside, raw = ((low <= of * moved) & (of * moved <= high) for of in (factor[place], 1.0))
+        rows.append(
+            {"kind": kind, "noise": noise, "progression": progression, "seed": seed, "pattern": place + 1}
+            | {"n": int(low.notna().sum()), "inside": float(inside[low.notna()].mean())}
+            | {"raw": float(raw[low.notna()].mean()), "width": float((high - low).mean()), "true": float(moved.mean())}
+            | {"called": float((own[f"severity{k + 1}_reliable"] != 0).mean())}
+        )
+    return rows
+
+
+def null_study(model: SurrealGAN, kind: str, seed: int) -> dict[str, object]:
+    """Compare groups that do not change."""
+    results, _ = visited(model, kind, seed, 40, 40, scan_noise=0.3, progression=0.0)
+    table = results.r_indices
+    found = group_change(results.scores, table["participant_id"], table["years"], table["group"])
+    own = found[found["group"] == "patients less controls"]
+    return {"kind": kind, "seed": seed, "least_q": own["q"].min(), "least_p": own["p"].min()}
+
+
+def show(true: pd.DataFrame, groups: pd.DataFrame) -> None:
+    """Print shares."""
+    weighted = true.assign(**{name: true[name] * true["n"] for name in ("inside", "raw", "width", "called")})
+    of = weighted.groupby(["kind", "noise", "progression"])[["n", "inside", "raw", "width", "called"]].sum()
+    print(of.div(of["n"], axis=0).drop(columns="n").round(3).assign(n=of["n"]).to_string())
+    print("all:", (true["inside"] * true["n"]).sum() / true["n"].sum())
+    print(f"null studies {len(groups)}, any q < 0.05: {(groups['least_q'] < 0.05).mean():.3f}")
+
+
+def main() -> None:
+    """Fit and measure."""
+    arguments = parser(__doc__)
+    arguments.add_argument("--show", action="store_true")
+    options = arguments.parse_args()
+    if not options.show:
+        rows, studies = [], []
+        for number in range(1 if options.small else COHORTS):
+            for kind in ("basic", "mild"):
+                seed = FIRST_SEED + 100 * number
+                given = make(Recipe(kind, seed=seed, n_controls=300, n_patients=300))
+                model = SurrealGAN(3, n_repetitions=5, preset="linear", random_state=0)
+                model.fit(given.regions, given.patient)
+                order, _ = match_patterns(given.truth, model.r_indices_[given.patient])
+                factor = unit(model, given, order)
+                say(f"{kind} {seed} fitted")
+                for noise in NOISE[1:2] if options.small else NOISE:
+                    for progression in (0.0, 0.15):
+                        rows += covered(model, kind, seed + 1, noise, progression, order, factor)
+                n_studies = 5 if options.small else NULL_STUDIES
+                studies += [null_study(model, kind, seed + 1000 + one) for one in range(n_studies)]
+                say(f"{kind} {seed} measured")
+                write(rows, options.out / "true_change.csv")
+                write(studies, options.out / "group_change.csv")
+    folder = options.out if options.small else RESULTS
+    show(pd.read_csv(folder / "true_change.csv"), pd.read_csv(folder / "group_change.csv"))
+
+
+if __name__ == "__main__":
+    main()
