@@ -69,3 +69,6 @@ def test_own_controls_are_simulated_on(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     assert "40 controls, 40 patients, 12 regions" in result.output
     assert "2 studies" in result.output
+    both = asked("--like", tmp_path / "healthy.csv", "--figure", tmp_path / "power.png")
+    assert both.exit_code == 2
+    assert "--figure" in both.output

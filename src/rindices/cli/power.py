@@ -9,7 +9,7 @@ import numpy as np
 from rindices.cli.console import console, show_places
 from rindices.cli.options import check_output, command
 from rindices.files import atomic_file
-from rindices.problems import counted
+from rindices.problems import InputError, Remedy, counted
 from rindices.settings import PowerSettings
 
 if TYPE_CHECKING:
@@ -32,6 +32,14 @@ def power(*, asked: PowerSettings) -> None:
     from rindices.run import planning
 
     check_output(asked.figure, "figure", _FIGURE, *([] if asked.like is None else [asked.like]))
+    if asked.like is not None and asked.figure is not None:
+        raise InputError(
+            "The figure is of the studies that come with rindices, not of your own people.\nLeave out ",
+            Remedy("like"),
+            " or ",
+            Remedy("figure"),
+            ".",
+        )
     if asked.like is None:
         table, n_regions = planning.chances(asked.n_controls, asked.n_patients, asked.n_regions), asked.n_regions
     else:

@@ -33,7 +33,7 @@ N_PERMUTATIONS = 39  # p of 0.05 can be reached, and a study takes half a second
 LIKE = 20  # studies of the user's own controls
 _FILE = Path(__file__).with_name("planning_grid.csv")
 _WIDTH = 0.7  # doublings: how far studies of other sizes count
-_FEWEST, _MOST = 20, 2000  # people of a group, between which the table says anything
+_FEWEST, _MOST = 28, 450  # people of a group: half a doubling beyond those that were simulated
 _LEVEL = 0.95
 
 
