@@ -191,7 +191,12 @@ def resemblance(patterns: pd.DataFrame, *, n_spins: int = N_SPINS, seed: int = 0
             seen, others = values[wanted].to_numpy().reshape(2, -1), maps[wanted].dropna()
             if not np.ptp(seen):
                 continue
-            about = {"pattern": pattern, "measure": measure, "disorder": others.index, "n_regions": seen.size}
+            about: dict[str, object] = {
+                "pattern": pattern,
+                "measure": measure,
+                "disorder": others.index,
+                "n_regions": seen.size,
+            }
             if measure == _SUBCORTEX:
                 r = _standardised(others.to_numpy()) @ _standardised(seen.ravel())
                 rows.append(pd.DataFrame(about | {"r": r}))
