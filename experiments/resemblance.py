@@ -83,19 +83,34 @@ def one_cohort(kind: str, strength: float, seed: int) -> list[dict[str, object]]
     return rows
 
 
+def unrelated_maps(n_maps: int, seed: int) -> list[dict[str, object]]:
+    """Lay random maps themselves beside all disorders, without people: how exact the test is."""
+    around, names = covariance()
+    drawn = np.random.default_rng(seed).multivariate_normal(np.zeros(len(around)), around, n_maps)
+    who = {"pattern": np.repeat(np.arange(n_maps), len(names)), "region": names * n_maps}
+    best = resemblance(pd.DataFrame(who | {"change_sd": drawn.ravel()})).sort_values("r").groupby("pattern").last()
+    about = {"kind": "unrelated, no people", "strength": 0.0, "seed": seed, "pattern": best.index, "truth": ""}
+    columns = {"best": best["disorder"], "r": best["r"].round(3), "p_corrected": best["p_corrected"].round(4)}
+    return pd.DataFrame(about | columns).to_dict("records")
+
+
 def main() -> None:
     """Write a row for each pattern, and print the shares."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cohorts", type=int, default=100, help="of each kind")
+    parser.add_argument("--maps", type=int, default=400, help="random maps without people")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first cohort")
+    parser.add_argument("--kinds", nargs="+", default=["enigma", "unrelated"])
+    parser.add_argument("--strengths", nargs="+", type=float, default=STRENGTHS)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     rows = [
         row
-        for kind, strength in product(("enigma", "unrelated"), STRENGTHS)
-        for seed in range(options.cohorts)
+        for kind, strength in product(options.kinds, options.strengths)
+        for seed in range(options.first, options.first + options.cohorts)
         for row in one_cohort(kind, strength, seed)
     ]
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(rows + (unrelated_maps(options.maps, options.first) if options.maps else []))
     table.to_csv(options.out, index=False)
     for kind, own in table.groupby(["kind", "strength"]):
         clear = own["p_corrected"] < 0.05

@@ -342,7 +342,20 @@ class SimulationSettings:
     seed: int = setting(0, whole(0, 2**31 - 1), "The same seed repeats the same result.")
 
 
-_ALL = (TableSettings, SearchSettings, OutputSettings, ApplySettings, ShareSettings, ExecutionSettings)
+@dataclass(frozen=True)
+class PowerSettings(TakesPlainValues):
+    """The size of a study that is planned."""
+
+    n_controls: int = setting(100, whole(1), "Number of controls.", option="controls")
+    n_patients: int = setting(100, whole(1), "Number of patients.", option="patients")
+    n_regions: int = setting(68, whole(1), "Number of regions.", option="regions")
+    like: Path | None = setting(
+        None, PATH, "Simulate on your own table of healthy people instead, with its regions: minutes."
+    )
+    figure: Path | None = setting(None, PATH, "Also draw the chance by size (.png or .svg), replaced if it exists.")
+
+
+_ALL = (TableSettings, SearchSettings, OutputSettings, ApplySettings, ShareSettings, ExecutionSettings, PowerSettings)
 
 
 def option_name(name: str) -> str:

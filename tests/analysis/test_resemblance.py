@@ -31,7 +31,7 @@ def test_a_disorder_s_own_map_is_recognised_by_its_measure():
     assert best["disorder"] == "schizophrenia"
     assert best["r"] == pytest.approx(1)
     assert best["beyond"] == pytest.approx(1)
-    assert best["p_corrected"] < 0.05
+    assert best["p_corrected"] < 0.025
     assert (table["p_corrected"] >= table["p"]).all()
     area = resemblance(as_patterns([enigma("schizophrenia", "thickness")], "area"), n_spins=300)
     assert area.loc[area["disorder"] == "schizophrenia", "r"].item() < 0.9
@@ -72,7 +72,7 @@ def test_smooth_maps_without_relation_are_rarely_recognised():
         own = turned @ rng.normal(size=3) + (turned**2) @ rng.normal(size=3) + rng.normal(0, 0.3, 34)
         maps.append({(side, region): own[k] for side in ("left", "right") for k, region in enumerate(POSITIONS.index)})
     table = resemblance(as_patterns(maps, "thickness"), n_spins=500)
-    assert (table.groupby("pattern")["p_corrected"].min() < 0.05).sum() <= 7  # 3 expected; 8 has p = 0.01
+    assert (table.groupby("pattern")["p_corrected"].min() < 0.025).sum() <= 6  # 2 or 3 expected
 
 
 def test_destrieux_is_converted_by_shares_of_area():

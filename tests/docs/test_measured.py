@@ -76,3 +76,25 @@ def test_intervals_of_change_and_elsewhere():
     for _, of in pd.read_csv(RESULTS / "elsewhere.csv").groupby(["what", "size"]):
         cells = [f"{100 * own['inside'].mean():.1f} %, {own['width'].mean():.2f}" for _, own in of.groupby("kind")]
         assert f" | {' | '.join(cells)} |" in page
+
+
+def test_resemblance():
+    table = pd.read_csv(ROOT / "results" / "resemblance.csv")
+    told = {
+        ("enigma", 2.5): "ENIGMA's maps, at most 2.5 sd at severity 1",
+        ("enigma", 1.5): "ENIGMA's maps, at most 1.5 sd",
+    }
+    told |= {("unrelated", 2.5): "random smooth maps, 2.5 sd"}
+    told |= {("unrelated, no people", 0.0): "random smooth maps themselves, without people"}
+    for key, words in told.items():
+        p = table[(table["kind"] == key[0]) & (table["strength"] == key[1])]["p_corrected"]
+        strict, usual = percent([(p < 0.025).mean(), (p < 0.05).mean()])
+        assert f"| {words} | {len(p)} | {strict} | {usual} |" in PAGE
+
+
+def test_prognosis():
+    table = pd.read_csv(ROOT / "results" / "prognosis.csv")
+    held, wrong = table["held"].mean(), (table["p_without_effect"] < 0.05).mean()
+    assert f"Of {len(table)} intervals {100 * held:.1f} % hold" in PAGE
+    assert f"{100 * wrong:.1f} % of {len(table)} tests have p below 0.05" in PAGE
+    assert f"about {table['n_events'].mean():.0f} events" in PAGE

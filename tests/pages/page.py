@@ -10,6 +10,7 @@ SCRIPT = "<script>alert('region')</script>"
 LAYERS = ["Patterns", "Checks", "Details"]
 SECTIONS = [
     "People",
+    "What the patterns resemble",
     "Who took part",
     "How to read a severity",
     "Agreement over training",

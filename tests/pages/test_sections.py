@@ -260,7 +260,7 @@ def test_search_lists_settings_best_first(searched):
     run, search = searched
     text = page_text(run)
     page = Page(text)
-    assert titles(page) == [*sections_of(3)[:4], "How many patterns?", *sections_of(3)[4:]]
+    assert titles(page) == [*sections_of(3)[:5], "How many patterns?", *sections_of(3)[5:]]
     assert "It agrees best & most clearly." in page.words
     assert "Runner-up: 2 patterns with orthogonality 0.8 (pattern agreement 0.910, 10 models)." in page.words
     assert "1,057 models were trained" in page.words

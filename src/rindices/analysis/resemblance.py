@@ -32,7 +32,7 @@ _COLUMNS = [
     *("pattern", "measure", "disorder", "n_regions", "r", "p", "p_corrected", "chance"),
     *("beyond", "beyond_p", "beyond_p_corrected"),
 ]
-_CHANCE = 95  # centile of the spins that is kept for figures
+_CHANCE = 97.5  # centile of the spins that is kept for figures, and that a resemblance has to exceed
 
 
 class Spun(NamedTuple):
@@ -173,7 +173,7 @@ def resemblance(patterns: pd.DataFrame, *, n_spins: int = N_SPINS, seed: int = 0
     DataFrame
         ``pattern``, ``measure`` (``thickness``, ``area`` or ``subcortex``), ``disorder``, ``n_regions``, ``r``, its
         one-sided ``p`` against spins and ``p_corrected`` (for the choice of the disorder), ``chance`` (the largest
-        correlation over disorders that 95 of 100 spins stay below), and ``beyond``, ``beyond_p``,
+        correlation over disorders that 39 of 40 spins stay below), and ``beyond``, ``beyond_p``,
         ``beyond_p_corrected``: the same given the mean of all maps. Of the subcortex only ``r``, which is description.
         No rows where no map is at hand.
     """
@@ -191,7 +191,12 @@ def resemblance(patterns: pd.DataFrame, *, n_spins: int = N_SPINS, seed: int = 0
             seen, others = values[wanted].to_numpy().reshape(2, -1), maps[wanted].dropna()
             if not np.ptp(seen):
                 continue
-            about = {"pattern": pattern, "measure": measure, "disorder": others.index, "n_regions": seen.size}
+            about: dict[str, object] = {
+                "pattern": pattern,
+                "measure": measure,
+                "disorder": others.index,
+                "n_regions": seen.size,
+            }
             if measure == _SUBCORTEX:
                 r = _standardised(others.to_numpy()) @ _standardised(seen.ravel())
                 rows.append(pd.DataFrame(about | {"r": r}))

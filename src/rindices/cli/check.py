@@ -79,6 +79,7 @@ def _look_before_training(found: CheckedTable, cohort: Cohort) -> CheckedTable:
     if (look := found.look) is None:
         return found
     console.print(f"{look.headline} {look.verdicts}", style="bold")
+    console.print(look.chances)
     for one in look.patterns:
         pairs = zip(one.regions[:_MOST_REGIONS], one.changes, strict=False)
         regions = ", ".join(f"{name} {change:+.1f}" for name, change in pairs)

@@ -34,7 +34,7 @@ def check_follow_up(cohort: Cohort) -> list[Text]:
         return []
     values = {name: _numbers(cohort, column) for name, column in columns.items()}
     _check_cells(cohort, columns, values)
-    used = (cohort.first_visit & (cohort.group != "control")).to_numpy()
+    used = cohort.first_visit & (cohort.group != "control").to_numpy()
     known = np.isfinite(values["time"]) & np.isfinite(values["event"])
     n_events = int((values["event"][used & known] == 1).sum()) or int((values["event"][known] == 1).sum())
     if n_events == 0:

@@ -4,6 +4,7 @@ from rindices.plots.comparison import two_maps, two_scores
 from rindices.plots.follow_up_curves import follow_up_curves
 from rindices.plots.pattern_card import pattern_mixture, severity_by_age, severity_histogram
 from rindices.plots.patterns_and_associations import disorder_dots, forest, pattern_dots, subgroup_dots
+from rindices.plots.power_curves import power_curves
 from rindices.plots.rendering import figure_png, figure_svg, strip_above
 from rindices.plots.repetitions import agreement_over_settings, agreement_over_training, spectrum
 from rindices.plots.scores import (
@@ -28,6 +29,7 @@ __all__ = [
     "outlier_distances",
     "pattern_dots",
     "pattern_mixture",
+    "power_curves",
     "r_index_distributions",
     "recovery",
     "severity_by_age",

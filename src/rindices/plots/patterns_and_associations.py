@@ -141,7 +141,7 @@ def disorder_dots(resemblance: pd.DataFrame) -> Figure:
                 continue
             places = own["disorder"].map(names.index).astype(float) + (rank - (len(patterns) - 1) / 2) * step
             told = [f"Pattern {pattern}, {name}: {r:.2f}" for name, r in zip(own["disorder"], own["r"], strict=True)]
-            filled, unknown = own["p_corrected"] < SIGNIFICANT, own["r"] * np.nan
+            filled, unknown = own["r"] > own["chance"], own["r"] * np.nan
             _draw_estimates(axes, places, own["r"], unknown, unknown, filled, *look_of(pattern), told)
             if own["chance"].notna().all():
                 axes.axvline(own["chance"].iloc[0], color=look_of(pattern)[0], linestyle=":", linewidth=1.2)

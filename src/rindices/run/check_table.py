@@ -119,6 +119,8 @@ class FirstLook(_Part):
         Whether patients and controls differ, and in how many directions.
     verdicts
         Which verdicts this table can get, and why.
+    chances
+        How often simulated studies of this size find patterns.
     time
         About how long `fit` takes here; `seconds` is the same as a number.
     warnings
@@ -131,6 +133,7 @@ class FirstLook(_Part):
 
     headline: str
     verdicts: str
+    chances: str = ""
     time: str
     seconds: float
     warnings: tuple[str, ...] = ()

@@ -23,6 +23,7 @@ from rindices.pages.sections.verdict_section import spectrum_picture
 from rindices.problems import InputError, Wording, counted, listed
 from rindices.regions.region_names import known_regions
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
+from rindices.run.planning import in_words
 from rindices.run.time_needed import time_needed
 from rindices.schema.column_relations import pairs_of_sides
 from rindices.settings import SearchSettings
@@ -54,6 +55,7 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
         headline=_headline(spectrum, model.untestable_),
         verdicts=_verdicts(spectrum, differing)
         + ("" if spectrum is None else _few(int((~patient).sum()), int(patient.sum()), list(map(str, regions)))),
+        chances=in_words(int((~patient).sum()), int(patient.sum()), regions.shape[1]),
         time=str(needed),
         seconds=needed.seconds,
         warnings=tuple(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))),

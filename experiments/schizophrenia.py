@@ -1,0 +1,157 @@
+"""Schizophrenia, scanned twice: from the published table to group tables and a verdict, in one go.
+
+python experiments/schizophrenia.py --table nimh_one_table.csv --runs runs/schizophrenia --out results/schizophrenia
+
+The table is that of the tutorial of PCNtoolkit-demo (NIMH Czechia; Rehák Bučková et al., eLife 95823): 98 patients in
+an early stage and 67 controls, two visits, 148 Destrieux thicknesses. The run folders hold single people and stay
+where they are; ``--out`` gets tables of groups only.
+
+The contrast was stated before anything was looked at: the mean thickness of the insula, the inferior frontal gyrus and
+the orbital gyri, both sides, is smaller in patients.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from rindices.run.fit_table import fit_table
+from rindices.settings import OutputSettings, SearchSettings, TableSettings
+
+FRONTO_INSULAR = (
+    "G_insular_short",
+    "G_Ins_lg&S_cent_ins",
+    "S_circular_insula_ant",
+    "S_circular_insula_inf",
+    "S_circular_insula_sup",
+    "G_front_inf-Opercular",
+    "G_front_inf-Orbital",
+    "G_front_inf-Triangul",
+    "G_orbital",
+)
+SIDED = re.compile(r"^[lr]h_(.+)_thickness$")
+AVERAGED = "{}_thickness"
+
+
+def people_of(path: Path) -> tuple[pd.DataFrame, list[str]]:
+    """Return the table with the roles of `fit`, and its 148 thicknesses."""
+    table = pd.read_csv(path)
+    regions = [name for name in table if SIDED.match(name) and "Mean" not in name]
+    group = next(name for name in table if set(table[name].astype(str)) >= {"CN", "SCZ"})
+    kept = table.rename(columns={group: "diagnosis"})[
+        ["participant_id", "session", "diagnosis", "age", "sex", *regions]
+    ]
+    return kept, regions
+
+
+def averaged(table: pd.DataFrame, regions: list[str]) -> pd.DataFrame:
+    """Return the table with the mean of left and right: fewer regions than controls."""
+    names = list(dict.fromkeys(SIDED.match(name)[1] for name in regions))
+    means = {
+        AVERAGED.format(name): table[[f"lh_{name}_thickness", f"rh_{name}_thickness"]].mean(axis=1) for name in names
+    }
+    return pd.concat([table.drop(columns=regions), pd.DataFrame(means)], axis=1)
+
+
+def matched(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """Return as many people of either sex in both groups, drawn at random; all their visits."""
+    first, rng = table[table["session"] == 1], np.random.default_rng(seed)
+    kept: list[str] = []
+    for _, own in first.groupby("sex"):
+        fewest = own["diagnosis"].value_counts().min()
+        for _, group in own.groupby("diagnosis"):
+            kept += list(rng.choice(group["participant_id"], fewest, replace=False))
+    return table[table["participant_id"].isin(kept)]
+
+
+def adjusted_difference(values: pd.Series, table: pd.DataFrame) -> dict[str, float]:
+    """Return Cohen's d of patients less controls given age and sex, with its 95 % interval and p (two-sided)."""
+    patient = (table["diagnosis"] == "SCZ").to_numpy(float)
+    columns = np.column_stack([np.ones(len(table)), patient, table["age"], table["sex"]]).astype(float)
+    slopes, residual, *_ = np.linalg.lstsq(columns, values.to_numpy(float), rcond=None)
+    freedom = len(values) - columns.shape[1]
+    sd = np.sqrt(residual[0] / freedom)
+    error = sd * np.sqrt(np.linalg.inv(columns.T @ columns)[1, 1])
+    t, half = slopes[1] / error, stats.t.ppf(0.975, freedom) * error / sd
+    d = slopes[1] / sd
+    return {"d": d, "low": d - half, "high": d + half, "p": 2 * stats.t.sf(abs(t), freedom)}
+
+
+def contrast(table: pd.DataFrame, who: str) -> list[dict[str, object]]:
+    """Return the stated contrast at each visit, and its change between them in either group and between groups."""
+    names = [f"{side}_{name}_thickness" for side in ("lh", "rh") for name in FRONTO_INSULAR]
+    value, rows = table[names].mean(axis=1), []
+    for session, own in table.groupby("session"):
+        sizes = own["diagnosis"].value_counts()
+        found = adjusted_difference(value[own.index], own)
+        rows.append(
+            {"people": who, "what": f"visit {session}", "controls": sizes["CN"], "patients": sizes["SCZ"]} | found
+        )
+    wide = (
+        table[["participant_id", "session"]]
+        .assign(value=value)
+        .pivot(index="participant_id", columns="session", values="value")
+        .dropna()
+    )
+    first = table[table["session"] == 1].set_index("participant_id").loc[wide.index]
+    found = adjusted_difference(wide[2] - wide[1], first)
+    sizes = first["diagnosis"].value_counts()
+    rows.append({"people": who, "what": "change", "controls": sizes["CN"], "patients": sizes["SCZ"]} | found)
+    return rows
+
+
+def fitted(table: pd.DataFrame, folder: Path, name: str) -> dict[str, object]:
+    """Fit a table by the linear preset, and return its verdict."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.csv"
+    table.to_csv(path, index=False)
+    settings = TableSettings(covariates=("age", "sex"), visit="session", control="CN", patients="SCZ")
+    fit_table(path, folder / name, settings, SearchSettings(preset="linear"), OutputSettings(report=False))
+    summary = json.loads((folder / name / "summary.json").read_text(encoding="utf-8"))
+    evidence = summary["evidence"] or {}
+    return {
+        "table": name,
+        "controls": summary["n_controls"],
+        "patients": summary["n_patients"],
+        "regions": summary["n_features"],
+        "verdict": summary["verdict"],
+        "n_patterns": summary["n_patterns"],
+        **{key: evidence.get(key) for key in ("p", "p_spread", "p_shift", "found_again", "halves", "detectable_auc")},
+        "auc": (summary["separation"] or {}).get("auc"),
+    }
+
+
+def main() -> None:
+    """Write the contrast, the verdicts, what the pattern resembles and the change between visits, of groups."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", type=Path, required=True)
+    parser.add_argument("--runs", type=Path, required=True, help="a folder for tables and runs, with single people")
+    parser.add_argument("--out", type=Path, required=True, help="what the names of the tables of groups begin with")
+    options = parser.parse_args()
+    table, regions = people_of(options.table)
+    same = matched(table)
+    rows = [*contrast(table, "everybody"), *contrast(same, "matched for sex")]
+    pd.DataFrame(rows).round(4).to_csv(f"{options.out}_contrast.csv", index=False)
+    tables = {"averaged": averaged(table, regions), "averaged_matched": averaged(same, regions), "both_sides": table}
+    verdicts, changes, alike = [], [], []
+    for name, own in tables.items():
+        verdicts.append(fitted(own, options.runs, name))
+        pd.DataFrame(verdicts).round(4).to_csv(f"{options.out}_verdicts.csv", index=False)
+        for file, into in (("change_summary", changes), ("resemblance", alike)):
+            path = options.runs / name / "analysis" / f"{file}.csv"
+            into += [pd.read_csv(path).assign(table=name)] if path.is_file() else []
+    if changes:
+        pd.concat(changes).round(4).to_csv(f"{options.out}_change.csv", index=False)
+    if alike:
+        strongest = pd.concat(alike).sort_values("r", ascending=False).groupby(["table", "pattern"]).head(3)
+        strongest.round(4).to_csv(f"{options.out}_resemblance.csv", index=False)
+
+
+if __name__ == "__main__":
+    main()
