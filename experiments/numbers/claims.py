@@ -109,7 +109,7 @@ def _severities() -> list[Claim]:
 
 
 def _groups() -> list[Claim]:
-    balance, auc, gaps = _read("balance"), _read("separation"), _read("gaps").query("what == 'auc'")
+    balance, auc, gaps = _read("balance"), _read("separation"), pd.concat([_read("gaps"), _read("gaps_auc")])
     plain, several = balance["sites"] == 1, balance["sites"] > 1
     random, older = balance["older_sd"] == 0, balance["older_sd"] > 0
     called, script = balance["confounded"], _COMMAND.format("balance")
@@ -121,8 +121,8 @@ def _groups() -> list[Claim]:
     for aim, of in auc.groupby("aim")["inside"]:
         claim = f"interval of the AUC holds that of fresh people, AUC {aim:g}"
         rows.append(share(claim, "60 + 60", of, _COMMAND.format("separation"), NONE))
-    script = _COMMAND.format("gaps")
-    for n_controls, of in gaps.groupby("n_controls"):
+    script = "`python experiments/numbers/gaps.py`, also with `--auc`"
+    for n_controls, of in gaps[gaps["what"] == "auc"].groupby("n_controls"):
         null = of.pivot(index="seed", columns="gaps", values="value").dropna()
         for amount in null.columns[1:] if len(null) > 1 else ():
             claim = f"AUC without disease, {100 * amount:.0f} % gaps less none"
