@@ -149,7 +149,7 @@ def test_the_paragraph_says_where_training_started_and_how_patterns_were_counted
 def test_the_paragraph_says_what_was_analysed_and_only_what_was_used_is_cited(folder):
     sentences = {
         "subgroup_sizes": "the comparison is circular: it describes the patterns and does not test them",
-        "change_summary": "and compared as in Welch's t test. 95 % intervals of a person's change hold the true changes",
+        "change_summary": "Welch's t test. 90 % intervals of a person's change hold the true changes",
     }
     whole = quoted(folder)
     assert all(sentence in whole for sentence in sentences.values())

@@ -144,7 +144,8 @@ def strongest(told):
         rows = rows["change_sd"][rows["change_sd"].abs() >= 0.5 * rows["change_sd"].abs().max()]
         for part in (rows[rows < 0], rows[rows > 0]):
             if len(part):
-                found.append([shown(part.min()) if len(part) == 1 else f"{shown(part.min())} to {shown(part.max())}"])
+                both = [shown(part.min()), shown(part.max())]
+                found.append([both[0] if len(part) == 1 else ("–" if part.min() > 0 else " to ").join(both)])
     return found
 
 
@@ -260,7 +261,7 @@ CLAIMS = [
         cards,
     ),
     (rf"(None|\d+) of {N} associations ha(?:s|ve) q below", associations),
-    (r"\(((?:−?\d\.\d\d(?: to )?)+) sd of controls at severity 1\)", strongest),
+    (r"\(((?:−?\d\.\d\d(?: to |–)?)+) sd of controls at severity 1\)", strongest),
     (
         rf"were permuted, {N} times: p ([<=] [\d.]+) for both together, p ([<=] [\d.]+) for what varies more among "
         rf"patients \(spread\) and p ([<=] [\d.]+) for what differs on average \(shift\)\. {N} directions? (?:is|are) "

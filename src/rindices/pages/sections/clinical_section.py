@@ -153,7 +153,7 @@ def _reliable(view: RunView, change: pd.DataFrame) -> dict[str, object]:
     pattern, group, people, worse, better = zip(*rows, strict=True)
     columns = [counts("Pattern", pattern), words("Group", group), counts("People", people)]
     columns += [counts("Reliably worse", worse), counts("Reliably better", better)]
-    known = change[f"{names[0]}_reliable"].notna().any()
+    known = noise["sd"].notna().all() and change[f"{names[0]}_reliable"].notna().any()
     table = Table("Reliable change of single people", columns) if known else None
     about = noise.iloc[0]
     return {

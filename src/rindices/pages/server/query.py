@@ -221,11 +221,16 @@ def all_columns(settings: TableSettings, desk: Desk, name: str) -> list[str]:
     return list(dict.fromkeys(column for table in tables for column in columns_of(table)))
 
 
-def guessed(settings: TableSettings, desk: Desk, name: str) -> TableSettings:
-    """Return settings with what columns are by their names; what was chosen stays."""
-    chosen = {one.name: getattr(settings, one.name) for one in settings_of(TableSettings)}
-    chosen = {one.name: chosen[one.name] for one in settings_of(TableSettings) if chosen[one.name] != one.default}
-    return replace(guessed_settings(all_columns(settings, desk, name)), **chosen)
+def guessed(settings: TableSettings, desk: Desk, name: str, *, again: bool = False) -> TableSettings:
+    """Return settings with what columns are by their names; what was chosen stays.
+
+    Where more than files was chosen, nothing is guessed, unless `again`.
+    """
+    chosen = [one for one in settings_of(TableSettings) if getattr(settings, one.name) != one.default]
+    if not again and not all(one.kind.is_file for one in chosen):
+        return settings
+    by_name = guessed_settings(all_columns(settings, desk, name))
+    return replace(by_name, **{one.name: getattr(settings, one.name) for one in chosen})
 
 
 def first_of(query: QueryParams) -> int:

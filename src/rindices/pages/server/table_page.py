@@ -208,7 +208,7 @@ def _asked(desk: Desk, request: Request) -> tuple[str, list[str], TableSettings,
     if also := request.query_params.get("also"):
         settings = replace(settings, join=(*map(str, paths_of(settings.join)), str(_file_of(desk, also))))
     if also or "chosen" not in request.query_params:
-        settings = query.guessed(settings, desk, name)
+        settings = query.guessed(settings, desk, name, again=bool(also))
     settings = changed(settings, request)
     check = checked(stamp_of(path, settings), path, settings, desk.wording)
     if (wanted := _wanted(check.found, request)) is not None:
