@@ -98,3 +98,13 @@ def test_prognosis():
     assert f"Of {len(table)} intervals {100 * held:.1f} % hold" in PAGE
     assert f"{100 * wrong:.1f} % of {len(table)} tests have p below 0.05" in PAGE
     assert f"about {table['n_events'].mean():.0f} events" in PAGE
+
+
+def test_three_programs():
+    table = pd.read_csv(ROOT / "results" / "three_programs.csv")
+    for row in table.to_dict("records"):
+        numbers = [f"{row[name]:.2f}".replace("-", "−") for name in ("icc", "rank", "maps")]
+        who = f"{row['what']} | {row['first']} and {row['second']} | {row['pattern']} | {row['patients']}"
+        assert f"| {who} | {' | '.join(numbers)} |" in PAGE
+    assert set(table[table["what"] == "put in"]["found_first"]) == {2}
+    assert set(table[table["what"] == "autism"]["found_first"]) == {0}

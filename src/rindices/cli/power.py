@@ -46,11 +46,11 @@ def power(*, asked: PowerSettings) -> None:
         table, n_regions = _own(asked.like, asked.n_controls, asked.n_patients)
     sizes = f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')}"
     console.print(f"{sizes}, {counted(n_regions, 'region')}: chance to find all patterns, and error of severities.")
-    for row in table.itertuples():
+    for row in table.to_dict("records"):
         console.print(
-            f"{counted(int(row.patterns), 'pattern')} of {row.strength:g} sd: {100 * row.chance:.0f} % "
-            f"({100 * row.low:.0f} to {100 * row.high:.0f}; {row.studies:.0f} studies), error {row.error:.2f}, "
-            f"concordance {row.concordance:.2f}"
+            f"{counted(int(row['patterns']), 'pattern')} of {row['strength']:g} sd: {100 * row['chance']:.0f} % "
+            f"({100 * row['low']:.0f} to {100 * row['high']:.0f}; {row['studies']:.0f} studies), "
+            f"error {row['error']:.2f}, concordance {row['concordance']:.2f}"
         )
     console.print(
         "A pattern changes a quarter of the regions, at severity 1 by so many sd of controls; severities are uniform. "

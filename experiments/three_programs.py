@@ -1,0 +1,116 @@
+"""Does a verdict, a pattern, a severity survive another program? The same people through CIVET and two FreeSurfers.
+
+python experiments/three_programs.py --table ABIDE_CT_pipelines_DKT_software_QC.csv --out results/three_programs.csv
+
+The table has 62 DKT thicknesses of the same people of ABIDE by three programs. ``autism``: patients against controls as
+they are. ``put in``: half of the controls become patients, by two patterns in a quarter of the regions each, with the
+same people, regions and severities in each program (2 sd of that program at severity 1). Linear models with age, sex
+and sites; patterns are matched to the first program's. Only figures of groups are written.
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr
+
+from rindices import ContrastiveFactors
+from rindices.judging.agreement import match_patterns
+from rindices.settings import Correction
+
+SHARE, STRENGTH, N_PATTERNS = 0.25, 2.0, 2
+FEWEST = 12  # controls of a site: half of them become patients
+
+
+def icc(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the intraclass correlation of single scores for absolute agreement (Shrout and Fleiss, 2,1)."""
+    values = np.column_stack([first, second])
+    n, k = values.shape
+    rows, columns, grand = values.mean(axis=1), values.mean(axis=0), values.mean()
+    between = k * ((rows - grand) ** 2).sum() / (n - 1)
+    raters = n * ((columns - grand) ** 2).sum() / (k - 1)
+    rest = ((values - rows[:, None] - columns + grand) ** 2).sum() / ((n - 1) * (k - 1))
+    return float((between - rest) / (between + (k - 1) * rest + k * (raters - rest) / n))
+
+
+def by_program(path: Path) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """Return a table for each program, with the same people in the same order, and the names of the regions."""
+    table = pd.read_csv(path, index_col=0)
+    regions = [name for name in table if name.startswith(("L_", "R_"))]
+    parts = {str(name): own.set_index("SubjID").sort_index() for name, own in table.groupby("software")}
+    parts = {name: own[own[regions].notna().all(axis=1)] for name, own in parts.items()}
+    same = sorted(set.intersection(*(set(own.index) for own in parts.values())))
+    parts = {name: own.loc[same] for name, own in parts.items()}
+    first = next(iter(parts.values()))
+    sizes = first.loc[first["DX_GROUP"] != 1, "SITE_ID"].value_counts()
+    large = first["SITE_ID"].isin(sizes.index[sizes >= FEWEST]).to_numpy()
+    return {name: own[large] for name, own in parts.items()}, regions
+
+
+def fitted(
+    own: pd.DataFrame, regions: list[str], patient: np.ndarray, n_patterns: int
+) -> tuple[ContrastiveFactors, np.ndarray]:
+    """Return a linear model of one program, and everybody's severities."""
+    covariates = own[["AGE_AT_SCAN", "SEX", "SITE_ID"]].astype({"SEX": float, "SITE_ID": str})
+    model = ContrastiveFactors(n_patterns=n_patterns, correction=Correction(site="SITE_ID"), random_state=0)
+    model.fit(own[regions], patient, covariates)
+    return model, model.transform(own[regions], covariates)
+
+
+def compared(what: str, parts: dict[str, pd.DataFrame], regions: list[str], patient: np.ndarray, n: int) -> list[dict]:
+    """Fit each program, and compare patients' severities and maps of each pair of them."""
+    models = {name: fitted(own, regions, patient, n) for name, own in parts.items()}
+    rows = []
+    for one, other in combinations(models, 2):
+        (first, a), (second, b) = models[one], models[other]
+        order, _ = match_patterns(a[patient], b[patient])
+        for place, match in enumerate(order):
+            x, y = a[patient][:, place], b[patient][:, match]
+            rows.append(
+                {
+                    "what": what,
+                    "first": one,
+                    "second": other,
+                    "pattern": place + 1,
+                    "patients": int(patient.sum()),
+                    "p_first": first.spectrum_.p if first.spectrum_ else np.nan,
+                    "p_second": second.spectrum_.p if second.spectrum_ else np.nan,
+                    "found_first": first.spectrum_.found_again if first.spectrum_ else 0,
+                    "found_second": second.spectrum_.found_again if second.spectrum_ else 0,
+                    "icc": icc(x, y),
+                    "rank": float(spearmanr(x, y).statistic),
+                    "maps": float(np.corrcoef(first.maps_[place], second.maps_[match])[0, 1]),
+                }
+            )
+    return rows
+
+
+def main() -> None:
+    """Write a row for each pair of programs and pattern."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    parts, regions = by_program(options.table)
+    first = next(iter(parts.values()))
+    rows = compared("autism", parts, regions, (first["DX_GROUP"] == 1).to_numpy(), 1)
+    rng = np.random.default_rng(0)
+    healthy = {name: own[own["DX_GROUP"] != 1].copy() for name, own in parts.items()}
+    sites = next(iter(healthy.values()))["SITE_ID"]
+    patient = (sites.groupby(sites).cumcount() % 2 == 1).to_numpy()
+    severities = rng.uniform(size=(patient.sum(), N_PATTERNS))
+    maps = np.zeros((N_PATTERNS, len(regions)))
+    for own in maps:
+        own[rng.choice(len(regions), round(SHARE * len(regions)), replace=False)] = -STRENGTH
+    for own in healthy.values():
+        own.loc[patient, regions] += severities @ maps * own.loc[~patient, regions].std().to_numpy()
+    rows += compared("put in", healthy, regions, patient, N_PATTERNS)
+    pd.DataFrame(rows).round(4).to_csv(options.out, index=False)
+
+
+if __name__ == "__main__":
+    main()
