@@ -74,14 +74,15 @@ def scored(networks, brains):
 
 
 def transformed(networks, brains, z):
-    """y' = x + Σᵢ change(x, zᵢ eᵢ), the additive composition."""
+    """y' = x + Σᵢ change(x, zᵢ eᵢ), the additive composition; or the linear model's change, where that makes people."""
     f = networks.transformation
     encoding = leaky(leaky(brains @ f["encode1"]["weight"]) @ f["encode2"]["weight"])
     changed = brains.copy()
     for i in range(z.shape[1]):
         gate = 1 / (1 + np.exp(-(z[:, [i]] * f["severity"]["weight"][i] + f["severity"]["bias"])))
         changed += leaky(leaky((encoding * gate) @ f["decode1"]["weight"]) @ f["decode2"]["weight"])
-    return changed
+    linear = networks.linear["change"]
+    return np.where(linear["share"] == 1, brains + z ** linear["exponent"] @ linear["map"], changed)
 
 
 def averaged(model, function, *arguments):

@@ -23,6 +23,7 @@ EVERY = {
     "outlier_distances": lambda: plots.outlier_distances(tables.distances()),
     "pattern_dots": lambda: plots.pattern_dots(tables.changes(name=LONG + " {}"), only=1),
     "pattern_mixture": lambda: plots.pattern_mixture(people(), [0.5, 0.5, 0.5]),
+    "power_curves": lambda: plots.power_curves(planned(), 60, 80),
     "r_index_distributions": lambda: plots.r_index_distributions(people(n_other=4)),
     "recovery": lambda: plots.recovery(people()[["r1", "r2"]], people()[["r1", "r2"]], [0.9, 0.8]),
     "severity_by_age": lambda: plots.severity_by_age(AGED, "r1", "age"),
@@ -45,6 +46,12 @@ def disorders():
 def followed():
     table = pd.DataFrame(STEPS, columns=["third", "time"]).assign(pattern=1, n=90, at_risk=1234, shown=True)
     return table.assign(incidence=table["time"] / 10, low=table["time"] / 12, high=table["time"] / 8)
+
+
+def planned():
+    rows = [(people, patterns, strength) for people in (30, 60, 120) for patterns in (1, 2) for strength in (0.5, 1.0)]
+    table = pd.DataFrame(rows, columns=["people", "patterns", "strength"])
+    return table.assign(chance=0.5, low=0.4, high=0.6)
 
 
 def visits():
