@@ -15,6 +15,7 @@ from rindices.plots.style import SHADES, STYLE, make_panels, safe_label
 _NAMES = {1: "mildest third", 2: "middle third", 3: "most severe third"}
 _LINES = {1: ":", 2: "--", 3: "-"}
 _PANEL, _HEIGHT = 3.4, 3.3  # inches
+_SHARES = (0, 0.25, 0.5, 0.75, 1)
 _ROW, _BELOW = 0.085, 50  # of a panel's height, of a row of numbers; points that all rows take
 
 
@@ -45,7 +46,7 @@ def follow_up_curves(curves: pd.DataFrame, time: str = "time", *, competing: boo
         for place, third in enumerate(sorted(map(int, own["third"].unique()), reverse=True)):
             _draw_third(axes, own[own["third"] == third], third, place, competing=competing)
         axes.set_title(f"Pattern {pattern}", loc="left")
-        axes.set_ylim(0, 1.02)
+        axes.set(ylim=(0, 1.02), yticks=_SHARES)  # ticks that depend on the height would move the label
         axes.set_xlabel(safe_label(time), labelpad=_BELOW)
     panels[0].set_ylabel("Share with the event" if competing else "Share without the event")
     handles, labels = panels[0].get_legend_handles_labels()

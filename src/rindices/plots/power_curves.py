@@ -38,7 +38,7 @@ def power_curves(chances: pd.DataFrame, n_controls: int, n_patients: int) -> Fig
             axes.plot(own["people"], own["chance"], color=colour, marker=marker, markersize=4, label=f"{patterns:.0f}")
         axes.axvline(min(n_controls, n_patients), color=GREY, linestyle=":")
         axes.set_title(f"{strength:g} sd", loc="left")
-        axes.set(xscale="log", ylim=(-0.02, 1.02), xlabel="People of each group")
+        axes.set(xscale="log", ylim=(-0.02, 1.02), yticks=(0, 0.25, 0.5, 0.75, 1), xlabel="People of each group")
         sizes = sorted(chances["people"].unique())[::2]
         axes.set_xticks(sizes, [f"{size:.0f}" for size in sizes])
         axes.xaxis.set_minor_locator(NullLocator())
