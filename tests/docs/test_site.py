@@ -121,7 +121,7 @@ def test_the_gallery_has_every_function_that_draws():
 
 
 def test_the_command_line_page_is_made_from_the_application():
-    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "theme" / "hooks.py")
+    spec = importlib.util.spec_from_file_location("hooks", ROOT / "tools" / "site_hooks.py")
     hooks = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(hooks)
     text = hooks.command_line()
