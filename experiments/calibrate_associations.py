@@ -156,7 +156,8 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=50_000)
     parser.add_argument("--sets", type=int, default=334, help="data sets a pattern and number of people")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
+    out = Path(__file__).parents[1] / "results" / "calibrate_associations.csv"
+    parser.add_argument("--out", type=Path, default=out)
         "--out", type=Path, default=Path(__file__).parents[1] / "results" / "calibrate_associations.csv"
     )
     options = parser.parse_args()
