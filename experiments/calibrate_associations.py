@@ -158,8 +158,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     out = Path(__file__).parents[1] / "results" / "calibrate_associations.csv"
     parser.add_argument("--out", type=Path, default=out)
-        "--out", type=Path, default=Path(__file__).parents[1] / "results" / "calibrate_associations.csv"
-    )
     options = parser.parse_args()
     rng, tables = np.random.default_rng(options.seed), []
     for name, severities in populations(options.model, options.people, rng).items():

@@ -242,8 +242,8 @@ def _guidance(folder: Folder) -> list[str]:
         "### How many people?",
         "",
         *paragraph(
-            "Concordance of the consensus of ten models with the truth (dashed in the figure: ridge regression told the",
-            "truth):",
+            "Concordance of the consensus of ten models with the truth (dashed in the figure: ridge regression told",
+            "the truth):",
         ),
         *markdown(people, "patients"),
         f"![Accuracy against the number of patients](../results/{figure})",
