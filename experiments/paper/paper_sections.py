@@ -292,8 +292,8 @@ def _variants(folder: Folder) -> list[str]:
         "",
         *paragraph(
             f"One change at a time, λ = {middle}, ten models, {int(last):,} steps (our default: its own number),",
-            f"cohort {seed}. Where healthy people vary more, ridge regression told the truth reaches what the paper's linear",
-            "regression does (0.87 and 0.82).",
+            f"cohort {seed}. Where healthy people vary more, ridge regression told the truth reaches what",
+            "the paper's linear regression does (0.87 and 0.82).",
         ),
         *markdown(rows, "changed"),
         *_remedy(table["single"]),
@@ -310,6 +310,6 @@ def _remedy(single: pd.DataFrame) -> list[str]:
         "So the pace of training keeps some of these models below the paper: with the rates of section 3.3 they are",
         "still learning when the rule stops them, and 25,000 steps later, without it, all kinds but mild reach the",
         f"paper's figures. A faster f or a faster D, whichever is better, gains {gains} and reaches them, too.",
-        "Scaling, precision and the order of updates change single models by 0.03 or less, about two standard errors; the other",
-        "two readings of f are worse.",
+        "Scaling, precision and the order of updates change single models by 0.03 or less, about two standard",
+        "errors; the other two readings of f are worse.",
     )
