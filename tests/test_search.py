@@ -154,7 +154,7 @@ def test_as_many_patterns_are_trained_as_people_show_who_were_left_out(counted_s
     assert counted_search.spectrum_.found_again == counted_search.best_params_["n_patterns"] == 2
     assert counted_search.results_["n_patterns"].tolist() == [2]
     assert counted_search.verdict_.state == "reproducible"
-    assert counted_search.reason_ == "2 patterns: people who were left out differ in 2 directions, too."
+    assert counted_search.reason_ == "2 patterns: held-out people also differ in 2 directions."
 
 
 def without_disease():
@@ -221,16 +221,16 @@ def test_clone_has_the_parameters_and_nothing_else(fitted):
 
 
 BAD = {
-    r"n_patterns should be a whole number from 1 on, found 0": {"n_patterns": (2, 0)},
-    r"n_patterns should be a whole number from 1 on, found 2\.5": {"n_patterns": 2.5},
+    r"n_patterns should be a whole number of 1 or more, found 0": {"n_patterns": (2, 0)},
+    r"n_patterns should be a whole number of 1 or more, found 2\.5": {"n_patterns": 2.5},
     r"should each have at least one value": {"n_patterns": ()},
     r"each have at least one value": {"orthogonality": []},
-    r"orthogonality should be a number from 0 on, found -0\.1": {"orthogonality": (0.4, -0.1)},
-    r"n_repetitions should be a whole number from 1 on, found 0": {"n_repetitions": 0},
+    r"orthogonality should be a number of 0 or more, found -0\.1": {"orthogonality": (0.4, -0.1)},
+    r"n_repetitions should be a whole number of 1 or more, found 0": {"n_repetitions": 0},
     r"n_patterns should be 'auto', a number or several, found 'many'": {"n_patterns": "many"},
     r"Unknown preset 'faster'": {"preset": "faster"},
     r"inference should be 'consensus' or 'medoid'": {"inference": "mean"},
-    r"max_steps should be a whole number from 1 on, found 0": {"max_steps": 0},
+    r"max_steps should be a whole number of 1 or more, found 0": {"max_steps": 0},
 }
 
 

@@ -20,7 +20,7 @@ def test_report_says_what_a_pattern_resembles(tmp_path):
     resemblance(patterns, n_spins=200).to_csv(folder / "analysis" / "resemblance.csv", index=False)
     report = make_report(folder)
     assert re.search(
-        "Pattern 1, thickness: resembles autism.* more than turned maps do .largest correlation 1.00", report.html
+        "Pattern 1, thickness: resembles autism.* more than rotated maps do .largest correlation 1.00", report.html
     )
     assert "resemblance" in [name for name, *_ in report.gallery.figures]
 

@@ -288,7 +288,7 @@ def test_search_lists_settings_best_first(searched):
             FOUND,
             "p = 0.005 for both together, p = 0.005 for what varies more among patients (spread) and p = 0.035 for",
         ),
-        (FOUND, "2 directions are beyond chance, and people who were left out differ in 3 directions."),
+        (FOUND, "2 directions are beyond chance, and held-out people differ in 3 directions."),
         (
             FOUND | {"directions": 1, "found_again": 1},
             "1 direction is beyond chance, and people who were left out differ in 1",
@@ -297,7 +297,7 @@ def test_search_lists_settings_best_first(searched):
         (FOUND, "Their consensus agrees with a linear model of everybody at 0.883."),
         (FOUND | {"repetitions": None}, "at most 0.551 with permuted groups). Their consensus agrees"),
         (NOTHING, "p = 0.410 for both together"),
-        (NOTHING, "0 directions are beyond chance, and people who were left out differ in 0 directions."),
+        (NOTHING, "0 directions are beyond chance, and held-out people differ in 0 directions."),
         ({}, "Whether patients and controls differ was not tested."),
     ],
 )

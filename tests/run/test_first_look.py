@@ -38,7 +38,7 @@ def said(*arguments):
 def test_the_check_is_shown_first_and_the_look_is_what_fit_finds(tmp_path):
     path = table_of(tmp_path, "basic")
     lines = said(path, "--covariates", "age,sex", "--report", tmp_path / "check.html").splitlines()
-    [people] = [place for place, line in enumerate(lines) if line.startswith("People that remain: 150 controls")]
+    [people] = [place for place, line in enumerate(lines) if line.startswith("People who remain: 150 controls")]
     waiting = lines.index("Comparing patients and controls …")
     [headline] = [line for line in lines if "beyond chance" in line]
     assert people < waiting < lines.index(headline)

@@ -245,7 +245,7 @@ def _reason(name: str, column: pd.Series, taken: Mapping[str, str], settings: Ta
     if name in taken:
         return taken[name]
     if not is_region_name(name):
-        return "the usual name of something that is no region"
+        return "usually the name of something other than a region"
     if not meant_as_numbers(column):
         return "text, not numbers"
     if settings.features is not None:

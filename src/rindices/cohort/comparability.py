@@ -57,7 +57,7 @@ def _other_warnings(
     taken = {"control": control, "patients": patients}
     ways = [
         Message(
-            f" {listed(names)} may be {'controls' if which == 'control' else which}: take them in with ", all_of, "."
+            f" {listed(names)} may be {'controls' if which == 'control' else which}: include them with ", all_of, "."
         )
         for which, names in meant.items()
         if names and (all_of := Remedy(which, [*taken[which], *names]))
@@ -98,7 +98,7 @@ def refuse_apart(name: str, controls: NDArray, patients: NDArray) -> None:
             f"Disease cannot be told from {name!r}: no patient has a value of it that a control has "
             f"(controls: {levels[0]}; patients: {levels[1]}).\n"
             "Its effect cannot be removed without removing that of the disease, and left in it looks like disease.\n"
-            f"If it only repeats the diagnosis, do without {name}; otherwise add people until the groups overlap in it."
+            f"If it only repeats the diagnosis, leave out {name}; otherwise add people until the groups overlap in it."
         )
 
 
@@ -232,7 +232,7 @@ def _region_warnings(
     ]
     telling = unlike_regions(block[controls], regions, telling)
     warnings = [
-        Message(f"Taken for regions, but they look like {what}: {listed(names)}. ", _remedy(what, names), "?")
+        Message(f"Treated as regions, but they look like {what}: {listed(names)}. ", _remedy(what, names), "?")
         for what, names in grouped([*suspects], [*suspects.values()]).items()
     ]
     sorts = _sorts_of([name for name in regions if name not in suspects], dict(zip(regions, block.T, strict=True)))
@@ -243,10 +243,10 @@ def _region_warnings(
         )
         warnings.append(Message(several, " together; for one kind, choose its columns with ", Remedy("features"), "."))
     if telling:
-        apart = f"These nearly tell controls and patients apart by themselves: {listed(telling)}."
+        apart = f"Each of these nearly separates controls from patients by itself: {listed(telling)}."
         warnings.append(Message(apart, " Are they regions? If not, leave them out with ", Remedy("exclude"), "."))
     if len(regions) > _MANY_REGIONS:
-        many = f"{len(regions):,} regions are many: time and memory grow with their number, and the method is meant"
+        many = f"{len(regions):,} regions are a lot: time and memory grow with their number, and the method is meant"
         warnings.append(Message(many, " for 70 to 200. Choose regions of an atlas with ", Remedy("features"), "."))
     return warnings
 
