@@ -33,7 +33,7 @@ class _Commands(TyperGroup):
         if apart or joined:
             ctx.fail(
                 f"Found an empty value after {[*apart, *joined][0]}. Fill it in, or leave it out. "
-                "If it came from a variable of the shell, that is not set."
+                "If it came from a shell variable, that variable is not set."
             )
         return super().parse_args(ctx, args)
 

@@ -95,9 +95,9 @@ def refuse_apart(name: str, controls: NDArray, patients: NDArray) -> None:
     if alike and not np.isin(patients.astype(str), controls.astype(str)).any():
         levels = [listed(map(shown, sorted(set(values))), 4) for values in (controls, patients)]
         raise InputError(
-            f"Disease cannot be told from {name!r}: no patient has a value of it that a control has "
+            f"Disease cannot be separated from {name!r}: no patient has a value of it that a control has "
             f"(controls: {levels[0]}; patients: {levels[1]}).\n"
-            "Its effect cannot be removed without removing that of the disease, and left in it looks like disease.\n"
+            "Its effect cannot be removed without removing that of the disease, and if left in, it looks like disease.\n"
             f"If it only repeats the diagnosis, leave out {name}; otherwise add people until the groups overlap in it."
         )
 
@@ -111,7 +111,7 @@ def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> lis
     else:
         completely = not {*controls} & {*patients}
     nearly = f"nearly by itself: what is found may be {name} rather than disease."
-    how = f"completely: disease cannot be told from {name}." if completely else nearly
+    how = f"completely: disease cannot be separated from {name}." if completely else nearly
     return [f"{name} tells controls and patients apart {how} They should overlap in it."]
 
 
@@ -187,7 +187,7 @@ def _repetition_warnings(controls: pd.DataFrame) -> list[str]:
             before = listed(controls.columns[:position])
             warnings.append(
                 f"{name} adds nothing to {before} among the controls: their effects cannot be told apart. "
-                "Where it holds the same in other words, leave one out."
+                "If they carry the same information, leave one out."
             )
         else:
             design = together

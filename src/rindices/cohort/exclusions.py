@@ -241,11 +241,11 @@ def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[n
     few = {str(site): counted(int(number), "control") for site, number in small.items()}
     which = listed((f"{site} ({few[site]} of {people[site]})" for site in few), 8)
     raise InputError(
-        f"Every site needs at least {MIN_SITE_CONTROLS} controls for its shift to be told from disease, but "
+        f"Every site needs at least {MIN_SITE_CONTROLS} controls to separate its shift from disease, but "
         f"{counted(len(small), 'site has', 'sites have')} fewer (column {str(sites.name)!r}): {which}.\n"
         f"Leave these people out with ",
         Remedy("small_sites", "drop"),
-        ", merge sites that share a scanner, or do without ",
+        ", merge sites that share a scanner, or leave out ",
         Remedy("site"),
         ".",
     )
