@@ -59,4 +59,4 @@ def test_few_events_are_a_warning_that_names_the_remedy():
     assert "There are 10 events for 2 variables" in said
     assert "covariates" in said
     enough = make_cohort(table(), **NAMED)
-    assert not [text for text in enough.warnings if "ten a variable" in text]
+    assert not [text for text in enough.warnings if "ten per variable" in text]

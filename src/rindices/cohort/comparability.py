@@ -97,7 +97,7 @@ def refuse_apart(name: str, controls: NDArray, patients: NDArray) -> None:
         raise InputError(
             f"Disease cannot be separated from {name!r}: no patient has a value of it that a control has "
             f"(controls: {levels[0]}; patients: {levels[1]}).\n"
-            "Its effect cannot be removed without removing that of the disease, and if left in, it looks like disease.\n"
+            "Its effect cannot be removed without removing the disease, and if left in, it looks like disease.\n"
             f"If it only repeats the diagnosis, leave out {name}; otherwise add people until the groups overlap in it."
         )
 
