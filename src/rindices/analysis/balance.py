@@ -340,8 +340,8 @@ def _remark_on_patients(row: Any, imbalanced: bool) -> str:
         return ""
     if not imbalanced:
         return (
-            f"In patients, {_link(row)}: the disease may be related to {row.variable}. The groups do not clearly differ "
-            f"in {row.variable}, so it explains little of the difference between them."
+            f"In patients, {_link(row)}: the disease may be related to {row.variable}. The groups do not clearly "
+            f"differ in {row.variable}, so it explains little of the difference between them."
         )
     return (
         f"In patients, {_link(row)}, and the groups differ in {row.variable}. What {row.variable} does in controls was "
