@@ -225,11 +225,11 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     background = tuple(name for name in others if name.casefold() in BACKGROUND_NAMES and name not in empty)
     by = _options_of_covariates(settings)
     why: dict[str, tuple[str, Text]] = {
-        name: (part, Message("named by ", by.get(name, _SETTINGS[part]) if part == "a covariate" else _SETTINGS[part]))
+        name: (part, Message("set by ", by.get(name, _SETTINGS[part]) if part == "a covariate" else _SETTINGS[part]))
         for name, part in parts.items()
     }
     is_chosen = settings.features is not None
-    asked = Message("named by ", Remedy("features")) if is_chosen else Message("numbers without another role")
+    asked = Message("set by ", Remedy("features")) if is_chosen else Message("numbers without another role")
     why |= dict.fromkeys(regions, ("a region", asked))
     why |= {name: ("no role", chosen.aside.get(name) or _reason(name, table[name], taken, settings)) for name in others}
     ordered = {name: why[name] for name in columns}
