@@ -139,7 +139,7 @@ def test_visits_are_joined_however_they_are_written():
     ("other", "message"),
     [
         ({"id": ["a", None], "visit": [1, 2]}, r"Every row of y\.csv needs a value in 'id' and 'visit', but row 3"),
-        ({"id": ["a", "a"], "visit": [1, 1]}, r"has 'a' and '1' in rows 2 and 3.*\nKeep one row a person and visit"),
+        ({"id": ["a", "a"], "visit": [1, 1]}, r"has 'a' and '1' in rows 2 and 3.*\nKeep one row per person and visit"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(other, message):
