@@ -169,9 +169,9 @@ def _device(folder: Folder) -> list[str]:
     gain = float((tried / usual["rate"]).max()) - 1
     most = 100 * usual["share of memory"].max()
     return paragraph(
-        f"One {found['device'].iloc[0]} makes up to {usual['rate'].max():,.0f} model steps per second, at {most:.0f} % of",
-        "its memory bandwidth (bytes that XLA counts, of 4.8 TB/s). Steps one by one, float32, bfloat16 data or moments,",
-        f"flat updates and CUDA graphs gain at most {100 * gain:.1f} % (`results/device_speed.csv`).",
+        f"One {found['device'].iloc[0]} makes up to {usual['rate'].max():,.0f} model steps per second, at {most:.0f} %",
+        "of its memory bandwidth (bytes that XLA counts, of 4.8 TB/s). Steps one by one, float32, bfloat16 data or",
+        f"moments, flat updates and CUDA graphs gain at most {100 * gain:.1f} % (`results/device_speed.csv`).",
     )
 
 
