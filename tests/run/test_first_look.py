@@ -38,7 +38,7 @@ def said(*arguments):
 def test_the_check_is_shown_first_and_the_look_is_what_fit_finds(tmp_path):
     path = table_of(tmp_path, "basic")
     lines = said(path, "--covariates", "age,sex", "--report", tmp_path / "check.html").splitlines()
-    [people] = [place for place, line in enumerate(lines) if line.startswith("People that remain: 150 controls")]
+    [people] = [place for place, line in enumerate(lines) if line.startswith("People who remain: 150 controls")]
     waiting = lines.index("Comparing patients and controls …")
     [headline] = [line for line in lines if "beyond chance" in line]
     assert people < waiting < lines.index(headline)
@@ -48,7 +48,8 @@ def test_the_check_is_shown_first_and_the_look_is_what_fit_finds(tmp_path):
     n_found = search.spectrum_.found_again
     assert n_found == search.best_params_["n_patterns"] >= 1
     noun = "direction" if n_found == 1 else "directions"
-    assert headline.startswith(f"At least {n_found} {noun} beyond chance (p = {search.spectrum_.p:.2g}). Verdicts that")
+    p = f"{search.spectrum_.p:.2g}"
+    assert headline.startswith(f"At least {n_found} {noun} beyond chance (p = {p}). Possible verdicts")
     assert sum(line.startswith("  Pattern ") for line in lines) == n_found
     assert lines[-1].startswith("fit can train on this table. It takes about ")
     words = Page((tmp_path / "check.html").read_text(encoding="utf-8")).words
@@ -75,7 +76,7 @@ def test_without_a_difference_it_says_what_would_have_shown(tmp_path):
 def test_more_regions_than_people_are_said_with_what_helps(tmp_path):
     table = simulate_cohort("basic", n_controls=24, n_patients=30, seed=3).table.iloc[:, :44]
     table.to_csv(tmp_path / "wide.csv", index=False)
-    few = "24 controls and 40 regions: only strong differences show; average left and right, choose fewer regions"
+    few = "24 controls and 40 regions: only strong differences can be detected; average left and right, choose fewer"
     assert few in first_look(read_cohort(tmp_path / "wide.csv", covariates="age")).verdicts
     some = read_cohort(tmp_path / "wide.csv", covariates="age", features=list(table.columns[4:24]))
     assert "only strong differences" not in first_look(some).verdicts

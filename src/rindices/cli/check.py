@@ -33,16 +33,16 @@ def check(
     tables: Annotated[list[Path], argument("Table of people, as for fit.", "TABLE")],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     report: Annotated[Path | None, option("Also write a page here (.html), replaced if it exists.")] = None,
-    spectrum: Annotated[bool, typer.Option(help="Test whether patients and controls differ: seconds more.")] = True,
+    spectrum: Annotated[bool, typer.Option(help="Test whether patients and controls differ (seconds).")] = True,
     *,
     columns: TableSettings,
 ) -> None:
     """Look at a table before anything is trained.
 
-    Says what each column is taken for and why, which regions may be none, who would be left out, who is far from all
-    others, how the groups compare, and what fit would refuse or warn of. Then whether patients and controls differ, in
-    how many directions, and how long fit takes here. The options are those of fit. Ends with 2 where fit would refuse
-    the table.
+    Says what each column is taken for and why, which columns may not be regions, who would be left out, who is an
+    outlier, how the groups compare, and what fit would refuse or warn about. Then whether patients and controls differ,
+    in how many directions, and how long fit takes here. The options are those of fit. The exit code is 2 if fit would
+    refuse the table.
     """
     from rindices.run.check_table import check_cohort
     from rindices.tables import files_of
@@ -117,9 +117,9 @@ def _show_columns(found: CheckedTable) -> None:
     suspects: dict[str, list[str]] = {}
     for column in found.columns:
         if column.suspicion:
-            suspects.setdefault(f"{column.suspicion} (told by {column.suspected_by})", []).append(column.name)
+            suspects.setdefault(f"{column.suspicion} (by {column.suspected_by})", []).append(column.name)
     for what, names in suspects.items():
-        console.print(f"Taken for regions, but may be: {what}: {listed(names)}.", style="yellow")
+        console.print(f"Treated as regions, but possibly something else: {what}: {listed(names)}.", style="yellow")
     for what in ("missing", "impossible"):
         gaps = {column.name: getattr(column, what) for column in found.columns if getattr(column, what)}
         if gaps:
@@ -135,7 +135,7 @@ def _show_people(found: CheckedTable) -> None:
     left = listed(f"{reason} ({number})" for reason, number in found.left_out.items())
     people = ", ".join(counted(number, name) for name, number in groups.items() if number)
     as_if = f" (with {' '.join(found.as_if)})" if found.as_if else ""
-    console.print(f"People that remain{as_if}: {people}. Left out: {left or 'nobody'}.")
+    console.print(f"People who remain{as_if}: {people}. Left out: {left or 'nobody'}.")
     sites = [row for row in found.flow if row.site != "all" and row.group in ("control", "patient")]
     for site in dict.fromkeys(row.site for row in sites):
         here = {row.group: row.used for row in sites if row.site == site}

@@ -23,7 +23,7 @@ def compare(
 ) -> None:
     """Compare two runs: patterns matched, people in both, maps side by side, who moved.
 
-    Patterns are matched by the order in which they put the patients who are in both; with fewer than 20, by their maps.
+    Patterns are matched by how they rank the patients in both runs; with fewer than 20, by their maps.
     """
     from rindices.run.compare_runs import check_comparison_folder, compare_runs, write_comparison
 

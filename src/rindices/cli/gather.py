@@ -20,8 +20,8 @@ def gather(
 ) -> None:
     """Make one table of what FreeSurfer, FastSurfer, NiChart DLMUSE, SynthSeg or CAT12 wrote for each person.
 
-    With regions, head size, measures of quality and the program's version; the dictionary has the units. Sums of other
-    columns are not copied. Who is there twice or was only half written is named, and left out only if asked.
+    The table has regions, head size, quality measures and the program's version; the dictionary has the units. Sums of
+    other columns are not copied. Duplicates and incomplete scans are named, and left out only if asked.
     """
     from rindices.run.gather_folder import gather_folder
 
@@ -35,6 +35,6 @@ def gather(
     versions = [f"{program} ({counted(number, 'row')})" for program, number in found.programs.items()]
     console.print(f"Written by {listed(versions)}.")
     if len(versions) > 1:
-        warn(["Programs or versions differ between people: they measure differently. See the column program."])
+        warn(["Programs or versions, and so measurements, differ between people: see the column program."])
     show_places({"Table": out, "Dictionary": found.dictionary})
     console.print(f"Next: rindices check {out} --dictionary {found.dictionary} --join LABELS.csv")

@@ -24,10 +24,10 @@ def open_folder(
     port: Annotated[int | None, option("Port of this machine.", "a free one", min=1, max=65535)] = None,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
 ) -> None:
-    """Do the same work in the browser, on this machine only.
+    """Work in the browser, on this machine only.
 
-    Looks at tables, trains, shows results and people, and scores new ones; runs go into the folder. Prints an address
-    that works for one browser, and stops with Ctrl-C; a training that goes on is not stopped.
+    Check tables, train, look at results and people, and score new ones; runs are kept in the folder. Prints an address
+    that works for one browser. Ctrl-C stops the page, but not a running training.
     """
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
     if missing:
@@ -46,4 +46,4 @@ def open_folder(
     try:
         serve(folder, port, ready=ready, wording=on_command_line, program=_PROGRAM)
     except KeyboardInterrupt:
-        console.print("Stopped. Trainings that were started go on; rindices open shows them again.")
+        console.print("Stopped. Running trainings continue; rindices open shows them again.")

@@ -23,18 +23,18 @@ _COVARIATES = ("age", "sex")
 
 @command()
 def power(*, asked: PowerSettings) -> None:
-    """Say how likely a study of some size finds its patterns.
+    """Estimate how likely a study of a given size is to find its patterns.
 
     From a table of simulated studies: one to three patterns, each of which changes a quarter of the regions by 0.5, 1
     or 2 standard deviations at severity 1. Patterns count as found if patients and controls differ and as many
-    directions are found again in people who were left out. Severities are those of the linear model.
+    directions are found again in held-out people. Severities are those of the linear model.
     """
     from rindices.run import planning
 
     check_output(asked.figure, "figure", _FIGURE, *([] if asked.like is None else [asked.like]))
     if asked.like is not None and asked.figure is not None:
         raise InputError(
-            "The figure is of the studies that come with rindices, not of your own people.\nLeave out ",
+            "The figure shows the studies that come with rindices, not your own people.\nLeave out ",
             Remedy("like"),
             " or ",
             Remedy("figure"),
@@ -45,7 +45,7 @@ def power(*, asked: PowerSettings) -> None:
     else:
         table, n_regions = _own(asked.like, asked.n_controls, asked.n_patients)
     sizes = f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')}"
-    console.print(f"{sizes}, {counted(n_regions, 'region')}: chance to find all patterns, and error of severities.")
+    console.print(f"{sizes}, {counted(n_regions, 'region')}: chance of finding all patterns, and error of severities.")
     for row in table.to_dict("records"):
         console.print(
             f"{counted(int(row['patterns']), 'pattern')} of {row['strength']:g} sd: {100 * row['chance']:.0f} % "
@@ -53,8 +53,8 @@ def power(*, asked: PowerSettings) -> None:
             f"error {row['error']:.2f}, concordance {row['concordance']:.2f}"
         )
     console.print(
-        "A pattern changes a quarter of the regions, at severity 1 by so many sd of controls; severities are uniform. "
-        "Patterns of a real disease may be narrower, and its people more alike."
+        "Each simulated pattern changes a quarter of the regions, by this many sd of controls at severity 1; "
+        "severities are uniform. Patterns of a real disease may be narrower, and its patients more alike."
     )
     if asked.figure is not None:
         _draw(asked.figure, asked, n_regions)

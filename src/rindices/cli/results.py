@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @command()
 def apply(
     model: Model,
-    table: Annotated[Path, argument("Table of people: CSV, TSV, Excel or Parquet, one row a person.")],
+    table: Annotated[Path, argument("Table of people: CSV, TSV, Excel or Parquet, one row per person.")],
     out: Annotated[Path, option("Table of R-indices to write (.csv), replaced if it exists.")],
     report: Annotated[
         Path | None, option("Also write a report of these people here (.html), replaced if it exists.")
@@ -80,7 +80,7 @@ def _noise_in_words(noise: pd.DataFrame) -> str:
     came = counted(int(about["n_controls"]), "control")
     if about["source"] == "unknown":
         return (
-            f"Changes between visits have no intervals: {came} came again, too few to tell the scan noise.\n"
+            f"Changes between visits have no intervals: {came} came again, too few to estimate the scan noise.\n"
             "Add repeated scans of controls, or give it with --scan-noise."
         )
     whose = "as given" if about["source"] == "given" else f"of {came} who came again"
@@ -97,7 +97,7 @@ def adapt(
     *,
     columns: Annotated[ApplySettings, Only("id", "exclude", "join", "missing")],
 ) -> None:
-    """Let a model learn sites that its training did not have, from controls who were measured there.
+    """Teach a model new sites, from controls who were measured there.
 
     Offsets and scales of the sites are learned as in the training; nobody's scores at other sites change.
     """
@@ -109,7 +109,7 @@ def adapt(
     for site, number in done.controls.items():
         console.print(f"Learned site {site} from {counted(number, 'control')}.")
     if done.n_unused:
-        console.print(f"Not used: {counted(done.n_unused, 'row')} of people who are no controls, or of later visits.")
+        console.print(f"Not used: {counted(done.n_unused, 'row')} not from controls, or from later visits.")
     warn(done.warnings)
     show_places({"Model": out})
 
@@ -120,13 +120,13 @@ def import_official(
     out: Annotated[Path, option("Model file to write (.safetensors), replaced if it exists.")],
     features: Annotated[str, option("Its regions in order: names, a file of names, or muse72.")],
     covariates: Annotated[
-        str, option("Its covariates in order, such as sex,age or sex,MUSE_Volume_702.", "told by their ranges")
+        str, option("Its covariates in order, such as sex,age or sex,MUSE_Volume_702.", "inferred from their ranges")
     ] = "",
     entry: Annotated[int | None, option("Which entry of the checkpoint.", "the only one")] = None,
 ) -> None:
     """Turn a model of the authors' package into one of ours.
 
-    Nothing in the checkpoint is run: a reader of our own takes numbers and plain containers, and refuses all else.
+    Nothing in the checkpoint is executed: our own reader accepts numbers and plain containers, and refuses all else.
     """
     check_output(out, "out", MODEL, file)
     from rindices.interop import official
@@ -134,7 +134,7 @@ def import_official(
     imported = official.import_official(file, features, covariates, entry)
     imported.save(out)
     describe(model=out)
-    console.print(imported.verdict_[1] or "It is none of the two models that the authors published.")
+    console.print(imported.verdict_[1] or "It is neither of the two models that the authors published.")
     console.print("The training people are not in the file: their ranges and the agreement of trainings are unknown.")
 
 
@@ -207,7 +207,7 @@ def report(
 ) -> None:
     """Write the report of a run again, with clinical scores that came later.
 
-    A column of a later table replaces the column of that name as a whole.
+    A column of a later table replaces the whole column of that name.
     """
     from rindices.run.report_again import report_again
 

@@ -50,7 +50,7 @@ def check_follow_up(cohort: Cohort) -> list[Text]:
     return [
         Message(
             f"There are {counted(n_events, 'event')} for {counted(n_variables, 'variable')} (a severity and the "
-            "covariates), fewer than ten a variable: hazard ratios are description. Wait for more events, or name "
+            "covariates), fewer than ten per variable: hazard ratios are description. Wait for more events, or name "
             "fewer covariates with ",
             Remedy("covariates"),
             ".",
@@ -80,7 +80,7 @@ def _check_cells(cohort: Cohort, columns: dict[str, str], values: dict[str, np.n
         advice = "Write 1 where it happened and 0 where it did not; other outcomes have a column of their own"
         _refuse(cohort, columns, name, is_odd, "is neither 0 nor 1", advice)
     late = values.get("entry", nothing) >= time
-    _refuse(cohort, columns, "entry", late, "is not before the time", "Leave out who was never under observation")
+    _refuse(cohort, columns, "entry", late, "is not before the time", "Leave out people who were never observed")
     wrong = (values.get("last_without", nothing) > time) | (
         (values.get("last_without", nothing) >= time) & (values["event"] == 1)
     )

@@ -34,7 +34,7 @@ UNFINISHED: Literal["unfinished"] = "unfinished"
 _AGAIN = "Give the folder of a finished run, or make the run again: rindices fit ... "
 _GIVE_SETTINGS = (
     "Give the run.toml that a run left in its folder. Correct it where somebody changed it; where another version "
-    "wrote it, use that version: it is told under [versions]."
+    "wrote it, use that version: it is named under [versions]."
 )
 _EARLIER = re.compile(r"0\.[0-2]\.")  # versions whose runs are not read
 _TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "is not known"} | dict.fromkeys(

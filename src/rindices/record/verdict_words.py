@@ -9,11 +9,11 @@ SENTENCES: dict[State | None, tuple[str, str]] = {
     "reproducible": ("The patterns are reproducible.", ""),
     "weak": (
         "The patterns are reproducible, but weak.",
-        "Compare groups by them; a single person's severity says little.",
+        "Use them to compare groups; a single person's severity says little.",
     ),
     "confounded": (
         "The patterns are reproducible, but the groups also differ in something else.",
-        "Do not interpret them as disease before that is ruled out.",
+        "Do not interpret them as disease until that is ruled out.",
     ),
     "not found again": (
         "The groups differ, but not in patterns that are found again.",
@@ -22,7 +22,7 @@ SENTENCES: dict[State | None, tuple[str, str]] = {
     "no difference": ("No difference between patients and controls was found.", "Do not interpret these patterns."),
     "not testable": (
         "Whether there is anything to find could not be tested.",
-        "Do not interpret the patterns before that is settled.",
+        "Do not interpret the patterns until that is settled.",
     ),
     None: ("Whether the patterns are reproducible was not judged.", ""),
 }
