@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from rindices.cli.console import console, show_places
 from rindices.cli.options import check_output, command
 from rindices.files import atomic_file
@@ -63,6 +61,7 @@ def power(*, asked: PowerSettings) -> None:
 
 def _own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, int]:
     """Simulate studies of the user's own healthy people; return what they find, and the number of regions."""
+    import numpy as np
     import pandas as pd
 
     from rindices.run import planning
