@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from rindices.analysis.coding import as_numbers, coded
 from rindices.analysis.statistics import basis, residuals
@@ -100,7 +100,7 @@ class _Tested:
         total = np.sum(np.square(centred), axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.sum(np.square(self.columns.T @ centred), axis=0) / total
-        return chi2.sf(len(centred) * share, self.columns.shape[1])
+        return chdtrc(self.columns.shape[1], len(centred) * share)
 
     def explained(self, patient: np.ndarray, regions: np.ndarray) -> float:
         """Return the mean share of regions that the variable explains within groups and sites, beyond chance."""

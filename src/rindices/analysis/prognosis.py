@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import statsmodels.api as sm
-from scipy.stats import chi2, norm, rankdata
-from statsmodels.duration.hazard_regression import PHReg
+from scipy.special import chdtrc, ndtr, ndtri
 
 from rindices.analysis.coding import design
 from rindices.analysis.statistics import false_discovery
@@ -129,26 +127,30 @@ def _note(n_events: int, n_variables: int, spread: float) -> str:
 def _estimates(found: Hazard | None) -> dict[str, float]:
     if found is None:
         return dict.fromkeys(("hazard_ratio", "low", "high", "p", "p_proportional"), np.nan)
-    half = norm.ppf(0.975) * found.error
+    half = ndtri(0.975) * found.error
     low, ratio, high = (float(np.exp(STEP * (found.slope + side))) for side in (-half, 0, half))
-    p = float(2 * norm.sf(abs(found.slope) / found.error))
+    p = float(2 * ndtr(-abs(found.slope) / found.error))
     return {"hazard_ratio": ratio, "low": low, "high": high, "p": p, "p_proportional": found.p_proportional}
 
 
 def _hazard(follow_up: FollowUp, columns: np.ndarray) -> Hazard | None:
     """Return the hazard ratio of the first column; None where it cannot be estimated."""
+    from statsmodels.tools.sm_exceptions import PerfectSeparationError
+
     scale = columns.std(axis=0)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
             fit = (_cox if follow_up.seen is None else _discrete)(follow_up, (columns - columns.mean(axis=0)) / scale)
-        except (np.linalg.LinAlgError, ValueError, sm.tools.sm_exceptions.PerfectSeparationError):
+        except (np.linalg.LinAlgError, ValueError, PerfectSeparationError):
             return None
     known = np.isfinite([fit.slope, fit.error]).all() and 0 < fit.error < _MOST_STEPS
     return Hazard(fit.slope / scale[0], fit.error / scale[0], fit.p_proportional) if known else None
 
 
 def _cox(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
+    from statsmodels.duration.hazard_regression import PHReg
+
     strata = None if follow_up.site is None else pd.factorize(follow_up.site)[0]
     model = PHReg(follow_up.time, columns, follow_up.event, entry=follow_up.entry, strata=strata, ties="efron")
     start = _quick_cox(follow_up.time, follow_up.event, columns)  # which spares most of its steps
@@ -158,6 +160,8 @@ def _cox(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
 
 def _proportional(model: object, follow_up: FollowUp) -> float:
     """Test whether a hazard ratio changes with time (Grambsch and Therneau 1994, Biometrika 81:515; ranks of time)."""
+    from scipy.stats import rankdata
+
     happened = follow_up.event == 1
     residuals = model.schoenfeld_residuals[happened]  # type: ignore[attr-defined]
     time = rankdata(follow_up.time[happened])
@@ -166,11 +170,13 @@ def _proportional(model: object, follow_up: FollowUp) -> float:
     variance = np.asarray(model.cov_params())  # type: ignore[attr-defined]
     slope = (time @ residuals @ variance)[0] * len(time)
     spread = len(time) * variance[0, 0] * (time**2).sum()
-    return float(chi2.sf(slope**2 / spread, 1)) if spread > 0 else np.nan
+    return float(chdtrc(1, slope**2 / spread)) if spread > 0 else np.nan
 
 
 def _discrete(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
     """Fit the stretches of time in which somebody is known to have been free of the event, or to have had it."""
+    import statsmodels.api as sm
+
     happened, seen = follow_up.event == 1, np.asarray(follow_up.seen, float)
     free = np.where(happened, seen, follow_up.time)
     start = np.zeros(len(free)) if follow_up.entry is None else follow_up.entry
@@ -300,7 +306,7 @@ def curve(follow_up: FollowUp, times: np.ndarray) -> pd.DataFrame:
     variance = np.array([_variance(t, moments, n, own, any_other, before, incidence) for t in times])
     with np.errstate(divide="ignore", invalid="ignore"):
         log = np.log1p(-reached)
-        half = norm.ppf(0.975) * np.sqrt(variance) / np.abs((1 - reached) * log)
+        half = ndtri(0.975) * np.sqrt(variance) / np.abs((1 - reached) * log)
         low, high = (1 - (1 - reached) ** np.exp(side * half) for side in (-1, 1))
     known = (reached > 0) & (reached < 1)
     return pd.DataFrame(

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import t as student_t
 
 from rindices.analysis.coding import in_group, same_people
-from rindices.analysis.statistics import false_discovery, mean_interval
+from rindices.analysis.statistics import false_discovery, mean_interval, t_limit, t_tail
 from rindices.problems import InputError, shown
 from rindices.settings import OutputSettings
 
@@ -266,8 +265,8 @@ def _tested(difference: np.ndarray, squares: np.ndarray, freedom: int, precision
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = difference / np.sqrt(squares / freedom)
     t = effect / np.sqrt(precision)
-    half = student_t.isf(0.025, freedom) * np.sqrt(precision + effect**2 / (2 * freedom))
-    p = 2 * student_t.sf(np.abs(t), freedom)
+    half = t_limit(0.025, freedom) * np.sqrt(precision + effect**2 / (2 * freedom))
+    p = 2 * t_tail(np.abs(t), freedom)
     return pd.DataFrame({"effect": effect, "low": effect - half, "high": effect + half, "t": t, "p": p})
 
 

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial.transform import Rotation
 
 from rindices.regions import known_columns, known_regions
 
@@ -79,6 +77,9 @@ def spins(regions: tuple[str, ...], n_spins: int = N_SPINS, seed: int = 0) -> np
     >>> spins(("insula", "cuneus", "precentral"), n_spins=4).shape
     (4, 3)
     """
+    from scipy.optimize import linear_sum_assignment
+    from scipy.spatial.transform import Rotation
+
     places = _table("desikan_positions").set_index("region").loc[list(regions)].to_numpy(float)
     turns = Rotation.random(n_spins, np.random.default_rng(seed))
     return np.stack([linear_sum_assignment(-places @ turn.apply(places).T)[1] for turn in turns])

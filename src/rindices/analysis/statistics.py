@@ -17,10 +17,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ncfdtr
-from scipy.stats import f as fisher_f
-from scipy.stats import false_discovery_control
-from scipy.stats import t as student_t
+from scipy.special import fdtrc, ncfdtr, stdtr, stdtrit  # scipy.stats takes a second to load
 
 _TAIL = 0.025  # of a 95 % interval
 _NOTHING_LEFT = 1e-10  # share of a variance that is left where covariates explain all
@@ -44,10 +41,22 @@ class Estimate(NamedTuple):
 
 def false_discovery(p: np.ndarray) -> np.ndarray:
     """Return q of Benjamini and Hochberg; tests without p (NaN) do not count."""
+    from scipy.stats import false_discovery_control
+
     q, known = np.full(len(p), np.nan), ~np.isnan(p)
     if known.any():
         q[known] = false_discovery_control(p[known])
     return q
+
+
+def t_tail(value: np.ndarray, freedom: int | np.ndarray) -> np.ndarray:
+    """Return the probability that Student's t is above a value."""
+    return stdtr(freedom, -value)
+
+
+def t_limit(tail: float, freedom: int | np.ndarray) -> np.ndarray:
+    """Return the value above which Student's t is with a probability."""
+    return -stdtrit(freedom, tail)
 
 
 def mean_interval(values: np.ndarray) -> Estimate:
@@ -76,9 +85,9 @@ def _squared_error(values: np.ndarray) -> np.ndarray:
 
 def _with_error(mean: np.ndarray, squared_error: np.ndarray, freedom: int | np.ndarray) -> Estimate:
     error = np.sqrt(squared_error)
-    half = student_t.isf(_TAIL, freedom) * error
+    half = t_limit(_TAIL, freedom) * error
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = 2 * student_t.sf(np.abs(mean) / error, freedom)
+        p = 2 * t_tail(np.abs(mean) / error, freedom)
     return Estimate(mean, mean - half, mean + half, p)
 
 
@@ -117,13 +126,13 @@ def correlation(r_indices: np.ndarray, variable: np.ndarray, n_given: int = 0) -
     with np.errstate(divide="ignore", invalid="ignore"):
         x, y = _standardised(r_indices.T), _standardised(variable)
         r = np.clip(x @ y / n_people, -1, 1)
-        p = 2 * student_t.sf(np.abs(r) * np.sqrt(freedom / (1 - r**2)), freedom)
+        p = 2 * t_tail(np.abs(r) * np.sqrt(freedom / (1 - r**2)), freedom)
         moved = _fisher(_correlations_without_each(x, y, r))
         squares = np.square(moved - moved.mean(axis=1, keepdims=True))
         variance = squares.mean(axis=1)
         kurtosis = np.square(squares).mean(axis=1) / variance**2
         error = np.sqrt((n_people - 1) * variance * n_people / (n_people - n_given))
-        half = student_t.isf(_TAIL, np.minimum(2 * freedom / (kurtosis - 1), freedom)) * error
+        half = t_limit(_TAIL, np.minimum(2 * freedom / (kurtosis - 1), freedom)) * error
     perfect = np.abs(r) >= _NEARLY_ONE
     low, high = np.tanh(_fisher(r) - half), np.tanh(_fisher(r) + half)
     return Estimate(r, np.where(perfect, r, low), np.where(perfect, r, high), p)
@@ -147,7 +156,7 @@ def explained_variance(r_indices: np.ndarray, categories: np.ndarray, n_given: i
         explained = fitted @ (fitted.T @ y)
         eta = np.minimum(np.mean(explained**2, axis=0), 1.0)
         ratio = eta / (1 - eta) * within / between
-        p = fisher_f.sf(ratio, between, within)
+        p = fdtrc(between, within, ratio)
         influence = 2 * explained * y - explained**2 - eta * y**2
         assumed = 4 * eta * (1 - eta) ** 3 + 2 * eta**2 * (1 - eta) ** 2
         stretch = np.nan_to_num(np.sqrt(np.mean(influence**2, axis=0) / assumed), nan=1.0)

@@ -6,13 +6,12 @@ atlas's name, and totals, head size, quality and the like. Each file starts with
 
 from __future__ import annotations
 
+import csv
 import re
-from functools import cache
+from functools import cache, lru_cache
 from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
-
-import pandas as pd
 
 FOLDER = Path(__file__).parent / "dictionaries"
 ATLAS = "atlas_"  # what the names of atlases' files start with
@@ -116,6 +115,7 @@ def sources() -> tuple[str, ...]:
     return tuple(path.stem for path in sorted(FOLDER.glob("*.csv")) if not path.stem.startswith(ATLAS))
 
 
+@lru_cache(maxsize=20_000)
 def source_columns(name: str) -> list[Meaning]:
     """Return what a column means in the programs and studies that use its name.
 
@@ -139,6 +139,7 @@ def _outlines(row: dict[str, str]) -> tuple[str, ...]:
     return tuple(filter(None, row["region"].split(";")))
 
 
+@cache
 def _read(path: Path) -> list[dict[str, str]]:
-    table = pd.read_csv(path, comment="#", keep_default_na=False, dtype=str)
-    return [dict(zip(table.columns, row, strict=True)) for row in table.to_numpy().tolist()]
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from rindices.regions.meanings import Meaning, atlas_meanings, muse_numbers, plain_name, source_columns, source_meanings
@@ -295,6 +296,7 @@ def _region(name: str, written: str, atlas: str) -> Region | None:
     return Region(name, words, one.atlas, (side,) if side else ("left", "right"), one.outlines)
 
 
+@lru_cache(maxsize=20_000)
 def _meanings(name: str, atlas: str) -> Sequence[Meaning | None]:
     known = atlas_meanings(atlas)
     # Codes are told apart by their letters' case: lAcc is the accumbens, but ACC often the anterior cingulate.

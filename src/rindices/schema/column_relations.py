@@ -83,11 +83,12 @@ def _sums_of_sides(
 ) -> dict[int, tuple[int, ...]]:
     """Return the columns that are sums or means of a left and a right one."""
     place_of, found = {name: place for place, name in enumerate(names)}, dict[int, tuple[int, ...]]()
+    products = centred.T @ centred
     for left, right in pairs_of_sides(names):
         pair = place_of[left], place_of[right]
-        both = centred[:, pair[0]] + centred[:, pair[1]]
+        both = products[pair[0]] + products[pair[1]]
         for times in (1.0, 0.5):
-            rest = np.sqrt(((centred - times * both[:, None]) ** 2).sum(axis=0))
-            same = np.flatnonzero((rest <= _LEFT_OVER * spread) & (spread > 0))
+            rest = spread**2 - 2 * times * both + times**2 * both[[*pair]].sum()  # what is left of squares
+            same = np.flatnonzero((rest <= (_LEFT_OVER * spread) ** 2) & (spread > 0))
             found.update(dict.fromkeys([place for place in same.tolist() if place not in pair], pair))
     return found
