@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from rindices import SurrealGAN, load_model
 from rindices.core import inference
-from rindices.core.held_out_controls import held_out
+from rindices.core.train import held_out
 from rindices.judging.selection import MOST_REPLACED
 from rindices.preprocessing import UNCORRECTED, Preprocessing
 from rindices.problems import InputError

@@ -17,7 +17,7 @@ from people import Given, Recipe, make
 
 from rindices import SurrealGAN
 from rindices.core import devices
-from rindices.judging.selection import Study
+from rindices.judging.study import Study
 from rindices.settings import Preset, blind
 
 RESULTS = Path(__file__).parents[1] / "results"

@@ -30,8 +30,10 @@ from rindices import SurrealGAN
 from rindices.core import inference
 from rindices.core.losses import Prior
 from rindices.core.step import COPULA_EVERY, Data, TrainState, step
-from rindices.judging.agreement import aligned, find_consensus, pattern_concordance
-from rindices.judging.selection import MOST_REPLACED, Study
+from rindices.judging.agreement import pattern_concordance
+from rindices.judging.selection import MOST_REPLACED
+from rindices.judging.study import Study
+from rindices.scoring.consensus import aligned, find_consensus
 from rindices.settings import Preset, blind, fast
 from rindices.training.chunks import Chunk, Member, Point, Trajectory, starts_of
 from rindices.training.starts import Start, beside_networks

@@ -11,10 +11,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rindices.estimator import RIndexEstimator, SurrealGAN
-from rindices.judging.selection import UNLIKELY, Study, Swept, best_of_each_number, consensus, sweep
+from rindices.judging.selection import UNLIKELY, Swept, best_of_each_number, sweep
 from rindices.judging.spectrum import NotTestable, Spectrum
+from rindices.judging.study import Study
 from rindices.judging.verdict import Verdict, judged, not_testable
 from rindices.problems import counted
+from rindices.scoring.consensus import consensus
 from rindices.settings import AUTO, Basis, SearchSettings, get_preset
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store

@@ -11,10 +11,9 @@ import pytest
 from scipy.stats import kstest
 
 from rindices.core import networks, train
-from rindices.core.held_out_controls import held_out
 from rindices.core.networks import Parameters
 from rindices.core.step import seen_by_discriminator
-from rindices.core.train import Members, People, make_members
+from rindices.core.train import Members, People, held_out, make_members
 from rindices.settings import LearningRates, LossWeights, Training
 from tests.core import plain
 

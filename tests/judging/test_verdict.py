@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from rindices.judging import verdict as verdicts
-from rindices.judging.selection import Study
 from rindices.judging.spectrum import Spectrum
+from rindices.judging.study import Study
 from rindices.judging.verdict import (
     FEWEST_SHUFFLED,
     Evidence,

@@ -15,7 +15,7 @@ from rindices.cli.console import _VERDICT_STYLES
 from rindices.pages.layout import page_style
 from rindices.pages.report import make_report, write_report
 from rindices.pages.run_view import VERDICT_LOOKS
-from rindices.record.verdict_words import IN_SHORT, SENTENCES
+from rindices.record.documents import IN_SHORT, SENTENCES
 from rindices.settings import State
 from tests.pages.made_run import (
     AGREEMENT,

@@ -10,7 +10,7 @@ from rindices.preprocessing import (
     Preprocessing,
     SiteHarmonizer,
 )
-from rindices.preprocessing.storage import arrays_of, describe, restore
+from rindices.preprocessing.pipeline import arrays_of, describe, restore
 from rindices.settings import Correction
 
 EVERYTHING = Correction(smooth=["age"], interactions=[("age", "sex")], proportion="head", site="site")

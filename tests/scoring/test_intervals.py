@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rindices.core import inference
-from rindices.core.held_out_controls import held_out
+from rindices.core.train import held_out
 from rindices.scoring import intervals, severity
 from rindices.scoring.intervals import Healthy, severity_intervals
 from rindices.scoring.scale import KNOTS

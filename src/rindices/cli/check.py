@@ -1,4 +1,4 @@
-"""`rindices check`: a table looked at in seconds, before anything is trained."""
+"""Commands before anything is trained: a table is looked at or gathered from a program's folder, a study planned."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ from rindices.cli.console import (
     warn,
 )
 from rindices.cli.exits import USER_ERROR
-from rindices.cli.options import PAGE, argument, check_output, command, one_table, option
-from rindices.problems import Remedy, counted, joined, listed
-from rindices.settings import TableSettings
+from rindices.cli.options import PAGE, TABLE, argument, check_output, command, one_table, option
+from rindices.files import atomic_file
+from rindices.problems import InputError, Remedy, counted, joined, listed
+from rindices.settings import GatherSettings, PowerSettings, TableSettings
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rindices.cohort import Cohort
     from rindices.run.check_table import CheckedTable
 
@@ -150,3 +153,106 @@ def _show_people(found: CheckedTable) -> None:
     if len(found.outliers) > _MOST_OUTLIERS:
         console.print(f"{len(found.outliers) - _MOST_OUTLIERS} more rows are far from all others: see --report.")
     warn(found.shown_warnings)
+
+
+@command()
+def gather(
+    folder: Annotated[Path, argument("A SUBJECTS_DIR, or a folder with DLMUSE, SynthSeg or CAT12 files.")],
+    out: Annotated[Path, option("Table to write (.csv), replaced if it exists; its dictionary (.json) beside it.")],
+    *,
+    gathering: GatherSettings,
+) -> None:
+    """Make one table of what FreeSurfer, FastSurfer, NiChart DLMUSE, SynthSeg or CAT12 wrote for each person.
+
+    With regions, head size, measures of quality and the program's version; the dictionary has the units. Sums of other
+    columns are not copied. Who is there twice or was only half written is named, and left out only if asked.
+    """
+    from rindices.run.gather_folder import gather_folder
+
+    check_output(out, "out", TABLE)
+    check_output(out.with_suffix(".json"), "out", (".json",))
+    found = gather_folder(folder, out, gathering)
+    warn(found.notes)
+    for where, problem in found.left_out.items():
+        console.print(f"Left out: {where}: {problem}.")
+    console.print(f"{counted(found.n_people, 'row')}, {counted(found.n_regions, 'region')}.", style="green")
+    versions = [f"{program} ({counted(number, 'row')})" for program, number in found.programs.items()]
+    console.print(f"Written by {listed(versions)}.")
+    if len(versions) > 1:
+        warn(["Programs or versions differ between people: they measure differently. See the column program."])
+    show_places({"Table": out, "Dictionary": found.dictionary})
+    console.print(f"Next: rindices check {out} --dictionary {found.dictionary} --join LABELS.csv")
+
+
+_FIGURE = (".png", ".svg")
+_COVARIATES = ("age", "sex")
+
+
+@command()
+def power(*, asked: PowerSettings) -> None:
+    """Say how likely a study of some size finds its patterns.
+
+    From a table of simulated studies: one to three patterns, each of which changes a quarter of the regions by 0.5, 1
+    or 2 standard deviations at severity 1. Patterns count as found if patients and controls differ and as many
+    directions are found again in people who were left out. Severities are those of the linear model.
+    """
+    from rindices.run import planning
+
+    check_output(asked.figure, "figure", _FIGURE, *([] if asked.like is None else [asked.like]))
+    if asked.like is not None and asked.figure is not None:
+        raise InputError(
+            "The figure is of the studies that come with rindices, not of your own people.\nLeave out ",
+            Remedy("like"),
+            " or ",
+            Remedy("figure"),
+            ".",
+        )
+    if asked.like is None:
+        table, n_regions = planning.chances(asked.n_controls, asked.n_patients, asked.n_regions), asked.n_regions
+    else:
+        table, n_regions = _own(asked.like, asked.n_controls, asked.n_patients)
+    sizes = f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')}"
+    console.print(f"{sizes}, {counted(n_regions, 'region')}: chance to find all patterns, and error of severities.")
+    for row in table.to_dict("records"):
+        console.print(
+            f"{counted(int(row['patterns']), 'pattern')} of {row['strength']:g} sd: {100 * row['chance']:.0f} % "
+            f"({100 * row['low']:.0f} to {100 * row['high']:.0f}; {row['studies']:.0f} studies), "
+            f"error {row['error']:.2f}, concordance {row['concordance']:.2f}"
+        )
+    console.print(
+        "A pattern changes a quarter of the regions, at severity 1 by so many sd of controls; severities are uniform. "
+        "Patterns of a real disease may be narrower, and its people more alike."
+    )
+    if asked.figure is not None:
+        _draw(asked.figure, asked, n_regions)
+        show_places({"Figure": asked.figure})
+
+
+def _own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, int]:
+    """Simulate studies of the user's own healthy people; return what they find, and the number of regions."""
+    import numpy as np
+    import pandas as pd
+
+    from rindices.run import planning
+    from rindices.simulate.healthy_people import own_people
+    from rindices.tables import read_table
+
+    people = own_people(read_table(path), None, None, None, np.random.default_rng(0))
+    known = [name for name in _COVARIATES if name in people.table]
+    columns = [people.table[name] for name in known]
+    numbers = [one.to_numpy(float) if one.dtype.kind in "fi" else pd.factorize(one)[0] for one in columns]
+    design = np.column_stack(numbers) if numbers else None
+    healthy = people.table[people.regions].to_numpy(float)
+    return planning.like(healthy, design, n_controls, n_patients), len(people.regions)
+
+
+def _draw(path: Path, asked: PowerSettings, n_regions: int) -> None:
+    from rindices import plots
+    from rindices.run import planning
+
+    figure = plots.power_curves(planning.by_size(n_regions), asked.n_controls, asked.n_patients)
+    with atomic_file(path) as beside:
+        if path.suffix.casefold() == ".png":
+            plots.figure_png(figure, beside)
+        else:
+            beside.write_text(plots.figure_svg(figure), encoding="utf-8")

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import webbrowser
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from rindices.cli.console import console, counting_bar, on_command_line, show_places, show_verdict, warn
 from rindices.cli.options import (
@@ -142,7 +148,7 @@ def import_official(
 def describe(model: Model) -> None:
     """Say what a model is and what it expects."""
     from rindices.model.file import read_header
-    from rindices.record.verdict_words import IN_SHORT
+    from rindices.record.documents import IN_SHORT
 
     header = read_header(model)
     contract, parameters, agreement = header.contract, header.parameters, header.agreement.pattern_agreement
@@ -235,3 +241,37 @@ def voxelwise(
         result = row["note"] or f"{row['n_significant']:,} of {row['n_voxels']:,} voxels with q below 0.05"
         console.print(f"Pattern {row['pattern']}, {row['level']} ({counted(row['n_patients'], 'patient')}): {result}.")
     show_places({"Images, tables": folder / "voxelwise", "Report": page})
+
+
+_PROGRAM = (sys.executable, "-c", "from rindices.cli import app; app()")
+
+
+@command("open")
+def open_folder(
+    folder: Annotated[Path, typer.Argument(help="Folder of tables and runs.", show_default="this one")] = Path(),
+    port: Annotated[int | None, option("Port of this machine.", "a free one", min=1, max=65535)] = None,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+) -> None:
+    """Do the same work in the browser, on this machine only.
+
+    Looks at tables, trains, shows results and people, and scores new ones; runs go into the folder. Prints an address
+    that works for one browser, and stops with Ctrl-C; a training that goes on is not stopped.
+    """
+    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise InputError(f'The page needs {" and ".join(missing)}.\nInstall them with: pip install "rindices[app]"')
+    if not folder.is_dir():
+        raise InputError(f"There is no folder {folder}.\nGive the folder of your tables and runs.")
+    from rindices.pages.server.addresses import serve
+
+    def ready(address: str) -> None:
+        console.print(f"Serving {folder.resolve()} to this machine only (127.0.0.1). Ctrl-C stops.")
+        console.print(address, style="bold")
+        console.print("The address works once, for one browser: do not pass it on.")
+        if browser:
+            threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
+
+    try:
+        serve(folder, port, ready=ready, wording=on_command_line, program=_PROGRAM)
+    except KeyboardInterrupt:
+        console.print("Stopped. Trainings that were started go on; rindices open shows them again.")

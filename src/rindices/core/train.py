@@ -22,7 +22,6 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from rindices.core import networks
-from rindices.core.held_out_controls import held_out
 from rindices.core.latent import unit_rows
 from rindices.core.losses import Losses, Prior
 from rindices.core.networks import Parameters, Sizes, predict_r_indices
@@ -86,6 +85,19 @@ class People(NamedTuple):
     patients: np.ndarray
     whitening: np.ndarray | None = None
     methods: Mapping[int, Literal["sparse", "ica"]] = MappingProxyType({})  # of linear models, by number of patterns
+
+
+def held_out(n_controls: int, seed: int, number: int, n_folds: int) -> np.ndarray:
+    """Say which controls repetition `number` does not learn from → ``(controls,)`` of bool.
+
+    Controls are dealt out to folds; each of as many repetitions leaves out another fold, then they are dealt out anew.
+    It depends on the seed and the number only, so that repetitions can be added. With 0 folds, nobody is left out.
+    """
+    left_out = np.zeros(n_controls, bool)
+    if n_folds:
+        dealt = np.random.default_rng([seed, number // n_folds]).permutation(n_controls)
+        left_out[dealt[number % n_folds :: n_folds]] = True
+    return left_out
 
 
 def make_members(

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rindices.judging.selection import Study
 from rindices.judging.spectrum import LEVEL, Spectrum
+from rindices.judging.study import Study
 from rindices.linear.factors import one_thread
 from rindices.linear.halves import fitted, halves_agreement, matched_concordance
 from rindices.problems import Message, Text, counted, listed

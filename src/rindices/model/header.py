@@ -54,7 +54,7 @@ class Header:
     package_version
         The version of rindices that wrote the file.
     preprocessing
-        What `rindices.preprocessing.storage` says about what was estimated in controls, and checks when it is restored.
+        What `rindices.preprocessing.pipeline` says about what was estimated in controls, and checks again.
     """
 
     members: tuple[int, ...] = Field(min_length=1)

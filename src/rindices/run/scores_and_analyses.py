@@ -16,15 +16,14 @@ import pandas as pd
 
 from rindices import analysis
 from rindices.cohort import Cohort, People
-from rindices.cohort.exclusions import missing_regions
 from rindices.core import inference
-from rindices.estimator import Scaled, SurrealGAN
+from rindices.estimator import SurrealGAN
 from rindices.judging.separation import separated
 from rindices.preprocessing import SCALED_SD
-from rindices.problems import OutsideTraining, listed
+from rindices.problems import OutsideTraining
 from rindices.record import Results, Separation, Summary
 from rindices.scoring.change_intervals import Noise, can_tell, change_limits, paired_readings
-from rindices.scoring.intervals import severity_intervals
+from rindices.scoring.person import Scaled, person_columns, person_flags
 from rindices.scoring.scale import CENTILES, DOSES, KNOTS, increasing
 from rindices.settings import Correction, OutputSettings
 
@@ -42,7 +41,6 @@ _AT = "change_sd_at_"  # a smaller severity than 1, in what a model keeps
 _SEVERITIES = (0.25, 0.5, 0.75)  # besides 1, which the patterns themselves show
 _MOST_CARDS = 3000  # a report with a card for more people would be too large to open
 _REFERENCE = [5, 50, 95]  # centiles of held-out controls that a report draws
-_STRANGEST = 3  # regions that are named where a person is a stranger
 
 
 def results_of(model: SurrealGAN, people: Cohort | People, level: float = OutputSettings.level) -> Results:
@@ -93,26 +91,17 @@ def scores_of(
         who |= {"visit": people.visit.to_numpy(), "years": years, "first_visit": people.first_visit}
     who |= {"diagnosis": people.diagnosis.to_numpy(), "group": people.group.to_numpy()}
     scaled = scaled or _scaled(model, people)
-    r_indices, spread, more_sd = model.scores(scaled)
-    scale, parts = model.scale_, {"r{}": r_indices, "r{}_sd": spread}
-    if scale is not None and scale.reference is not None and isinstance(people, Cohort):
-        parts["r{}"] = r_indices = _as_unseen(model, people, scaled, r_indices)
-    if scale is not None:
-        parts["severity{}"] = scale.severities(r_indices)
-        if scale.quantiles is not None:
-            parts["severity{}_low"], parts["severity{}_high"] = severity_intervals(scale, r_indices, level, more_sd)
-        if scale.reference is not None:
-            parts["centile{}"] = scale.centiles(r_indices)
-    networks = model.network_r_indices(scaled)
-    parts |= {} if networks is None else {"r{}_networks": networks}
-    columns = {name.format(k + 1): of[:, k] for name, of in parts.items() for k in range(of.shape[1])}
+    scores = model.scores(scaled)
+    if model.scale_ is not None and model.scale_.reference is not None and isinstance(people, Cohort):
+        scores = scores._replace(r_indices=_as_unseen(model, people, scaled, scores.r_indices))
+    columns = person_columns(model.scale_, scores, level, model.network_r_indices(scaled))
     if isinstance(people, Cohort):  # whose controls are no strangers to the model
         flags = people.people["flags"][people.people["used"].astype(bool)].tolist()
     else:
         columns |= {} if model.familiar_ is None else {"strangeness": model.strangeness(scaled)}
-        flags = _flags(model, scaled, people.flags, columns.get("strangeness", np.zeros(len(r_indices))))
-    scores = pd.DataFrame(columns, index=range(len(r_indices)))
-    return pd.concat([pd.DataFrame(who), scores], axis=1).assign(flags=flags)
+        flags = person_flags(model, scaled, people.flags, columns.get("strangeness", np.zeros(len(scaled.values))))
+    rows = pd.DataFrame(columns, index=range(len(scaled.values)))
+    return pd.concat([pd.DataFrame(who), rows], axis=1).assign(flags=flags)
 
 
 def _as_unseen(model: SurrealGAN, people: Cohort, scaled: Scaled, r_indices: np.ndarray) -> np.ndarray:
@@ -128,20 +117,6 @@ def _as_unseen(model: SurrealGAN, people: Cohort, scaled: Scaled, r_indices: np.
     if later.any():
         honest[later] = model.held_out_again(scaled.of(later), first[later].astype(int))
     return np.where(np.isnan(honest), r_indices, honest)
-
-
-def _flags(model: SurrealGAN, people: Scaled, found: pd.Series, strangeness: np.ndarray) -> list[str]:
-    """Say who lacks regions, and who is unlike anybody that the model can produce, besides what was found before."""
-    regions, parts = np.array(model.contract_.features, dtype=object), [[text] if text else [] for text in found]
-    if people.gaps is not None:
-        for row in np.flatnonzero(people.gaps.any(axis=1)).tolist():
-            parts[row].append(missing_regions(regions[people.gaps[row]].tolist()))
-    if model.familiar_ is not None:
-        for row in np.flatnonzero(strangeness > 1).tolist():
-            most = listed(regions[model.familiar_.strangest(people.values[row], _STRANGEST)])
-            far = f"strangeness {strangeness[row]:.2f}, most in {most}"
-            parts[row].append(f"unlike anybody that the model can produce ({far})")
-    return ["; ".join(part) for part in parts]
 
 
 def keep_training(model: SurrealGAN, results: Results, analyses: Mapping[str, pd.DataFrame]) -> None:
