@@ -31,7 +31,7 @@ from rindices.core.latent import unit_rows
 from rindices.core.step import Data, TrainState, step
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
-from rindices.settings import LearningRates, Training, blind
+from rindices.presets import LearningRates, Training, blind
 
 N_PATTERNS = 3
 BASE_RATE = LearningRates().generator

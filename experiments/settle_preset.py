@@ -21,7 +21,7 @@ from rindices import simulate_cohort
 from rindices.core import devices
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
-from rindices.settings import LearningRates, LossWeights, Training, blind
+from rindices.presets import LearningRates, LossWeights, Training, blind
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from accuracy import KINDS, NOT_REGIONS, ridge_ceiling

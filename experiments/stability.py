@@ -25,7 +25,7 @@ from rindices import simulate_cohort
 from rindices.core import devices
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
-from rindices.settings import adjusted, blind
+from rindices.presets import adjusted, blind
 
 OUT = Path(__file__).parent / "results" / "stability.csv"
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")

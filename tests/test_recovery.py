@@ -12,8 +12,8 @@ from rindices.judging.agreement import pattern_concordance
 from rindices.judging.selection import sweep
 from rindices.judging.study import Study
 from rindices.preprocessing import ControlScaler
+from rindices.presets import LearningRates, LossWeights, Schedule, Training, adjusted, blind, fast, linear
 from rindices.scoring.consensus import consensus
-from rindices.settings import LearningRates, LossWeights, Schedule, Training, adjusted, blind, fast, linear
 from rindices.simulate import simulate_cohort
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution

@@ -18,7 +18,7 @@ from people import Given, Recipe, make
 from rindices import SurrealGAN
 from rindices.core import devices
 from rindices.judging.study import Study
-from rindices.settings import Preset, blind
+from rindices.presets import Preset, blind
 
 RESULTS = Path(__file__).parents[1] / "results"
 _BEGAN = time.perf_counter()

@@ -23,7 +23,7 @@ from together import Job, Looks, Pretrained, train_jobs
 
 from rindices.judging.selection import FIRST_LOOK, choose, judge, members_of, rivals, sweep
 from rindices.judging.study import Study
-from rindices.settings import Preset, blind
+from rindices.presets import Preset, blind
 from rindices.training.chunks import Point, cut
 from rindices.training.execution import Execution
 

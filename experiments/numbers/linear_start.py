@@ -33,8 +33,8 @@ from rindices.core.step import COPULA_EVERY, Data, TrainState, step
 from rindices.judging.agreement import pattern_concordance
 from rindices.judging.selection import MOST_REPLACED
 from rindices.judging.study import Study
+from rindices.presets import Preset, blind, fast
 from rindices.scoring.consensus import aligned, find_consensus
-from rindices.settings import Preset, blind, fast
 from rindices.training.chunks import Chunk, Member, Point, Trajectory, starts_of
 from rindices.training.starts import Start, beside_networks
 

@@ -40,6 +40,7 @@ from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertainty_in_words
 from rindices.preprocessing.missing import fill_training
 from rindices.preprocessing.pipeline import describe
+from rindices.presets import Correction, Preset, adjusted, get_preset
 from rindices.problems import InputError, OutsideTraining, joined
 from rindices.schema import Contract, RegionField, Roster
 from rindices.scoring.consensus import Selected, consensus
@@ -49,7 +50,7 @@ from rindices.scoring.reference import HeldOut, leave_one_out
 from rindices.scoring.scale import SeverityScale
 from rindices.scoring.severity import fit_scale
 from rindices.scoring.strangers import fit_familiar
-from rindices.settings import Correction, Preset, SearchSettings, State, adjusted, check_level, get_preset
+from rindices.settings import SearchSettings, State, check_level
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store
 

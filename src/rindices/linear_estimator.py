@@ -14,7 +14,8 @@ from rindices.judging.spectrum import NotTestable, Spectrum
 from rindices.linear.halves import METHODS, Method, fitted
 from rindices.model.estimator_inputs import covariate_table
 from rindices.preprocessing import SCALED_SD
-from rindices.settings import AUTO, Correction
+from rindices.presets import Correction
+from rindices.settings import AUTO
 from rindices.training.starts import power_of_uniform
 
 

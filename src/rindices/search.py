@@ -15,9 +15,10 @@ from rindices.judging.selection import UNLIKELY, Swept, best_of_each_number, swe
 from rindices.judging.spectrum import NotTestable, Spectrum
 from rindices.judging.study import Study
 from rindices.judging.verdict import Verdict, judged, not_testable
+from rindices.presets import get_preset
 from rindices.problems import counted
 from rindices.scoring.consensus import consensus
-from rindices.settings import AUTO, Basis, SearchSettings, get_preset
+from rindices.settings import AUTO, Basis, SearchSettings
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store
 

@@ -11,8 +11,8 @@ from rindices.judging.agreement import compare
 from rindices.judging.selection import FIRST_LOOK, choose, judge, members_of, rivals, sweep, usual_weights
 from rindices.judging.study import Study
 from rindices.preprocessing import whitening_matrix
+from rindices.presets import Schedule, Training, blind, fast
 from rindices.scoring.consensus import consensus
-from rindices.settings import Schedule, Training, blind, fast
 from rindices.training.chunks import Point, Settings, cut
 from rindices.training.execution import Execution, Memory
 from tests.core import plain

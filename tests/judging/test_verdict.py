@@ -18,7 +18,7 @@ from rindices.judging.verdict import (
     not_testable,
     to_json,
 )
-from rindices.settings import fast
+from rindices.presets import fast
 from rindices.training.chunks import Settings
 
 N_REGIONS, N_CONTROLS, N_PATIENTS = 30, 90, 120

@@ -21,8 +21,8 @@ from rindices.core.train import People, make_members, train
 from rindices.judging.agreement import interval, mean_agreement, pairwise, pattern_concordance
 from rindices.judging.spectrum import look
 from rindices.preprocessing import Preprocessing
+from rindices.presets import Correction, LossWeights, Schedule, Training, fast
 from rindices.scoring.consensus import aligned, find_consensus
-from rindices.settings import Correction, LossWeights, Schedule, Training, fast
 from tests.conftest import BATCH_SIZE, N_PATTERNS, N_REGIONS
 from tests.longevity.freeze import HERE, PEOPLE
 

@@ -11,7 +11,7 @@ from rindices.preprocessing import (
     SiteHarmonizer,
 )
 from rindices.preprocessing.pipeline import arrays_of, describe, restore
-from rindices.settings import Correction
+from rindices.presets import Correction
 
 EVERYTHING = Correction(smooth=["age"], interactions=[("age", "sex")], proportion="head", site="site")
 

@@ -15,7 +15,7 @@ from scipy.stats import mannwhitneyu
 import rindices
 from rindices.judging.separation import _FOLDS
 from rindices.judging.spectrum import N_PERMUTATIONS
-from rindices.settings import Schedule
+from rindices.presets import Schedule
 from rindices.training.starts import PATIENTS
 from tests.sentences.kinds import KINDS, N_REGIONS, REGIONS
 

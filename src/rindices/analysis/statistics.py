@@ -49,12 +49,12 @@ def false_discovery(p: np.ndarray) -> np.ndarray:
     return q
 
 
-def t_tail(value: np.ndarray, freedom: int | np.ndarray) -> np.ndarray:
+def t_tail(value: np.ndarray, freedom: float | np.ndarray) -> np.ndarray:
     """Return the probability that Student's t is above a value."""
     return stdtr(freedom, -value)
 
 
-def t_limit(tail: float, freedom: int | np.ndarray) -> np.ndarray:
+def t_limit(tail: float, freedom: float | np.ndarray) -> np.ndarray:
     """Return the value above which Student's t is with a probability."""
     return -stdtrit(freedom, tail)
 

@@ -24,8 +24,9 @@ from rindices.cli.options import (
     option,
 )
 from rindices.files import check_folder
+from rindices.presets import Correction
 from rindices.problems import InputError, counted, shown, worded
-from rindices.settings import ApplySettings, Correction, ImageSettings, OutputSettings, ReportSettings
+from rindices.settings import ApplySettings, ImageSettings, OutputSettings, ReportSettings
 
 if TYPE_CHECKING:
     import pandas as pd

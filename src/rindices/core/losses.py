@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from rindices.settings import LossWeights
+from rindices.presets import LossWeights
 
 _TINY = 1e-12
 

@@ -16,7 +16,7 @@ from rindices.core import losses as terms
 from rindices.core.latent import Draw, draw
 from rindices.core.losses import Losses, Prior
 from rindices.core.networks import Network, Parameters, Sizes, only
-from rindices.settings import LearningRates, LossWeights, Training
+from rindices.presets import LearningRates, LossWeights, Training
 
 _TINY = 1e-6
 COPULA_EVERY = 4  # steps; the correlation of severities changes slowly, and following it at each step costs more

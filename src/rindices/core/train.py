@@ -26,7 +26,7 @@ from rindices.core.latent import unit_rows
 from rindices.core.losses import Losses, Prior
 from rindices.core.networks import Parameters, Sizes, predict_r_indices
 from rindices.core.step import COPULA_EVERY, Data, TrainState, initial_state, seen_by_discriminator, step
-from rindices.settings import LearningRates, LossWeights, Training
+from rindices.presets import LearningRates, LossWeights, Training
 
 _ROWS = 128  # people are padded to a multiple of this, so that cohorts of similar size share a compiled program
 

@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 
 from rindices.linear.factors import one_thread
 from rindices.preprocessing import Preprocessing
-from rindices.settings import Correction
+from rindices.presets import Correction
 
 _FOLDS = 5
 _GROUPS = 10  # of people who are left out in turn

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy.interpolate import CubicSpline
 
+from rindices.presets import Correction
 from rindices.problems import InputError, Remedy, counted
-from rindices.settings import Correction
 
 MIN_DISTINCT = 5  # values; fewer than knots cannot show a curve
 # Random splits of healthy people (40 a group or more) lie below; splits whose patients are 17 years older lie above.

@@ -15,7 +15,7 @@ from scipy.linalg import cholesky, solve_triangular
 from sklearn.covariance import ledoit_wolf
 
 from rindices.preprocessing.pipeline import Preprocessing
-from rindices.settings import Correction
+from rindices.presets import Correction
 
 _ROUNDS = 6  # of estimating and filling in; with a fifth missing, later ones change draws by less than 0.01 sd
 _PASSES = 2  # of correcting and filling in

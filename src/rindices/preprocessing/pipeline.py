@@ -15,9 +15,9 @@ from pydantic import dataclasses as checked
 from rindices.preprocessing.covariates import Covariate, CovariateResidualizer, count_columns
 from rindices.preprocessing.scaling import ControlScaler, HeadSize
 from rindices.preprocessing.sites import UNCORRECTED, SiteHarmonizer
+from rindices.presets import Correction
 from rindices.problems import InputError, Remedy, did_you_mean, listed
 from rindices.schema import STRICT
-from rindices.settings import Correction
 
 _OF_NUMBERS = {"smooth": "a curve", "proportion": "a head size"}
 

@@ -22,9 +22,10 @@ import pandas as pd
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from rindices.files import atomic_file
+from rindices.presets import Correction
 from rindices.problems import InputError, Remedy, listed
 from rindices.setting_fields import settings_of
-from rindices.settings import Basis, Correction, OutputSettings, SearchSettings, State, TableSettings
+from rindices.settings import Basis, OutputSettings, SearchSettings, State, TableSettings
 
 SUMMARY, SETTINGS = "summary.json", "run.toml"
 DONE: Literal["done"] = "done"

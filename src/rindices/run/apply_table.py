@@ -19,9 +19,10 @@ from rindices.cohort import People, read_people
 from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.model.file import fills_gaps, read_header
+from rindices.presets import Correction
 from rindices.problems import InputError, Remedy, Wording, counted, in_python, listed, worded
 from rindices.run.plan import versions
-from rindices.settings import ApplySettings, Correction, OutputSettings, check_level, check_scan_noise
+from rindices.settings import ApplySettings, OutputSettings, check_level, check_scan_noise
 
 if TYPE_CHECKING:
     from rindices.estimator import SurrealGAN
@@ -92,7 +93,8 @@ def apply_table(
     whole = whole or first.visit is not None  # which is read at once
     check_scan_noise(output.scan_noise, (read_header(model).parameters.n_patterns,), visits=first.visit is not None)
     from rindices.estimator import load_model
-    from rindices.run.scores_and_analyses import change_of, reference_of, results_of, scores_of, training_of, unknown_of
+    from rindices.run.scores_and_analyses import change_of, results_of, scores_of
+    from rindices.scoring.person import reference_of, training_of, unknown_of
 
     fitted, counts = load_model(model), Counter[str]()
     notes, left_out, results = dict[str, None](), list[pd.DataFrame](), list[record.Results]()

@@ -28,12 +28,13 @@ from rindices.linear_estimator import ContrastiveFactors
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.privacy import Curtain
 from rindices.pages.sections.verdict_section import spectrum_picture
+from rindices.presets import get_preset
 from rindices.problems import InputError, Wording, counted, listed, roughly
 from rindices.regions.region_names import known_regions
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
 from rindices.run.planning import in_words
 from rindices.schema.column_relations import pairs_of_sides
-from rindices.settings import SearchSettings, get_preset
+from rindices.settings import SearchSettings
 
 _ROWS = 6  # of a pattern, in its drawing
 

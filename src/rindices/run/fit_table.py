@@ -144,10 +144,10 @@ def carry_out(
         journal = Journal(out / record.JOURNAL, settings.fingerprint(), out / record.TRAINED)
         try:
             with ThreadPoolExecutor(1) as beside:  # what analyses and draws takes seconds to load: while a GPU trains
-                beside.submit(import_module, "rindices.run.outcome")
+                beside.submit(import_module, "rindices.run.write_results")
                 told = _fit(search, plan, journal, progress)
             from rindices.pages.report import write_report
-            from rindices.run.outcome import summarise, write_results
+            from rindices.run.write_results import summarise, write_results
 
             summary = write_results(plan, search, summarise(plan, search, told, wording), truth)
             settings = settings.model_copy(update={"plan": {"models_per_chunk": search.models_per_chunk_}})
@@ -164,7 +164,7 @@ def carry_out(
                 record.discard(out)
             raise
         except Exception as error:
-            from rindices.run.outcome import write_failure
+            from rindices.run.write_results import write_failure
 
             write_failure(plan, error, wording)
             raise

@@ -22,18 +22,11 @@ from rindices.cohort import Cohort, Looked, look_at, wanted_names
 from rindices.cohort.column_roles import named_parts, paths_of
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
+from rindices.presets import adjusted, get_preset
 from rindices.problems import Blank, InputError, Message, Remedy, listed
 from rindices.schema.role_guesses import is_region_name
 from rindices.setting_fields import settings_of
-from rindices.settings import (
-    OutputSettings,
-    SearchSettings,
-    TableSettings,
-    adjusted,
-    check_level,
-    check_scan_noise,
-    get_preset,
-)
+from rindices.settings import OutputSettings, SearchSettings, TableSettings, check_level, check_scan_noise
 from rindices.tables import Source, Table, files_of, read_source
 
 __all__ = ["PlannedRun", "balance_of", "look", "planned", "planned_again", "versions"]

@@ -20,17 +20,15 @@ from rindices.core import inference
 from rindices.estimator import SurrealGAN
 from rindices.judging.separation import separated
 from rindices.preprocessing import SCALED_SD
+from rindices.presets import Correction
 from rindices.problems import OutsideTraining
 from rindices.record import Results, Separation, Summary
 from rindices.scoring.change_intervals import Noise, can_tell, change_limits, paired_readings
 from rindices.scoring.person import Scaled, person_columns, person_flags
 from rindices.scoring.scale import CENTILES, DOSES, KNOTS, increasing
-from rindices.settings import Correction, OutputSettings
+from rindices.settings import OutputSettings
 
-__all__ = [
-    *("analyse", "change_of", "keep_training", "reference_of", "results_of", "scores_of", "separation", "training_of"),
-    "unknown_of",
-]
+__all__ = ["analyse", "change_of", "keep_training", "results_of", "scores_of", "separation"]
 
 _FEW_CONTROLS = 10  # with fewer, a pattern's mean change would be theirs rather than that of controls
 _MAPS = (
@@ -40,7 +38,6 @@ _MAPS = (
 _AT = "change_sd_at_"  # a smaller severity than 1, in what a model keeps
 _SEVERITIES = (0.25, 0.5, 0.75)  # besides 1, which the patterns themselves show
 _MOST_CARDS = 3000  # a report with a card for more people would be too large to open
-_REFERENCE = [5, 50, 95]  # centiles of held-out controls that a report draws
 
 
 def results_of(model: SurrealGAN, people: Cohort | People, level: float = OutputSettings.level) -> Results:
@@ -130,30 +127,6 @@ def keep_training(model: SurrealGAN, results: Results, analyses: Mapping[str, pd
     patients = results.r_indices[(results.r_indices["group"] == "patient") & results.first_visit]
     known = np.quantile(patients[[f"r{k + 1}" for k in range(model.n_patterns)]], CENTILES, axis=0).T
     model.scale_ = replace(model.scale_, patients=known)
-
-
-def training_of(model: SurrealGAN) -> dict[str, list[list[float]]]:
-    """Return the severities of the people of a model's training at their centiles, by group; none where not known."""
-    scale = model.scale_
-    known = {"control": scale.reference, "patient": scale.patients}
-    return {group: scale.severities(of.T).T.tolist() for group, of in known.items() if of is not None}
-
-
-def reference_of(model: SurrealGAN) -> list[list[float]] | None:
-    """Return the 5th, 50th and 95th centile of the severities of held-out controls, where they are known."""
-    if model.scale_.reference is None:
-        return None
-    return model.scale_.severities(model.scale_.reference[:, _REFERENCE].T).T.tolist()
-
-
-def unknown_of(model: SurrealGAN) -> list[str]:
-    """Say what a model cannot tell about people, and why."""
-    scale = model.scale_
-    if model.seed_ is None:
-        return ["The model was imported without its people: severities have no intervals and no centiles."]
-    few = "Severities have no intervals: these need three repetitions that agree, of which one makes people whom others"
-    nobody = "Severities have no centiles: no controls were held out of any repetition."
-    return [f"{few} score."] * (scale.quantiles is None) + [nobody] * (scale.reference is None)
 
 
 def separation(cohort: Cohort, correction: Correction | None) -> Separation | None:

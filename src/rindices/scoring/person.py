@@ -19,6 +19,7 @@ from rindices.scoring.scale import SeverityScale
 from rindices.scoring.strangers import Familiar
 
 DRAWS = 20  # of missing regions; in pairs, so that few say what is expected
+_REFERENCE = [5, 50, 95]  # centiles of held-out controls that a report draws
 _STRANGEST = 3  # regions that are named where a person is a stranger
 
 
@@ -31,6 +32,7 @@ class FittedModel(Protocol):
     contract_: Contract
     scale_: SeverityScale
     familiar_: Familiar | None
+    seed_: int | None
 
 
 class Scaled(NamedTuple):
@@ -159,3 +161,27 @@ def person_flags(model: FittedModel, people: Scaled, said: Iterable[str], strang
             far = f"strangeness {strangeness[row]:.2f}, most in {most}"
             parts[row].append(f"unlike anybody that the model can produce ({far})")
     return ["; ".join(part) for part in parts]
+
+
+def training_of(model: FittedModel) -> dict[str, list[list[float]]]:
+    """Return the severities of the people of a model's training at their centiles, by group; none where not known."""
+    scale = model.scale_
+    known = {"control": scale.reference, "patient": scale.patients}
+    return {group: scale.severities(of.T).T.tolist() for group, of in known.items() if of is not None}
+
+
+def reference_of(model: FittedModel) -> list[list[float]] | None:
+    """Return the 5th, 50th and 95th centile of the severities of held-out controls, where they are known."""
+    if model.scale_.reference is None:
+        return None
+    return model.scale_.severities(model.scale_.reference[:, _REFERENCE].T).T.tolist()
+
+
+def unknown_of(model: FittedModel) -> list[str]:
+    """Say what a model cannot tell about people, and why."""
+    scale = model.scale_
+    if model.seed_ is None:
+        return ["The model was imported without its people: severities have no intervals and no centiles."]
+    few = "Severities have no intervals: these need three repetitions that agree, of which one makes people whom others"
+    nobody = "Severities have no centiles: no controls were held out of any repetition."
+    return [f"{few} score."] * (scale.quantiles is None) + [nobody] * (scale.reference is None)

@@ -24,9 +24,10 @@ from rindices.pages.layout import render
 from rindices.pages.server.page import free_name, is_running, page, row_of, runs_of, tables_of
 from rindices.pages.server.query import Desk, address, form_of, guessed, options_of, pairs_of, read_query
 from rindices.pages.server.table_page import checked, stamp_of
+from rindices.presets import get_preset
 from rindices.problems import InputError, Remedy, roughly
 from rindices.record.progress import Progress, log_of, progress_of
-from rindices.settings import AUTO, SearchSettings, TableSettings, get_preset
+from rindices.settings import AUTO, SearchSettings, TableSettings
 
 _PATIENCE = 8.0  # seconds that a process gets to stop
 _NAME = re.compile(r"[\w][\w .-]*(/[\w][\w .-]*)?")

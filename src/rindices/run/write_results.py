@@ -17,19 +17,14 @@ from rindices.files import atomic_file
 from rindices.judging.agreement import match_patterns
 from rindices.judging.verdict import Verdict, differences_that_count, to_json
 from rindices.pages.report import write_report
+from rindices.presets import Correction
 from rindices.problems import Text, Wording, without_data, without_people, worded
 from rindices.run.bids_output import write_bids
 from rindices.run.plan import PlannedRun, balance_of, versions
-from rindices.run.scores_and_analyses import (
-    analyse,
-    keep_training,
-    reference_of,
-    results_of,
-    separation,
-    unknown_of,
-)
+from rindices.run.scores_and_analyses import analyse, keep_training, results_of, separation
+from rindices.scoring.person import reference_of, unknown_of
 from rindices.search import SurrealGANSearch
-from rindices.settings import AUTO, FOLLOW_UP, Correction
+from rindices.settings import AUTO, FOLLOW_UP
 
 _RUNNERS_UP = 3
 
