@@ -40,6 +40,17 @@ _compiling: defaultdict[Any, Lock] = defaultdict(Lock)  # threads that want the 
 Steps = tuple[Array | int, Array | int]  # done before, and to do
 
 
+class Program(NamedTuple):
+    """What a compiled program depends on, besides shapes."""
+
+    training: Training
+    batch_size: int
+    precision: Any
+    mesh: Mesh
+    width: int  # models that advance together on a device
+    inner: int  # steps of a loop of known length
+
+
 class Members(NamedTuple):
     """The models of one training: leading axis everywhere, one entry a model."""
 
@@ -171,10 +182,9 @@ def train(
     data, patients = _data(people, with_padding.regions, min_steps)
     precision = jnp.float32 if on_cores else jnp.bfloat16  # a third faster there, and as accurate
     inner = 1 if on_cores else math.gcd(checkpoint_every, max_steps, _STEPS_AT_ONCE)
-    program = {"training": training, "batch_size": batch_size, "precision": precision}
-    program |= {"mesh": mesh, "width": width, "inner": inner}
-    advance = partial(_advance_on_cores if on_cores else _advance_on_accelerators, **program)
-    with _compiling[(with_padding, *program.values())]:
+    program = Program(training, batch_size, precision, mesh, width, inner)
+    advance = partial(_advance_on_cores if on_cores else _advance_on_accelerators, program=program)
+    with _compiling[(with_padding, program)]:
         states = _starts(members, numbers, real, with_padding, training)
         advance(jax.device_put(states, shard), members, data, 0, 0)
     done, states = (0, states) if after is None else (after[0], restored_states(after[1], states))
@@ -263,14 +273,10 @@ def _advance(
     done: Array | int,
     n_steps: Array | int,
     *,
-    training: Training,
-    batch_size: int,
-    precision: Any,
-    mesh: Mesh,
-    width: int,
-    inner: int,
+    program: Program,
 ) -> tuple[TrainState, Losses]:
     """Advance all models by `n_steps`, a multiple of `inner`, after those `done`: any of them use the same program."""
+    training, batch_size, precision, mesh, width, inner = program
 
     def one_model(arguments: tuple[TrainState, Members], data: Data, steps: Steps) -> tuple[TrainState, Losses]:
         state, member = arguments
@@ -311,10 +317,9 @@ def _advance(
 _ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
 _factors = jax.jit(jax.vmap(unit_rows))
 _whitened = jax.jit(seen_by_discriminator, compiler_options=_ONE_THREAD)
-_STATIC = ("training", "batch_size", "precision", "mesh", "width", "inner")
-_advance_on_accelerators = jax.jit(_advance, static_argnames=_STATIC)
+_advance_on_accelerators = jax.jit(_advance, static_argnames="program")
 # One model a core: threads within an operation would only get in each other's way.
-_advance_on_cores = jax.jit(_advance, static_argnames=_STATIC, compiler_options=_ONE_THREAD)
+_advance_on_cores = jax.jit(_advance, static_argnames="program", compiler_options=_ONE_THREAD)
 
 
 @jax.jit

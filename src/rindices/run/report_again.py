@@ -155,7 +155,6 @@ def compare_images(
     from rindices.imaging import compare_maps, comparison_table, write_comparisons
 
     run = record.read_run(folder)
-    low, high = settings.limits or run.summary.subgroup_limits
     covariates = [name for name in run.summary.covariates if name in run.results.variables]
     who = run.results.r_indices.filter(["participant_id", "visit", "first_visit"])
     comparisons = compare_maps(
@@ -163,12 +162,8 @@ def compare_images(
         pd.concat([who, run.results.scores], axis=1),
         run.results.r_indices["group"].to_numpy(),
         run.results.variables[covariates] if covariates else None,
-        low=low,
-        high=high,
-        mask=settings.mask,
-        regressions=settings.regressions,
-        resample=settings.resample,
-        progress=progress,
+        replace(settings, limits=settings.limits or run.summary.subgroup_limits),
+        progress,
     )
     if all(comparison.result is None for comparison in comparisons):  # earlier images must not give way to nothing
         why = "; ".join(dict.fromkeys(f"{one.level}: {one.note}" for one in comparisons))
