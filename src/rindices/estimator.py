@@ -370,8 +370,8 @@ class SurrealGAN(RIndexEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         table = covariate_table(covariates, len(X))
         model, site = copy(self), None if self.correction is None else self.correction.site
-        known = pd.DataFrame() if table is None else table
-        model.preprocessing_ = self.preprocessing_.with_new_sites(X, known, few_controls=few_controls)
+        covariates_there = pd.DataFrame() if table is None else table
+        model.preprocessing_ = self.preprocessing_.with_new_sites(X, covariates_there, few_controls=few_controls)
         sites = () if model.preprocessing_.harmonizer is None else model.preprocessing_.harmonizer.sites
         model.contract_ = replace(
             self.contract_,
@@ -497,7 +497,7 @@ class SurrealGAN(RIndexEstimator):
         check_is_fitted(self, "models_")
         given = {field.name: getattr(self, field.name) for field in fields(Parameters)}
         given |= {"preset": get_preset(self.preset), "random_state": self.seed_}
-        known = {name: None if np.isnan(value) else value for name, value in self.agreement_._asdict().items()}
+        agreement = {name: None if np.isnan(value) else value for name, value in self.agreement_._asdict().items()}
         header = Header(
             members=tuple(self.members_),
             step=self.step_,
@@ -507,7 +507,7 @@ class SurrealGAN(RIndexEstimator):
                 **{name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
             ),
             contract=self.contract_,
-            agreement=StoredAgreement(**known),
+            agreement=StoredAgreement(**agreement),
             verdict=self.verdict_,
             left_out=tuple(self.left_out_.items()),
             correlation=None if self.correlation_ is None else tuple(map(tuple, self.correlation_.tolist())),
@@ -583,8 +583,8 @@ def load_model(path: str | Path) -> SurrealGAN:
     with complete(path):
         model = SurrealGAN(**vars(header.parameters))
         model.preset_ = model._preset()
-        known = {name: np.nan if value is None else value for name, value in vars(header.agreement).items()}
-        model.agreement_, model.verdict_, model.scale_ = Agreement(**known), header.verdict, scale
+        agreement = {name: np.nan if value is None else value for name, value in vars(header.agreement).items()}
+        model.agreement_, model.verdict_, model.scale_ = Agreement(**agreement), header.verdict, scale
     model.members_, model.left_out_ = list(header.members), dict(header.left_out)
     model.step_, model.seed_ = header.step, header.seed
     model.correlation_ = None if header.correlation is None else np.array(header.correlation)

@@ -101,10 +101,10 @@ def _associated(name: str, column: Coded, scores: np.ndarray, adjustment: _Adjus
         whole = _estimate(scores[column.people], column, np.empty((len(column.values), 0)))
         if adjustment is not None:
             partial, note = _adjusted(scores, column, adjustment)
-    told = {"variable": name, "kind": column.kind, "statistic": STATISTICS[column.kind], "n": len(column.values)}
+    about = {"variable": name, "kind": column.kind, "statistic": STATISTICS[column.kind], "n": len(column.values)}
     numbers = dict(zip([*_WHOLE, *_PARTIAL], [*whole, *partial], strict=True))
     notes = np.where(np.isnan(whole.value), note or "the severity does not vary", note)
-    return pd.DataFrame({"pattern": np.arange(len(notes)) + 1} | told | numbers | {"level": level, "note": notes})
+    return pd.DataFrame({"pattern": np.arange(len(notes)) + 1} | about | numbers | {"level": level, "note": notes})
 
 
 def _adjusted(scores: np.ndarray, column: Coded, adjustment: _Adjustment) -> tuple[Estimate, str]:

@@ -49,8 +49,8 @@ def flow_table(people: pd.DataFrame) -> pd.DataFrame:
     """
     said = people["reason"].astype(object).fillna("").replace("", "not said")
     people = people.assign(reason=said.mask(people["used"].astype(bool), "used"))
-    found = set(people["reason"]) - {"used"}
-    reasons = [name for name in _REASONS if name in found] + sorted(found - set(_REASONS))
+    given = set(people["reason"]) - {"used"}
+    reasons = [name for name in _REASONS if name in given] + sorted(given - set(_REASONS))
     groups = [name for name in GROUPS if name != "other" or (people["group"] == "other").any()]
     sites = people.groupby(people["site"].astype(str)) if "site" in people else ()
     rows = []
@@ -146,13 +146,13 @@ may be age. Match the groups; as a covariate only its effect in controls is remo
 
 def _compared(column: pd.Series, is_patient: np.ndarray) -> tuple[object, ...]:
     """Return the row of a variable, without its name."""
-    found = coded(column)
-    values, in_patients, n_distinct = found.values, is_patient[found.people], len(np.unique(found.values))
-    is_number, groups = found.kind == "continuous", (~in_patients, in_patients)
+    variable = coded(column)
+    values, in_patients, n_distinct = variable.values, is_patient[variable.people], len(np.unique(variable.values))
+    is_number, groups = variable.kind == "continuous", (~in_patients, in_patients)
     difference, p = (0.0 if n_distinct == 1 else math.nan), math.nan
     if n_distinct > 1 and in_patients.any() and not in_patients.all():
         difference, p = (_compare_numbers if is_number else _compare_categories)(values, in_patients)
-    words = [_mean_and_sd(values[own]) if is_number else _shares(values[own], found.levels) for own in groups]
+    words = [_mean_and_sd(values[own]) if is_number else _shares(values[own], variable.levels) for own in groups]
     counts = [int(own.sum()) for own in groups]
     return "number" if is_number else "category", *counts, *words, difference, p
 
@@ -162,9 +162,9 @@ def _compare_numbers(values: np.ndarray, in_patients: np.ndarray) -> tuple[float
     groups = values[in_patients, None], values[~in_patients, None]
     if min(map(len, groups)) < 2:
         return math.nan, math.nan
-    found = mean_difference(*groups)
+    difference = mean_difference(*groups)
     pooled = np.sqrt(np.mean([group.var(ddof=1) for group in groups]))
-    return float(found.value[0] / pooled), float(found.p[0])
+    return float(difference.value[0] / pooled), float(difference.p[0])
 
 
 def _compare_categories(codes: np.ndarray, in_patients: np.ndarray) -> tuple[float, float]:
@@ -273,12 +273,12 @@ def _unlike(controls: pd.DataFrame, patients: pd.DataFrame) -> pd.Series:
 
 def _adjusted(scores: np.ndarray, column: pd.Series, both: np.ndarray, patients: np.ndarray) -> np.ndarray:
     """Return, for each pattern, the groups' difference, what is left adjusted for a variable, and the share lost."""
-    found = coded(column, both & np.isfinite(scores).all(axis=1))
-    group = patients[found.people].astype(float)[:, None]
+    variable = coded(column, both & np.isfinite(scores).all(axis=1))
+    group = patients[variable.people].astype(float)[:, None]
     if len(group) < 4 or np.ptp(group) == 0:
         return np.full((3, scores.shape[1]), np.nan)
-    own = scores[found.people] - scores[found.people].mean(axis=0)
-    whole, rest = group - group.mean(), residuals(group, basis(as_numbers(found)))
+    own = scores[variable.people] - scores[variable.people].mean(axis=0)
+    whole, rest = group - group.mean(), residuals(group, basis(as_numbers(variable)))
     if np.sum(rest**2) < _SMALLEST_REST * np.sum(whole**2):
         return np.full((3, scores.shape[1]), np.nan)
     raw, adjusted = (own.T @ part[:, 0] / np.sum(part**2) for part in (whole, rest))
@@ -288,11 +288,11 @@ def _adjusted(scores: np.ndarray, column: pd.Series, both: np.ndarray, patients:
 
 def _direction(column: pd.Series, both: np.ndarray, patients: np.ndarray) -> float:
     """Return the mean of patients less that of controls, or the difference of shares of the level that counts as 1."""
-    found = coded(column, both)
-    in_patients = patients[found.people]
-    if found.kind == "categorical" or not in_patients.any() or in_patients.all():
+    variable = coded(column, both)
+    in_patients = patients[variable.people]
+    if variable.kind == "categorical" or not in_patients.any() or in_patients.all():
         return math.nan
-    return float(found.values[in_patients].mean() - found.values[~in_patients].mean())
+    return float(variable.values[in_patients].mean() - variable.values[~in_patients].mean())
 
 
 def _clear(row: Any) -> bool:
@@ -315,10 +315,10 @@ def _link(row: Any) -> str:
 def _remark(row: Any, direction: float, of_patients: Any) -> str:
     """Say what a variable may do to a pattern; nothing where severities do not go with it in either group."""
     if not _clear(row):
-        told = (
+        sentence = (
             f"In patients, but not clearly in controls, {_link(of_patients)}: the disease may go with {row.variable}."
         )
-        return told if _clear(of_patients) else ""
+        return sentence if _clear(of_patients) else ""
     name, more = row.variable, direction > 0
     if not row.imbalanced:
         return (

@@ -161,8 +161,8 @@ def _visits(r_indices: pd.DataFrame, participant_id: ArrayLike, years: ArrayLike
     ids, groups = pd.Series(participant_id).reset_index(drop=True), np.asarray(group, object)
     same_people(len(visits), participant_id=ids, group=groups)
     in_group(groups, "patient")  # names of groups are checked
-    known = np.isfinite(visits[[*names, "years"]].to_numpy()).all(axis=1) & ids.notna()
-    visits = visits.assign(participant_id=ids, group=groups)[known].sort_values("years", kind="stable")
+    complete = np.isfinite(visits[[*names, "years"]].to_numpy()).all(axis=1) & ids.notna()
+    visits = visits.assign(participant_id=ids, group=groups)[complete].sort_values("years", kind="stable")
     by_person = visits.groupby("participant_id", sort=False)
     visits["group"] = by_person["group"].transform("first")
     visits = visits[by_person["years"].transform("last") > by_person["years"].transform("first")]
@@ -222,11 +222,11 @@ def scan_noise(regions: pd.DataFrame, participant_id: ArrayLike, years: ArrayLik
     same_people(len(regions), participant_id=pd.Series(participant_id), group=pd.Series(group))
     visits = pd.DataFrame({"id": pd.Series(participant_id).to_numpy(), "years": np.asarray(years, float)})
     values = regions.to_numpy(float)
-    known = np.isfinite(visits["years"]) & visits["id"].notna() & np.isfinite(values).all(axis=1)
-    visits = visits[known & in_group(group, "control")]
+    complete = np.isfinite(visits["years"]) & visits["id"].notna() & np.isfinite(values).all(axis=1)
+    visits = visits[complete & in_group(group, "control")]
     soon = visits["years"] - visits.groupby("id")["years"].transform("min") <= SHORT_YEARS
-    found = _contrasts(visits[soon], values)
-    return found if found.freedom >= FEWEST_SHORT else _contrasts(visits, values)
+    noise = _contrasts(visits[soon], values)
+    return noise if noise.freedom >= FEWEST_SHORT else _contrasts(visits, values)
 
 
 def _contrasts(visits: pd.DataFrame, values: np.ndarray) -> ScanNoise:
@@ -287,11 +287,11 @@ def mixed_line(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> Lin
     """
     if not len(person) or person.max() + 1 < FEWEST_PEOPLE:
         return Line(note=f"fewer than {FEWEST_PEOPLE} people were seen at two different times")
-    known, note = _moments(scores, years, person), ""
-    if known.residual < _NOTHING:
+    moments, note = _moments(scores, years, person), ""
+    if moments.residual < _NOTHING:
         return Line(note="the severity does not vary within people")
-    if known.n_thrice >= FEWEST_THRICE:
-        line = _fitted(scores, years, person, known)
+    if moments.n_thrice >= FEWEST_THRICE:
+        line = _fitted(scores, years, person, moments)
         if line is not None:
             return line
         note = "the model with a slope of each person did not converge"
@@ -332,22 +332,22 @@ def _moments(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> _Mome
     return _Moments(float(residual), float(intercept), float(between), thrice)
 
 
-def _fitted(scores: np.ndarray, years: np.ndarray, person: np.ndarray, known: _Moments) -> Line | None:
+def _fitted(scores: np.ndarray, years: np.ndarray, person: np.ndarray, moments: _Moments) -> Line | None:
     """Return the line, or None where the fit fails; severities are fitted in units of their residual sd."""
     from statsmodels.regression.mixed_linear_model import MixedLM, MixedLMParams
 
-    unit, design = np.sqrt(known.residual), np.column_stack([np.ones_like(years), years])
-    variances = np.array([known.intercept, known.slope]) / known.residual
+    unit, design = np.sqrt(moments.residual), np.column_stack([np.ones_like(years), years])
+    variances = np.array([moments.intercept, moments.slope]) / moments.residual
     fixed = np.linalg.lstsq(design, scores / unit, rcond=None)[0]
     model: Any = MixedLM(scores / unit, design, groups=person, exog_re=design)
     start = MixedLMParams.from_components(fe_params=fixed, cov_re=np.diag(variances))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whether it converged is asked below
-            found = model.fit(reml=True, start_params=start, method=["lbfgs", "bfgs"])
-            (first, slope), error = found.fe_params, found.bse_fe[1]
+            fit = model.fit(reml=True, start_params=start, method=["lbfgs", "bfgs"])
+            (first, slope), error = fit.fe_params, fit.bse_fe[1]
     except (np.linalg.LinAlgError, ValueError):
         return None
-    if not (found.converged and np.isfinite([first, slope, error]).all() and error > 0):
+    if not (fit.converged and np.isfinite([first, slope, error]).all() and error > 0):
         return None
     return Line(float(first * unit), float(slope * unit), float(error * unit), BOTH)

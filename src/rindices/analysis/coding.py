@@ -35,10 +35,10 @@ def coded(column: pd.Series, among: np.ndarray | None = None) -> Coded:
     has code 1, of two texts the one that is later in the alphabet. True/false and pandas categories are no numbers.
     """
     people = column.notna().to_numpy(copy=True)
-    known = column[people].infer_objects()
-    is_number = is_numeric_dtype(known) and not is_bool_dtype(known)
+    values = column[people].infer_objects()
+    is_number = is_numeric_dtype(values) and not is_bool_dtype(values)
     if is_number:
-        people[people] = np.isfinite(known.to_numpy(float))  # an infinite number says as little as a missing one
+        people[people] = np.isfinite(values.to_numpy(float))  # an infinite number says as little as a missing one
     people = people if among is None else people & among
     if is_number:
         numbers = column[people].to_numpy(float)
@@ -62,9 +62,9 @@ def design(covariates: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     everybody = np.ones(len(covariates), bool)
     columns, complete = np.empty((len(covariates), 0)), everybody
     for _, column in covariates.items():
-        found = coded(column)
-        numbers = pd.DataFrame(as_numbers(found), np.flatnonzero(found.people)).reindex(range(len(everybody)))
-        columns, complete = np.hstack([columns, numbers.fillna(0)]), complete & found.people
+        variable = coded(column)
+        numbers = pd.DataFrame(as_numbers(variable), np.flatnonzero(variable.people)).reindex(range(len(everybody)))
+        columns, complete = np.hstack([columns, numbers.fillna(0)]), complete & variable.people
     return columns, complete
 
 
@@ -91,13 +91,13 @@ def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str 
     InputError
         If there are other labels, not one a person, or fewer people than `fewest` in a group.
     """
-    found = np.asarray(labels)
-    if found.shape != (n_people,):
-        raise InputError(f"`{name}` should have one value a person, {n_people} in all; its shape is {found.shape}.")
-    strange = found[~pd.Series(found).isin([0, 1]).to_numpy()]
+    values = np.asarray(labels)
+    if values.shape != (n_people,):
+        raise InputError(f"`{name}` should have one value a person, {n_people} in all; its shape is {values.shape}.")
+    strange = values[~pd.Series(values).isin([0, 1]).to_numpy()]
     if len(strange):
         raise InputError(f"`{name}` should hold 0 for controls and 1 for patients, found {str(strange[0])!r}.")
-    patient, n_patients = found.astype(bool), int(found.sum())
+    patient, n_patients = values.astype(bool), int(values.sum())
     if min(n_patients, n_people - n_patients) < fewest:
         raise InputError(
             f"At least {fewest} controls and {fewest} patients are needed, "

@@ -73,8 +73,8 @@ def dose_response(
         for place in np.flatnonzero(np.bincount(bins) >= FEWEST_IN_BIN):
             inside = bins == place
             same = (EDGES[place], EDGES[place + 1], int(inside.sum()), scores[inside].mean())
-            found = zip(*mean_interval(own[inside])[:3], strict=True)
-            rows += [(pattern, rank, regions[rank], *same, *ends) for rank, ends in enumerate(found)]
+            limits = zip(*mean_interval(own[inside])[:3], strict=True)
+            rows += [(pattern, rank, regions[rank], *same, *ends) for rank, ends in enumerate(limits)]
     columns = ["pattern", "rank", "region", "low", "high", "n", "severity", "mean", "mean_low", "mean_high"]
     table = pd.DataFrame(rows, columns=columns).sort_values(["pattern", "rank", "low"], ignore_index=True)
     return table.drop(columns="rank")
@@ -180,11 +180,11 @@ def subgroup_sizes(
     [['all < 0.4', 1], ['0.4 ≤ r1 ≤ 0.7, others < 0.4', 0], ['r1 > 0.7, others < 0.4', 1]]
     """
     n_controls, rows = int(in_group(group, "control").sum()), []
-    for found in subgroups_of(r_indices, group, low, high):
-        n_people = int(found.members.sum())
+    for subgroup in subgroups_of(r_indices, group, low, high):
+        n_people = int(subgroup.members.sum())
         few = "patients" if n_people < smallest else "controls" if n_controls < smallest else ""
         note = f"fewer than {smallest} {few}" if few else ""
-        rows.append((found.pattern, found.level, found.rule, n_people, not note, note))
+        rows.append((subgroup.pattern, subgroup.level, subgroup.rule, n_people, not note, note))
     return pd.DataFrame(rows, columns=["pattern", "level", "rule", "n", "used", "note"])
 
 
@@ -217,14 +217,16 @@ def subgroup_effects(
     same_people(len(r_indices), z_scores=z_scores)
     regions = z_scores.to_numpy(float)
     controls = regions[in_group(group, "control")]
-    subgroups = [found for found in subgroups_of(r_indices, group, low, high) if found.members.sum() >= smallest]
+    subgroups = [
+        subgroup for subgroup in subgroups_of(r_indices, group, low, high) if subgroup.members.sum() >= smallest
+    ]
     order = ["pattern", "level", "region", "n", "effect", "low", "high", "t", "p", "q"]
     if not subgroups or len(controls) < smallest:
         return pd.DataFrame(columns=order)
     tables = []
     for pattern, level, _, members in subgroups:
-        told: Any = {"pattern": pattern, "level": level, "region": z_scores.columns, "n": int(members.sum())}
-        tables.append(_compared(regions[members], controls).assign(**told))
+        about: Any = {"pattern": pattern, "level": level, "region": z_scores.columns, "n": int(members.sum())}
+        tables.append(_compared(regions[members], controls).assign(**about))
     table = pd.concat(tables, ignore_index=True)
     # The low subgroup is the same for all patterns and counts once.
     once = ~table.duplicated(["level", "region"]) | (table["level"] != "low")

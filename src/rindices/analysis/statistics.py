@@ -43,9 +43,9 @@ def false_discovery(p: np.ndarray) -> np.ndarray:
     """Return q of Benjamini and Hochberg; tests without p (NaN) do not count."""
     from scipy.stats import false_discovery_control
 
-    q, known = np.full(len(p), np.nan), ~np.isnan(p)
-    if known.any():
-        q[known] = false_discovery_control(p[known])
+    q, tested = np.full(len(p), np.nan), ~np.isnan(p)
+    if tested.any():
+        q[tested] = false_discovery_control(p[tested])
     return q
 
 

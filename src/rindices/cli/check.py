@@ -53,34 +53,34 @@ def check(
     set_output(quiet=json)
     table = one_table(tables)
     check_output(report, "report", PAGE, *files_of(table))
-    found, cohort = check_cohort(table, columns, wording=on_command_line)
-    _show_columns(found)
-    _show_people(found)
+    checked, cohort = check_cohort(table, columns, wording=on_command_line)
+    _show_columns(checked)
+    _show_people(checked)
     if spectrum and cohort is not None:
-        found = _look_before_training(found, cohort)
-    for problem in found.problems:
+        checked = _look_before_training(checked, cohort)
+    for problem in checked.problems:
         console.print(f"Problem: {problem.shown}", style="red")
     if json:
-        typer.echo(found.model_dump_json(indent=2))
+        typer.echo(checked.model_dump_json(indent=2))
     if report is not None:
-        show_places({"Page": _write_page(found, report)})
-    if found.usable:
-        time = f" It takes {found.look.time}." if found.look else ""
+        show_places({"Page": _write_page(checked, report)})
+    if checked.usable:
+        time = f" It takes {checked.look.time}." if checked.look else ""
         console.print(f"fit can train on this table.{time}", style="green")
         return
-    ready = ready_options(joined((Remedy(fix.setting, fix.value) for fix in found.fixes), " "))
-    console.print(f"fit would refuse this table.{_ways(found)}{ready}", style="red")
+    ready = ready_options(joined((Remedy(fix.setting, fix.value) for fix in checked.fixes), " "))
+    console.print(f"fit would refuse this table.{_ways(checked)}{ready}", style="red")
     raise typer.Exit(USER_ERROR)
 
 
-def _look_before_training(found: CheckedTable, cohort: Cohort) -> CheckedTable:
+def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable:
     """Say what can be said of the groups before anything is trained; while that is computed, the rest can be read."""
     console.print("Comparing patients and controls …")
     from rindices.run.first_look import with_look
 
-    found = with_look(found, cohort, on_command_line)
-    if (look := found.look) is None:
-        return found
+    checked = with_look(checked, cohort, on_command_line)
+    if (look := checked.look) is None:
+        return checked
     console.print(f"{look.headline} {look.verdicts}", style="bold")
     console.print(look.chances)
     for one in look.patterns:
@@ -88,71 +88,71 @@ def _look_before_training(found: CheckedTable, cohort: Cohort) -> CheckedTable:
         regions = ", ".join(f"{name} {change:+.1f}" for name, change in pairs)
         console.print(f"  Pattern {one.pattern} of a linear model, in sd of controls at severity 1: {regions}")
     warn(look.warnings)
-    return found
+    return checked
 
 
-def _write_page(found: CheckedTable, report: Path) -> Path:
+def _write_page(checked: CheckedTable, report: Path) -> Path:
     from rindices.pages.layout import write_sheet
 
     pictures: tuple[object, ...] = ()
-    if found.look is not None:
+    if checked.look is not None:
         from rindices.run.first_look import look_pictures
 
-        pictures = look_pictures(found.look)
-    return write_sheet("check", report, title=f"Check of {found.source}", found=found, pictures=pictures)
+        pictures = look_pictures(checked.look)
+    return write_sheet("check", report, title=f"Check of {checked.source}", found=checked, pictures=pictures)
 
 
-def _ways(found: CheckedTable) -> str:
+def _ways(checked: CheckedTable) -> str:
     """Say what would help."""
-    return f" What helps: {'; '.join(found.remedies)}." if found.remedies else ""
+    return f" What helps: {'; '.join(checked.remedies)}." if checked.remedies else ""
 
 
-def _show_columns(found: CheckedTable) -> None:
+def _show_columns(checked: CheckedTable) -> None:
     """Say what each column is taken for: regions by their kinds, others by name."""
-    console.print(f"{found.source}: {counted(found.n_rows, 'row')}, {counted(len(found.columns), 'column')}.")
+    console.print(f"{checked.source}: {counted(checked.n_rows, 'row')}, {counted(len(checked.columns), 'column')}.")
     roles: dict[tuple[str, str], list[str]] = {}
-    for column in found.columns:
+    for column in checked.columns:
         if column.role != "a region":
             roles.setdefault((column.role, column.why), []).append(column.name)
     for (role, why), names in roles.items():
         console.print(f"{listed(names)}: {role} ({why}).")
-    console.print(regions_in_words(found.kinds))
+    console.print(regions_in_words(checked.kinds))
     suspects: dict[str, list[str]] = {}
-    for column in found.columns:
+    for column in checked.columns:
         if column.suspicion:
             suspects.setdefault(f"{column.suspicion} (told by {column.suspected_by})", []).append(column.name)
     for what, names in suspects.items():
         console.print(f"Taken for regions, but may be: {what}: {listed(names)}.", style="yellow")
     for what in ("missing", "impossible"):
-        gaps = {column.name: getattr(column, what) for column in found.columns if getattr(column, what)}
+        gaps = {column.name: getattr(column, what) for column in checked.columns if getattr(column, what)}
         if gaps:
             where = listed(f"{name} ({number})" for name, number in gaps.items())
             console.print(f"{what.capitalize()} values in {counted(len(gaps), 'column')}: {where}.", style="yellow")
 
 
-def _show_people(found: CheckedTable) -> None:
+def _show_people(checked: CheckedTable) -> None:
     """Say who remains, who is far from all others, and how the groups compare."""
-    if not found.n_controls:
+    if not checked.n_controls:
         return
-    groups = {"control": found.n_controls, "patient": found.n_patients, "other": found.n_other}
-    left = listed(f"{reason} ({number})" for reason, number in found.left_out.items())
+    groups = {"control": checked.n_controls, "patient": checked.n_patients, "other": checked.n_other}
+    left = listed(f"{reason} ({number})" for reason, number in checked.left_out.items())
     people = ", ".join(counted(number, name) for name, number in groups.items() if number)
-    as_if = f" (with {' '.join(found.as_if)})" if found.as_if else ""
+    as_if = f" (with {' '.join(checked.as_if)})" if checked.as_if else ""
     console.print(f"People that remain{as_if}: {people}. Left out: {left or 'nobody'}.")
-    sites = [row for row in found.flow if row.site != "all" and row.group in ("control", "patient")]
+    sites = [row for row in checked.flow if row.site != "all" and row.group in ("control", "patient")]
     for site in dict.fromkeys(row.site for row in sites):
         here = {row.group: row.used for row in sites if row.site == site}
         console.print(f"  {site}: {', '.join(counted(number, group) for group, number in here.items())}")
-    for row in found.balance:
+    for row in checked.balance:
         measure = "difference" if row.kind == "number" else "Cramér's V"
         size = "" if row.difference is None else f" ({measure} {row.difference:.2f})"
-        told = f"{row.variable}: controls {row.controls}; patients {row.patients}{size}"
-        console.print(told, style="yellow" if row.imbalanced else None)
-    for one in found.outliers[:_MOST_OUTLIERS]:
+        line = f"{row.variable}: controls {row.controls}; patients {row.patients}{size}"
+        console.print(line, style="yellow" if row.imbalanced else None)
+    for one in checked.outliers[:_MOST_OUTLIERS]:
         console.print(f"Row {one.row} is far from all others: {one.text}.", style="yellow")
-    if len(found.outliers) > _MOST_OUTLIERS:
-        console.print(f"{len(found.outliers) - _MOST_OUTLIERS} more rows are far from all others: see --report.")
-    warn(found.shown_warnings)
+    if len(checked.outliers) > _MOST_OUTLIERS:
+        console.print(f"{len(checked.outliers) - _MOST_OUTLIERS} more rows are far from all others: see --report.")
+    warn(checked.shown_warnings)
 
 
 @command()
@@ -171,17 +171,17 @@ def gather(
 
     check_output(out, "out", TABLE)
     check_output(out.with_suffix(".json"), "out", (".json",))
-    found = gather_folder(folder, out, gathering)
-    warn(found.notes)
-    for where, problem in found.left_out.items():
+    gathered = gather_folder(folder, out, gathering)
+    warn(gathered.notes)
+    for where, problem in gathered.left_out.items():
         console.print(f"Left out: {where}: {problem}.")
-    console.print(f"{counted(found.n_people, 'row')}, {counted(found.n_regions, 'region')}.", style="green")
-    versions = [f"{program} ({counted(number, 'row')})" for program, number in found.programs.items()]
+    console.print(f"{counted(gathered.n_people, 'row')}, {counted(gathered.n_regions, 'region')}.", style="green")
+    versions = [f"{program} ({counted(number, 'row')})" for program, number in gathered.programs.items()]
     console.print(f"Written by {listed(versions)}.")
     if len(versions) > 1:
         warn(["Programs or versions differ between people: they measure differently. See the column program."])
-    show_places({"Table": out, "Dictionary": found.dictionary})
-    console.print(f"Next: rindices check {out} --dictionary {found.dictionary} --join LABELS.csv")
+    show_places({"Table": out, "Dictionary": gathered.dictionary})
+    console.print(f"Next: rindices check {out} --dictionary {gathered.dictionary} --join LABELS.csv")
 
 
 _FIGURE = (".png", ".svg")
@@ -238,8 +238,8 @@ def _own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, in
     from rindices.tables import read_table
 
     people = own_people(read_table(path), None, None, None, np.random.default_rng(0))
-    known = [name for name in _COVARIATES if name in people.table]
-    columns = [people.table[name] for name in known]
+    covariates = [name for name in _COVARIATES if name in people.table]
+    columns = [people.table[name] for name in covariates]
     numbers = [one.to_numpy(float) if one.dtype.kind in "fi" else pd.factorize(one)[0] for one in columns]
     design = np.column_stack(numbers) if numbers else None
     healthy = people.table[people.regions].to_numpy(float)

@@ -28,31 +28,31 @@ def compare(
     from rindices.run.compare_runs import check_comparison_folder, compare_runs, write_comparison
 
     check_comparison_folder(out, first, second)
-    found = compare_runs(first, second)
-    for run in (found.first, found.second):
+    compared = compare_runs(first, second)
+    for run in (compared.first, compared.second):
         show_verdict(run.summary, f"{run.folder} ({counted(run.summary.n_patterns, 'pattern')}): ")
-    for name, before, now in found.settings:
+    for name, before, now in compared.settings:
         console.print(f"{name}: {before} in the first, {now} in the second.")
-    n_people = counted(len(found.people), "person is", "people are")
+    n_people = counted(len(compared.people), "person is", "people are")
     console.print(
-        f"{n_people} in both, {found.n_patients} of them patients. Patterns are matched by {found.matched_by}."
+        f"{n_people} in both, {compared.n_patients} of them patients. Patterns are matched by {compared.matched_by}."
     )
-    for pair in found.pairs:
-        told = [f"Pattern {pair.first} of the first and {pair.second} of the second"]
-        if found.n_patients > 1:
-            told.append(f"concordance {pair.concordance:.3f} (0.5 is chance)")
+    for pair in compared.pairs:
+        parts = [f"Pattern {pair.first} of the first and {pair.second} of the second"]
+        if compared.n_patients > 1:
+            parts.append(f"concordance {pair.concordance:.3f} (0.5 is chance)")
         if pair.map_correlation == pair.map_correlation:  # a number
-            told.append(f"correlation of the maps {pair.map_correlation:.2f}")
-        if len(found.people):
-            told.append(f"mean difference {pair.difference:+.3f}, sd {pair.sd:.3f}")
-        if pair.moved is not None and len(found.people):
-            told.append(f"{counted(pair.moved, 'person', 'people')} moved beyond both intervals")
-        console.print("; ".join(told) + ".")
-    for side, numbers in zip(("first", "second"), found.unmatched, strict=True):
+            parts.append(f"correlation of the maps {pair.map_correlation:.2f}")
+        if len(compared.people):
+            parts.append(f"mean difference {pair.difference:+.3f}, sd {pair.sd:.3f}")
+        if pair.moved is not None and len(compared.people):
+            parts.append(f"{counted(pair.moved, 'person', 'people')} moved beyond both intervals")
+        console.print("; ".join(parts) + ".")
+    for side, numbers in zip(("first", "second"), compared.unmatched, strict=True):
         if numbers:
             console.print(f"Without a partner in the {side}: pattern {listed(numbers)}.")
     if out is not None:
-        page = write_comparison(found, out, show_ids=output.show_ids)
+        page = write_comparison(compared, out, show_ids=output.show_ids)
         show_places({"Page": page, "Tables": out})
 
 
@@ -85,10 +85,10 @@ def verify(
     from rindices.run.share_model import verify_model
 
     check_output(out, "out", MODEL, archive)
-    found = verify_model(archive, out)
+    verified = verify_model(archive, out)
     console.print(
-        f"Verified: {found.n_examples} made-up people get the scores that were sent along (largest difference "
-        f"{found.difference:.1g}). Written by rindices {found.package_version}.",
+        f"Verified: {verified.n_examples} made-up people get the scores that were sent along (largest difference "
+        f"{verified.difference:.1g}). Written by rindices {verified.package_version}.",
         style="green",
     )
     show_places({"Model": out})

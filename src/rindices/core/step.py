@@ -148,11 +148,11 @@ def regularisers(
     if active is not None:  # the diagonal has a 1 where there is no pattern, too
         overlap = (overlap - (1 - pattern_share) / len(active)) / pattern_share**2
     severities = networks.reconstruct(parameters.reconstructor, decomposed).astype(x.dtype)
-    known = {}
+    of_prior = {}
     if data.prior is not None:
         distance = terms.prior(made.changes, draws.earlier, data.prior, data.whitening)
-        known["prior"] = distance / (region_share * pattern_share)
-    return known | {
+        of_prior["prior"] = distance / (region_share * pattern_share)
+    return of_prior | {
         "change": terms.absolute_change(made.patients, x) / region_share,
         "decomposition": terms.decomposition(decomposed, made.changes) / (region_share * pattern_share),
         "reconstruction": terms.reconstruction(only(active, severities), draws.earlier) / pattern_share**2,

@@ -208,8 +208,8 @@ def saved_states(states: TrainState) -> dict[str, np.ndarray]:
 def restored_states(arrays: dict[str, np.ndarray], like: TrainState) -> TrainState:
     """Return the states that `saved_states` described; `like` gives their structure."""
     numbers = like._replace(key=jax.random.key_data(like.key))
-    found = jax.tree.map_with_path(lambda path, _: jnp.asarray(arrays[jax.tree_util.keystr(path)]), numbers)
-    return found._replace(key=jax.random.wrap_key_data(found.key))
+    states = jax.tree.map_with_path(lambda path, _: jnp.asarray(arrays[jax.tree_util.keystr(path)]), numbers)
+    return states._replace(key=jax.random.wrap_key_data(states.key))
 
 
 def plan(n_members: int) -> tuple[Mesh, int]:

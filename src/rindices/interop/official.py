@@ -128,12 +128,12 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
     spans = ", ".join(f"{shown(low)} to {shown(high)}" for low, high in ranges)
     by_range = [_role_of_range(low, high) for low, high in ranges]
     usual = ",".join({"sex": "sex", "age": "age", "head size": HEAD_SIZE}.get(role, "") for role in by_range)
-    told = len(set(by_range)) == len(by_range) and "" not in by_range
-    names = tuple(usual.split(",")) if told and ranges and not names else names
+    is_clear = len(set(by_range)) == len(by_range) and "" not in by_range
+    names = tuple(usual.split(",")) if is_clear and ranges and not names else names
     if len(names) != len(ranges):
         expected = f"{counted(len(ranges), 'covariate')} (with the ranges {spans})" if ranges else "no covariates"
-        choices: list[str | Remedy] = [Remedy("covariates", usual if told else PUBLISHED[0].covariates)]
-        if not told:
+        choices: list[str | Remedy] = [Remedy("covariates", usual if is_clear else PUBLISHED[0].covariates)]
+        if not is_clear:
             choices += [" or ", Remedy("covariates", PUBLISHED[1].covariates), ", as the published models have them"]
         raise InputError(
             f"The checkpoint was corrected for {expected}, but {len(names) or 'none'} "
@@ -152,8 +152,8 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
                 + ("the names are in another order than in the checkpoint" if other_order else f"that is no {meant}")
                 + (f" but {_IN_WORDS[role]}" if role and not other_order else "")
                 + f".\nThe ranges there are {spans}. ",
-                "Give " if told else "Name what they are in ",
-                Remedy("covariates", usual) if told else Remedy("covariates"),
+                "Give " if is_clear else "Name what they are in ",
+                Remedy("covariates", usual) if is_clear else Remedy("covariates"),
                 ".",
             )
         specs.append(CovariateSpec(name, minimum=low, maximum=high, codes=(low, high) if meant == "sex" else None))

@@ -177,8 +177,8 @@ def _difference_correlations(
     number[left, right] = number[right, left] = np.arange(len(left))
     correlations = _correlations(columns[:, left] - columns[:, right])
     other_left, other_right = orders[:, left], orders[:, right]
-    found = correlations[first[:, None], np.arange(len(left)), second[:, None], number[other_left, other_right]]
-    return np.where(other_left < other_right, found, -found).mean(axis=1)  # rⱼ − rᵢ is stored as rᵢ − rⱼ
+    matched = correlations[first[:, None], np.arange(len(left)), second[:, None], number[other_left, other_right]]
+    return np.where(other_left < other_right, matched, -matched).mean(axis=1)  # rⱼ − rᵢ is stored as rᵢ − rⱼ
 
 
 def mean_agreement(pairs: np.ndarray) -> Agreement:

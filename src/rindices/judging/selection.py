@@ -249,8 +249,8 @@ def train_members(study: Study, members: Sequence[Member], execution: Execution,
 
 
 def _rank(one: Judged) -> tuple[bool, float, int]:
-    known, n_models = not np.isnan(one.value), one.look.n_models
-    return n_models > 0, one.value if known else -1.0, n_models
+    is_defined, n_models = not np.isnan(one.value), one.look.n_models
+    return n_models > 0, one.value if is_defined else -1.0, n_models
 
 
 def judge(
@@ -264,12 +264,12 @@ def judge(
     with_misfit: bool = False,
 ) -> Judged:
     """See how well the first repetitions of a setting agree at each checkpoint, and find the best one."""
-    found = found_models(members_of([point], range(n_repetitions), cohort), chunks, execution)
-    steps = max((trajectory.steps for trajectory, _, _ in found), key=len)
-    r_indices = np.stack([of.r_indices[looks, k, :, : point.n_patterns] for of, looks, k in found])
+    models = found_models(members_of([point], range(n_repetitions), cohort), chunks, execution)
+    steps = max((trajectory.steps for trajectory, _, _ in models), key=len)
+    r_indices = np.stack([of.r_indices[looks, k, :, : point.n_patterns] for of, looks, k in models])
     losses = {
-        name: np.stack([trajectory.losses[name][looks, k] for trajectory, looks, k in found])
-        for name in found[0][0].losses
+        name: np.stack([trajectory.losses[name][looks, k] for trajectory, looks, k in models])
+        for name in models[0][0].losses
     }
     preset = study.settings.preset
     looks = [
@@ -280,10 +280,10 @@ def judge(
     from_step = preset.schedule.min_steps if preset.training.freeze_below is None else looks[-1].step
     eligible = [place for place, look in enumerate(looks) if look.step >= from_step] or [len(looks) - 1]
     best = max(eligible, key=lambda place: _look_rank(looks[place]))
-    failed = _failed(r_indices[:, best], losses.get("orthogonality", np.ones((len(found), len(looks))))[:, best])
+    failed = _failed(r_indices[:, best], losses.get("orthogonality", np.ones((len(models), len(looks))))[:, best])
     if not with_misfit:
         return Judged(point, n_repetitions, looks, best, failed=failed)
-    distance = _misfit(study, point.n_patterns, looks[best].step, [(of, int(at[best]), k) for of, at, k in found])
+    distance = _misfit(study, point.n_patterns, looks[best].step, [(of, int(at[best]), k) for of, at, k in models])
     return Judged(point, n_repetitions, looks, best, distance, failed)
 
 
@@ -294,10 +294,10 @@ def _failed(r_indices: np.ndarray, overlaps: np.ndarray) -> tuple[int, ...]:
     return tuple(number for number, (fault, slow) in enumerate(faults) if fault or slow)
 
 
-def _misfit(study: Study, n_patterns: int, step: int, found: list[tuple[Trajectory, int, int]]) -> Misfit | None:
+def _misfit(study: Study, n_patterns: int, step: int, candidates: list[tuple[Trajectory, int, int]]) -> Misfit | None:
     """Compare the patients that sound models of a checkpoint synthesise with the real ones."""
-    faults = agreement.faults(np.stack([of.r_indices[at, k, :, :n_patterns] for of, at, k in found]).astype(float))
-    sound = [one for one, fault in zip(found, faults, strict=True) if not fault]
+    faults = agreement.faults(np.stack([of.r_indices[at, k, :, :n_patterns] for of, at, k in candidates]).astype(float))
+    sound = [one for one, fault in zip(candidates, faults, strict=True) if not fault]
     if not sound:
         return None
     weights = [of.weights_of(k, n_patterns, step) for of, _, k in sound]
@@ -316,9 +316,9 @@ def found_models(
     place = {member: (chunk, k) for chunk in chunks for k, member in enumerate(chunk.members)}
     longer = {member._replace(prolonged=False): where for member, where in place.items() if member.prolonged}
     chosen = [(member in longer, *(longer.get(member) or place[member])) for member in members]
-    found = [(execution.store[chunk].end() if late else execution.store[chunk], k) for late, chunk, k in chosen]
-    looks = np.arange(max(len(trajectory.steps) for trajectory, _ in found))
-    return [(trajectory, np.minimum(looks, len(trajectory.steps) - 1), k) for trajectory, k in found]
+    trajectories = [(execution.store[chunk].end() if late else execution.store[chunk], k) for late, chunk, k in chosen]
+    looks = np.arange(max(len(trajectory.steps) for trajectory, _ in trajectories))
+    return [(trajectory, np.minimum(looks, len(trajectory.steps) - 1), k) for trajectory, k in trajectories]
 
 
 def _look(step: int, r_indices: np.ndarray, losses: dict[str, np.ndarray]) -> Look:

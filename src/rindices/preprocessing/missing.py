@@ -84,9 +84,9 @@ class Population:
         squares = [1.0]
         for row, gaps, expected, factor in self._conditionals(np.where(hidden, np.nan, people)):
             inverse = solve_triangular(factor, np.eye(len(expected)))
-            told = hidden[row, gaps]
-            errors = (people[row, gaps] - expected)[told] ** 2
-            squares += (errors / (inverse**2).sum(axis=1)[told]).tolist()
+            hidden_values = hidden[row, gaps]
+            errors = (people[row, gaps] - expected)[hidden_values] ** 2
+            squares += (errors / (inverse**2).sum(axis=1)[hidden_values]).tolist()
         return float(np.sqrt(np.mean(squares)))
 
     def _conditionals(self, people: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:

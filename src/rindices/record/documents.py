@@ -146,9 +146,9 @@ def toml_text(sections: Mapping[str, Mapping[str, Plain]]) -> str:
 def read_settings(path: Path) -> RunSettings:
     """Read a `run.toml`; one that somebody changed, or that another version wrote, is refused."""
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-        _refuse_earlier(path, found)
-        settings = RunSettings.model_validate_json(json.dumps(found, default=str), strict=True)
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        _refuse_earlier(path, document)
+        settings = RunSettings.model_validate_json(json.dumps(document, default=str), strict=True)
     except OSError as error:
         raise InputError(f"There is no file {path} that can be read ({error.strerror}).\n{_GIVE_SETTINGS}") from error
     except ValidationError as error:
@@ -156,7 +156,7 @@ def read_settings(path: Path) -> RunSettings:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path} cannot be read as the settings of a run: {error}.\n{_GIVE_SETTINGS}") from error
     always = (one.name for one in settings_of(SearchSettings) if one.always)
-    unsaid = [name for name in always if name not in found["training"]]
+    unsaid = [name for name in always if name not in document["training"]]
     if unsaid:
         raise InputError(f"{path} does not say {listed(unsaid, joiner=' and ')}.\n{_GIVE_SETTINGS}")
     return settings

@@ -212,9 +212,9 @@ def adapt_model(
         warnings.simplefilter("always", UserWarning)
         adapted = load_model(model).adapt(people.features[local], people.covariates[local], few_controls=few_controls)
         adapted.save(out)
-    told = (*(worded(note, wording) for note in people.notes), *(str(one.message) for one in caught))
+    notes = (*(worded(note, wording) for note in people.notes), *(str(one.message) for one in caught))
     sizes = people.covariates[local][contract.site_column].value_counts()
-    return Adapted({str(site): int(number) for site, number in sizes.items()}, int((~local).sum()), told)
+    return Adapted({str(site): int(number) for site, number in sizes.items()}, int((~local).sum()), notes)
 
 
 def _of_strangers(counts: Counter[str]) -> list[str]:

@@ -251,7 +251,7 @@ def check_cohort(
     """Return what `check_table` does, and the people whom `fit` would train on; None where it would refuse them."""
     looked = look(path, settings, read)
     kinds = kinds_of(looked.roles.regions, looked.found.regions.values)
-    known = CheckedTable(
+    columns_alone = CheckedTable(
         source=looked.source,
         n_rows=len(looked.found.labels),
         columns=_columns(looked, kinds, wording),
@@ -259,32 +259,32 @@ def check_cohort(
         labels={str(label): int(number) for label, number in looked.found.labels.value_counts().items()},
     )
     curtain = Curtain({*looked.found.roster.ids}, active=True)
-    refused, told = None, dict[str, object](usable=True)
+    refused, verdict = None, dict[str, object](usable=True)
     for settled in _SETTLED:
         try:
             cohort = looked.cohort(**settled)
         except InputError as error:
             if refused is None:
-                refused, told = error, refused_for(error, curtain, wording, looked.settings.id)
+                refused, verdict = error, refused_for(error, curtain, wording, looked.settings.id)
         else:
             as_if = tuple(wording(Remedy(name, value)) for name, value in settled.items())
-            found = known.model_copy(update=told | {"as_if": as_if} | _described(cohort, curtain, wording))
-            return found, cohort if found.usable else None
-    return known.model_copy(update=told), None
+            checked = columns_alone.model_copy(update=verdict | {"as_if": as_if} | _described(cohort, curtain, wording))
+            return checked, cohort if checked.usable else None
+    return columns_alone.model_copy(update=verdict), None
 
 
 def _columns(looked: Looked, kinds: list[Kind], wording: Wording) -> tuple[CheckedColumn, ...]:
     """Describe every column, in the order of the table."""
-    regions, found = dict(zip(looked.roles.regions, kinds, strict=True)), looked.found
-    block = found.regions
+    regions, observed = dict(zip(looked.roles.regions, kinds, strict=True)), looked.found
+    block = observed.regions
     seen = {
         name: (block.values[:, at], block.missing[:, at], block.impossible[:, at]) for at, name in enumerate(regions)
     }
     seen |= {
-        name: (one.values[:, 0], one.missing[:, 0], one.impossible[:, 0]) for name, one in found.covariates.items()
+        name: (one.values[:, 0], one.missing[:, 0], one.impossible[:, 0]) for name, one in observed.covariates.items()
     }
-    others = [*found.background.items(), *found.scores.items()]
-    none = np.zeros(len(found.labels), bool)
+    others = [*observed.background.items(), *observed.scores.items()]
+    none = np.zeros(len(observed.labels), bool)
     seen |= {str(name): (of.to_numpy(), of.isna().to_numpy(), none) for name, of in others if name not in seen}
     columns = []
     for name, (role, why) in looked.roles.why.items():

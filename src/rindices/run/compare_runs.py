@@ -183,7 +183,7 @@ def _pair(
         f"{side}{run.results.score_names[n - 1]}" for (side, run), n in zip(_sides(runs), (first, second), strict=True)
     ]
     a, b = (scores[name].to_numpy(float) for name in names)
-    known = len(maps[0]) >= MIN_REGIONS
+    enough_regions = len(maps[0]) >= MIN_REGIONS
     limits = [f"{name}_{end}" for name in names for end in ("low", "high")]
     moved = None
     if all(name in scores for name in limits):
@@ -193,7 +193,7 @@ def _pair(
         first,
         second,
         concordance(a[patients], b[patients]) if patients.sum() > 1 else np.nan,
-        float(np.corrcoef(maps[0][first], maps[1][second])[0, 1]) if known else np.nan,
+        float(np.corrcoef(maps[0][first], maps[1][second])[0, 1]) if enough_regions else np.nan,
         float(np.mean(b - a)) if len(a) else np.nan,
         float(np.std(b - a, ddof=1)) if len(a) > 1 else np.nan,
         moved,

@@ -73,13 +73,13 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
     )
 
 
-def with_look(found: CheckedTable, cohort: Cohort, wording: Wording) -> CheckedTable:
+def with_look(checked: CheckedTable, cohort: Cohort, wording: Wording) -> CheckedTable:
     """Return a checked table with the look at its people, or with what training would refuse them for."""
     try:
-        return found.model_copy(update={"look": first_look(cohort)})
+        return checked.model_copy(update={"look": first_look(cohort)})
     except InputError as error:
         curtain = Curtain({*cohort.people["participant_id"]}, active=True)
-        return found.model_copy(update=refused_for(error, curtain, wording))
+        return checked.model_copy(update=refused_for(error, curtain, wording))
 
 
 def _headline(spectrum: Spectrum | None, untestable: str) -> str:
@@ -154,8 +154,8 @@ def look_pictures(look: FirstLook) -> tuple[Picture | None, Picture | None]:
     if not rows:
         return scree, None
     words = [f"pattern {one.pattern}: {listed(one.regions, 3)}" for one in look.patterns]
-    known = {name: region.title for name, region in known_regions(look.patterns[0].regions).items()}
-    figure = plots.pattern_dots(pd.DataFrame(rows).astype({"change_percent": float}), top=_ROWS, names=known)
+    titles = {name: region.title for name, region in known_regions(look.patterns[0].regions).items()}
+    figure = plots.pattern_dots(pd.DataFrame(rows).astype({"change_percent": float}), top=_ROWS, names=titles)
     return scree, gallery.draw("preview", figure, f"Strongest regions of a linear model, {'; '.join(words)}.")
 
 

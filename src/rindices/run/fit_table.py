@@ -145,11 +145,11 @@ def carry_out(
         try:
             with ThreadPoolExecutor(1) as beside:  # what analyses and draws takes seconds to load: while a GPU trains
                 beside.submit(import_module, "rindices.run.write_results")
-                told = _fit(search, plan, journal, progress)
+                messages = _fit(search, plan, journal, progress)
             from rindices.pages.report import write_report
             from rindices.run.write_results import summarise, write_results
 
-            summary = write_results(plan, search, summarise(plan, search, told, wording), truth)
+            summary = write_results(plan, search, summarise(plan, search, messages, wording), truth)
             settings = settings.model_copy(update={"plan": {"models_per_chunk": search.models_per_chunk_}})
             record.write_text(out / record.SETTINGS, settings.text())
             summary = summary.updated(resumed=goes_on, seconds=round(time.perf_counter() - start, 1))
@@ -199,6 +199,6 @@ def _fit(
         patient_labels=cohort.patient_labels,
         unit=table.unit,
     )
-    told = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
+    messages = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
     damaged = [f"{name} in the journal was damaged and trained again." for name in journal.damaged]
-    return [*cohort.messages, *told, *damaged]
+    return [*cohort.messages, *messages, *damaged]

@@ -47,13 +47,13 @@ class Study(NamedTuple):
 
 def stamp() -> str:
     """Return a mark of the training that a table was made with: all constants of the look and of the linear model."""
-    known = {
+    versions = {
         f"{module.__name__}.{name}": value
         for module in (spectrum, factors)
         for name, value in vars(module).items()
         if name.isupper() and isinstance(value, int | float | tuple)
     }
-    return hashlib.sha256(repr((sorted(known.items()), N_PERMUTATIONS, SHARE)).encode()).hexdigest()[:12]
+    return hashlib.sha256(repr((sorted(versions.items()), N_PERMUTATIONS, SHARE)).encode()).hexdigest()[:12]
 
 
 def simulated_study(

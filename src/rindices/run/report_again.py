@@ -96,7 +96,7 @@ def _with_scores(
         raise InputError(
             f"{path.name} has no clinical scores that the run does not have otherwise.\nAdd their columns."
         )
-    joined, found = join_by_id(
+    joined, join_notes = join_by_id(
         results.r_indices[list(keys)].reset_index(drop=True),
         scores,
         "participant_id",
@@ -108,14 +108,14 @@ def _with_scores(
     joined = joined.assign(**{field.name: field.observe(joined, people).values[:, 0] for field in fields})
     if problems := [problem for field in fields for problem in field.check()]:
         raise refusal(problems)
-    told: list[Text] = [*found, *(note for field in fields for note in field.notes)]
-    told += [f"Left as they are, because the run has them already: {', '.join(left)}."] if left else []
+    notes: list[Text] = [*join_notes, *(note for field in fields for note in field.notes)]
+    notes += [f"Left as they are, because the run has them already: {', '.join(left)}."] if left else []
     for name in [name for name in names if name in before]:
         lost = int((before[name].notna() & joined[name].isna()).sum())
         emptied = counted(lost, "row that had a value has", "rows that had a value have")
-        told.append(f"Replaced the column {name!r}: {emptied} none now.")
+        notes.append(f"Replaced the column {name!r}: {emptied} none now.")
     variables = before.assign(**{name: joined[name] for name in names})
-    return replace(results, variables=variables), tuple(dict.fromkeys([*clinical, *names])), tuple(told)
+    return replace(results, variables=variables), tuple(dict.fromkeys([*clinical, *names])), tuple(notes)
 
 
 def _paint(run: record.Run, atlas: Path, table: Path) -> str:

@@ -125,8 +125,8 @@ def keep_training(model: SurrealGAN, results: Results, analyses: Mapping[str, pd
     shape = model.n_patterns, -1
     model.maps_ = {name: of.to_numpy(float).reshape(shape) for name, of in tables.items() if np.isfinite(of).all()}
     patients = results.r_indices[(results.r_indices["group"] == "patient") & results.first_visit]
-    known = np.quantile(patients[[f"r{k + 1}" for k in range(model.n_patterns)]], CENTILES, axis=0).T
-    model.scale_ = replace(model.scale_, patients=known)
+    centiles = np.quantile(patients[[f"r{k + 1}" for k in range(model.n_patterns)]], CENTILES, axis=0).T
+    model.scale_ = replace(model.scale_, patients=centiles)
 
 
 def separation(cohort: Cohort, correction: Correction | None) -> Separation | None:
@@ -136,8 +136,8 @@ def separation(cohort: Cohort, correction: Correction | None) -> Separation | No
     regions = cohort.features[own].fillna(cohort.features[own].median()).to_numpy(float)
     covariates = cohort.covariates[own] if cohort.covariates.shape[1] else None
     sites = None if cohort.site is None else pd.factorize(cohort.site[own])[0]
-    found = separated(regions, (cohort.group[own] == "patient").to_numpy(), covariates, correction, sites)
-    return None if found is None else Separation(**found._asdict())
+    auc = separated(regions, (cohort.group[own] == "patient").to_numpy(), covariates, correction, sites)
+    return None if auc is None else Separation(**auc._asdict())
 
 
 def _scaled(model: SurrealGAN, people: Cohort | People) -> Scaled:
@@ -226,12 +226,12 @@ def change_of(model: SurrealGAN, results: Results, summary: Summary) -> dict[str
     """
     if "years" not in results.r_indices or results.r_indices["years"].isna().all():
         return {}
-    scores, found = results.scores, analysis.scan_noise(results.z_scores, *_whose(results))
+    scores, scans = results.scores, analysis.scan_noise(results.z_scores, *_whose(results))
     source, freedom, noise = "unknown", np.nan, np.full(scores.shape, np.nan)
     if summary.scan_noise:
         source, noise = "given", np.broadcast_to(np.array(summary.scan_noise), scores.shape)
-    elif found.freedom:
-        source, freedom, noise = "controls", float(found.freedom), _noise_sd(model, results, found)
+    elif scans.freedom:
+        source, freedom, noise = "controls", float(scans.freedom), _noise_sd(model, results, scans)
     change = analysis.change_per_year(
         scores,
         *_whose(results),
@@ -241,10 +241,10 @@ def change_of(model: SurrealGAN, results: Results, summary: Summary) -> dict[str
     )
     if not len(change):
         return {}
-    change = _with_true_change(model, results, change, found if source == "controls" else None, noise, summary.level)
+    change = _with_true_change(model, results, change, scans if source == "controls" else None, noise, summary.level)
     came_again = results.r_indices["participant_id"].isin(change["participant_id"]).to_numpy()
-    about = {"pattern": np.arange(scores.shape[1]) + 1, "source": source, "n_controls": found.n_controls}
-    about |= {"freedom": freedom, "years": found.years, "sd": np.sqrt(pd.DataFrame(noise[came_again] ** 2).mean())}
+    about = {"pattern": np.arange(scores.shape[1]) + 1, "source": source, "n_controls": scans.n_controls}
+    about |= {"freedom": freedom, "years": scans.years, "sd": np.sqrt(pd.DataFrame(noise[came_again] ** 2).mean())}
     return {"change": change, "scan_noise": pd.DataFrame(about)}
 
 
@@ -296,13 +296,13 @@ def _noise_sd(model: SurrealGAN, results: Results, noise: analysis.ScanNoise) ->
     rows = whose.duplicated(keep=False).to_numpy()
     slopes = inference.slopes(model.models_, 1 + SCALED_SD * results.z_scores.to_numpy()[rows])
     sd = np.sqrt(((SCALED_SD * slopes @ noise.vectors.T) ** 2).sum(axis=-1) / noise.freedom)
-    found, scores = np.full(results.scores.shape, np.nan), results.scores.reset_index(drop=True)
+    noise_sd, scores = np.full(results.scores.shape, np.nan), results.scores.reset_index(drop=True)
     own = results.r_indices.filter(regex=r"^r\d+$").to_numpy(float)[rows]
     low, middle, high = (model.scale_.severities(own + side * sd) for side in (-1, 0, 1))
-    found[rows] = np.where(high < DOSES[-1], (high - low) / 2, np.where(low < DOSES[-1], middle - low, np.nan))
-    highest = scores.where(found > 0, -1).groupby(whose.to_numpy()).transform("idxmax").to_numpy()
-    found = np.take_along_axis(found, highest.astype(int), axis=0)
-    return np.where(found > 0, found, np.nan)  # where all visits read 0, nothing is known
+    noise_sd[rows] = np.where(high < DOSES[-1], (high - low) / 2, np.where(low < DOSES[-1], middle - low, np.nan))
+    highest = scores.where(noise_sd > 0, -1).groupby(whose.to_numpy()).transform("idxmax").to_numpy()
+    noise_sd = np.take_along_axis(noise_sd, highest.astype(int), axis=0)
+    return np.where(noise_sd > 0, noise_sd, np.nan)  # where all visits read 0, nothing is known
 
 
 def _associations(results: Results, summary: Summary, patients: np.ndarray) -> pd.DataFrame:
@@ -336,13 +336,18 @@ def _prognosis(results: Results, summary: Summary) -> dict[str, pd.DataFrame]:
     """Relate the severities at the first visit to what became of people; of patients, or all if no patient has it."""
     first, site = results.first_visit, summary.correction.site
     variables, scores = (of[first].reset_index(drop=True) for of in (results.variables, results.scores))
-    told = {name: variables[column].to_numpy(float) for name, column in summary.follow_up.items()}
+    columns = {name: variables[column].to_numpy(float) for name, column in summary.follow_up.items()}
     where = None if site is None else variables[site].to_numpy(object)
     follow_up = analysis.FollowUp(
-        told["time"], told["event"], told.get("entry"), told.get("last_without"), told.get("competing"), where
+        columns["time"],
+        columns["event"],
+        columns.get("entry"),
+        columns.get("last_without"),
+        columns.get("competing"),
+        where,
     )
     people = (results.r_indices["group"][first] != "control").to_numpy()
-    if not (people & (told["event"] == 1)).any():
+    if not (people & (columns["event"] == 1)).any():
         people = np.ones(len(people), bool)
     covariates = variables[[name for name in summary.covariates if name != site]]
     own = (scores[people], follow_up.of(people))

@@ -61,8 +61,10 @@ class Selected:
 def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> Selected:
     """Bring the sound models of a setting's best checkpoint to one order of patterns; leave out who disagrees."""
     n_patterns = judged.point.n_patterns
-    found = found_models(members_of([judged.point], range(judged.n_repetitions)), chunks, execution)
-    patients = np.stack([of.r_indices[looks[judged.best], k, :, :n_patterns] for of, looks, k in found]).astype(float)
+    trajectories = found_models(members_of([judged.point], range(judged.n_repetitions)), chunks, execution)
+    patients = np.stack([of.r_indices[looks[judged.best], k, :, :n_patterns] for of, looks, k in trajectories]).astype(
+        float
+    )
     wrong = faults(patients)
     usable = usable_models(wrong)
     if not len(usable):
@@ -81,7 +83,7 @@ def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> 
     kept = sorted(orders, key=lambda member: member != usable[agreed.medoid])
     aligned, correlations = [], []
     for member in kept:
-        (trajectory, looks, k), order = found[member], orders[member]
+        (trajectory, looks, k), order = trajectories[member], orders[member]
         aligned.append(reorder_patterns(trajectory.weights_of(k, n_patterns, judged.look.step), order))
         correlations.append(trajectory.correlations[looks[judged.best], k][np.ix_(order, order)])
     models = jax.tree.map(lambda *leaves: np.stack(leaves), *aligned)

@@ -89,7 +89,7 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
     """
     rng, n_models = np.random.default_rng([seed, len(healthy.brains)]), len(healthy.held_out)
     curves = inference.doses(models, healthy.brains, composition, SEVERITIES_OF_F)
-    found = []
+    by_pattern = []
     for pattern in range(len(correlation)):
         brain = rng.integers(len(healthy.brains), size=(len(DOSES), _PEOPLE)).ravel()
         maker = _makers(healthy.held_out[:, brain], rng)
@@ -100,11 +100,11 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
         z = draw_others(own, pattern, correlation, rng)
         made = make_people(models, healthy.brains[brain], z, maker, composition)
         scores = inference.r_indices(models, made)[:, :, pattern, None]
-        known = np.arange(n_models)[:, None] != maker
-        unseen = known & healthy.held_out[:, brain]
-        known = np.where(unseen.any(axis=0), unseen, known)
-        found.append(_scatter(scores, known, n_models))
-    return np.stack(found)
+        others = np.arange(n_models)[:, None] != maker
+        unseen = others & healthy.held_out[:, brain]
+        others = np.where(unseen.any(axis=0), unseen, others)
+        by_pattern.append(_scatter(scores, others, n_models))
+    return np.stack(by_pattern)
 
 
 def _makers(held_out: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -139,13 +139,13 @@ def make_people(
     return made
 
 
-def _scatter(scores: np.ndarray, known: np.ndarray, n_models: int) -> np.ndarray:
+def _scatter(scores: np.ndarray, unseen: np.ndarray, n_models: int) -> np.ndarray:
     """Return the quantiles of one pattern's consensus at each dose, from scores of people in the order of `DOSES`."""
-    means = mean_known(scores, known)
+    means = mean_known(scores, unseen)
     expected = increasing(means.reshape(len(DOSES), -1).mean(axis=1))
     centred = scores - np.repeat(expected, _PEOPLE)[None, :, None]
-    variances: Variances = split_variance(centred, known)
-    shrinkage = variances.shrinkage(known.sum(axis=0), n_models)
+    variances: Variances = split_variance(centred, unseen)
+    shrinkage = variances.shrinkage(unseen.sum(axis=0), n_models)
     errors = ((means - np.repeat(expected, _PEOPLE)[:, None]) * shrinkage).reshape(len(DOSES), -1)
     around = np.quantile(errors, LEVELS, axis=1).T
     smooth = np.pad(around, [(1, 1), (0, 0)], mode="edge")

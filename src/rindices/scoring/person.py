@@ -82,9 +82,9 @@ def score_people(model: FittedModel, people: Scaled) -> Scores:
     medoid = model.inference == "medoid"
     if people.gaps is not None and model.familiar_ is not None:
         rows = people.gaps.any(axis=1)
-        known = np.where(people.gaps[rows], np.nan, people.values[rows])
-        draws = model.familiar_.population.fill(known, DRAWS).reshape(-1, known.shape[1])
-        by_draw = inference.r_indices(model.models_, draws).reshape(len(members), DRAWS, len(known), -1)
+        measured = np.where(people.gaps[rows], np.nan, people.values[rows])
+        draws = model.familiar_.population.fill(measured, DRAWS).reshape(-1, measured.shape[1])
+        by_draw = inference.r_indices(model.models_, draws).reshape(len(members), DRAWS, len(measured), -1)
         members[:, rows] = by_draw.mean(axis=1)
         scored = by_draw[0] if medoid else by_draw.mean(axis=0)
         more_sd[rows] = np.hypot(more_sd[rows], scored.std(axis=0, ddof=1))
@@ -166,8 +166,8 @@ def person_flags(model: FittedModel, people: Scaled, said: Iterable[str], strang
 def training_of(model: FittedModel) -> dict[str, list[list[float]]]:
     """Return the severities of the people of a model's training at their centiles, by group; none where not known."""
     scale = model.scale_
-    known = {"control": scale.reference, "patient": scale.patients}
-    return {group: scale.severities(of.T).T.tolist() for group, of in known.items() if of is not None}
+    centiles = {"control": scale.reference, "patient": scale.patients}
+    return {group: scale.severities(of.T).T.tolist() for group, of in centiles.items() if of is not None}
 
 
 def reference_of(model: FittedModel) -> list[list[float]] | None:

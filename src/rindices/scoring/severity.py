@@ -43,9 +43,9 @@ def fit_scale(
     reference = np.quantile(honest, CENTILES, axis=0).T if healthy.held_out.any() else None
     if n_models < FEWEST:
         return Scored(SeverityScale(fit_curves(models, healthy.brains, composition), reference), honest, unseen)
-    known = np.eye(honest.shape[1]) if correlation is None else correlation
-    found = quantiles(models, healthy, composition, known, seed)
-    return Scored(SeverityScale(usual_severities(found), reference, found), honest, unseen)
+    copula = np.eye(honest.shape[1]) if correlation is None else correlation
+    by_dose = quantiles(models, healthy, composition, copula, seed)
+    return Scored(SeverityScale(usual_severities(by_dose), reference, by_dose), honest, unseen)
 
 
 def usual_severities(quantiles: np.ndarray) -> np.ndarray:
