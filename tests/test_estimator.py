@@ -18,7 +18,7 @@ from rindices.presets import Correction, paper
 from rindices.problems import InputError
 from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.reference import leave_one_out
-from rindices.scoring.scale import SHAPES
+from rindices.scoring.severity import SHAPES
 
 # Trainings of forty steps seldom agree.
 pytestmark = pytest.mark.filterwarnings("ignore:Repetitions left out:UserWarning")

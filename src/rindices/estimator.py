@@ -44,11 +44,10 @@ from rindices.presets import Correction, Preset, adjusted, get_preset
 from rindices.problems import InputError, OutsideTraining, joined
 from rindices.schema import Contract, RegionField, Roster
 from rindices.scoring.consensus import Selected, consensus
-from rindices.scoring.intervals import Healthy, severity_intervals
+from rindices.scoring.intervals import Healthy, fit_scale, severity_intervals
 from rindices.scoring.person import DRAWS, Scaled, Scores, score_people, spread_over_repetitions
 from rindices.scoring.reference import HeldOut, leave_one_out
-from rindices.scoring.scale import SeverityScale
-from rindices.scoring.severity import fit_scale
+from rindices.scoring.severity import SeverityScale
 from rindices.scoring.strangers import fit_familiar
 from rindices.settings import SearchSettings, State, check_level
 from rindices.training.chunks import Point, Settings

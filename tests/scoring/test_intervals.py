@@ -8,9 +8,8 @@ import pytest
 from rindices.core import inference
 from rindices.core.train import held_out
 from rindices.scoring import intervals, severity
-from rindices.scoring.intervals import Healthy, severity_intervals
-from rindices.scoring.scale import KNOTS
-from rindices.scoring.severity import fit_curves, fit_scale
+from rindices.scoring.intervals import Healthy, fit_curves, fit_scale, severity_intervals
+from rindices.scoring.severity import KNOTS
 from tests.core import plain
 
 N_CONTROLS, N_PATTERNS = 300, 2

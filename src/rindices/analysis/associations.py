@@ -5,14 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from rindices.analysis.coding import Coded, as_numbers, coded, design, same_people
 from rindices.analysis.statistics import (
+    Coded,
     Estimate,
+    as_numbers,
     basis,
+    coded,
     correlation,
+    design,
     explained_variance,
     false_discovery,
     residuals,
+    same_people,
 )
 
 FEWEST_PEOPLE = 10  # a correlation of fewer says nothing, and its interval does not hold

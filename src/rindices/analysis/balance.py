@@ -17,9 +17,20 @@ from numpy.typing import ArrayLike
 from scipy.special import chdtrc
 
 from rindices.analysis.associations import associations
-from rindices.analysis.coding import GROUPS, as_numbers, coded, in_group, patients_of, same_people
 from rindices.analysis.imbalance import corrected_p
-from rindices.analysis.statistics import basis, correlation, false_discovery, mean_difference, residuals
+from rindices.analysis.statistics import (
+    GROUPS,
+    as_numbers,
+    basis,
+    coded,
+    correlation,
+    false_discovery,
+    in_group,
+    mean_difference,
+    patients_of,
+    residuals,
+    same_people,
+)
 from rindices.problems import counted, shown
 
 # In the order in which people are left out; any other reason comes after these.

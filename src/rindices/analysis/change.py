@@ -10,8 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.linalg import helmert
 
-from rindices.analysis.coding import GROUPS, in_group, same_people
-from rindices.analysis.statistics import false_discovery, t_limit, t_tail
+from rindices.analysis.statistics import GROUPS, false_discovery, in_group, same_people, t_limit, t_tail
 
 DIFFERENCE = "patients less controls"
 _COLUMNS = ["group", "pattern", "n", "n_visits", "start", "mean", "low", "high", "p", "q", "random_effects", "note"]

@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import chdtrc
 
-from rindices.analysis.coding import as_numbers, coded
-from rindices.analysis.statistics import basis, residuals
+from rindices.analysis.statistics import as_numbers, basis, coded, residuals
 
 N_PERMUTATIONS = 499
 _CHUNK = 4_000_000  # labels at a time

@@ -15,10 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import chdtrc, ndtr, ndtri
 
-from rindices.analysis.coding import design
-from rindices.analysis.statistics import false_discovery
-
-__all__ = ["FollowUp", "concordance", "curve", "prognosis", "survival_curves"]
+from rindices.analysis.statistics import design, false_discovery
 
 STEP = 0.1  # of severity, that hazard ratios are given for
 FEWEST_EVENTS = 10  # a variable

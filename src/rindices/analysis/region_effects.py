@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from rindices.analysis.coding import in_group, same_people
-from rindices.analysis.statistics import false_discovery, mean_interval, t_limit, t_tail
+from rindices.analysis.statistics import false_discovery, in_group, mean_interval, same_people, t_limit, t_tail
 from rindices.problems import InputError, shown
 from rindices.settings import OutputSettings
 

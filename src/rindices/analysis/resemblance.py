@@ -16,8 +16,6 @@ import pandas as pd
 
 from rindices.regions import known_columns, known_regions
 
-__all__ = ["desikan_map", "resemblance", "spins"]
-
 _CORTEX = ("thickness", "area")
 _SUBCORTEX = "subcortex"
 N_SPINS = 2000

@@ -18,9 +18,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
-from rindices.analysis.coding import design, in_group, same_people
 from rindices.analysis.region_effects import FEWEST_PEOPLE, HIGH, LOW, subgroups_of
-from rindices.analysis.statistics import basis, false_discovery, residuals
+from rindices.analysis.statistics import basis, design, false_discovery, in_group, residuals, same_people
 from rindices.imaging.images import MapFile, Space, common_space, open_map
 from rindices.imaging.map_table import MapTable, as_text, map_table, rows_of
 from rindices.problems import InputError, Remedy

@@ -17,8 +17,8 @@ from rindices.presets import official
 from rindices.problems import InputError, Remedy, counted, listed, shown
 from rindices.schema import Contract, CovariateSpec
 from rindices.schema.role_guesses import SEX_NAMES, kind_of
-from rindices.scoring.scale import SeverityScale
-from rindices.scoring.severity import fit_curves
+from rindices.scoring.intervals import fit_curves
+from rindices.scoring.severity import SeverityScale
 from rindices.settings import Names
 
 _OLDEST = 130  # years

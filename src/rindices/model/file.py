@@ -20,7 +20,7 @@ from rindices.schema import first_problem
 if TYPE_CHECKING:
     from rindices.core.networks import Parameters
     from rindices.preprocessing import Preprocessing
-    from rindices.scoring.scale import SeverityScale
+    from rindices.scoring.severity import SeverityScale
     from rindices.scoring.strangers import Familiar
 
 
@@ -144,7 +144,7 @@ def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
     from rindices.core import networks
     from rindices.preprocessing.missing import Population
     from rindices.preprocessing.pipeline import restore
-    from rindices.scoring.scale import SHAPES, SeverityScale
+    from rindices.scoring.severity import SHAPES, SeverityScale
     from rindices.scoring.strangers import Familiar
 
     read, n_models = partial(_checked, arrays), len(header.members)

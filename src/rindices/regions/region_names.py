@@ -13,17 +13,6 @@ from typing import NamedTuple
 
 from rindices.regions.meanings import Meaning, atlas_meanings, muse_numbers, plain_name, source_columns, source_meanings
 
-__all__ = [
-    "KnownColumn",
-    "Region",
-    "known_columns",
-    "known_regions",
-    "pair_sides",
-    "region_label",
-    "split_measure",
-    "split_side",
-]
-
 ATLASES = ("dk", "muse", "destrieux")  # of the cortex, the first that fits best; FreeSurfer's aseg goes with each
 
 _WORDS = "left|right|lh|rh"

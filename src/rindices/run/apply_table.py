@@ -27,8 +27,6 @@ from rindices.settings import ApplySettings, OutputSettings, check_level, check_
 if TYPE_CHECKING:
     from rindices.estimator import SurrealGAN
 
-__all__ = ["Adapted", "Applied", "adapt_model", "apply_table", "people_for"]
-
 
 class Applied(NamedTuple):
     """What was done.

@@ -21,8 +21,6 @@ from rindices.schema.role_guesses import Kind, grouped, kinds_of
 from rindices.settings import TableSettings
 from rindices.tables import Source, read_source
 
-__all__ = ["CheckedTable", "check_table"]
-
 # Where a table is refused, people are told as if these were given.
 _SETTLED: tuple[dict[str, Value], ...] = (
     {},

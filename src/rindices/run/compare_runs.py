@@ -18,8 +18,6 @@ from rindices.problems import InputError, Remedy, listed
 from rindices.record import Run, read_run
 from rindices.schema import MIN_REGIONS
 
-__all__ = ["ComparedRuns", "Pair", "check_comparison_folder", "compare_runs", "shown_pairs", "write_comparison"]
-
 FEWEST = 20  # patients in both, for an order to tell anything; with fewer, patterns are matched by their maps
 _FILES = ("patterns.csv", "regions.csv", "people.csv", "compare.html")
 

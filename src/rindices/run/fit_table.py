@@ -22,8 +22,6 @@ from rindices.settings import ExecutionSettings, OutputSettings, SearchSettings,
 from rindices.training.execution import Progress
 from rindices.training.journal import Journal
 
-__all__ = ["FittedRun", "carry_out", "fit_table"]
-
 
 class FittedRun(NamedTuple):
     """A finished run.

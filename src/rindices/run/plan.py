@@ -29,8 +29,6 @@ from rindices.setting_fields import settings_of
 from rindices.settings import OutputSettings, SearchSettings, TableSettings, check_level, check_scan_noise
 from rindices.tables import Source, Table, files_of, read_source
 
-__all__ = ["PlannedRun", "balance_of", "look", "planned", "planned_again", "versions"]
-
 _VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
 _MOST_PATTERNS = 20
 _TABLES = (".csv", ".tsv", ".xlsx", ".xlsm", ".parquet")  # a name that ends so is that of a table

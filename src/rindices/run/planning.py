@@ -24,8 +24,6 @@ from rindices.linear.factors import sparse_factors
 from rindices.problems import InputError, Remedy
 from rindices.training.starts import power_of_uniform
 
-__all__ = ["by_size", "chances", "in_words", "like", "simulated_study", "stamp"]
-
 PATTERNS, STRENGTHS = (1, 2, 3), (0.5, 1.0, 2.0)
 CONTROLS, PATIENTS, REGIONS = (40, 80, 160, 320), (40, 80, 160, 320), (34, 68, 128)
 SHARE = 0.25  # of the regions that a pattern changes

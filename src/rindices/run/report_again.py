@@ -17,8 +17,6 @@ from rindices.schema import Roster, ScoreField
 from rindices.settings import ImageSettings, ReportSettings, check_scan_noise
 from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, with_missing_codes
 
-__all__ = ["compare_images", "report_again"]
-
 
 def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tuple[Path, tuple[Text, ...]]:
     """Write the report of a run once more.

@@ -25,10 +25,8 @@ from rindices.problems import OutsideTraining
 from rindices.record import Results, Separation, Summary
 from rindices.scoring.change_intervals import Noise, can_tell, change_limits, paired_readings
 from rindices.scoring.person import Scaled, person_columns, person_flags
-from rindices.scoring.scale import CENTILES, DOSES, KNOTS, increasing
+from rindices.scoring.severity import CENTILES, DOSES, KNOTS, increasing
 from rindices.settings import OutputSettings
-
-__all__ = ["analyse", "change_of", "keep_training", "results_of", "scores_of", "separation"]
 
 _FEW_CONTROLS = 10  # with fewer, a pattern's mean change would be theirs rather than that of controls
 _MAPS = (

@@ -27,8 +27,6 @@ from rindices.run.apply_table import apply_table
 from rindices.schema import Contract
 from rindices.settings import ApplySettings, OutputSettings, ShareSettings
 
-__all__ = ["Verified", "example_people", "share_model", "verify_model"]
-
 CARD, EXAMPLES, SCORES, MANIFEST = "CARD.md", "examples.csv", "examples_scores.csv", "manifest.json"
 FILES = (record.MODEL, CARD, EXAMPLES, SCORES)
 TOLERANCE = 1e-3  # of scores: what another processor changes is a thousand times smaller, what another model is larger

@@ -18,7 +18,7 @@ from rindices.core.networks import Parameters
 from rindices.preprocessing import SCALED_SD
 from rindices.scoring.intervals import FEWEST, SEVERITIES_OF_F, draw_others, make_people
 from rindices.scoring.reference import mean_known
-from rindices.scoring.scale import DOSES, SeverityScale, increasing
+from rindices.scoring.severity import DOSES, SeverityScale, increasing
 
 _PEOPLE = 500  # made for each pattern
 # Of simulated people's true changes, readings follow 0.84 to 1.0, by how severe they are (0.93 on average).

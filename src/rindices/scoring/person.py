@@ -15,7 +15,7 @@ from rindices.problems import listed
 from rindices.schema.contract import Contract
 from rindices.schema.region_field import missing_regions
 from rindices.scoring.intervals import severity_intervals
-from rindices.scoring.scale import SeverityScale
+from rindices.scoring.severity import SeverityScale
 from rindices.scoring.strangers import Familiar
 
 DRAWS = 20  # of missing regions; in pairs, so that few say what is expected
