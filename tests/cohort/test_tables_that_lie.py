@@ -164,3 +164,10 @@ def test_labels_that_mean_controls_are_not_proposed_as_patients(check):
     assert f"may be controls: take them in with --control {control},{control.lower()},Control" in " ".join(said.split())
     assert f"--patients {control.lower()}" not in said
     assert check(frame.assign(diagnosis=labels), "--control", f"{control},{control.lower()},Control")[0] == 0
+
+
+def test_tracts_measured_by_what_is_elsewhere_a_quality_pass(check):
+    frame = people().rename(columns={name: f"{name}_qa" for name in REGIONS})
+    assert check(frame)[0] == 0
+    code, said = check(people(motion=np.linspace(0, 1, 120)))
+    assert (code, "Not taken for regions, by name: motion (quality measure). To train on it" in said) == (0, True)

@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rindices import plots
 from rindices.analysis import group_balance
@@ -54,7 +55,7 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
     return FirstLook(
         headline=_headline(spectrum, model.untestable_),
         verdicts=_verdicts(spectrum, differing)
-        + ("" if spectrum is None else _few(int((~patient).sum()), int(patient.sum()), list(map(str, regions)))),
+        + ("" if spectrum is None else _few(patient, list(map(str, regions)), spectrum.differs)),
         chances=in_words(int((~patient).sum()), int(patient.sum()), regions.shape[1]),
         time=str(needed),
         seconds=needed.seconds,
@@ -105,14 +106,15 @@ def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
     return f"Verdicts that are possible: {good}; or not found again, if two halves of the people do not agree."
 
 
-def _few(n_controls: int, n_patients: int, regions: list[str]) -> str:
-    """Say what helps where there are more regions than people of a group."""
-    number, group = min((n_controls, "control"), (n_patients, "patient"))
+def _few(patient: NDArray[np.bool_], regions: list[str], differs: bool) -> str:
+    """Say what is missed where there are more regions than people of a group, and what helps."""
+    number, group = min((int((~patient).sum()), "control"), (int(patient.sum()), "patient"))
     if number >= len(regions):
         return ""
     sides = "average left and right, " if len(pairs_of_sides(regions)) > len(regions) / 4 else ""
-    said = f" {counted(number, group)} and {counted(len(regions), 'region')}: only strong differences show"
-    return f"{said}; {sides}choose fewer regions, or add people."
+    said = f" With {counted(number, group)} and {counted(len(regions), 'region')}, "
+    missed = "further patterns that are weaker may be missed" if differs else "a smaller difference would be missed"
+    return f"{said}{missed}: {sides}choose fewer regions, or add people."
 
 
 def _preview(model: ContrastiveFactors, controls: pd.DataFrame) -> tuple[PreviewedPattern, ...]:

@@ -68,7 +68,9 @@ _NAMED: dict[Suspicion, re.Pattern[str]] = {
     "fact about the person": re.compile("sex|gender|education|educ|edu|handedness|race|ethnicity"),
     "score": re.compile("scores?|scale|subscale|questionnaire"),
 }
-NEVER_REGIONS = ("head size", "age or time", "fact about the person")  # whatever else the name says
+# Left out unless they are asked for, whatever else the name says.
+NEVER_REGIONS = ("head size", "age or time", "fact about the person", "score", "quality measure")
+_DEVIATIONS = frozenset({"zscore", "zscores", "wscore", "wscores"})  # of regions: what lh_insula_z_score ends with
 _SHARE_OF_VALUES = 0.25  # that differ; where fewer do, a column holds a score, whose gaps are not to be filled in
 _TIED = 0.4  # correlation; 128 regions of healthy adults have 0.55 or more with the one they are most like
 _FEW_VALUES = 20  # different ones, each of at least five people on average: measures differ more
@@ -185,7 +187,7 @@ def kind_of(name: str) -> Kind:
     if _CLINICAL.fullmatch(name.casefold()):
         return Kind(measure, "score", "its name")
     for suspicion, telling in _NAMED.items():
-        if any(map(telling.fullmatch, terms)):
+        if any(map(telling.fullmatch, terms)) and not (suspicion == "score" and _DEVIATIONS & {*terms}):
             return Kind(measure, suspicion, "its name")
     no_sides = [word for word in words if word not in _SIDES]
     whole = bool(no_sides) and all(word in _MEASURES or _WHOLE.fullmatch(word) for word in no_sides)
