@@ -53,6 +53,7 @@ def check(
     found, cohort = check_cohort(table, columns, wording=on_command_line)
     _show_columns(found)
     _show_people(found)
+    warn(found.shown_warnings)
     if spectrum and cohort is not None:
         found = _look_before_training(found, cohort)
     for problem in found.problems:
@@ -149,4 +150,3 @@ def _show_people(found: CheckedTable) -> None:
         console.print(f"Row {one.row} is far from all others: {one.text}.", style="yellow")
     if len(found.outliers) > _MOST_OUTLIERS:
         console.print(f"{len(found.outliers) - _MOST_OUTLIERS} more rows are far from all others: see --report.")
-    warn(found.shown_warnings)

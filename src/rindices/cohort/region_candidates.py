@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.problems import Message, Problem, Remedy, Text, listed, shown
+from rindices.problems import Blank, Message, Problem, Remedy, Text, listed, shown
 from rindices.regions import KnownColumn, known_columns
 from rindices.schema.cells import numbers_of
 from rindices.schema.column_relations import copies_and_sums, pairs_of_sides
@@ -53,8 +53,10 @@ class Candidates(NamedTuple):
             f"{listed(self.strangers, 12)}: neither name nor values say that {them}{like}. Ages, scores, counts and "
             "numbers of scans are not to be trained on."
         )
-        name_all = Message(f"if {them}, name all regions with ", Remedy("features", self.regions + self.strangers))
-        return [Problem(what, (name_all,), self.strangers)]
+        ways = [Message(f"if {them}, name all regions with ", Remedy("features", self.regions + self.strangers))]
+        if not self.regions:
+            ways.append(Message("join the table that has the regions with ", Remedy("join", Blank("FILE"))))
+        return [Problem(what, tuple(ways), self.strangers)]
 
 
 def sort_candidates(table: pd.DataFrame, names: Sequence[str]) -> Candidates:

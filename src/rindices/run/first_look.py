@@ -72,7 +72,7 @@ def with_look(found: CheckedTable, cohort: Cohort, wording: Wording) -> CheckedT
         return found.model_copy(update={"look": first_look(cohort)})
     except InputError as error:
         curtain = Curtain({*cohort.people["participant_id"]}, active=True)
-        return found.model_copy(update=refused_for(error, curtain, wording))
+        return found.model_copy(update=refused_for(error, error.problems, curtain, wording))
 
 
 def _headline(spectrum: Spectrum | None, untestable: str) -> str:
