@@ -186,10 +186,10 @@ def test_thickness_beside_volume_is_allowed_and_said():
 
 def test_measures_that_only_a_dictionary_knows_are_told_apart():
     mixed = pd.read_csv(DATA.parent / "formats/made_up_values/adni_UCSFFSX51.csv").copy()
-    warnings = make_cohort(mixed.assign(diagnosis=["CN", "PT"] * 25), id="RID").warnings
+    warnings = make_cohort(mixed.assign(diagnosis=["CN", "PT"] * 25).copy(), id="RID").warnings
     assert any("several kinds are mixed: 52 volumes, 47 thicknesses" in warning for warning in warnings)
-    one_kind = pd.read_csv(DATA.parent / "formats/abide_asegstats2table_first120.tsv", sep="\t")
-    warnings = make_cohort(one_kind.assign(diagnosis=["CN", "PT"] * 60), id="Measure:volume").warnings
+    one_kind = pd.read_csv(DATA.parent / "formats/abide_asegstats2table_first120.tsv", sep="\t").copy()
+    warnings = make_cohort(one_kind.assign(diagnosis=["CN", "PT"] * 60).copy(), id="Measure:volume").warnings
     assert not any("several kinds" in warning for warning in warnings)
 
 
