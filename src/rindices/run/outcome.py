@@ -29,7 +29,7 @@ from rindices.run.scores_and_analyses import (
     unknown_of,
 )
 from rindices.search import SurrealGANSearch
-from rindices.settings import AUTO, FOLLOW_UP, Correction
+from rindices.settings import AUTO, Correction, follow_up_of
 
 _RUNNERS_UP = 3
 
@@ -83,7 +83,7 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[Text], 
 
 def _people(cohort: Cohort) -> record.Summary:
     """Say who took part in a run that is not finished yet."""
-    follow_up = {name: column for name in FOLLOW_UP if (column := getattr(cohort.settings, name)) is not None}
+    follow_up = follow_up_of(cohort.settings)
     left_out = cohort.people["reason"][~cohort.people["used"].astype(bool)]
     return record.Summary(
         status=record.UNFINISHED,
