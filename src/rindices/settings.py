@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from rindices.problems import InputError, Remedy
 from rindices.setting_fields import (
@@ -50,6 +50,45 @@ _NOISE = numbers("0.04 or 0.03,0.05,0.04")
 _EXCLUDE = "Columns of numbers that are not regions: names or prefix*, separated by commas, or @ and a file."
 
 
+# Settings of follow-up, and what their columns are.
+FOLLOW_UP = {
+    "time": "the time of follow-up",
+    "event": "the event",
+    "entry": "the time of entry",
+    "last_without": "the last time without the event",
+    "competing": "the competing event",
+}
+# What they should hold, what happens where they are not given, and what the page calls them.
+_FOLLOWED = {
+    "time": ("the time from the scan to the event, or to the last contact", "", "time"),
+    "event": ("1 where the event happened at that time, 0 where it did not", "", "event"),
+    "entry": ("the time at which people came under observation", "0", "entry"),
+    "last_without": (
+        "the last time without the event, which happened between that and the time",
+        "times are exact",
+        "last time without",
+    ),
+    "competing": ("1 where another event, such as death, came first", "", "competing event"),
+}
+
+
+def _follow_up(name: str) -> Any:
+    """Return a setting that names a column of follow-up: for training tables, new people and what came later."""
+    what, unset, label = _FOLLOWED[name]
+    return setting(None, TEXT, f"Follow-up: column with {what}.", unset=unset, label=label)
+
+
+def follow_up_of(settings: object) -> dict[str, str]:
+    """Return the columns of follow-up that settings name.
+
+    Examples
+    --------
+    >>> follow_up_of(TableSettings(time="years", event="converted"))
+    {'time': 'years', 'event': 'converted'}
+    """
+    return {name: column for name in FOLLOW_UP if (column := getattr(settings, name)) is not None}
+
+
 @dataclass(frozen=True)
 class TableSettings:
     """Which columns of a table are what, and who of its people is used; ``[table]`` of a run.toml.
@@ -83,25 +122,11 @@ class TableSettings:
         "Clinical scores to compare with the severities: columns, e.g. mmse,apoe4, or a table joined by id.",
         label="clinical score",
     )
-    time: str | None = setting(
-        None, TEXT, "Follow-up: column with the time from the scan to the event, or to the last contact.", label="time"
-    )
-    event: str | None = setting(
-        None, TEXT, "Follow-up: column with 1 where the event happened at that time, 0 where it did not.", label="event"
-    )
-    entry: str | None = setting(
-        None, TEXT, "Follow-up: column with the time at which people came under observation.", unset="0", label="entry"
-    )
-    last_without: str | None = setting(
-        None,
-        TEXT,
-        "Follow-up: column with the last time without the event, which happened between that and the time.",
-        unset="times are exact",
-        label="last time without",
-    )
-    competing: str | None = setting(
-        None, TEXT, "Follow-up: column with 1 where another event, such as death, came first.", label="competing event"
-    )
+    time: str | None = _follow_up("time")
+    event: str | None = _follow_up("event")
+    entry: str | None = _follow_up("entry")
+    last_without: str | None = _follow_up("last_without")
+    competing: str | None = _follow_up("competing")
     join: Names = setting((), FILES, _JOIN)
     dictionary: str | None = setting(None, FILE, "Data dictionary of the table: CSV, TSV, Excel or BIDS JSON.")
     missing: Names = setting((), NAMES, _MISSING)
@@ -111,16 +136,6 @@ class TableSettings:
     exclude: Names = setting((), NAMES, _EXCLUDE, label="no role")
     unit: str | None = setting(None, TEXT, "Unit of the regions, e.g. mL; kept with the model.")
     complete_only: bool = setting(False, FLAG, _COMPLETE_ONLY)
-
-
-# Settings of follow-up, and what their columns are.
-FOLLOW_UP = {
-    "time": "the time of follow-up",
-    "event": "the event",
-    "entry": "the time of entry",
-    "last_without": "the last time without the event",
-    "competing": "the competing event",
-}
 
 
 @dataclass(frozen=True)
@@ -204,6 +219,11 @@ class ApplySettings:
     visit: str | None = setting(None, TEXT, "Column that tells a person's repeated visits apart.")
     exclude: Names = setting((), NAMES, _EXCLUDE)
     clinical: Names = setting((), NAMES, "For the report: columns of the table with clinical scores.")
+    time: str | None = _follow_up("time")
+    event: str | None = _follow_up("event")
+    entry: str | None = _follow_up("entry")
+    last_without: str | None = _follow_up("last_without")
+    competing: str | None = _follow_up("competing")
     join: Names = setting((), FILES, _JOIN)
     missing: Names = setting((), NAMES, _MISSING)
     drop_missing: bool = setting(False, FLAG, _DROP_MISSING)
@@ -219,11 +239,18 @@ class ApplySettings:
 class ReportSettings(TakesPlainValues):
     """How the report of a run is written again; what is not given is as before."""
 
-    clinical: Path | None = setting(None, PATH, "Table of clinical scores, joined by id; they become part of the run.")
+    clinical: Path | None = setting(
+        None, PATH, "Table of clinical scores or follow-up, joined by id; they become part of the run."
+    )
     id: str = setting(TableSettings.id, TEXT, "Column with the ids in that table.")
     visit: str = setting("visit", TEXT, "Column with the visits in that table, where the run has visits.")
     missing: Names = setting((), NAMES, _MISSING)
     remove_scores: Names = setting((), NAMES, "Clinical scores to take out of the run, separated by commas.")
+    time: str | None = _follow_up("time")
+    event: str | None = _follow_up("event")
+    entry: str | None = _follow_up("entry")
+    last_without: str | None = _follow_up("last_without")
+    competing: str | None = _follow_up("competing")
     limits: tuple[float, float] | None = setting(
         None,
         LIMITS,

@@ -75,10 +75,15 @@ def test_without_a_difference_it_says_what_would_have_shown(tmp_path):
 def test_more_regions_than_people_are_said_with_what_helps(tmp_path):
     table = simulate_cohort("basic", n_controls=24, n_patients=30, seed=3).table.iloc[:, :44]
     table.to_csv(tmp_path / "wide.csv", index=False)
-    few = "24 controls and 40 regions: only strong differences show; average left and right, choose fewer regions"
-    assert few in first_look(read_cohort(tmp_path / "wide.csv", covariates="age")).verdicts
+    table.assign(diagnosis=["CN", "PT"] * 27).to_csv(tmp_path / "no.csv", index=False)
+    for name, controls, missed in (
+        ("wide", 24, "further patterns that are weaker may be missed"),
+        ("no", 27, "a smaller difference would be missed"),
+    ):
+        few = f"With {controls} controls and 40 regions, {missed}: average left and right, choose fewer regions"
+        assert few in first_look(read_cohort(tmp_path / f"{name}.csv", covariates="age")).verdicts
     some = read_cohort(tmp_path / "wide.csv", covariates="age", features=list(table.columns[4:24]))
-    assert "only strong differences" not in first_look(some).verdicts
+    assert "missed" not in first_look(some).verdicts
 
 
 def with_covariates(folder, n_controls, n_patients, n_covariates):

@@ -56,6 +56,7 @@ def check(
     checked, cohort = check_cohort(table, columns, wording=on_command_line)
     _show_columns(checked)
     _show_people(checked)
+    warn(checked.shown_warnings)
     if spectrum and cohort is not None:
         checked = _look_before_training(checked, cohort)
     for problem in checked.problems:
@@ -152,7 +153,6 @@ def _show_people(checked: CheckedTable) -> None:
         console.print(f"Row {one.row} is far from all others: {one.text}.", style="yellow")
     if len(checked.outliers) > _MOST_OUTLIERS:
         console.print(f"{len(checked.outliers) - _MOST_OUTLIERS} more rows are far from all others: see --report.")
-    warn(checked.shown_warnings)
 
 
 @command()

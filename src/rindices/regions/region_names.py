@@ -187,6 +187,8 @@ def known_columns(names: Iterable[str]) -> dict[str, KnownColumn]:
         ]
         if name in regions and not any(one.kind == "spread" for one in usual):
             said = "volume" if muse_numbers(written[name]) else split_measure(name)[1]
+            if "accumbens" in name.casefold() and said == "area":  # which is part of its name
+                said = ""
             measure = usual[0].measure if usual else _MEASURE_OF.get(said, "")
             kind = "total" if _is_sum(regions[name], regions.values()) else "region"
             source = usual[0].source if usual else f"atlas_{regions[name].atlas}"

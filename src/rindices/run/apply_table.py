@@ -16,13 +16,14 @@ import pandas as pd
 
 from rindices import record
 from rindices.cohort import People, read_people
+from rindices.cohort.follow_up import check_follow_up
 from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.model.file import fills_gaps, read_header
 from rindices.presets import Correction
-from rindices.problems import InputError, Remedy, Wording, counted, in_python, listed, worded
+from rindices.problems import Blank, InputError, Remedy, Wording, counted, in_python, joined, listed, worded
 from rindices.run.plan import versions
-from rindices.settings import ApplySettings, OutputSettings, check_level, check_scan_noise
+from rindices.settings import ApplySettings, OutputSettings, check_level, check_scan_noise, follow_up_of
 
 if TYPE_CHECKING:
     from rindices.estimator import SurrealGAN
@@ -85,9 +86,23 @@ def apply_table(
         How warnings mention settings.
     """
     check_level(output.level)
-    whole = report is not None
+    whole, follow_up, contract = report is not None, follow_up_of(settings), read_header(model).contract
+    if follow_up and not whole:
+        raise InputError(
+            joined(map(Remedy, follow_up), ", "),
+            " are about the report.\nAsk for one with ",
+            Remedy("report", Blank("FILE")),
+            ".",
+        )
     batches = people_for(model, path, settings, progress=progress, whole=whole)
     first = next(batches)  # the table is looked at before the engine is loaded
+    few_events = check_follow_up(
+        settings,
+        first.clinical,
+        first.features.index,
+        first.first_visit & (first.group != "control").to_numpy(),
+        len([spec for spec in contract.covariates if spec.name != contract.site_column]),
+    )
     whole = whole or first.visit is not None  # which is read at once
     check_scan_noise(output.scan_noise, (read_header(model).parameters.n_patterns,), visits=first.visit is not None)
     from rindices.estimator import load_model
@@ -114,13 +129,19 @@ def apply_table(
     summary = _summary(fitted, counts).updated(
         model={"file": model.name, "sha256": record.sha256_of(model)},
         source=path.name,
-        warnings=(*notes, *_of_strangers(counts), *unknown_of(fitted)),
+        warnings=(
+            *notes,
+            *(worded(one, wording) for one in few_events),
+            *_of_strangers(counts),
+            *unknown_of(fitted),
+        ),
         level=output.level,
         scan_noise=output.scan_noise,
         reference=reference_of(fitted),
         training=training_of(fitted),
         finished=date.today().isoformat(),
-        clinical=tuple(map(str, first.clinical.columns)),
+        clinical=tuple(name for name in map(str, first.clinical.columns) if name not in follow_up.values()),
+        follow_up=follow_up,
         visits=first.visit is not None,
         subgroup_limits=output.limits,
         correction=asdict(fitted.correction or Correction()),

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from rindices import plots
@@ -62,7 +63,7 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
     return FirstLook(
         headline=_headline(spectrum, model.untestable_),
         verdicts=_verdicts(spectrum, differing)
-        + ("" if spectrum is None else _few(int((~patient).sum()), int(patient.sum()), list(map(str, regions)))),
+        + ("" if spectrum is None else _few(patient, list(map(str, regions)), spectrum.differs)),
         chances=in_words(int((~patient).sum()), int(patient.sum()), regions.shape[1]),
         time=str(needed),
         seconds=needed.seconds,
@@ -79,7 +80,7 @@ def with_look(checked: CheckedTable, cohort: Cohort, wording: Wording) -> Checke
         return checked.model_copy(update={"look": first_look(cohort)})
     except InputError as error:
         curtain = Curtain({*cohort.people["participant_id"]}, active=True)
-        return checked.model_copy(update=refused_for(error, curtain, wording))
+        return checked.model_copy(update=refused_for(error, error.problems, curtain, wording))
 
 
 def _headline(spectrum: Spectrum | None, untestable: str) -> str:
@@ -113,14 +114,15 @@ def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
     return f"Verdicts that are possible: {good}; or not found again, if two halves of the people do not agree."
 
 
-def _few(n_controls: int, n_patients: int, regions: list[str]) -> str:
-    """Say what helps where there are more regions than people of a group."""
-    number, group = min((n_controls, "control"), (n_patients, "patient"))
+def _few(patient: NDArray[np.bool_], regions: list[str], differs: bool) -> str:
+    """Say what is missed where there are more regions than people of a group, and what helps."""
+    number, group = min((int((~patient).sum()), "control"), (int(patient.sum()), "patient"))
     if number >= len(regions):
         return ""
     sides = "average left and right, " if len(pairs_of_sides(regions)) > len(regions) / 4 else ""
-    said = f" {counted(number, group)} and {counted(len(regions), 'region')}: only strong differences show"
-    return f"{said}; {sides}choose fewer regions, or add people."
+    said = f" With {counted(number, group)} and {counted(len(regions), 'region')}, "
+    missed = "further patterns that are weaker may be missed" if differs else "a smaller difference would be missed"
+    return f"{said}{missed}: {sides}choose fewer regions, or add people."
 
 
 def _preview(model: ContrastiveFactors, controls: pd.DataFrame) -> tuple[PreviewedPattern, ...]:

@@ -6,15 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from rindices import record
 from rindices.cohort import expand_names, wanted_names
 from rindices.cohort.column_roles import require_column
+from rindices.cohort.follow_up import check_follow_up
 from rindices.pages.report import write_report
-from rindices.problems import InputError, Message, Remedy, Text, counted, refusal
+from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, refusal
 from rindices.schema import Roster, ScoreField
-from rindices.settings import ImageSettings, ReportSettings, check_scan_noise
+from rindices.settings import FOLLOW_UP, ImageSettings, ReportSettings, check_scan_noise, follow_up_of
 from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, with_missing_codes
 
 
@@ -50,17 +52,37 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
     if settings.atlas is not None and settings.atlas_table is not None:
         notes.append(_paint(run, settings.atlas, settings.atlas_table))
     check_scan_noise(settings.scan_noise, (run.summary.n_patterns,), visits=run.summary.visits)
-    if settings.clinical is not None or settings.remove_scores or settings.limits or settings.scan_noise:
+    follow_up = follow_up_of(settings)
+    if settings.clinical is not None or settings.remove_scores or settings.limits or settings.scan_noise or follow_up:
         removed = expand_names(wanted_names(settings.remove_scores), run.summary.clinical, source="remove_scores")
         results = replace(run.results, variables=run.results.variables.drop(columns=list(removed)))
         scores = tuple(name for name in run.summary.clinical if name not in removed)
+        before = run.summary.follow_up
         if settings.clinical is not None:
-            results, scores, changed = _with_scores(results, scores, settings.clinical, settings)
+            results, scores, changed = _with_scores(results, (*scores, *before.values()), settings.clinical, settings)
             notes += changed
-        changes = {"clinical": scores, "subgroup_limits": settings.limits or run.summary.subgroup_limits}
+        notes += _check_followed(results, run.summary, settings)
+        gone = [name for name in before.values() if follow_up and name not in follow_up.values()]
+        results = replace(results, variables=results.variables.drop(columns=gone))
+        changes = {
+            "clinical": tuple(name for name in scores if name not in {*before.values(), *follow_up.values()}),
+            "follow_up": follow_up or before,
+            "subgroup_limits": settings.limits or run.summary.subgroup_limits,
+        }
         changes |= {"scan_noise": settings.scan_noise} if settings.scan_noise else {}
         _analyse_again(folder, results, run.summary.updated(**changes, variables=results.kinds))
     return write_report(folder, out, show_ids=show_ids, figures=figures), tuple(notes)
+
+
+def _check_followed(results: record.Results, summary: record.Summary, settings: ReportSettings) -> list[Text]:
+    """Refuse columns of follow-up that a run does not have, or that cannot be used."""
+    for name, column in follow_up_of(settings).items():
+        ways = Message("Correct the name, or give the table that has it with ", Remedy("clinical", Blank("FILE")), ".")
+        require_column(results.variables.columns, column, FOLLOW_UP[name], ways)
+    asked = results.first_visit & (results.r_indices["group"] != "control").to_numpy()
+    adjusted = [name for name in summary.covariates if name != summary.correction.site]
+    ids = results.r_indices["participant_id"].tolist()
+    return check_follow_up(settings, results.variables, ids, np.asarray(asked, bool), len(adjusted))
 
 
 def _analyse_again(folder: Path, results: record.Results, summary: record.Summary) -> None:

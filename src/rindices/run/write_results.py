@@ -24,7 +24,7 @@ from rindices.run.plan import PlannedRun, balance_of, versions
 from rindices.run.scores_and_analyses import analyse, keep_training, results_of, separation
 from rindices.scoring.person import reference_of, unknown_of
 from rindices.search import SurrealGANSearch
-from rindices.settings import AUTO, FOLLOW_UP
+from rindices.settings import AUTO, follow_up_of
 
 _RUNNERS_UP = 3
 
@@ -79,7 +79,7 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, messages: Sequence[Tex
 
 def _people(cohort: Cohort) -> record.Summary:
     """Say who took part in a run that is not finished yet."""
-    follow_up = {name: column for name in FOLLOW_UP if (column := getattr(cohort.settings, name)) is not None}
+    follow_up = follow_up_of(cohort.settings)
     left_out = cohort.people["reason"][~cohort.people["used"].astype(bool)]
     return record.Summary(
         status=record.UNFINISHED,
