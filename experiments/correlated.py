@@ -1,6 +1,6 @@
 """Severities that are correlated: does it help to let the model know, and is the correlation found? Made for a GPU.
 
-    python experiments/correlated.py --out experiments/results/correlated.csv
+    python experiments/correlated.py --out results/correlated.csv
 
 Three patterns, cohorts of two kinds, true correlation of normal scores 0, 0.3 and 0.6, three cohorts each, ten
 repetitions. Independent severities, severities drawn from the copula that is learned (at several learning rates), and

@@ -27,7 +27,7 @@ from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
 from rindices.presets import adjusted, blind
 
-OUT = Path(__file__).parent / "results" / "stability.csv"
+OUT = Path(__file__).parents[1] / "results" / "stability.csv"
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
 OTHER_PEOPLE = 500  # added to the seed of a cohort
 WRITTEN_DIGITS, FEW_DIGITS = 6, 3

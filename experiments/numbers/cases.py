@@ -20,7 +20,7 @@ from rindices.core import devices
 from rindices.judging.study import Study
 from rindices.presets import Preset, blind
 
-RESULTS = Path(__file__).parents[1] / "results"
+RESULTS = Path(__file__).parents[2] / "results"
 _BEGAN = time.perf_counter()
 _Result = TypeVar("_Result")
 

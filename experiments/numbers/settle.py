@@ -1,6 +1,6 @@
 """Which training should be the default? Accuracy of variants on all kinds of cohorts, simulated and real.
 
-    python experiments/numbers/settle.py --controls healthy.csv --out experiments/results/settled_training.csv
+    python experiments/numbers/settle.py --controls healthy.csv --out results/settled_training.csv
 
 Variants: everybody or four fifths of the controls in each repetition; independent or correlated severities; single or
 half precision. Looked at after several numbers of steps, without a choice among them.

@@ -73,8 +73,8 @@ def by_method(folder: Folder) -> pd.DataFrame | None:
 def opening(folder: Folder) -> list[str]:
     """Say first what is not reproduced; each sentence from the tables."""
     said = [
-        "**The paper's data.** They are not public: its levels, and all that it says about Alzheimer's disease, can "
-        "neither be confirmed nor refuted here."
+        "**The paper's data.** They are not public, so its levels, and everything it says about Alzheimer's disease, "
+        "can be neither confirmed nor refuted here."
     ]
     table = by_method(folder)
     if table is not None and "`paper`, one model" in table:
@@ -98,7 +98,7 @@ def _terms(folder: Folder) -> list[str]:
     n_little, n_all = int((small <= LITTLE).sum().sum()), int(small.notna().sum().sum())
     return [
         f"**“The importance of every term”** (section B.3): of {n_all} cases, a term or two left out on a kind of "
-        f"cohort, {n_little} cost the consensus {LITTLE} or less. To leave out all four is fatal, as in the paper."
+        f"cohort, {n_little} cost the consensus {LITTLE} or less. Leaving out all four is fatal, as in the paper."
     ]
 
 
@@ -132,8 +132,8 @@ def _diagnosis(folder: Folder) -> list[str]:
     lost = -found.loc[found["features"] == "difference", "auc"]
     return [
         "**What R-indices lose of the diagnosis**, 0.034 of the area under the curve in the paper (section B.8): in "
-        f"our simulated cohorts {shown(float(lost.min()))} to {shown(float(lost.max()))}, since there the patterns are "
-        "all that tells patients from controls."
+        f"our simulated cohorts {shown(float(lost.min()))} to {shown(float(lost.max()))}, because nothing but the "
+        "patterns distinguishes patients from controls there."
     ]
 
 
@@ -192,8 +192,8 @@ def summary(folder: Folder) -> list[str]:
         f"![Every number of the paper against ours](../results/{figure})",
         "",
         *paragraph(
-            f"{n_numbers} numbers of the paper, by experiment; on the line, ours are the same. Its data and ours",
-            "differ, so points off the line need not be errors; the same offset in all methods is one of data.",
+            f"{n_numbers} numbers of the paper, by experiment; ours are the same on the line. The data differ, so",
+            "points off the line need not be errors; an offset common to all methods is one of data.",
         ),
     ]
 
@@ -256,17 +256,15 @@ def _settings_in_words(folder: Folder) -> list[str]:
     if models is not None:
         own = models[models["variant"].isna() & (models["step"] == RULE_STOPS_AT)]
         at = (
-            f"All {len(own)} models that were trained with the rule stopped at {int(own['stopped'].max()):,} steps: "
-            f"the means of the two losses were {own['loss_reconstruction'].median():.1g} and "
-            f"{own['loss_monotonicity'].median():.1g} then (medians over models)."
+            f"All {len(own)} models trained with the rule stopped at {int(own['stopped'].max()):,} steps, with losses "
+            f"of {own['loss_reconstruction'].median():.1g} and {own['loss_monotonicity'].median():.1g} (medians)."
         )
     return paragraph(
         "Preset `paper`: the weights and rates of its section 3.3, batches of an eighth of the patients, its Algorithm",
-        "1 in order (D, then f, then g₁, then g₂), and its rule: at least 100,000 steps, then a model stops at the",
-        "first step whose reconstruction loss is below 0.003 and whose monotonicity loss is below 6·10⁻⁴, or at",
-        "200,000. f is read as the authors released it: changes of the patterns add up. Ten models for each λ, and λ",
-        "chosen by their agreement; one cohort of each kind. Of basic and mild two more, trained without the rule and",
-        "taken at 100,000 steps, where it stopped all the others.",
+        "1 in order (D, then f, then g₁, then g₂), and its stopping rule: after 100,000 steps, a model stops once its",
+        "reconstruction loss is below 0.003 and its monotonicity loss below 6·10⁻⁴, or at 200,000. f as the authors",
+        "released it: changes of the patterns add up. Ten models for each λ, λ chosen by agreement; one cohort of each",
+        "kind, and two more of basic and mild, trained without the rule and taken at 100,000 steps.",
         f"Computed in bfloat16 from float32 weights. {at}",
     )
 
@@ -283,7 +281,7 @@ def _variants(folder: Folder) -> list[str]:
     ends = varied.loc[varied.groupby(["variant", "kind"])["step"].idxmax()]
     both = pd.concat([own, ends])
     table = both.pivot_table(["single", "pattern_agreement"], "variant", "kind", sort=False)
-    kinds = [kind for kind in KINDS if kind in table["single"]]
+    kinds = [kind for kind in KINDS if kind in table["single"] and table[("single", kind)].count() > 1]
     rows = pd.DataFrame(index=[name for name in VARIANTS if name in table.index])
     for kind in kinds:
         rows[f"{NAMES[kind]}, one model"] = table[("single", kind)]
@@ -293,9 +291,9 @@ def _variants(folder: Folder) -> list[str]:
         "### What was tried",
         "",
         *paragraph(
-            f"One thing changed at a time, λ = {middle}, ten models, {int(last):,} steps (our default: its own",
-            f"number), cohort {seed}. Where healthy people vary more, ridge regression that is told the truth reaches",
-            "what the paper's linear regression does (0.87 and 0.82).",
+            f"One change at a time, λ = {middle}, ten models, {int(last):,} steps (our default: its own number),",
+            f"cohort {seed}. Where healthy people vary more, ridge regression told the truth reaches what",
+            "the paper's linear regression does (0.87 and 0.82).",
         ),
         *markdown(rows, "changed"),
         *_remedy(table["single"]),
@@ -309,9 +307,9 @@ def _remedy(single: pd.DataFrame) -> list[str]:
     quicker = single.loc[list(_QUICKER)].max() - single.loc[""]
     gains = " and ".join(f"{quicker[kind]:+.3f} on {NAMES[kind]}" for kind in ("basic", "mild"))
     return paragraph(
-        "So what keeps some of these models below the paper is the pace of training. With the rates of its section",
-        "3.3 they are still learning when the rule stops them: 25,000 steps later, without it, all kinds but mild",
-        "are at the paper's figures or above. With a quicker f, or a quicker D, the better of the two:",
-        f"{gains}, as high as the paper's figures or higher. Scaling, precision and the order of updates change",
-        "single models by 0.03 or less, which is about two standard errors; the other two readings of f are worse.",
+        "So the pace of training keeps some of these models below the paper: with the rates of section 3.3 they are",
+        "still learning when the rule stops them, and 25,000 steps later, without it, all kinds but mild reach the",
+        f"paper's figures. A faster f or a faster D, whichever is better, gains {gains} and reaches them, too.",
+        "Scaling, precision and the order of updates change single models by 0.03 or less, about two standard",
+        "errors; the other two readings of f are worse.",
     )

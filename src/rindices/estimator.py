@@ -325,7 +325,7 @@ class SurrealGAN(RIndexEstimator):
     def severities(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the severity of each pattern in people: the share of the largest change that was learned.
 
-        Some patients exceed 1; healthy people average a little above 0.
+        Some patients exceed 1; healthy people average slightly above 0.
         """
         return self._scale().severities(self.transform_with_spread(X, covariates)[0])
 
@@ -524,7 +524,7 @@ class SurrealGAN(RIndexEstimator):
         """Return the preset with what was overridden; settings are checked here."""
         for name, value in (("n_patterns", self.n_patterns), ("n_repetitions", self.n_repetitions)):
             if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} should be a whole number from 1 on, found {value!r}.")
+                raise ValueError(f"{name} should be a whole number of 1 or more, found {value!r}.")
         if self.inference not in ("consensus", "medoid"):
             raise ValueError(f"inference should be 'consensus' or 'medoid', found {self.inference!r}.")
         if self.output not in ("r_indices", "severities"):

@@ -145,7 +145,7 @@ class Correction:
 
     def __post_init__(self) -> None:
         if isinstance(self.smooth, str) or isinstance(self.interactions, str):
-            raise InputError("smooth and interactions should be lists, found a text.")
+            raise InputError("smooth and interactions should be lists, found text.")
         smooth, pairs = tuple(self.smooth), tuple(tuple(pair) for pair in self.interactions)
         if not all(isinstance(name, str | None) for name in (*smooth, *chain(*pairs), self.proportion, self.site)):
             raise InputError(f"A correction should name covariates by text, found {self!r}.")
@@ -254,13 +254,13 @@ def adjusted(
         preset = replace(preset, training=replace(preset.training, latent=kind))
     if orthogonality is not None:
         if not 0 <= orthogonality < float("inf"):
-            raise InputError(f"orthogonality should be a number from 0 on, found {orthogonality!r}.")
+            raise InputError(f"orthogonality should be a number of 0 or more, found {orthogonality!r}.")
         preset = replace(preset, weights=preset.weights._replace(orthogonality=float(orthogonality)))
     if max_steps is not None:
         if not preset.schedule.max_steps:
             raise InputError(Remedy("max_steps"), f" has no meaning with {preset.name} models: leave it out.")
         if not isinstance(max_steps, Integral) or max_steps < 1:
-            raise InputError(f"max_steps should be a whole number from 1 on, found {max_steps!r}.")
+            raise InputError(f"max_steps should be a whole number of 1 or more, found {max_steps!r}.")
         shortest = min(preset.schedule.min_steps, int(max_steps))
         preset = replace(
             preset, schedule=replace(preset.schedule, max_steps=int(max_steps), min_steps=shortest, longest=0)

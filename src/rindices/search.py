@@ -209,10 +209,10 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
     chosen, name = swept.chosen, _name(swept.chosen.point, swept)
     if basis == "counted" and look is not None:
         again = counted(look.found_again, "direction")
-        nearest = "" if isinstance(asked, str) else ", and of the numbers that were asked for this is the nearest"
-        return f"{name}: people who were left out differ in {again}, too{nearest}."
+        nearest = "" if isinstance(asked, str) else ", and this is the nearest of the numbers asked for"
+        return f"{name}: held-out people also differ in {again}{nearest}."
     if len(swept.judged) == 1:
-        nothing = "no direction in which patients vary more was found again in people who were left out, so the fewest"
+        nothing = "no direction in which patients vary more was found again in held-out people, so the fewest"
         return f"{name}: {'given, not chosen from the data' if basis == 'given' else f'{nothing} were taken'}."
     if np.isnan(chosen.value):
         return f"{name}: agreement is unknown, so the choice is arbitrary."
@@ -241,11 +241,11 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
         words.append(f"{' and '.join(said)}.")
     if dropped := [one for one in others if one.n_repetitions < swept.n_repetitions]:
         words.append(
-            f"{len(dropped)} of {len(swept.judged)} settings were given up after {swept.first_look} repetitions."
+            f"{len(dropped)} of {len(swept.judged)} settings were dropped after {swept.first_look} repetitions."
         )
     if swept.untried:
         left = counted(len(swept.untried), "setting")
-        words.append(f"For numbers of patterns that were given up, other orthogonalities were not tried ({left}).")
+        words.append(f"For numbers of patterns that were dropped, other orthogonalities were not tried ({left}).")
     return " ".join(words)
 
 

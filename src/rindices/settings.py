@@ -40,14 +40,14 @@ Names = str | Path | Sequence[str] | None
 
 # What commands on training tables and on new people say alike.
 _JOIN = "More tables of the same people, joined by id."
-_MISSING = "Codes for missing values, e.g. -9999; in one column only: icv=0. Separated by commas."
+_MISSING = "Codes for missing values, separated by commas: -9999, or icv=0 for one column only."
 _DROP_MISSING = "Leave out people with missing or impossible values; they are listed."
-_COMPLETE_ONLY = "Use nobody who lacks a region; else people may lack a fifth, which are drawn given the others."
+_COMPLETE_ONLY = "Exclude anyone with a missing region. By default, up to 20 % of a person's regions are imputed."
 _SHOW_IDS = "Put participants' ids into the report, with a card for each person."
 _FIGURES = "Folder for every figure of the report as SVG and PNG."
-_SCAN_NOISE = "For change between visits: sd of a severity over scans of an unchanged person; one, or one a pattern."
+_SCAN_NOISE = "For change between visits: sd of a severity over scans of an unchanged person, or one per pattern."
 _NOISE = numbers("0.04 or 0.03,0.05,0.04")
-_EXCLUDE = "Columns of numbers that are not regions: names or prefix*, separated by commas, or @ and a file."
+_EXCLUDE = "Numeric columns that are not regions: names or prefix*, separated by commas, or @file."
 
 
 # Settings of follow-up, and what their columns are.
@@ -62,9 +62,9 @@ FOLLOW_UP = {
 _FOLLOWED = {
     "time": ("the time from the scan to the event, or to the last contact", "", "time"),
     "event": ("1 where the event happened at that time, 0 where it did not", "", "event"),
-    "entry": ("the time at which people came under observation", "0", "entry"),
+    "entry": ("the time at which observation began", "0", "entry"),
     "last_without": (
-        "the last time without the event, which happened between that and the time",
+        "the last time known to be free of the event, which happened after it",
         "times are exact",
         "last time without",
     ),
@@ -97,25 +97,23 @@ class TableSettings:
     `clinical` also patterns such as ``l*``. Interactions are written ``age:sex``; see `Correction`.
     """
 
-    id: str = setting("participant_id", TEXT, "Column with the people's ids.", label="id")
+    id: str = setting("participant_id", TEXT, "Column with the participants' ids.", label="id")
     diagnosis: str = setting("diagnosis", TEXT, "Column with the diagnosis labels.", label="diagnosis")
     control: Labels = setting(None, NAMES, "Label(s) of controls; CN, HC, control, 0 ... are recognised.")
-    patients: Labels = setting(None, NAMES, "Label(s) of patients, e.g. MCI,AD; others are only scored.")
+    patients: Labels = setting(None, NAMES, "Label(s) of patients, e.g. MCI,AD; anyone else is only scored.")
     covariates: Names = setting((), NAMES, "Columns whose effects are removed, e.g. age,sex.", label="covariate")
     smooth: Names = setting(
         (), NAMES, "Covariates whose effect is a curve rather than a line, e.g. age.", label="curve"
     )
-    interactions: Names = setting((), NAMES, "Covariates that change each other's effect, e.g. age:sex.")
-    proportion: str | None = setting(
-        None, TEXT, "Head size that the regions are divided by, e.g. icv.", label="head size"
-    )
+    interactions: Names = setting((), NAMES, "Interactions of covariates, e.g. age:sex.")
+    proportion: str | None = setting(None, TEXT, "Head size by which regions are divided, e.g. icv.", label="head size")
     site: str | None = setting(
-        None, TEXT, "Column with the site: its shifts and scales are removed (ComBat).", label="site"
+        None, TEXT, "Column with the site, whose shift and scale are removed (ComBat).", label="site"
     )
     small_sites: Literal["refuse", "drop"] = setting(
         "refuse", choice("refuse", "drop"), "Sites with fewer than 5 controls: refuse, or drop their people."
     )
-    visit: str | None = setting(None, TEXT, "Column that tells a person's repeated visits apart.", label="visit")
+    visit: str | None = setting(None, TEXT, "Column that distinguishes a person's visits.", label="visit")
     clinical: Names = setting(
         (),
         NAMES,
@@ -131,7 +129,7 @@ class TableSettings:
     dictionary: str | None = setting(None, FILE, "Data dictionary of the table: CSV, TSV, Excel or BIDS JSON.")
     missing: Names = setting((), NAMES, _MISSING)
     drop_missing: bool = setting(False, FLAG, _DROP_MISSING)
-    drop_outliers: bool = setting(False, FLAG, "Leave out people far from all others; they are listed.")
+    drop_outliers: bool = setting(False, FLAG, "Leave out outliers; they are listed.")
     features: Names = setting(None, NAMES, "Regions: names, prefix*, or a file of names.", unset="all numbers")
     exclude: Names = setting((), NAMES, _EXCLUDE, label="no role")
     unit: str | None = setting(None, TEXT, "Unit of the regions, e.g. mL; kept with the model.")
@@ -162,7 +160,7 @@ class SearchSettings(TakesPlainValues):
     n_repetitions: int = setting(
         10,
         whole(1),
-        "Trainings to compare and average.",
+        "Number of trainings to compare and average.",
         option="repetitions",
         label="Repetitions",
         resumes="more",
@@ -177,16 +175,16 @@ class SearchSettings(TakesPlainValues):
         also="method",
     )
     max_steps: int | None = setting(
-        None, whole(1), "Longest training.", option="steps", unset="by preset", label="Steps"
+        None, whole(1), "Maximum number of training steps.", option="steps", unset="by preset", label="Steps"
     )
     latent: Literal["independent", "correlated"] | None = setting(
         None,
         choice("independent", "correlated"),
-        "independent or correlated: whether severities may be correlated.",
+        "Whether severities of different patterns may be correlated: independent or correlated.",
         unset="by preset",
     )
     random_state: int = setting(
-        0, whole(0, 2**31 - 1), "The same seed repeats the same result.", option="seed", always=True
+        0, whole(0, 2**31 - 1), "Random seed: the same seed gives the same result.", option="seed", always=True
     )
     level: ClassVar[float] = 0.95  # of intervals of severities; it does not change what is trained
 
@@ -199,14 +197,14 @@ class OutputSettings(TakesPlainValues):
     limits: tuple[float, float] = setting(  # the paper's
         (0.4, 0.7),
         LIMITS,
-        "Severities below the first are low, above the second high, for subgroups.",
+        "Limits of severity: low below the first, high above the second, for subgroups.",
         option="subgroup-limits",
     )
     show_ids: bool = setting(False, FLAG, _SHOW_IDS)
     figures: Path | None = setting(None, PATH, _FIGURES)
-    bids: bool = setting(False, FLAG, "Also write r_indices.tsv and .json as BIDS has them.")
+    bids: bool = setting(False, FLAG, "Also write the scores as a BIDS derivative (r_indices.tsv and .json).")
     level: float = setting(
-        SearchSettings.level, NUMBER, "Share of people whose true severity the intervals should hold."
+        SearchSettings.level, NUMBER, "Level of the intervals: the share of true severities that they should contain."
     )
     scan_noise: tuple[float, ...] = setting((), _NOISE, _SCAN_NOISE, unset="from controls who came again")
 
@@ -215,8 +213,8 @@ class OutputSettings(TakesPlainValues):
 class ApplySettings:
     """How a table of new people is read for a model; what is not given is as in the training table."""
 
-    id: str | None = setting(None, TEXT, "Column with the people's ids.", unset="as in training")
-    visit: str | None = setting(None, TEXT, "Column that tells a person's repeated visits apart.")
+    id: str | None = setting(None, TEXT, "Column with the participants' ids.", unset="as in training")
+    visit: str | None = setting(None, TEXT, "Column that distinguishes a person's visits.")
     exclude: Names = setting((), NAMES, _EXCLUDE)
     clinical: Names = setting((), NAMES, "For the report: columns of the table with clinical scores.")
     time: str | None = _follow_up("time")
@@ -231,7 +229,7 @@ class ApplySettings:
     new_sites: Literal["refuse", "uncorrected"] = setting(
         "refuse",
         choice("refuse", "uncorrected"),
-        "People of sites that the model does not know: refuse, or leave uncorrected.",
+        "People from sites unknown to the model: refuse, or score uncorrected.",
     )
 
 
@@ -245,7 +243,7 @@ class ReportSettings(TakesPlainValues):
     id: str = setting(TableSettings.id, TEXT, "Column with the ids in that table.")
     visit: str = setting("visit", TEXT, "Column with the visits in that table, where the run has visits.")
     missing: Names = setting((), NAMES, _MISSING)
-    remove_scores: Names = setting((), NAMES, "Clinical scores to take out of the run, separated by commas.")
+    remove_scores: Names = setting((), NAMES, "Clinical scores to remove from the run, separated by commas.")
     time: str | None = _follow_up("time")
     event: str | None = _follow_up("event")
     entry: str | None = _follow_up("entry")
@@ -254,7 +252,7 @@ class ReportSettings(TakesPlainValues):
     limits: tuple[float, float] | None = setting(
         None,
         LIMITS,
-        "Severities below the first are low, above the second high.",
+        "Limits of severity: low below the first, high above the second.",
         option="subgroup-limits",
         unset="as before",
     )
@@ -269,13 +267,13 @@ class ReportSettings(TakesPlainValues):
 class ImageSettings(TakesPlainValues):
     """How brain images of the people of a run are compared."""
 
-    mask: Path | None = setting(None, PATH, "Image of the voxels to test.", unset="the standard brain")
+    mask: Path | None = setting(None, PATH, "Mask of the voxels to test.", unset="the standard brain")
     regressions: bool = setting(False, FLAG, "Also regress the images of all patients on each severity.")
-    resample: bool = setting(False, FLAG, "Bring images of another grid to that of most; else they are refused.")
+    resample: bool = setting(False, FLAG, "Resample images on another grid; otherwise they are refused.")
     limits: tuple[float, float] | None = setting(
         None,
         LIMITS,
-        "Severities below the first are low, above the second high.",
+        "Limits of severity: low below the first, high above the second.",
         option="subgroup-limits",
         unset="as in the run",
     )
@@ -286,10 +284,10 @@ class ImageSettings(TakesPlainValues):
 class ShareSettings:
     """What a model card says that a run does not know; nothing is said where nothing is given."""
 
-    disease: str = setting("", TEXT, "For the card: what the patients have.")
+    disease: str = setting("", TEXT, "For the card: the patients' disease.")
     atlas: str = setting("", TEXT, "For the card: the atlas of the regions.")
     segmentation: str = setting("", TEXT, "For the card: the software that measured them, with its version.")
-    licence: str = setting("other", TEXT, "For the card: cc-by-4.0, mit, other ..., as Hugging Face writes it.")
+    licence: str = setting("other", TEXT, "For the card: licence, e.g. cc-by-4.0, mit or other.")
 
 
 @dataclass(frozen=True)
@@ -299,36 +297,34 @@ class GatherSettings(TakesPlainValues):
     measures: tuple[str, ...] = setting(
         ("volume",),
         some_of("volume", "thickness", "area"),
-        "Of cortical regions, FreeSurfer: volume, thickness, area.",
+        "FreeSurfer: measures of cortical regions (volume, thickness, area).",
         label="Measures",
     )
     atlas: str | None = setting(
         None,
         choice("dk", "dkt", "destrieux"),
-        "Regions of the cortex, FreeSurfer: dk, dkt or destrieux.",
-        unset="dk, or what there is",
+        "FreeSurfer: cortical parcellation (dk, dkt or destrieux).",
+        unset="dk, or whichever there is",
         label="Atlas",
     )
     longitudinal: bool = setting(
-        False, FLAG, "The visits of FreeSurfer's longitudinal stream (SCAN.long.TEMPLATE).", label="Longitudinal"
+        False, FLAG, "Take the visits of FreeSurfer's longitudinal stream (SCAN.long.TEMPLATE).", label="Longitudinal"
     )
-    leave_out: bool = setting(
-        False, FLAG, "Leave out who is there twice or was only half written.", label="Leave people out"
-    )
-    jobs: int = setting(4, whole(1, 64), "Files that are read at once.")
+    leave_out: bool = setting(False, FLAG, "Leave out duplicates and incomplete scans.", label="Leave people out")
+    jobs: int = setting(4, whole(1, 64), "Number of files read in parallel.")
 
 
 @dataclass(frozen=True)
 class ExecutionSettings:
     """Where a run is computed, and what is said meanwhile; no result depends on it."""
 
-    config: Path | None = setting(None, PATH, "Run again what the run.toml of a run says.")
+    config: Path | None = setting(None, PATH, "Repeat the run described by this run.toml.")
     workers: int | None = setting(None, whole(1), "Train in this many processes.", unset="threads")
     dask: str | None = setting(None, TEXT, "Train on a Dask cluster: tcp://HOST:PORT, or local.")
-    models_per_chunk: int | None = setting(None, whole(1), "Models that train together.", unset="what fits")
+    models_per_chunk: int | None = setting(None, whole(1), "Number of models trained together.", unset="what fits")
     overwrite: bool = setting(False, FLAG, "Replace an earlier run in the folder.")
     quiet: bool = setting(False, FLAG, "Print errors only.")
-    log_json: bool = setting(False, FLAG, "Print one JSON object a line.")
+    log_json: bool = setting(False, FLAG, "Print one JSON object per line.")
 
 
 @dataclass(frozen=True)
@@ -342,7 +338,7 @@ class SimulationSettings:
         "uniform",
         TEXT,
         "uniform; mild: Beta(1,3); absent: each pattern 0 in half of the patients; severe: Beta(3,1); or a table "
-        "(.csv) with columns s1, s2 ... from 0 to 1, whose rows are drawn.",
+        "(.csv) with columns s1, s2 ... from 0 to 1, from which rows are drawn.",
     )
     severity_correlation: str | None = setting(
         None,
@@ -352,16 +348,14 @@ class SimulationSettings:
         unset="none",
     )
     severity_age: float = setting(0.0, NUMBER, "Correlation of the severities with age (normal scores).")
-    spread: float = setting(1.0, NUMBER, "How much healthy brains vary; at 1.7 it is as hard as in the paper.")
+    spread: float = setting(1.0, NUMBER, "Spread of healthy brains; 1.7 makes the task as hard as in the paper.")
     n_visits: int = setting(1, whole(), "Visits of each person, a year apart.", option="visits")
     progression: float = setting(
-        0.1, NUMBER, "With visits: mean growth of each severity in a year; from none to twice as much."
+        0.1, NUMBER, "With visits: mean yearly increase of each severity; individuals range from 0 to twice that."
     )
-    scan_noise: float = setting(
-        0.2, NUMBER, "With visits: sd of the noise of a scan, as a share of that between people."
-    )
+    scan_noise: float = setting(0.2, NUMBER, "With visits: sd of scan noise, relative to the sd between people.")
     controls: Path | None = setting(None, PATH, "Build on your own table of healthy people.", option="own-controls")
-    seed: int = setting(0, whole(0, 2**31 - 1), "The same seed repeats the same result.")
+    seed: int = setting(0, whole(0, 2**31 - 1), "Random seed: the same seed gives the same result.")
 
 
 @dataclass(frozen=True)
@@ -372,9 +366,9 @@ class PowerSettings(TakesPlainValues):
     n_patients: int = setting(100, whole(1), "Number of patients.", option="patients")
     n_regions: int = setting(68, whole(1), "Number of regions.", option="regions")
     like: Path | None = setting(
-        None, PATH, "Simulate on your own table of healthy people instead, with its regions: minutes."
+        None, PATH, "Simulate studies from your own table of healthy people and its regions (takes minutes)."
     )
-    figure: Path | None = setting(None, PATH, "Also draw the chance by size (.png or .svg), replaced if it exists.")
+    figure: Path | None = setting(None, PATH, "Also draw the chance by size of study (.png or .svg).")
 
 
 def option_name(name: str) -> str:
@@ -410,7 +404,7 @@ def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visit
     if not visits:
         raise InputError(
             Remedy("scan_noise"),
-            " is about repeated visits, and there are none.\nName the column that tells them apart with ",
+            " is about repeated visits, and there are none.\nName the column of visits with ",
             Remedy("visit"),
             ", or leave it out.",
         )

@@ -90,8 +90,8 @@ def test_spellings_of_controls_are_taken_in_with_the_command_that_is_said(check)
     frame.loc[:19, "diagnosis"], frame.loc[20:29, "diagnosis"], frame.loc[100:, "diagnosis"] = "cn", "Control", "ad"
     code, said = check(frame, "--control", "CN", "--patients", "AD")
     assert code == 0
-    assert "cn, Control may be controls: take them in with --control CN,cn,Control" in said
-    assert "ad may be patients: take them in with --patients AD,ad" in said
+    assert "cn, Control may be controls: include them with --control CN,cn,Control" in said
+    assert "ad may be patients: include them with --patients AD,ad" in said
     code, said = check(frame, "--control", "CN,cn,Control", "--patients", "AD,ad")
     assert "60 controls, 60 patients" in said
 
@@ -163,7 +163,7 @@ def test_labels_that_mean_controls_are_not_proposed_as_patients(check):
     labels[:10], labels[10:20] = control.lower(), "Control"
     code, said = check(frame.assign(diagnosis=labels), "--control", control)
     assert code == 2
-    assert f"may be controls: take them in with --control {control},{control.lower()},Control" in " ".join(said.split())
+    assert f"may be controls: include them with --control {control},{control.lower()},Control" in " ".join(said.split())
     assert f"--patients {control.lower()}" not in said
     assert check(frame.assign(diagnosis=labels), "--control", f"{control},{control.lower()},Control")[0] == 0
 

@@ -19,7 +19,7 @@ COMMANDS = {
 }
 OPTIONS = {option for options in COMMANDS.values() for option in options} | {"--version"}
 # These pages name options of scripts, too.
-_OF_SCRIPTS = ("docs/results.md", "docs/reproduction.md")
+_OF_SCRIPTS = ("docs/results.md", "docs/reproduction.md", "docs/peers.md")
 _OTHER_TOOLS = ("python", "make", "pip", "pytest", "mkdocs", "…", "#SBATCH")
 
 

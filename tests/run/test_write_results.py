@@ -25,6 +25,6 @@ def test_patterns_are_compared_with_a_truth_of_another_number(tmp_path, n_found)
     assert len({*recovery.matched_truth}) == len({*recovery.matched_patterns}) == n_compared
     assert {*recovery.matched_patterns} <= {*range(1, n_found + 1)}
     page = make_report(tmp_path / "run").html
-    assert f"The data hold 2 patterns and the run found {n_found}" in page
+    assert f"The data contain 2 patterns and the run found {n_found}" in page
     for number, value in zip(recovery.matched_patterns, recovery.per_pattern, strict=True):
         assert f"pattern {number}: {value:.3f}" in page

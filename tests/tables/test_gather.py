@@ -205,7 +205,7 @@ def test_versions_that_name_a_region_otherwise_share_a_column(tmp_path):
     assert found.programs == {"FreeSurfer 7.4.1": 2, "FreeSurfer (mri_segstats 1.121)": 1}
     assert table["Left-Thalamus"].notna().all()
     assert "Left-Thalamus-Proper" not in table
-    assert "versions differ" in run("gather", folder, "--out", tmp_path / "t.csv").output
+    assert "differ between people: see the column program" in run("gather", folder, "--out", tmp_path / "t.csv").output
 
 
 def test_tables_of_dlmuse(tmp_path):
@@ -272,7 +272,7 @@ def test_files_of_cat12(tmp_path):
 
 def test_other_folders_are_refused(tmp_path):
     (tmp_path / "notes.csv").write_text("a,b\n1,2\n")
-    for folder, words in ((tmp_path, "nothing that is known"), (tmp_path / "no", "is no folder")):
+    for folder, words in ((tmp_path, "contains no known files"), (tmp_path / "no", "is not a folder")):
         result = run("gather", folder, "--out", tmp_path / "t.csv")
         assert result.exit_code == 2
         assert words in " ".join(result.output.split())

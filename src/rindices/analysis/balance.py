@@ -327,7 +327,8 @@ def _remark(row: Any, direction: float, of_patients: Any) -> str:
     """Say what a variable may do to a pattern; nothing where severities do not go with it in either group."""
     if not _clear(row):
         sentence = (
-            f"In patients, but not clearly in controls, {_link(of_patients)}: the disease may go with {row.variable}."
+            f"In patients, but not clearly in controls, {_link(of_patients)}: the disease may be related to "
+            f"{row.variable}."
         )
         return sentence if _clear(of_patients) else ""
     name, more = row.variable, direction > 0
@@ -352,10 +353,10 @@ def _remark_on_patients(row: Any, imbalanced: bool) -> str:
         return ""
     if not imbalanced:
         return (
-            f"In patients, {_link(row)}: the disease may go with {row.variable}. The groups do not clearly differ in "
-            f"{row.variable}, so it explains little of the difference between them."
+            f"In patients, {_link(row)}: the disease may be related to {row.variable}. The groups do not clearly "
+            f"differ in {row.variable}, so it explains little of the difference between them."
         )
     return (
         f"In patients, {_link(row)}, and the groups differ in {row.variable}. What {row.variable} does in controls was "
-        f"removed: either the disease goes with {row.variable}, or part of the pattern is what the removal missed."
+        f"removed: either the disease is related to {row.variable}, or part of the pattern is what the removal missed."
     )

@@ -289,7 +289,7 @@ def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str 
     """
     values = np.asarray(labels)
     if values.shape != (n_people,):
-        raise InputError(f"`{name}` should have one value a person, {n_people} in all; its shape is {values.shape}.")
+        raise InputError(f"`{name}` should have one value per person, {n_people} in all; its shape is {values.shape}.")
     strange = values[~pd.Series(values).isin([0, 1]).to_numpy()]
     if len(strange):
         raise InputError(f"`{name}` should hold 0 for controls and 1 for patients, found {str(strange[0])!r}.")
@@ -312,4 +312,4 @@ def same_people(n_people: int, **tables: Sized) -> None:
     """
     for name, table in tables.items():
         if len(table) != n_people:
-            raise InputError(f"`{name}` should have one row a person, {n_people} in all; it has {len(table)}.")
+            raise InputError(f"`{name}` should have one row per person, {n_people} in all; it has {len(table)}.")

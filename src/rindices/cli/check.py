@@ -36,16 +36,16 @@ def check(
     tables: Annotated[list[Path], argument("Table of people, as for fit.", "TABLE")],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     report: Annotated[Path | None, option("Also write a page here (.html), replaced if it exists.")] = None,
-    spectrum: Annotated[bool, typer.Option(help="Test whether patients and controls differ: seconds more.")] = True,
+    spectrum: Annotated[bool, typer.Option(help="Test whether patients and controls differ (seconds).")] = True,
     *,
     columns: TableSettings,
 ) -> None:
     """Look at a table before anything is trained.
 
-    Says what each column is taken for and why, which regions may be none, who would be left out, who is far from all
-    others, how the groups compare, and what fit would refuse or warn of. Then whether patients and controls differ, in
-    how many directions, and how long fit takes here. The options are those of fit. Ends with 2 where fit would refuse
-    the table.
+    Says what each column is taken for and why, which columns may not be regions, who would be left out, who is an
+    outlier, how the groups compare, and what fit would refuse or warn about. Then whether patients and controls differ,
+    in how many directions, and how long fit takes here. The options are those of fit. The exit code is 2 if fit would
+    refuse the table.
     """
     from rindices.run.check_table import check_cohort
     from rindices.tables import files_of
@@ -121,9 +121,9 @@ def _show_columns(checked: CheckedTable) -> None:
     suspects: dict[str, list[str]] = {}
     for column in checked.columns:
         if column.suspicion:
-            suspects.setdefault(f"{column.suspicion} (told by {column.suspected_by})", []).append(column.name)
+            suspects.setdefault(f"{column.suspicion} (by {column.suspected_by})", []).append(column.name)
     for what, names in suspects.items():
-        console.print(f"Taken for regions, but may be: {what}: {listed(names)}.", style="yellow")
+        console.print(f"Treated as regions, but possibly something else: {what}: {listed(names)}.", style="yellow")
     for what in ("missing", "impossible"):
         gaps = {column.name: getattr(column, what) for column in checked.columns if getattr(column, what)}
         if gaps:
@@ -139,7 +139,7 @@ def _show_people(checked: CheckedTable) -> None:
     left = listed(f"{reason} ({number})" for reason, number in checked.left_out.items())
     people = ", ".join(counted(number, name) for name, number in groups.items() if number)
     as_if = f" (with {' '.join(checked.as_if)})" if checked.as_if else ""
-    console.print(f"People that remain{as_if}: {people}. Left out: {left or 'nobody'}.")
+    console.print(f"People who remain{as_if}: {people}. Left out: {left or 'nobody'}.")
     sites = [row for row in checked.flow if row.site != "all" and row.group in ("control", "patient")]
     for site in dict.fromkeys(row.site for row in sites):
         here = {row.group: row.used for row in sites if row.site == site}
@@ -164,8 +164,8 @@ def gather(
 ) -> None:
     """Make one table of what FreeSurfer, FastSurfer, NiChart DLMUSE, SynthSeg or CAT12 wrote for each person.
 
-    With regions, head size, measures of quality and the program's version; the dictionary has the units. Sums of other
-    columns are not copied. Who is there twice or was only half written is named, and left out only if asked.
+    The table has regions, head size, quality measures and the program's version; the dictionary has the units. Sums of
+    other columns are not copied. Duplicates and incomplete scans are named, and left out only if asked.
     """
     from rindices.run.gather_folder import gather_folder
 
@@ -179,7 +179,7 @@ def gather(
     versions = [f"{program} ({counted(number, 'row')})" for program, number in gathered.programs.items()]
     console.print(f"Written by {listed(versions)}.")
     if len(versions) > 1:
-        warn(["Programs or versions differ between people: they measure differently. See the column program."])
+        warn(["Programs or versions, and so measurements, differ between people: see the column program."])
     show_places({"Table": out, "Dictionary": gathered.dictionary})
     console.print(f"Next: rindices check {out} --dictionary {gathered.dictionary} --join LABELS.csv")
 
@@ -190,18 +190,18 @@ _COVARIATES = ("age", "sex")
 
 @command()
 def power(*, asked: PowerSettings) -> None:
-    """Say how likely a study of some size finds its patterns.
+    """Estimate how likely a study of a given size is to find its patterns.
 
     From a table of simulated studies: one to three patterns, each of which changes a quarter of the regions by 0.5, 1
     or 2 standard deviations at severity 1. Patterns count as found if patients and controls differ and as many
-    directions are found again in people who were left out. Severities are those of the linear model.
+    directions are found again in held-out people. Severities are those of the linear model.
     """
     from rindices.run import planning
 
     check_output(asked.figure, "figure", _FIGURE, *([] if asked.like is None else [asked.like]))
     if asked.like is not None and asked.figure is not None:
         raise InputError(
-            "The figure is of the studies that come with rindices, not of your own people.\nLeave out ",
+            "The figure shows the studies that come with rindices, not your own people.\nLeave out ",
             Remedy("like"),
             " or ",
             Remedy("figure"),
@@ -212,7 +212,7 @@ def power(*, asked: PowerSettings) -> None:
     else:
         table, n_regions = _own(asked.like, asked.n_controls, asked.n_patients)
     sizes = f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')}"
-    console.print(f"{sizes}, {counted(n_regions, 'region')}: chance to find all patterns, and error of severities.")
+    console.print(f"{sizes}, {counted(n_regions, 'region')}: chance of finding all patterns, and error of severities.")
     for row in table.to_dict("records"):
         console.print(
             f"{counted(int(row['patterns']), 'pattern')} of {row['strength']:g} sd: {100 * row['chance']:.0f} % "
@@ -220,8 +220,8 @@ def power(*, asked: PowerSettings) -> None:
             f"error {row['error']:.2f}, concordance {row['concordance']:.2f}"
         )
     console.print(
-        "A pattern changes a quarter of the regions, at severity 1 by so many sd of controls; severities are uniform. "
-        "Patterns of a real disease may be narrower, and its people more alike."
+        "Each simulated pattern changes a quarter of the regions, by this many sd of controls at severity 1; "
+        "severities are uniform. Patterns of a real disease may be narrower, and its patients more alike."
     )
     if asked.figure is not None:
         _draw(asked.figure, asked, n_regions)

@@ -39,14 +39,14 @@ class _Commands(TyperGroup):
         if apart or joined:
             ctx.fail(
                 f"Found an empty value after {[*apart, *joined][0]}. Fill it in, or leave it out. "
-                "If it came from a variable of the shell, that is not set."
+                "If it came from a shell variable, that variable is not set."
             )
         return super().parse_args(ctx, args)
 
 
 app = typer.Typer(
     cls=_Commands,
-    help="R-indices: how badly, and in how many ways, a disease changes each person's brain.",
+    help="R-indices: in how many ways a disease changes brains, and how severely each person is affected.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -189,7 +189,7 @@ def one_table(tables: list[Path]) -> Path:
     """Return what stands for one table, or for several of different people with a label each."""
     if len(tables) > 1 and (plain := [table for table in tables if "=" not in str(table)]):
         raise InputError(
-            f"Several tables need a label each, which {plain[0]} has not.\nWrite CN={plain[0]} if these are controls; "
+            f"Several tables need a label each; {plain[0]} has none.\nWrite CN={plain[0]} if these are controls; "
             "more tables of the same people are joined with ",
             Remedy("join", Blank("FILE")),
             ".",

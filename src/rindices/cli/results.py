@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @command()
 def apply(
     model: Model,
-    table: Annotated[Path, argument("Table of people: CSV, TSV, Excel or Parquet, one row a person.")],
+    table: Annotated[Path, argument("Table of people: CSV, TSV, Excel or Parquet, one row per person.")],
     out: Annotated[Path, option("Table of R-indices to write (.csv), replaced if it exists.")],
     report: Annotated[
         Path | None, option("Also write a report of these people here (.html), replaced if it exists.")
@@ -87,7 +87,7 @@ def _noise_in_words(noise: pd.DataFrame) -> str:
     came = counted(int(about["n_controls"]), "control")
     if about["source"] == "unknown":
         return (
-            f"Changes between visits have no intervals: {came} came again, too few to tell the scan noise.\n"
+            f"Changes between visits have no intervals: {came} came again, too few to estimate the scan noise.\n"
             "Add repeated scans of controls, or give it with --scan-noise."
         )
     whose = "as given" if about["source"] == "given" else f"of {came} who came again"
@@ -104,7 +104,7 @@ def adapt(
     *,
     columns: Annotated[ApplySettings, Only("id", "exclude", "join", "missing")],
 ) -> None:
-    """Let a model learn sites that its training did not have, from controls who were measured there.
+    """Teach a model new sites, from controls who were measured there.
 
     Offsets and scales of the sites are learned as in the training; nobody's scores at other sites change.
     """
@@ -116,7 +116,7 @@ def adapt(
     for site, number in done.controls.items():
         console.print(f"Learned site {site} from {counted(number, 'control')}.")
     if done.n_unused:
-        console.print(f"Not used: {counted(done.n_unused, 'row')} of people who are no controls, or of later visits.")
+        console.print(f"Not used: {counted(done.n_unused, 'row')} not from controls, or from later visits.")
     warn(done.warnings)
     show_places({"Model": out})
 
@@ -127,13 +127,13 @@ def import_official(
     out: Annotated[Path, option("Model file to write (.safetensors), replaced if it exists.")],
     features: Annotated[str, option("Its regions in order: names, a file of names, or muse72.")],
     covariates: Annotated[
-        str, option("Its covariates in order, such as sex,age or sex,MUSE_Volume_702.", "told by their ranges")
+        str, option("Its covariates in order, such as sex,age or sex,MUSE_Volume_702.", "inferred from their ranges")
     ] = "",
     entry: Annotated[int | None, option("Which entry of the checkpoint.", "the only one")] = None,
 ) -> None:
     """Turn a model of the authors' package into one of ours.
 
-    Nothing in the checkpoint is run: a reader of our own takes numbers and plain containers, and refuses all else.
+    Nothing in the checkpoint is executed: our own reader accepts numbers and plain containers, and refuses all else.
     """
     check_output(out, "out", MODEL, file)
     from rindices.interop import official
@@ -141,7 +141,7 @@ def import_official(
     imported = official.import_official(file, features, covariates, entry)
     imported.save(out)
     describe(model=out)
-    console.print(imported.verdict_[1] or "It is none of the two models that the authors published.")
+    console.print(imported.verdict_[1] or "It is neither of the two models that the authors published.")
     console.print("The training people are not in the file: their ranges and the agreement of trainings are unknown.")
 
 
@@ -214,7 +214,7 @@ def report(
 ) -> None:
     """Write the report of a run again, with clinical scores that came later.
 
-    A column of a later table replaces the column of that name as a whole.
+    A column of a later table replaces the whole column of that name.
     """
     from rindices.run.report_again import report_again
 
@@ -253,10 +253,10 @@ def open_folder(
     port: Annotated[int | None, option("Port of this machine.", "a free one", min=1, max=65535)] = None,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
 ) -> None:
-    """Do the same work in the browser, on this machine only.
+    """Work in the browser, on this machine only.
 
-    Looks at tables, trains, shows results and people, and scores new ones; runs go into the folder. Prints an address
-    that works for one browser, and stops with Ctrl-C; a training that goes on is not stopped.
+    Check tables, train, look at results and people, and score new ones; runs are kept in the folder. Prints an address
+    that works for one browser. Ctrl-C stops the page, but not a running training.
     """
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
     if missing:
@@ -275,7 +275,7 @@ def open_folder(
     try:
         serve(folder, port, ready=ready, wording=on_command_line, program=_PROGRAM)
     except KeyboardInterrupt:
-        console.print("Stopped. Trainings that were started go on; rindices open shows them again.")
+        console.print("Stopped. Running trainings continue; rindices open shows them again.")
 
 
 _ARCHIVE = (".zip",)
@@ -291,7 +291,7 @@ def compare(
 ) -> None:
     """Compare two runs: patterns matched, people in both, maps side by side, who moved.
 
-    Patterns are matched by the order in which they put the patients who are in both; with fewer than 20, by their maps.
+    Patterns are matched by how they rank the patients in both runs; with fewer than 20, by their maps.
     """
     from rindices.run.compare_runs import check_comparison_folder, compare_runs, write_comparison
 

@@ -59,7 +59,7 @@ def _other_warnings(
     taken = {"control": control, "patients": patients}
     ways = [
         Message(
-            f" {listed(names)} may be {'controls' if which == 'control' else which}: take them in with ", all_of, "."
+            f" {listed(names)} may be {'controls' if which == 'control' else which}: include them with ", all_of, "."
         )
         for which, names in meant.items()
         if names and (all_of := Remedy(which, [*taken[which], *names]))
@@ -97,10 +97,10 @@ def refuse_apart(name: str, controls: NDArray, patients: NDArray) -> None:
     if alike and not np.isin(patients.astype(str), controls.astype(str)).any():
         levels = [listed(map(shown, sorted(set(values))), 4) for values in (controls, patients)]
         raise InputError(
-            f"Disease cannot be told from {name!r}: no patient has a value of it that a control has "
+            f"Disease cannot be separated from {name!r}: no patient has a value of it that a control has "
             f"(controls: {levels[0]}; patients: {levels[1]}).\n"
-            "Its effect cannot be removed without removing that of the disease, and left in it looks like disease.\n"
-            f"If it only repeats the diagnosis, do without {name}; otherwise add people until the groups overlap in it."
+            "Its effect cannot be removed without removing the disease, and if left in, it looks like disease.\n"
+            f"If it only repeats the diagnosis, leave out {name}; otherwise add people until the groups overlap in it."
         )
 
 
@@ -113,7 +113,7 @@ def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> lis
     else:
         completely = not {*controls} & {*patients}
     nearly = f"nearly by itself: what is found may be {name} rather than disease."
-    how = f"completely: disease cannot be told from {name}." if completely else nearly
+    how = f"completely: disease cannot be separated from {name}." if completely else nearly
     return [f"{name} tells controls and patients apart {how} They should overlap in it."]
 
 
@@ -189,7 +189,7 @@ def _repetition_warnings(controls: pd.DataFrame) -> list[str]:
             before = listed(controls.columns[:position])
             warnings.append(
                 f"{name} adds nothing to {before} among the controls: their effects cannot be told apart. "
-                "Where it holds the same in other words, leave one out."
+                "If they carry the same information, leave one out."
             )
         else:
             design = together
@@ -234,7 +234,7 @@ def _region_warnings(
     ]
     telling = unlike_regions(block[controls], regions, telling)
     warnings = [
-        Message(f"Taken for regions, but they look like {what}: {listed(names)}. ", _remedy(what, names), "?")
+        Message(f"Treated as regions, but they look like {what}: {listed(names)}. ", _remedy(what, names), "?")
         for what, names in grouped([*suspects], [*suspects.values()]).items()
     ]
     plain = {name: kind for name, kind in zip(regions, kinds, strict=True) if not kind.suspicion}
@@ -246,10 +246,10 @@ def _region_warnings(
         )
         warnings.append(Message(several, " together; for one kind, choose its columns with ", Remedy("features"), "."))
     if telling:
-        apart = f"These nearly tell controls and patients apart by themselves: {listed(telling)}."
+        apart = f"Each of these nearly separates controls from patients by itself: {listed(telling)}."
         warnings.append(Message(apart, " Are they regions? If not, leave them out with ", Remedy("exclude"), "."))
     if len(regions) > _MANY_REGIONS:
-        many = f"{len(regions):,} regions are many: time and memory grow with their number, and the method is meant"
+        many = f"{len(regions):,} regions are a lot: time and memory grow with their number, and the method is meant"
         warnings.append(Message(many, " for 70 to 200. Choose regions of an atlas with ", Remedy("features"), "."))
     return warnings
 

@@ -71,7 +71,7 @@ def check_follow_up(
     return [
         Message(
             f"There are {counted(n_events, 'event')} for {counted(n_variables, 'variable')} (a severity and the "
-            "covariates), fewer than ten a variable: hazard ratios are description. Wait for more events, or name "
+            "covariates), fewer than ten per variable: hazard ratios are description. Wait for more events, or name "
             "fewer covariates with ",
             Remedy("covariates"),
             ".",
@@ -113,7 +113,7 @@ def _check_cells(ids: Sequence[str], columns: dict[str, str], values: dict[str, 
         advice = "Write 1 where it happened and 0 where it did not; other outcomes have a column of their own"
         refuse(name, is_odd, "is neither 0 nor 1", advice)
     late = values.get("entry", nothing) >= time
-    refuse("entry", late, "is not before the time", "Leave out who was never under observation")
+    refuse("entry", late, "is not before the time", "Leave out people who were never observed")
     wrong = (values.get("last_without", nothing) > time) | (
         (values.get("last_without", nothing) >= time) & (values["event"] == 1)
     )

@@ -274,7 +274,7 @@ class _Check:
 
     def _missing(self, block: NDArray[np.float64]) -> list[str]:
         """Say that regions are missing, of everybody or of some; how many of whom is in the flags."""
-        drawn = "drawn, given their other regions and covariates, and intervals are wider"
+        drawn = "imputed from their other regions and covariates, and intervals are wider"
         if self._absent:
             number = f"{len(self._absent)} of the model's {counted(len(self._contract.features), 'region')}"
             return [f"The table lacks {number}: {listed(self._absent)}. They are {drawn}."]
@@ -286,4 +286,4 @@ class _Check:
             raise refusal(problems)
         if not self._reasons[""]:
             why = listed(f"{reason} ({number})" for reason, number in self._reasons.items() if reason)
-            raise InputError(f"Nobody is left to be scored: {why}.\nFill in the cells, or add people.")
+            raise InputError(f"Nobody is left to score: {why}.\nFill in the cells, or add people.")

@@ -51,7 +51,7 @@ class Candidates(NamedTuple):
         like = f", as of the other {len(self.regions)} columns of numbers" if self.regions else ""
         what = (
             f"{listed(self.strangers, 12)}: neither name nor values say that {them}{like}. Ages, scores, counts and "
-            "numbers of scans are not to be trained on."
+            "scan numbers must not be trained on."
         )
         ways = [Message(f"if {them}, name all regions with ", Remedy("features", self.regions + self.strangers))]
         if not self.regions:

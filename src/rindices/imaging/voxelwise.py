@@ -171,7 +171,7 @@ def _study(maps: MapTable, r_indices: pd.DataFrame, group: ArrayLike, covariates
     if len(repeated):
         raise InputError(
             f"{repeated.iloc[0]!r} has several rows of R-indices, but a person counts once in a comparison.\n"
-            "Keep one visit of everybody."
+            "Keep one visit per person."
         )
     columns, complete = design(covariates[kept])
     scores = people.filter(regex=r"^(r|severity)\d+$")

@@ -310,7 +310,7 @@ def uncertainty_in_words(uncertainty: float) -> str:
     """Say what a high `uncertainty_of_patients` means and what to do."""
     return (
         f"The effects of covariates are {uncertainty:.1f} times as uncertain (in squared error) in patients as in "
-        "controls, because few controls have covariates like the patients'. What is removed from patients is then "
-        "wrong in the same way in all of them, and can be taken for a pattern. Choose controls whose covariates are "
-        "like the patients'."
+        "controls, because few controls have covariates like the patients'. The correction is then wrong in the same "
+        "way in all patients, and can be mistaken for a pattern. Choose controls whose covariates are like the "
+        "patients'."
     )

@@ -123,7 +123,7 @@ def _check_roles(correction: Correction, covariates: pd.DataFrame) -> None:
             names = [str(column) for column in covariates]
             raise InputError(
                 Remedy(role),
-                f" names {name!r}, which is no covariate.{did_you_mean(name, names)}\n"
+                f" names {name!r}, which is not a covariate.{did_you_mean(name, names)}\n"
                 f"The covariates are: {listed(names, 20) or 'none'}.",
             )
         if name is not None and role in _OF_NUMBERS and not pd.api.types.is_numeric_dtype(covariates[name]):

@@ -293,7 +293,7 @@ def _check_sites(name: str, sites: list[str], sizes: np.ndarray) -> None:
             f"{MIN_SITE_CONTROLS} controls: {listed(small)}.\n"
             f"Leave their people out with ",
             Remedy("small_sites", "drop"),
-            ", join them with a similar site, or do without ",
+            ", join them with a similar site, or leave out ",
             Remedy("site"),
             ".",
         )

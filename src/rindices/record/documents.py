@@ -34,7 +34,7 @@ UNFINISHED: Literal["unfinished"] = "unfinished"
 _AGAIN = "Give the folder of a finished run, or make the run again: rindices fit ... "
 _GIVE_SETTINGS = (
     "Give the run.toml that a run left in its folder. Correct it where somebody changed it; where another version "
-    "wrote it, use that version: it is told under [versions]."
+    "wrote it, use that version: it is named under [versions]."
 )
 _EARLIER = re.compile(r"0\.[0-2]\.")  # versions whose runs are not read
 _TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "is not known"} | dict.fromkeys(
@@ -365,11 +365,11 @@ SENTENCES: dict[State | None, tuple[str, str]] = {
     "reproducible": ("The patterns are reproducible.", ""),
     "weak": (
         "The patterns are reproducible, but weak.",
-        "Compare groups by them; a single person's severity says little.",
+        "Use them to compare groups; a single person's severity says little.",
     ),
     "confounded": (
         "The patterns are reproducible, but the groups also differ in something else.",
-        "Do not interpret them as disease before that is ruled out.",
+        "Do not interpret them as disease until that is ruled out.",
     ),
     "not found again": (
         "The groups differ, but not in patterns that are found again.",
@@ -378,7 +378,7 @@ SENTENCES: dict[State | None, tuple[str, str]] = {
     "no difference": ("No difference between patients and controls was found.", "Do not interpret these patterns."),
     "not testable": (
         "Whether there is anything to find could not be tested.",
-        "Do not interpret the patterns before that is settled.",
+        "Do not interpret the patterns until that is settled.",
     ),
     None: ("Whether the patterns are reproducible was not judged.", ""),
 }

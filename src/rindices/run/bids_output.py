@@ -36,7 +36,7 @@ _COLUMNS = {
     r"flags": {"Description": "What is unusual about this participant's data; n/a if nothing is"},
     r"r\d+": {
         "LongName": "R-index #",
-        "Description": "R-index of pattern #, about the place of a person among the patients: low as in controls, "
+        "Description": "R-index of pattern #, roughly the person's rank among the patients: low as in controls, "
         "about 1 as in the most severe patients; of training controls by repetitions that did not learn from them",
         "Units": "arbitrary",
         "Derivative": True,

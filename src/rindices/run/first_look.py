@@ -90,8 +90,8 @@ def _headline(spectrum: Spectrum | None, untestable: str) -> str:
         return f"Patients and controls differ no more than by chance (p = {spectrum.p:.2g})."
     if not spectrum.found_again:
         return (
-            f"Patients and controls differ (p = {spectrum.p:.2g}), but no single direction of that is found again in "
-            "people who were left out."
+            f"Patients and controls differ (p = {spectrum.p:.2g}), but no single direction is found again in held-out "
+            "people."
         )
     return f"At least {counted(spectrum.found_again, 'direction')} beyond chance (p = {spectrum.p:.2g})."
 
@@ -103,15 +103,15 @@ def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
     if not spectrum.differs:
         auc, ratio = spectrum.detectable
         return (
-            "The verdict can only be: no difference found. A difference would have shown where regions tell the groups "
-            f"apart with an AUC of about {auc:.2f}, or where patients vary in one direction {ratio:.1f} times as much "
-            "as controls."
+            "The verdict can only be: no difference found. A difference would have been detected if regions "
+            f"distinguished the groups with an AUC of about {auc:.2f}, or if patients varied {ratio:.1f} times as much "
+            "as controls in one direction."
         )
     good = "reproducible, or weak (for comparing groups only)"
     if differing:
         also = listed(differing, joiner=" and ")
         good = f"confounded, since the groups also differ in {also}"
-    return f"Verdicts that are possible: {good}; or not found again, if two halves of the people do not agree."
+    return f"Possible verdicts: {good}; or not found again, if two halves of the people do not agree."
 
 
 def _few(patient: NDArray[np.bool_], regions: list[str], differs: bool) -> str:

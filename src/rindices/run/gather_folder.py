@@ -73,10 +73,10 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         ``leave_out`` they are left out.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder.\nName the folder that the program wrote to.")
+        raise InputError(f"{folder} is not a folder.\nName the folder that the program wrote to.")
     program = next(filter(None, (read(folder, settings) for read in _READERS)), None)
     if program is None:
-        raise InputError(f"{folder} has nothing that is known.\nLooked for {_LOOKED_FOR}.")
+        raise InputError(f"{folder} contains no known files.\nLooked for {_LOOKED_FOR}.")
     people, repeated = _without_repeats(program.people)
     troubled = [f"{one.where.relative_to(folder)}: {one.problem}" for one in people if one.problem]
     if troubled and not settings.leave_out:

@@ -247,7 +247,7 @@ def _check_volumes(volumes: pd.DataFrame) -> None:
             "Expected no negative volumes in ",
             _OWN,
             f", found {first_of(volumes, wrong)}. Give raw volumes, not "
-            "scaled ones, correct or leave out such people, and leave out columns that are no regions.",
+            "scaled ones, correct or leave out such people, and leave out columns that are not regions.",
         )
 
 

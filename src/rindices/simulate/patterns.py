@@ -326,8 +326,8 @@ def _given(severities: pd.DataFrame | np.ndarray, n_patterns: int) -> np.ndarray
         raise InputError(
             "Expected ",
             Remedy("severities"),
-            f" as a table with the columns {', '.join(names)}, one a pattern, and a "
-            f"row a patient, found {counted(len(table), 'row')} with {listed(given or table.columns) or 'no columns'}. "
+            f" as a table with the columns {', '.join(names)}, one per pattern, and one row "
+            f"per patient, found {counted(len(table), 'row')} with {listed(given or table.columns) or 'no columns'}. "
             f"Rename its columns, or ask for as many patterns as it has with ",
             Remedy("n_patterns"),
             ".",

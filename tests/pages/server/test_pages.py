@@ -43,7 +43,7 @@ def test_roles_are_guessed_shown_and_changed(client, folder):
     assert f"rindices check cohort.csv --covariates age,sex --clinical {region}" in changed
     back = client.get(f"/table/checked?{query_of(changed)}&column={region}&role=region").text
     assert "clinical" not in query_of(back)
-    assert "no role of a column" in client.get("/table/checked?table=cohort.csv&column=age&role=king").text
+    assert "not a role of a column" in client.get("/table/checked?table=cohort.csv&column=age&role=king").text
 
 
 def test_controls_and_patients_in_files_of_their_own_are_one_table(client, folder):
@@ -131,7 +131,7 @@ def test_a_folder_is_gathered_and_refusals_stand_above_the_form(client, folder):
         ({}, "new name that ends in .csv"),
         ({"out": "more.csv", "measures": "weight"}, "should be one or more of volume, thickness, area"),
         ({"out": "more.csv", "folder": ".."}, "is not in the folder"),
-        ({"out": "more.csv", "folder": "finished"}, "has nothing that is known"),
+        ({"out": "more.csv", "folder": "finished"}, "contains no known files"),
     ):
         refused = client.post("/gather", data=asked | change)
         assert refused.status_code == 400

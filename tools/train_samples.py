@@ -1,6 +1,6 @@
 """Train the runs whose reports the home page shows: simulated cohorts, a clear one, a hard one, one without disease.
 
-python docs/samples/train.py --work /tmp/samples [--only hard]
+python tools/train_samples.py --work /tmp/samples [--only hard]
 
 All have seed 4: none was chosen by how its report looks.
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from rindices import SearchSettings, TableSettings, fit_table, simulate_cohort
 
-HERE = Path(__file__).resolve().parent
+SAMPLES = Path(__file__).resolve().parents[1] / "docs" / "samples"
 KINDS = {"reproducible": "basic", "hard": "mild", "no-difference": "null"}
 SEED = 4
 NOT_KEPT = ("model.safetensors", "r_indices.png", "report.html", "trained")  # no report reads them
@@ -61,7 +61,7 @@ def main() -> None:
         run = Path(name)
         columns = TableSettings(covariates="age,sex", clinical="memory", unit="mL")
         fit_table(write_cohort(name), run, columns, SearchSettings(n_patterns=(2,), n_repetitions=5))
-        keep(run, HERE / f"{name}.zip")
+        keep(run, SAMPLES / f"{name}.zip")
 
 
 if __name__ == "__main__":

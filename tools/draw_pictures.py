@@ -1,6 +1,6 @@
 """Make the pictures of the pages again, from the run folders that the tutorials leave behind.
 
-python docs/pictures/make.py --demo demo/run --study study-run --abide abide-run
+python tools/draw_pictures.py --demo demo/run --study study-run --abide abide-run
 
 What is not given is left as it is. Screens need Chromium or Chrome.
 """
@@ -19,7 +19,7 @@ from PIL.PngImagePlugin import PngInfo
 from rindices.pages.report import write_report
 from rindices.record import read_summary
 
-HERE = Path(__file__).parent
+PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 WIDTH, NARROWER, SHARP, COLOURS = 1100, 760, 1760, 128
 # The name of a figure in the report's folder, without its number, and that of the picture.
 FIGURES = {
@@ -58,7 +58,7 @@ def pictures(run: Path, kind: str) -> None:
         report = write_report(run, Path(name, "report.html"), figures=Path(name, "figures"))
         made = {path.stem.partition("_")[2]: path for path in Path(name, "figures").glob("*.png")}
         for figure, picture in FIGURES[kind].items():
-            save(Image.open(made[figure]), HERE / f"{picture}.png", "brain" in picture)
+            save(Image.open(made[figure]), PICTURES / f"{picture}.png", "brain" in picture)
         if SCREENS[kind]:
             screens(report, SCREENS[kind], read_summary(run).verdict or "")
 
@@ -81,7 +81,7 @@ def screens(report: Path, wanted: dict[str, tuple[str, tuple[str, ...]]], verdic
             whole = Image.new("RGB", (parts[0].width, sum(one.height for one in parts)), parts[0].getpixel((0, 0)))
             for place, one in enumerate(parts):
                 whole.paste(one, (0, sum(before.height for before in parts[:place])))
-            save(whole, HERE / f"{name}.png", True, SHARP, verdict)
+            save(whole, PICTURES / f"{name}.png", True, SHARP, verdict)
         browser.close()
 
 

@@ -14,7 +14,7 @@ from mkdocs.structure.files import File
 from rindices.cli import app
 from rindices.pages import report
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 _DRAWING = re.compile(r'<img alt="([^"]*)" class="drawing" src="[^"]*pictures/([\w-]+\.svg)" ?/?>')
 
 

@@ -1,6 +1,6 @@
 """Draw the pictures of docs/gallery.md: its own code is run on a small simulated cohort.
 
-python docs/pictures/gallery.py --work /tmp/gallery
+python tools/draw_gallery.py --work /tmp/gallery
 
 Two runs are trained in that folder (a few minutes on two cores), unless they are there already.
 """
@@ -14,15 +14,15 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from make import save
+from draw_pictures import save
 from PIL import Image
 
 from rindices import OutputSettings, SearchSettings, TableSettings, fit_table, simulate_cohort
 from rindices.plots import figure_png, figure_svg
 from rindices.run.compare_runs import compare_runs, write_comparison
 
-HERE = Path(__file__).resolve().parent
-PAGE = HERE.parent / "gallery.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE, PICTURES = DOCS / "gallery.md", DOCS / "pictures" / "gallery"
 # A block of Python, and the picture that stands below it.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n!\[[^\]]*\]\(pictures/gallery/([\w.]+)\))?", re.MULTILINE | re.DOTALL)
 TABLE = TableSettings(covariates="age,sex", site="site", visit="session", clinical="memory,carrier", unit="mL")
@@ -61,10 +61,10 @@ def train() -> None:
 def draw() -> None:
     """Run the page's code from the top, and keep the figure of each block that has a picture."""
     names: dict[str, object] = {}
-    (HERE / "gallery").mkdir(exist_ok=True)
+    PICTURES.mkdir(exist_ok=True)
     for code, picture in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
         exec(code, names)
-        path = HERE / "gallery" / picture
+        path = PICTURES / picture
         if path.suffix == ".svg":
             path.write_text(figure_svg(names["figure"]), encoding="utf-8")
         elif path.suffix == ".png":

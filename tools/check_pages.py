@@ -1,6 +1,6 @@
 """Open reports and the site in a real Chromium and check what a reader meets: `make test-pages`. 1 where it is bad.
 
-python packaging/check_pages.py demo/run/report.html site
+python tools/check_pages.py demo/run/report.html site
 
 A report is short with its details closed, prints on few pages and works with the keyboard. What is written in drawings
 is inside their frames and not too small, and scales have the colours of their pictures. No page scrolls sideways on a
