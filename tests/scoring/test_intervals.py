@@ -7,7 +7,7 @@ import pytest
 
 from rindices.core import inference
 from rindices.core.train import held_out
-from rindices.scoring import intervals, severity
+from rindices.scoring import intervals
 from rindices.scoring.intervals import Healthy, fit_curves, fit_scale, severity_intervals
 from rindices.scoring.severity import KNOTS
 from tests.core import plain
@@ -36,7 +36,6 @@ def world(monkeypatch):
             ),
         )
         monkeypatch.setattr(intervals, "inference", made_up)
-        monkeypatch.setattr(severity, "inference", made_up)
         return {"weights": np.zeros(n_models)}, Healthy(healthy, folds)
 
     return begin

@@ -11,7 +11,7 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from rindices.cli import app
-from rindices.cli import open as open_command
+from rindices.cli import results as open_command
 from tests.pages.server.conftest import TOKEN
 from tests.tables.trees import subjects_dir
 
