@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed
 
 from rindices.run.planning import CONTROLS, PATIENTS, PATTERNS, REGIONS, STRENGTHS, simulated_study, stamp
 from rindices.simulate.healthy_people import drawn_people
@@ -47,8 +48,8 @@ def main() -> None:
     options = parser.parse_args()
     rows: list[dict[str, float]] = []
     for seed in range(options.repeats):
-        for sizes in product(CONTROLS, PATIENTS, REGIONS, PATTERNS, STRENGTHS):
-            rows.append(one_study(*sizes, seed=seed))
+        cells = product(CONTROLS, PATIENTS, REGIONS, PATTERNS, STRENGTHS)
+        rows += Parallel(n_jobs=-1)(delayed(one_study)(*sizes, seed=seed) for sizes in cells)
         text = pd.DataFrame(rows).to_csv(index=False)
         options.out.write_text(f"# simulated studies, linear look and model, stamp {stamp()}\n{text}", encoding="utf-8")
         print(f"{len(rows)} studies", flush=True)

@@ -19,7 +19,7 @@ from rindices.analysis import group_balance
 from rindices.judging.verdict import differences_that_count
 
 FIRST_SEED = 120_000
-STUDIES = 300
+STUDIES, AT_SITES = 300, 2_000
 
 
 def cells() -> list[tuple[int, int, float, int]]:
@@ -76,7 +76,11 @@ def main() -> None:
         pool = simulate_cohort("null", n_controls=3000, n_patients=20, seed=FIRST_SEED).table
         pool = pool[pool["diagnosis"] == "CN"].drop(columns=["participant_id", "diagnosis"]).reset_index(drop=True)
         n_studies = 2 if options.small else STUDIES
-        jobs = [(pool, cell, 1000 * k + one) for k, cell in enumerate(cells()) for one in range(n_studies)]
+        jobs = [
+            (pool, cell, 3000 * (20 + k) + one)
+            for k, cell in enumerate(cells())
+            for one in range(n_studies if options.small or cell[-1] == 1 else AT_SITES)
+        ]
         write(on_all_cores(judged, jobs), options.out / "balance.csv")
     show(pd.read_csv(options.out / "balance.csv" if options.small else RESULTS / "balance.csv"))
 

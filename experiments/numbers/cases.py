@@ -56,14 +56,17 @@ def on_all_cores(function: Callable[..., _Result], arguments: Sequence[tuple[obj
         return cores(delayed(_quiet)(function, *of) for of in arguments)
 
 
-def one_by_one(
-    function: Callable[..., list[dict[str, object]]], arguments: Iterable[tuple[object, ...]], path: Path
-) -> None:
-    """Call a function with each of these arguments, and write all rows so far after each: it can be ended anytime."""
+def row_by_row(
+    function: Callable[..., list[dict[str, object]]], arguments: Sequence[tuple[object, ...]], path: Path
+) -> pd.DataFrame:
+    """Call a function on all cores and write all rows so far after each call: it can be ended anytime."""
+    jax.devices()
+    os.environ["JAX_PLATFORMS"] = "cpu"
     rows: list[dict[str, object]] = []
-    for of in arguments:
-        rows += _quiet(function, *of)
+    for found in Parallel(n_jobs=-1, return_as="generator")(delayed(_quiet)(function, *of) for of in arguments):
+        rows += found
         write(rows, path)
+    return pd.DataFrame(rows)
 
 
 def _quiet(function: Callable[..., _Result], *arguments: object) -> _Result:

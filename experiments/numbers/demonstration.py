@@ -53,10 +53,13 @@ def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--show", action="store_true")
     arguments.add_argument("--minutes", type=float, default=float("inf"), help="begin no further seed after that")
+    arguments.add_argument(
+        "--seeds", type=int, nargs=2, default=(0, N_SEEDS), help="the first, and the one after the last"
+    )
     options = arguments.parse_args()
     path, began = options.out / "demonstration.csv", time.monotonic()
     rows = pd.read_csv(path).to_dict("records") if path.is_file() else []
-    for seed in [] if options.show else range(2 if options.small else N_SEEDS):
+    for seed in [] if options.show else range(*((0, 2) if options.small else options.seeds)):
         if seed in {row["seed"] for row in rows} or time.monotonic() - began > 60 * options.minutes:
             continue
         rows.append(demonstrated(seed, small=options.small))

@@ -14,7 +14,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
-from cases import RESULTS, parser, say, write
+from cases import RESULTS, parser, row_by_row
 from figures import unit
 from people import Recipe, make
 
@@ -22,8 +22,8 @@ from rindices import SurrealGAN
 from rindices.judging.agreement import match_patterns
 from rindices.settings import Correction
 
-FIRST_SEED = 160_000
-COHORTS = 6  # of each kind
+FIRST_SEED = 163_000
+COHORTS = 8  # of each kind
 LOCAL = (10, 20, 40)
 DRAWS = 5  # of a new site and its controls
 FRESH = 250
@@ -112,12 +112,9 @@ def main() -> None:
     arguments.add_argument("--show", action="store_true")
     options = arguments.parse_args()
     if not options.show:
-        rows: list[dict[str, object]] = []
-        for number in range(1 if options.small else COHORTS):
-            for kind in ("basic", "mild"):
-                rows += measured(kind, FIRST_SEED + number)
-                say(f"{kind} {number}")
-                write(rows, options.out / "elsewhere.csv")
+        seeds = range(FIRST_SEED, FIRST_SEED + (1 if options.small else COHORTS))
+        jobs = [(kind, seed) for seed in seeds for kind in ("basic", "mild")]
+        row_by_row(measured, jobs, options.out / "elsewhere.csv")
     show(pd.read_csv((options.out if options.small else RESULTS) / "elsewhere.csv"))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from cases import RESULTS, one_by_one, parser
+from cases import RESULTS, parser, row_by_row
 from figures import measure
 from people import Given, Recipe, make
 
@@ -76,7 +76,7 @@ def main() -> None:
     path = (options.out if options.small else RESULTS) / "severe.csv"
     if not options.show:
         seeds = range(FIRST_SEED, FIRST_SEED + (1 if options.small else COHORTS))
-        one_by_one(measured, [(name, seed) for seed in seeds for name in KINDS], path)
+        row_by_row(measured, [(name, seed) for seed in seeds for name in KINDS], path)
     show(pd.read_csv(path))
 
 

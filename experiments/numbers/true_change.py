@@ -12,10 +12,11 @@ less controls.
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
-from cases import RESULTS, parser, say, write
+from cases import RESULTS, on_all_cores, parser, write
 from figures import unit
 from people import Recipe, make
 
@@ -26,8 +27,8 @@ from rindices.preprocessing import SCALED_SD
 from rindices.record import Results, Summary
 from rindices.run.scores_and_analyses import change_of
 
-FIRST_SEED = 150_000
-COHORTS = 4  # of each kind
+FIRST_SEED = 153_000
+COHORTS = 8  # of each kind
 NOISE = (0.1, 0.3, 0.5)  # sd of a scan, as a share of that between people
 CONTROLS, PATIENTS = 40, 150
 NULL_STUDIES = 100  # of each model
@@ -83,6 +84,22 @@ def null_study(model: SurrealGAN, kind: str, seed: int) -> dict[str, object]:
     return {"kind": kind, "seed": seed, "least_q": own["q"].min(), "least_p": own["p"].min()}
 
 
+def measured(kind: str, seed: int, *, small: bool) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """Fit a model, and return its intervals of change and its studies without change."""
+    given = make(Recipe(kind, seed=seed, n_controls=300, n_patients=300))
+    model = SurrealGAN(3, n_repetitions=5, preset="linear", random_state=0)
+    model.fit(given.regions, given.patient)
+    order, _ = match_patterns(given.truth, model.r_indices_[given.patient])
+    factor = unit(model, given, order)
+    rows = [
+        row
+        for noise in (NOISE[1:2] if small else NOISE)
+        for progression in (0.0, 0.15)
+        for row in covered(model, kind, seed + 1, noise, progression, order, factor)
+    ]
+    return rows, [null_study(model, kind, seed + 1000 + one) for one in range(5 if small else NULL_STUDIES)]
+
+
 def show(true: pd.DataFrame, groups: pd.DataFrame) -> None:
     """Print shares."""
     weighted = true.assign(**{name: true[name] * true["n"] for name in ("inside", "raw", "width", "called")})
@@ -98,24 +115,13 @@ def main() -> None:
     arguments.add_argument("--show", action="store_true")
     options = arguments.parse_args()
     if not options.show:
-        rows, studies = [], []
-        for number in range(1 if options.small else COHORTS):
-            for kind in ("basic", "mild"):
-                seed = FIRST_SEED + 100 * number
-                given = make(Recipe(kind, seed=seed, n_controls=300, n_patients=300))
-                model = SurrealGAN(3, n_repetitions=5, preset="linear", random_state=0)
-                model.fit(given.regions, given.patient)
-                order, _ = match_patterns(given.truth, model.r_indices_[given.patient])
-                factor = unit(model, given, order)
-                say(f"{kind} {seed} fitted")
-                for noise in NOISE[1:2] if options.small else NOISE:
-                    for progression in (0.0, 0.15):
-                        rows += covered(model, kind, seed + 1, noise, progression, order, factor)
-                n_studies = 5 if options.small else NULL_STUDIES
-                studies += [null_study(model, kind, seed + 1000 + one) for one in range(n_studies)]
-                say(f"{kind} {seed} measured")
-                write(rows, options.out / "true_change.csv")
-                write(studies, options.out / "group_change.csv")
+        seeds = [FIRST_SEED + 100 * number for number in range(1 if options.small else COHORTS)]
+        found = on_all_cores(
+            partial(measured, small=options.small), [(kind, seed) for seed in seeds for kind in ("basic", "mild")]
+        )
+        rows, studies = ([row for part in parts for row in part] for parts in zip(*found, strict=True))
+        write(rows, options.out / "true_change.csv")
+        write(studies, options.out / "group_change.csv")
     folder = options.out if options.small else RESULTS
     show(pd.read_csv(folder / "true_change.csv"), pd.read_csv(folder / "group_change.csv"))
 

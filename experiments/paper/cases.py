@@ -48,7 +48,7 @@ class Known(NamedTuple):
     affected: np.ndarray  # (true patterns, regions): which regions a pattern changes
 
 
-def draw(case: Case, controls: pd.DataFrame | None = None) -> Known:
+def draw(case: Case, controls: pd.DataFrame | None = None, spread: float = 1.0) -> Known:
     """Draw a cohort: from the embedded population, or from given healthy people."""
     made = simulate_cohort(
         case.kind,
@@ -57,6 +57,7 @@ def draw(case: Case, controls: pd.DataFrame | None = None) -> Known:
         n_patterns=case.n_patterns,
         seed=case.seed,
         controls=controls,
+        spread=spread,
     )
     regions = made.table.drop(columns=[name for name in NOT_REGIONS if name in made.table])
     patient = (made.table["diagnosis"] == "PT").to_numpy()
