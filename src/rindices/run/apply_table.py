@@ -21,12 +21,13 @@ from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.model.file import fills_gaps, read_header
 from rindices.presets import Correction
-from rindices.problems import Blank, InputError, Remedy, Wording, counted, in_python, joined, listed, worded
+from rindices.problems import Blank, InputError, Remedy, Text, Wording, counted, in_python, joined, listed, worded
 from rindices.run.plan import versions
 from rindices.settings import ApplySettings, OutputSettings, check_level, check_scan_noise, follow_up_of
 
 if TYPE_CHECKING:
     from rindices.estimator import SurrealGAN
+    from rindices.schema import Contract
 
 
 class Applied(NamedTuple):
@@ -86,23 +87,10 @@ def apply_table(
         How warnings mention settings.
     """
     check_level(output.level)
-    whole, follow_up, contract = report is not None, follow_up_of(settings), read_header(model).contract
-    if follow_up and not whole:
-        raise InputError(
-            joined(map(Remedy, follow_up), ", "),
-            " are about the report.\nAsk for one with ",
-            Remedy("report", Blank("FILE")),
-            ".",
-        )
+    whole = report is not None
     batches = people_for(model, path, settings, progress=progress, whole=whole)
     first = next(batches)  # the table is looked at before the engine is loaded
-    few_events = check_follow_up(
-        settings,
-        first.clinical,
-        first.features.index,
-        first.first_visit & (first.group != "control").to_numpy(),
-        len([spec for spec in contract.covariates if spec.name != contract.site_column]),
-    )
+    follow_up, few_events = _follow_up(first, read_header(model).contract, settings, whole=whole)
     whole = whole or first.visit is not None  # which is read at once
     check_scan_noise(output.scan_noise, (read_header(model).parameters.n_patterns,), visits=first.visit is not None)
     from rindices.estimator import load_model
@@ -129,12 +117,7 @@ def apply_table(
     summary = _summary(fitted, counts).updated(
         model={"file": model.name, "sha256": record.sha256_of(model)},
         source=path.name,
-        warnings=(
-            *notes,
-            *(worded(one, wording) for one in few_events),
-            *_of_strangers(counts),
-            *unknown_of(fitted),
-        ),
+        warnings=(*notes, *(worded(one, wording) for one in few_events), *_of_strangers(counts), *unknown_of(fitted)),
         level=output.level,
         scan_noise=output.scan_noise,
         reference=reference_of(fitted),
@@ -153,6 +136,19 @@ def apply_table(
     if report is not None:
         _write_report(fitted, results[0], report, output, summary)
     return Applied(summary, counts["rows"], counts["flagged"], beside, change, changed.get("scan_noise"))
+
+
+def _follow_up(
+    people: People, contract: Contract, settings: ApplySettings, *, whole: bool
+) -> tuple[dict[str, str], list[Text]]:
+    """Return the columns of follow-up, and what is to be said of them; they are refused where there is no report."""
+    named = follow_up_of(settings)
+    if named and not whole:
+        ask = Remedy("report", Blank("FILE"))
+        raise InputError(joined(map(Remedy, named), ", "), " are about the report.\nAsk for one with ", ask, ".")
+    asked = people.first_visit & (people.group != "control").to_numpy()
+    covariates = [spec for spec in contract.covariates if spec.name != contract.site_column]
+    return named, check_follow_up(settings, people.clinical, people.features.index, asked, len(covariates))
 
 
 def people_for(
