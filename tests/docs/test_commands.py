@@ -93,6 +93,16 @@ def test_links_of_the_readme_lead_somewhere():
     assert len(text.splitlines()) <= 60
 
 
+def test_files_that_contributors_are_sent_to_exist():
+    words = pages.inline_code_of("CONTRIBUTING.md")
+    places = [word for word in words if re.fullmatch(r"\.?[\w-]+(/[\w.-]*)+|[\w-]+\.(py|md|cff|toml)", word)]
+    assert len(places) > 25
+    missing = [
+        one for one in places if not any((base / one).exists() for base in (pages.ROOT, pages.ROOT / "src/rindices"))
+    ]
+    assert {*missing} <= {"site/", "run.toml"}  # made by commands
+
+
 def test_picture_of_the_readme_is_that_of_the_demonstration():
     """The picture carries the verdict of its run; the tutorial prints that of the demonstration."""
     told = pages.text_of("docs/tutorials/simulated-cohort.md")

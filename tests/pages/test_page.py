@@ -191,7 +191,7 @@ def test_verdict(run, undrawn, changes, expected, classes):
     ("changes", "strip"),
     [
         ({"verdict": "reproducible"}, None),
-        ({"verdict": "weak"}, "WEAK: for comparing groups, not for single people"),
+        ({"verdict": "weak"}, "WEAK: for comparing groups, not individuals"),
         ({"verdict": "not found again"}, "NOT FOUND AGAIN: do not interpret"),
         ({"verdict": "no difference"}, "NO DIFFERENCE FOUND: do not interpret"),
         ({"verdict": "not testable"}, "NOT TESTED: do not interpret"),

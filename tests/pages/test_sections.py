@@ -159,7 +159,7 @@ def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
     assert "is answered by “Patients less controls” alone" in words
     assert "The change of a group is the mean of the slopes of its people" in words
     assert "learned from 40 controls who came again within 1.0 years" in words
-    people = rows_of(text, "Reliable change of single people")
+    people = rows_of(text, "Reliable change of individuals")
     assert [sum(int(row[place]) for row in people if row[0] == "1") for place in (2, 3, 4)] == [112, 23, 0]
 
 
@@ -181,7 +181,7 @@ def test_change_says_what_the_scan_noise_is(analysed, undrawn, source, said, has
     words = Page(section_of(text, "change")).words
     assert said in words
     assert f"Controls: {note}." in words
-    assert ("Reliable change of single people" in text) == has_table
+    assert ("Reliable change of individuals" in text) == has_table
 
 
 def test_long_table_is_cut_and_says_where_the_rest_is(tmp_path, undrawn):

@@ -48,9 +48,8 @@ def test_the_check_is_shown_first_and_the_look_is_what_fit_finds(tmp_path):
     n_found = search.spectrum_.found_again
     assert n_found == search.best_params_["n_patterns"] >= 1
     noun = "direction" if n_found == 1 else "directions"
-    assert headline.startswith(
-        f"At least {n_found} {noun} beyond chance (p = {search.spectrum_.p:.2g}). Possible verdicts"
-    )
+    p = f"{search.spectrum_.p:.2g}"
+    assert headline.startswith(f"At least {n_found} {noun} beyond chance (p = {p}). Possible verdicts")
     assert sum(line.startswith("  Pattern ") for line in lines) == n_found
     assert lines[-1].startswith("fit can train on this table. It takes about ")
     words = Page((tmp_path / "check.html").read_text(encoding="utf-8")).words

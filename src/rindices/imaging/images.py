@@ -88,7 +88,7 @@ def open_image(path: Path, what: str) -> Any:
             "Give one file for each person, with one volume."
         )
     if image.get_data_dtype().kind not in "biuf":
-        raise InputError(f"{what}: {path} holds {image.get_data_dtype()}, not numbers.\nGive an image of numbers.")
+        raise InputError(f"{what}: {path} holds {image.get_data_dtype()}, not numbers.\nGive a numeric image.")
     return image
 
 
