@@ -22,7 +22,7 @@ import pandas as pd
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from rindices.files import atomic_file
-from rindices.problems import InputError, Remedy, listed
+from rindices.problems import InputError, Remedy, counted, listed
 from rindices.record.verdict_words import SENTENCES
 from rindices.setting_fields import settings_of
 from rindices.settings import Basis, Correction, OutputSettings, SearchSettings, State, TableSettings
@@ -328,7 +328,11 @@ class Summary(Document):
     @property
     def verdict_words(self) -> tuple[str, str]:
         """The verdict in a sentence, and what follows from it; the reason stands between them."""
-        return SENTENCES[self.state]
+        headline, advice = SENTENCES[self.state]
+        if self.evidence is not None and self.evidence.found_again is not None:
+            shown = counted(min(self.n_patterns, max(1, self.evidence.found_again)), "pattern is", "patterns are")
+            headline = headline.replace("The patterns are", f"At least {shown}")
+        return headline, advice
 
     def updated(self, **changes: object) -> Summary:
         """Return a summary that says more, or something else; it is checked like one that is read."""

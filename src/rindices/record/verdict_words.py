@@ -6,9 +6,9 @@ from rindices.settings import State
 
 # In a sentence, and what follows from it; the reason stands between them. None: was not judged.
 SENTENCES: dict[State | None, tuple[str, str]] = {
-    "reproducible": ("The patterns are reproducible.", ""),
+    "reproducible": ("The patterns are reproducible:", ""),
     "weak": (
-        "The patterns are reproducible, but weak.",
+        "The patterns are reproducible, but weak:",
         "Compare groups by them; a single person's severity says little.",
     ),
     "confounded": (
