@@ -23,7 +23,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 
 from rindices.files import atomic_file
 from rindices.presets import Correction
-from rindices.problems import InputError, Remedy, listed
+from rindices.problems import InputError, Remedy, counted, listed
 from rindices.setting_fields import settings_of
 from rindices.settings import Basis, OutputSettings, SearchSettings, State, TableSettings
 
@@ -328,7 +328,11 @@ class Summary(Document):
     @property
     def verdict_words(self) -> tuple[str, str]:
         """The verdict in a sentence, and what follows from it; the reason stands between them."""
-        return SENTENCES[self.state]
+        headline, advice = SENTENCES[self.state]
+        if self.evidence is not None and self.evidence.found_again is not None:
+            shown = counted(min(self.n_patterns, max(1, self.evidence.found_again)), "pattern is", "patterns are")
+            headline = headline.replace("The patterns are", f"At least {shown}")
+        return headline, advice
 
     def updated(self, **changes: object) -> Summary:
         """Return a summary that says more, or something else; it is checked like one that is read."""
@@ -362,9 +366,9 @@ def write_text(path: Path, text: str) -> None:
 
 # In a sentence, and what follows from it; the reason stands between them. None: was not judged.
 SENTENCES: dict[State | None, tuple[str, str]] = {
-    "reproducible": ("The patterns are reproducible.", ""),
+    "reproducible": ("The patterns are reproducible:", ""),
     "weak": (
-        "The patterns are reproducible, but weak.",
+        "The patterns are reproducible, but weak:",
         "Use them to compare groups; a single person's severity says little.",
     ),
     "confounded": (
