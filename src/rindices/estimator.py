@@ -49,7 +49,8 @@ from rindices.scoring.person import DRAWS, Scaled, Scores, score_people, spread_
 from rindices.scoring.reference import HeldOut, leave_one_out
 from rindices.scoring.severity import SeverityScale
 from rindices.scoring.strangers import fit_familiar
-from rindices.settings import SearchSettings, State, check_level
+from rindices.setting_fields import check_level
+from rindices.settings import SearchSettings, State
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store
 

@@ -314,7 +314,7 @@ BAD_BRAIN = """<figure data-name="bad"><svg class="brain" viewBox="0 0 300 120" 
 <linearGradient id="a-higher"><stop stop-opacity="0"/><stop offset="1" stop-color="#00f"/></linearGradient>
 <path id="p" d="M0 0H90V60H0z"/></defs><use href="#p" class="lower" fill="#b00"/>
 <rect y="70" width="100" height="10" fill="url(#a-lower)"/><rect x="100" y="70" width="100" height="10" fill="url(#a-higher)"/>
-<text x="10" y="110" font-size="12">one</text><text x="14" y="112" font-size="12">two</text></svg></figure>"""
+<text x="10" y="110" font-size="12">one</text><text x="14" y="112" font-size="12">two</text></svg></figure>"""  # noqa: E501
 
 
 def test_check_of_pages_finds_wrong_scales_and_text_over_text(browser, tmp_path):

@@ -16,7 +16,8 @@ from rindices.cohort.follow_up import check_follow_up
 from rindices.pages.report import write_report
 from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, refusal
 from rindices.schema import Roster, ScoreField
-from rindices.settings import FOLLOW_UP, ImageSettings, ReportSettings, check_scan_noise, follow_up_of
+from rindices.setting_fields import check_scan_noise
+from rindices.settings import FOLLOW_UP, ImageSettings, ReportSettings, follow_up_of
 from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, with_missing_codes
 
 
