@@ -18,8 +18,8 @@ MAY_IMPORT = {
     "rindices": [],  # loads everything else when it is first used
     "problems": [],
     "setting_fields": ["problems"],
-    "settings": ["problems", "setting_fields"],
     "presets": ["problems"],
+    "settings": ["setting_fields", "presets"],
     "files": ["problems"],
     "regions": [],
     "schema": ["regions"],

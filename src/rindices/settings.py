@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from rindices.presets import PRESETS
 from rindices.setting_fields import (
     FILE,
     FILES,
@@ -168,7 +169,7 @@ class SearchSettings(TakesPlainValues):
     exhaustive: bool = setting(False, FLAG, "Train every setting in full.", resumes="more")
     preset: str = setting(
         "fast",
-        choice("fast", "linear", "blind", "paper", "official"),
+        choice(*PRESETS),
         "How patterns are learned: fast (networks from a linear start), linear (seconds, no networks), blind (from "
         "random weights), paper or official.",
         also="method",
