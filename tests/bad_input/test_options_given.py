@@ -18,7 +18,7 @@ def option(options, found, remedy, name="", **rest):
     option("--patterns many", "'many'", "auto, 3, 2,3 or 2-5"),
     option("--patterns 2.5", "'2.5'", "2-5"),
     option("--patterns 13", "13 patterns cannot be told apart in 12 regions", "--patterns"),
-    option("--orthogonality -1", "-1", "from 0 on"),
+    option("--orthogonality -1", "-1", "0 or more"),
     option("--orthogonality high", "'high'", "0.8"),
     option("--repetitions 0", "Invalid value for", "--repetitions"),
     option("--repetitions ten", "integer", "--repetitions"),

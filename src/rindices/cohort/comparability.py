@@ -133,7 +133,7 @@ def _check_covariates(
             without = Remedy("site") if name == site else name
             raise InputError(
                 f"The effect of {name!r} cannot be learned: it has the same value ({shown(values[is_control][0])}) in "
-                f"all controls.\nDo without ",
+                f"all controls.\nLeave out ",
                 without,
                 ", or add controls who differ in it.",
             )
@@ -161,7 +161,7 @@ def _refuse_new_levels(column: pd.Series, is_control: NDArray[np.bool_]) -> None
             f"Column {name!r} has {counted(len(new), 'category', 'categories')} without a single control: {levels}; "
             f"the first is participant {strangers.index[0]}.\n"
             f"Their effect cannot be learned. Categories among the controls: {listed(sorted(in_controls), 10)}.\n"
-            f"Remove these people, add controls of the same category, or do without {name}."
+            f"Remove these people, add controls of the same category, or leave out {name}."
         )
 
 
