@@ -59,7 +59,7 @@ _EXCLUDE = "Numeric columns that are not regions: names or prefix*, separated by
 class TableSettings:
     """Which columns of a table are what, and who of its people is used; ``[table]`` of a run.toml.
 
-    Names are a name, several separated by commas, a sequence, or a file with one a line; in `features`, `exclude` and
+    Names are a name, several separated by commas, a sequence, or a file with one per line; in `features`, `exclude` and
     `clinical` also patterns such as ``l*``. Interactions are written ``age:sex``; see `Correction`.
     """
 
@@ -632,7 +632,7 @@ def check_level(level: float) -> float:
 
 
 def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visits: bool) -> None:
-    """Refuse scan noise that cannot be, that is not one number or one a pattern, or that nobody's visits need."""
+    """Refuse scan noise that cannot be, that is not one number or one per pattern, or that nobody's visits need."""
     if not noise:
         return
     if not visits:

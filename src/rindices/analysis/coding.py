@@ -89,7 +89,7 @@ def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str 
     Raises
     ------
     InputError
-        If there are other labels, not one a person, or fewer people than `fewest` in a group.
+        If there are other labels, not one per person, or fewer people than `fewest` in a group.
     """
     found = np.asarray(labels)
     if found.shape != (n_people,):
@@ -107,7 +107,7 @@ def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str 
 
 
 def same_people(n_people: int, **tables: Sized) -> None:
-    """Check that tables have one row a person.
+    """Check that tables have one row per person.
 
     Raises
     ------

@@ -51,7 +51,7 @@ def scan_noise(regions: pd.DataFrame, participant_id: ArrayLike, years: ArrayLik
     Parameters
     ----------
     regions
-        One column a region, one row a visit.
+        One column per region, one row per visit.
     participant_id, years, group
         As in `change_per_year`.
 
