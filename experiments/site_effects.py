@@ -24,7 +24,7 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold
 
 from rindices.preprocessing import SCALED_SD, CovariateResidualizer, Preprocessing, SiteHarmonizer
-from rindices.settings import Correction
+from rindices.presets import Correction
 from rindices.simulate import simulate_cohort
 
 RESULTS = Path(__file__).parents[1] / "results"

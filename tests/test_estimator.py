@@ -11,14 +11,14 @@ from sklearn.exceptions import NotFittedError
 
 from rindices import SurrealGAN, load_model
 from rindices.core import inference
-from rindices.core.held_out_controls import held_out
+from rindices.core.train import held_out
 from rindices.judging.selection import MOST_REPLACED
 from rindices.preprocessing import UNCORRECTED, Preprocessing
+from rindices.presets import Correction, paper
 from rindices.problems import InputError
 from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.reference import leave_one_out
-from rindices.scoring.scale import SHAPES
-from rindices.settings import Correction, paper
+from rindices.scoring.severity import SHAPES
 
 # Trainings of forty steps seldom agree.
 pytestmark = pytest.mark.filterwarnings("ignore:Repetitions left out:UserWarning")

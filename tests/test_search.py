@@ -11,9 +11,10 @@ from sklearn.preprocessing import FunctionTransformer
 
 from rindices import SurrealGAN, SurrealGANSearch, load_model, simulate_cohort
 from rindices.judging.selection import FIRST_LOOK, MOST_REPLACED, Swept, choose
+from rindices.presets import Training
 from rindices.problems import counted
 from rindices.search import basis_of, explain
-from rindices.settings import AUTO, Training
+from rindices.settings import AUTO
 from rindices.training.chunks import Point
 from rindices.training.execution import Memory
 from tests.made_up import judged

@@ -3,7 +3,8 @@
 python tools/check_pages.py demo/run/report.html site
 
 A report is short with its details closed, prints on few pages and works with the keyboard. What is written in drawings
-is inside their frames and not too small, and scales have the colours of their pictures. No page scrolls sideways on a
+is inside their frames, not too small, and not over other words; colours of brains, sampled from the screen, are those
+of their scales, whose ends differ for people who do not see red, green or blue. No page scrolls sideways on a
 telephone, loads anything from a network or complains on the console. Where axe-core is installed (`npm install
 --no-save axe-core`), its rules of WCAG 2 A and AA are checked, contrast among them, in light and in dark.
 """
@@ -11,12 +12,16 @@ telephone, loads anything from a network or complains on the console. Where axe-
 from __future__ import annotations
 
 import argparse
+import io
+import math
 import re
 import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
@@ -27,11 +32,12 @@ RULES = "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa'], resultTypes: ['viola
 OF_THE_THEME = {"scrollable-region-focusable"}
 
 
-# Text of drawings that leaves its frame, or is too small to read; and scales in other colours than their pictures.
+# Text of drawings that leaves its frame, is too small or lies over other text; keys in other colours than their marks.
 DRAWINGS = """() => {
-  const wrong = [];
-  for (const svg of document.querySelectorAll("figure svg")) {
-    const frame = svg.getBoundingClientRect(), name = svg.closest("figure").dataset.name;
+  const wrong = [], shown = [...document.querySelectorAll("svg:has(text)")].filter((svg) => svg.checkVisibility());
+  for (const svg of shown) {
+    const frame = svg.getBoundingClientRect(), boxes = [];
+    const name = svg.closest("figure")?.dataset.name ?? (svg.getAttribute("class") || "a drawing");
     if (!frame.width) continue;
     for (const text of svg.querySelectorAll("text")) {
       const box = text.getBoundingClientRect(), { a, b } = text.getScreenCTM();
@@ -41,15 +47,46 @@ DRAWINGS = """() => {
       const down = box.top < frame.top - 3 || box.bottom > frame.bottom + 3;
       if (across || down) wrong.push(`${name}: “${text.textContent}” leaves its frame`);
       if (size < 9.9) wrong.push(`${name}: “${text.textContent}” has ${size.toFixed(1)} pixels`);
+      const over = boxes.find(([other]) => Math.min(box.right, other.right) - Math.max(box.left, other.left) > 2
+        && Math.min(box.bottom, other.bottom) - Math.max(box.top, other.top) > 0.3 * size);
+      if (over && text.textContent.trim()) wrong.push(`${name}: “${text.textContent}” lies over “${over[1]}”`);
+      if (text.textContent.trim()) boxes.push([box, text.textContent]);
     }
-    for (const sign of ["lower", "higher"]) {
-      const stop = svg.querySelector(`stop.${sign}`), piece = svg.querySelector(`use.${sign}`);
-      const differ = stop && piece && getComputedStyle(stop).stopColor !== getComputedStyle(piece).fill;
-      if (differ) wrong.push(`${name}: the scale differs from the picture`);
-    }
+  }
+  for (const key of document.querySelectorAll("#legend .key > *")) {
+    const mark = document.querySelector(`#scatter [role=button].${key.getAttribute("class")}`);
+    const [own, theirs] = [key, mark ?? key].map((node) => getComputedStyle(node));
+    if (!document.getElementById("colour").selectedIndex && (own.fill + own.stroke !== theirs.fill + theirs.stroke))
+      wrong.push(`the key of ${key.getAttribute("class")}s has another colour than their marks`);
   }
   return [...new Set(wrong)].slice(0, 5);
 }"""
+
+
+# Where to look at a brain: a point within its strongest region, the same strength on its scale, and the scale's ends.
+PLACES = """(place) => {
+  const svg = [...document.querySelectorAll("figure svg.brain")].filter((one) => one.checkVisibility())[place];
+  if (!svg) return null;
+  svg.scrollIntoView({ block: "center" });
+  const bars = ["lower", "higher"].map((sign) => svg.querySelector(`rect[fill$="-${sign})"]`)?.getBoundingClientRect());
+  if (!bars[0]) return {};
+  const y = bars[0].top + bars[0].height / 2, ends = [[bars[0].left + 1, y], [bars[1].right - 2, y]];
+  const strength = (node) => Number(node.getAttribute("fill-opacity") ?? 1);
+  const regions = [...svg.querySelectorAll("use.lower, use.higher")].sort((a, b) => strength(b) - strength(a));
+  for (const region of regions.filter((one) => strength(one) > 0.3)) {
+    const box = region.getBoundingClientRect(), inside = (x, y) => document.elementFromPoint(x, y) === region;
+    for (let x = box.left + 3; x < box.right; x += 3) for (let y0 = box.top + 3; y0 < box.bottom; y0 += 3)
+      if ([[0, 0], [2, 0], [-2, 0], [0, 2], [0, -2]].every(([a, b]) => inside(x + a, y0 + b))) {
+        const own = strength(region), bar = bars[region.classList.contains("lower") ? 0 : 1];
+        const at = region.classList.contains("lower") ? bar.left + (1 - own) * bar.width : bar.left + own * bar.width;
+        const on = [Math.min(Math.max(at, bar.left + 1), bar.right - 2), y];
+        return { name: svg.closest("figure").dataset.name, region: [x, y0], scale: on, ends };
+      }
+  }
+  return { name: svg.closest("figure").dataset.name, ends };
+}"""
+MOST_BRAINS = 4  # looked at on a page
+ALIKE, APART = 30, 60  # largest and least distance of red, green and blue
 
 
 class Visit:
@@ -86,6 +123,26 @@ class Visit:
     def check_drawings(self) -> None:
         """Look at what is written in drawings."""
         self.troubles += self.page.evaluate(DRAWINGS)
+
+    def check_colours(self) -> None:
+        """Compare brains with their scales, and look at these as people do who do not see green, red or blue."""
+        eyes = self.context.new_cdp_session(self.page)
+        for place in range(MOST_BRAINS):
+            at = self.page.evaluate(PLACES, place)
+            if not at:
+                break
+            seen = self._screen()
+            if "region" in at:
+                own, scale = (seen.getpixel([round(end) for end in at[name]]) for name in ("region", "scale"))
+                self._note(math.dist(own, scale) > ALIKE, f"{at['name']}: {own} in the brain is {scale} on its scale")
+            for kind in ("deuteranopia", "protanopia", "tritanopia"):
+                eyes.send("Emulation.setEmulatedVisionDeficiency", {"type": kind})
+                low, high = (self._screen().getpixel([round(end) for end in point]) for point in at["ends"])
+                self._note(math.dist(low, high) < APART, f"{at['name']}: with {kind} smaller and larger look alike")
+            eyes.send("Emulation.setEmulatedVisionDeficiency", {"type": "none"})
+
+    def _screen(self) -> Image.Image:
+        return Image.open(io.BytesIO(self.page.screenshot())).convert("RGB")
 
     def check_rules(self) -> None:
         """Let axe-core look at the page."""
@@ -135,6 +192,7 @@ def check(browser: Any, path: Path, is_report: bool) -> list[str]:
             visit.check_sideways()
         if is_report:
             visit.check_drawings()
+            visit.check_colours()
         if AXE.is_file():
             visit.check_rules()
         visit.context.close()

@@ -26,7 +26,7 @@ from together import Job, Pretrained, train_jobs
 
 from rindices import SurrealGAN
 from rindices.core import devices
-from rindices.settings import Preset, adjusted, blind
+from rindices.presets import Preset, adjusted, blind
 
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
 REPETITIONS = 10

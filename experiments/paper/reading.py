@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from rindices.settings import blind
+from rindices.presets import blind
 
 HERE = Path(__file__).parent
 NAMES = {

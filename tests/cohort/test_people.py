@@ -140,8 +140,9 @@ def test_gaps_name_all_columns_and_the_row_of_the_file(tmp_path):
     values = {"iq": np.linspace(80, 120, 120), "score": np.linspace(3, 4, 120)}
     lines = table(*cells, **values).to_csv(index=False).splitlines()
     path.write_text("\n".join([*lines[:2], "", *lines[2:]]))  # an empty line shifts everybody below it
+    assert list(read_cohort(path).features) == REGIONS  # these are scores by their names
     with pytest.raises(InputError) as caught:
-        read_cohort(path)
+        read_cohort(path, features=[*REGIONS, "iq", "score"])
     assert str(caught.value) == (
         "Missing values in 2 region columns: iq (2 people), score (115 people). "
         "The first is in column 'iq', row 5 (participant 002).\n"

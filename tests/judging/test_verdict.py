@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from rindices.judging import verdict as verdicts
-from rindices.judging.selection import Study
 from rindices.judging.spectrum import Spectrum
+from rindices.judging.study import Study
 from rindices.judging.verdict import (
     FEWEST_SHUFFLED,
     Evidence,
@@ -18,7 +18,7 @@ from rindices.judging.verdict import (
     not_testable,
     to_json,
 )
-from rindices.settings import fast
+from rindices.presets import fast
 from rindices.training.chunks import Settings
 
 N_REGIONS, N_CONTROLS, N_PATIENTS = 30, 90, 120
@@ -62,7 +62,7 @@ def test_patterns_that_halves_repetitions_and_a_linear_model_find_are_reproducib
     assert "Patients and controls differ (p = 0.005, permutation test)." in verdict.message
     assert f"rank {100 * evidence.halves:.0f} of 100 pairs of patients in the same order" in verdict.message
     assert "Any two repetitions agree on 95 of 100 pairs." in verdict.message
-    assert verdict.message.endswith("So at least 2 patterns can be found again in other people.")
+    assert "supported" not in verdict.message
 
 
 def test_evidence_holds_what_the_look_showed(with_patterns):
@@ -101,10 +101,10 @@ def noise():
 @pytest.mark.parametrize(
     ("found", "state", "words"),
     [
-        ({}, "reproducible", "can be found again in other people"),
-        ({"repetitions": np.nan}, "reproducible", "can be found again"),
-        ({"halves": 0.6}, "reproducible", "can be found again"),
-        ({"halves": 0.599}, "weak", "can be found again"),
+        ({}, "reproducible", "Patients and controls differ (p = 0.005"),
+        ({"repetitions": np.nan}, "reproducible", "rank 80 of 100 pairs"),
+        ({"halves": 0.6}, "reproducible", "rank 60 of 100 pairs"),
+        ({"halves": 0.599}, "weak", "rank 60 of 100 pairs"),
         ({"p": 0.1}, "not found again", "these patterns were not found again in other people of the same kind"),
         ({"repetitions": 0.599}, "not found again", "these trainings did not find them"),
         ({"r_indices": noise()}, "not found again", "these trainings did not find them"),
@@ -116,6 +116,13 @@ def test_halves_repetitions_and_the_linear_model_decide(given, found, state, wor
     assert (verdict.state, verdict.reliable) == (state, state != "not found again")
     assert words in verdict.message
     assert (verdict.evidence.repetitions is None) == ("Any two repetitions" not in verdict.message)
+
+
+def test_more_patterns_than_are_found_again_are_not_called_supported(given):
+    five = np.random.default_rng(4).uniform(size=(N_PATIENTS, 3))
+    five[:, :2] = study_of()[1]
+    verdict = given(r_indices=five)
+    assert "differ in 2 directions only: of 3 patterns no more than 2 are supported. Ask for fewer." in verdict.message
 
 
 def test_the_verdict_does_not_depend_on_the_order_of_patterns(given):

@@ -1,6 +1,7 @@
 """The report in a real browser without a network: it works, asks for nothing, and runs nobody's names."""
 
 import csv
+import importlib.util
 import io
 import random
 import re
@@ -176,7 +177,7 @@ def test_people_are_filtered_coloured_and_sorted(folder, visit):
         float(point.split()[0])
         for point in page.locator("#scatter path.path").first.get_attribute("d")[1:].split("L")[:2]
     ]
-    assert ends[1] == pytest.approx(ends[0] + 520 / 1.08, abs=1)
+    assert ends[1] == pytest.approx(ends[0] + 508 / 1.08, abs=1)
     page.select_option("#shown", label="reliable change")
     assert 0 < marks.count() < 82
     page.select_option("#shown", label="everybody")
@@ -306,6 +307,29 @@ def test_arrow_keys_choose_people(folder, visit):
     chosen = page.locator("#card h4").inner_text()
     page.reload()
     assert page.locator("#card h4").inner_text() == chosen  # whoever was chosen is kept
+
+
+BAD_BRAIN = """<figure data-name="bad"><svg class="brain" viewBox="0 0 300 120" width="300"><defs>
+<linearGradient id="a-lower"><stop stop-color="#00f"/><stop offset="1" stop-color="#00f" stop-opacity="0"/></linearGradient>
+<linearGradient id="a-higher"><stop stop-opacity="0"/><stop offset="1" stop-color="#00f"/></linearGradient>
+<path id="p" d="M0 0H90V60H0z"/></defs><use href="#p" class="lower" fill="#b00"/>
+<rect y="70" width="100" height="10" fill="url(#a-lower)"/><rect x="100" y="70" width="100" height="10" fill="url(#a-higher)"/>
+<text x="10" y="110" font-size="12">one</text><text x="14" y="112" font-size="12">two</text></svg></figure>"""  # noqa: E501
+
+
+def test_check_of_pages_finds_wrong_scales_and_text_over_text(browser, tmp_path):
+    spec = importlib.util.spec_from_file_location("check_pages", Path(__file__).parents[2] / "packaging/check_pages.py")
+    checks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(checks)
+    (tmp_path / "bad.html").write_text(f"<!DOCTYPE html><meta charset=utf-8>{BAD_BRAIN}")
+    seen = checks.Visit(browser, tmp_path / "bad.html", "light")
+    seen.check_drawings()
+    seen.check_colours()
+    seen.context.close()
+    told = "\n".join(seen.troubles)
+    assert "bad: “two” lies over “one”" in told
+    assert "bad: (187, 0, 0) in the brain is (" in told
+    assert "bad: with deuteranopia smaller and larger look alike" in told
 
 
 def test_questions_take_few_clicks(folder, visit):

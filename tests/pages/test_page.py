@@ -15,7 +15,7 @@ from rindices.cli.console import _VERDICT_STYLES
 from rindices.pages.layout import page_style
 from rindices.pages.report import make_report, write_report
 from rindices.pages.run_view import VERDICT_LOOKS
-from rindices.record.verdict_words import IN_SHORT, SENTENCES
+from rindices.record.documents import IN_SHORT, SENTENCES
 from rindices.settings import State
 from tests.pages.made_run import (
     AGREEMENT,
@@ -66,9 +66,7 @@ def test_tables_are_those_of_the_files(run, undrawn):
     rows = pd.read_csv(run / "patterns.csv").query("pattern == 2").to_dict("records")
     rows.sort(key=lambda row: -abs(row["change_sd"]))
     found = rows_of(text, "All regions of pattern 2, strongest first")
-    assert [[row[0], row[2]] for row in found] == [
-        [row["region"], f"{row['change_sd']:+.2f}".replace("-", "−")] for row in rows
-    ]
+    assert [row[:2] for row in found] == [[row["region"], f"{row['change_sd']:+.2f}".replace("-", "−")] for row in rows]
     assert f'data-value="{rows[0]["change_sd"]:.15g}"' in text
 
 
@@ -154,9 +152,9 @@ def test_one_pattern_and_one_training(tmp_path, undrawn):
     ("changes", "expected", "classes"),
     [
         ({"verdict": None, "reliable": None}, "Whether the patterns are reproducible was not judged.", "verdict "),
-        ({"verdict": "reproducible"}, "The patterns are reproducible.", "verdict good"),
+        ({"verdict": "reproducible"}, "At least 3 patterns are reproducible:", "verdict good"),
         ({"verdict": "confounded"}, "reproducible, but the groups also differ in something else.", "verdict warnings"),
-        ({"verdict": "weak"}, "The patterns are reproducible, but weak.", "verdict weak"),
+        ({"verdict": "weak"}, "At least 3 patterns are reproducible, but weak:", "verdict weak"),
         ({"verdict": "not testable"}, "Whether there is anything to find could not be tested.", "verdict untested"),
         (
             {"verdict": "not found again"},

@@ -117,8 +117,8 @@ def test_patients_against_controls_are_below_any_verdict(analysed, undrawn, stat
     assert '<details class="gate"' not in text[: text.index('<section id="result"')]
     effects = table_of(analysed, "group_effects").sort_values("effect", key=abs, ascending=False)
     rows = rows_of(text, "Patients against controls, every region")
-    assert [row[0] for row in rows] == effects["region"].tolist()
-    assert rows[0][2:] == ["−0.90", "−1.20 to −0.60", "0.001"]
+    assert [row[-1] for row in rows] == effects["region"].tolist()
+    assert rows[0][1:-1] == ["−0.90", "−1.20 to −0.60", "0.001"]
     n_clear = int((effects["q"] < 0.05).sum())
     assert f"have clearly smaller values in {n_clear} of 20 regions (q below 0.05)" in Page(text).words
     assert "NOT FOUND AGAIN" not in text[: text.index('<section id="result"')]
@@ -132,8 +132,24 @@ def test_number_line_shows_what_the_verdict_rests_on(analysed, undrawn):
     assert [words_of(line).count(word) for word in ("p = 0.005", "chance 50", "at most 55")] == [1, 1, 1]
     places = dict(re.findall(r'class="here" cx="([\d.]+)"(.)', line))
     assert [float(place) for place in places] == pytest.approx([10 + 660 * 0.451, 10 + 660 * 0.434], abs=0.1)
+    change_summary(analysed, evidence=FOUND | {"halves": 0.62, "repetitions": 0.76})
+    line = page_text(analysed).split('class="number-line"')[1].split("</svg>")[0]
+    assert line.index("halves of the people: <") < line.index("repetitions: <")  # else its line would cross these words
     change_summary(analysed, evidence=NOTHING)
     assert 'class="number-line"' not in page_text(analysed)  # nothing was trained on halves
+
+
+def test_regions_without_sides_and_full_names_have_neither_columns_for_them(run, undrawn):
+    text = page_text(run)
+    assert '<th scope="col" class="number" colspan="2">Change</th>' in text
+    assert "Full name" not in text
+    assert ">Left</th>" not in text
+
+
+def test_card_of_many_patterns_names_three_that_go_with_it_most(tmp_path, undrawn):
+    make_run(tmp_path, n_patterns=6)
+    told = re.findall(r"Of them, (.*?)\. ", report_of(tmp_path).words)
+    assert [sentence.count("also have pattern") for sentence in told] == [3] * 6
 
 
 def test_card_says_who_has_the_pattern(analysed, undrawn):

@@ -1,5 +1,7 @@
 """Whatever is written in a figure lies within it, in every plot function and under every warning."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -76,6 +78,14 @@ def test_text_lies_within_the_frame(name):
         assert box.x1 <= figure.bbox.x1 + 1, text
         assert box.y0 >= -1, text
         assert box.y1 <= figure.bbox.y1 + 1, text
+
+
+@pytest.mark.parametrize("name", [*EVERY, "mixture of ten"])
+def test_no_text_lies_over_another(name):
+    many = people(n_patterns=10) if name not in EVERY else None
+    figure = EVERY[name]() if many is None else plots.pattern_mixture(many, [0.5] * 10)
+    boxes = [(text, box.padded(-1)) for text, box in texts_on_page(figure)]
+    assert [(one, two) for (one, a), (two, b) in itertools.combinations(boxes, 2) if a.overlaps(b)] == []
 
 
 @pytest.mark.parametrize("name", EVERY)

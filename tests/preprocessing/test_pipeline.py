@@ -10,8 +10,8 @@ from rindices.preprocessing import (
     Preprocessing,
     SiteHarmonizer,
 )
-from rindices.preprocessing.storage import arrays_of, describe, restore
-from rindices.settings import Correction
+from rindices.preprocessing.pipeline import arrays_of, describe, restore
+from rindices.presets import Correction
 
 EVERYTHING = Correction(smooth=["age"], interactions=[("age", "sex")], proportion="head", site="site")
 

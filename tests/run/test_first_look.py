@@ -10,7 +10,7 @@ from rindices.cli import app
 from rindices.cli.console import set_output
 from rindices.cohort import read_cohort
 from rindices.problems import roughly
-from rindices.run import time_needed
+from rindices.run import first_look as looks
 from rindices.run.first_look import first_look, look_pictures
 from rindices.settings import SearchSettings
 from rindices.simulate import simulate_cohort
@@ -76,10 +76,15 @@ def test_without_a_difference_it_says_what_would_have_shown(tmp_path):
 def test_more_regions_than_people_are_said_with_what_helps(tmp_path):
     table = simulate_cohort("basic", n_controls=24, n_patients=30, seed=3).table.iloc[:, :44]
     table.to_csv(tmp_path / "wide.csv", index=False)
-    few = "24 controls and 40 regions: only strong differences can be detected; average left and right, choose fewer"
-    assert few in first_look(read_cohort(tmp_path / "wide.csv", covariates="age")).verdicts
+    table.assign(diagnosis=["CN", "PT"] * 27).to_csv(tmp_path / "no.csv", index=False)
+    for name, controls, missed in (
+        ("wide", 24, "further patterns that are weaker may be missed"),
+        ("no", 27, "a smaller difference would be missed"),
+    ):
+        few = f"With {controls} controls and 40 regions, {missed}: average left and right, choose fewer regions"
+        assert few in first_look(read_cohort(tmp_path / f"{name}.csv", covariates="age")).verdicts
     some = read_cohort(tmp_path / "wide.csv", covariates="age", features=list(table.columns[4:24]))
-    assert "only strong differences" not in first_look(some).verdicts
+    assert "missed" not in first_look(some).verdicts
 
 
 def with_covariates(folder, n_controls, n_patients, n_covariates):
@@ -120,9 +125,9 @@ def test_imbalanced_groups_cannot_be_more_than_confounded(tmp_path):
 
 
 def test_time_grows_with_what_is_trained(monkeypatch):
-    monkeypatch.setattr(time_needed, "slowness", lambda: 1.0)
-    monkeypatch.setattr(time_needed.devices, "n_cores", lambda: 2)
-    usual = time_needed.time_needed(1392, 128, 3, SearchSettings()).seconds
+    monkeypatch.setattr(looks, "slowness", lambda: 1.0)
+    monkeypatch.setattr(looks.devices, "n_cores", lambda: 2)
+    usual = looks.time_needed(1392, 128, 3, SearchSettings()).seconds
     for people, regions, patterns, search in (
         (1392, 256, 3, SearchSettings()),
         (1392, 128, 5, SearchSettings()),
@@ -130,8 +135,8 @@ def test_time_grows_with_what_is_trained(monkeypatch):
         (1392, 128, 3, SearchSettings(orthogonality=(0.4, 0.8))),
         (1392, 128, 3, SearchSettings(preset="blind")),
     ):
-        assert time_needed.time_needed(people, regions, patterns, search).seconds > 1.2 * usual
-    assert time_needed.time_needed(1392, 128, 3, SearchSettings(preset="linear")).seconds < usual
-    assert str(time_needed.TimeNeeded(700, "the 2 cores")) == "about 10 minutes on the 2 cores of this machine"
+        assert looks.time_needed(people, regions, patterns, search).seconds > 1.2 * usual
+    assert looks.time_needed(1392, 128, 3, SearchSettings(preset="linear")).seconds < usual
+    assert str(looks.TimeNeeded(700, "the 2 cores")) == "about 10 minutes on the 2 cores of this machine"
     assert roughly(80 * 60) == "80 minutes"
-    assert 0.01 < np.median([time_needed.slowness() for _ in range(2)]) < 100
+    assert 0.01 < np.median([looks.slowness() for _ in range(2)]) < 100

@@ -108,13 +108,13 @@ def _stop_code() -> int:
     return 128 + _asked_to_stop[-1] if _asked_to_stop else INTERRUPTED
 
 
-def _stop(code: int, told: str) -> NoReturn:
+def _stop(code: int, message: str) -> NoReturn:
     """End the process at once."""
     for child in multiprocessing.active_children():  # workers of ours, who would train on
         with contextlib.suppress(OSError, TypeError):
             os.kill(child.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # type: ignore[arg-type]
     log("stopped", status="unfinished", exit_code=code)
-    errors.print(told)
+    errors.print(message)
     console.show_cursor(True)
     sys.stdout.flush()
     remove_half_written()

@@ -146,9 +146,9 @@ def _how_else(plan: PlannedRun) -> str:
     output, out = plan.output, plan.out
     if output.bids and not (out / "bids").is_dir():
         return "Its BIDS files are not there: repeat the command with --bids --overwrite to write them."
-    known = read_summary(out)
-    if known.level != output.level:
-        return f"Its intervals have the level {known.level:g}: repeat the command with --overwrite for another."
+    summary = read_summary(out)
+    if summary.level != output.level:
+        return f"Its intervals have the level {summary.level:g}: repeat the command with --overwrite for another."
     limits = "{:g},{:g}".format(*output.limits)
     asked = {
         " --show-ids": output.show_ids,

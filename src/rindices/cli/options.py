@@ -27,7 +27,13 @@ TABLE, PAGE, MODEL = (".csv",), (".html", ".htm"), (".safetensors",)
 
 class _Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse empty values: as a path they would be the current folder, and as names they would stand for none."""
+        """Say the version before anything else is loaded; refuse empty values.
+
+        As a path these would be the current folder, and as names they would stand for none.
+        """
+        if args[:1] == ["--version"]:
+            console.print(f"rindices {rindices.__version__}")
+            ctx.exit()
         apart = [before for before, text in pairwise(["rindices", *args]) if not text.strip()]
         joined = [text.rstrip("= ") for text in args if re.fullmatch(r"--[a-z-]+=\s*", text)]
         if apart or joined:
@@ -51,11 +57,9 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def _version(
-    version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
 ) -> None:
-    if version:
-        console.print(f"rindices {rindices.__version__}")
-        raise typer.Exit
+    """Have the option in the help; `_Commands` does what it says."""
 
 
 def argument(help: str, name: str | None = None) -> typer.models.ArgumentInfo:

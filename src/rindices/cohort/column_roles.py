@@ -11,11 +11,12 @@ from pathlib import Path
 import pandas as pd
 
 from rindices.cohort.region_candidates import Candidates, sort_candidates
+from rindices.presets import Correction
 from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, did_you_mean, joined, listed
 from rindices.schema import MIN_REGIONS
 from rindices.schema.cells import meant_as_numbers
 from rindices.schema.role_guesses import BACKGROUND_NAMES, guessed_settings, is_region_name
-from rindices.settings import FOLLOW_UP, Correction, Names, TableSettings
+from rindices.settings import FOLLOW_UP, Names, TableSettings
 
 _A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 # How each part is asked for.

@@ -12,7 +12,7 @@ from rindices.cohort.follow_up import check_follow_up
 from rindices.cohort.people import Cohort
 from rindices.problems import InputError, Message, Remedy, Text, counted, listed, shown
 from rindices.schema import CONTROL_NAMES, labels_with_counts
-from rindices.schema.role_guesses import grouped, kind_of, kinds_of, unlike_regions
+from rindices.schema.role_guesses import Kind, grouped, kinds_of, unlike_regions
 
 SEPARATING_AUC = 0.95
 _MANY_REGIONS = 1000
@@ -30,8 +30,10 @@ def check_comparability(cohort: Cohort) -> list[Text]:
     _check_constant(block, regions, controls)
     background = cohort.background.drop(columns=list(cohort.covariates.columns))
     empty = [str(name) for name in cohort.clinical if cohort.clinical[name].isna().all()]
+    asked = first & (cohort.group != "control").to_numpy()
+    n_covariates = cohort.covariates.shape[1] - (cohort.site is not None)
     return [
-        *check_follow_up(cohort),
+        *check_follow_up(cohort.settings, cohort.clinical, cohort.features.index, asked, n_covariates),
         *_other_warnings(cohort.diagnosis[first], cohort.group[first], cohort.control_labels, cohort.patient_labels),
         *_check_covariates(cohort.covariates, learned, cohort.settings.site, cohort.settings.proportion),
         *_background_warnings(background, learned),
@@ -235,7 +237,8 @@ def _region_warnings(
         Message(f"Treated as regions, but they look like {what}: {listed(names)}. ", _remedy(what, names), "?")
         for what, names in grouped([*suspects], [*suspects.values()]).items()
     ]
-    sorts = _sorts_of([name for name in regions if name not in suspects], dict(zip(regions, block.T, strict=True)))
+    plain = {name: kind for name, kind in zip(regions, kinds, strict=True) if not kind.suspicion}
+    sorts = _sorts_of(plain, dict(zip(regions, block.T, strict=True)))
     if len(sorts) > 1:
         which = listed(f"{len(names)} {sort}" for sort, names in sorts.items())
         several = (
@@ -251,12 +254,12 @@ def _region_warnings(
     return warnings
 
 
-def _sorts_of(regions: Sequence[str], values: Mapping[str, NDArray[np.float64]]) -> dict[str, list[str]]:
+def _sorts_of(regions: Mapping[str, Kind], values: Mapping[str, NDArray[np.float64]]) -> dict[str, list[str]]:
     """Return the regions by what they measure; those whose names do not say so go with what they are like."""
-    sorts = grouped(regions, [kind_of(name) for name in regions])
+    sorts = grouped([*regions], [*regions.values()])
     unsaid, said = sorts.pop("regions", []), [*sorts]
     for name in unsaid:
-        thick = bool(np.median(values[name]) < _THICKEST)
+        thick = bool(0 < np.median(values[name]) < _THICKEST)  # 0: what few people have, such as a fifth ventricle
         like = [sort for sort in said if (sort == "thicknesses") == thick]
         sorts.setdefault(like[0] if like else "others" if said else "regions", []).append(name)
     return sorts

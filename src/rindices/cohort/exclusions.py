@@ -17,6 +17,7 @@ from rindices.cohort.comparability import refuse_apart
 from rindices.cohort.outliers import MEASURES, MIN_PEOPLE, Outlier, find_outliers, with_middles
 from rindices.problems import InputError, Message, Problem, Remedy, Text, counted, listed, refusal, shown
 from rindices.schema import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, Groups, Observed, Seen
+from rindices.schema.region_field import missing_regions
 from rindices.schema.role_guesses import looks_like_score
 from rindices.settings import TableSettings
 
@@ -249,8 +250,3 @@ def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[n
         Remedy("site"),
         ".",
     )
-
-
-def missing_regions(names: Sequence[str]) -> str:
-    """Say which regions a person lacks."""
-    return f"{counted(len(names), 'region')} missing ({listed(names, 5)})"

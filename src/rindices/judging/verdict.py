@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rindices.judging.selection import Study
 from rindices.judging.spectrum import LEVEL, Spectrum
+from rindices.judging.study import Study
 from rindices.linear.factors import one_thread
 from rindices.linear.halves import fitted, halves_agreement, matched_concordance
 from rindices.problems import Message, Text, counted, listed
@@ -213,12 +213,13 @@ def _no_difference(evidence: Evidence) -> str:
 def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
     pairs = 100 * (evidence.halves or 0)
     words = [
-        f"Patients and controls differ (p = {evidence.p:.2g}, permutation test).",
         f"Models of two halves of the people, with nobody in common, rank {pairs:.0f} of 100 pairs of patients in the "
         f"same order; chance is 50, and with permuted groups it is at most {100 * (evidence.halves_chance or 0):.0f}.",
     ]
     if evidence.repetitions is not None:
         words.append(f"Any two repetitions agree on {100 * evidence.repetitions:.0f} of 100 pairs.")
+    words.append(f"Patients and controls differ (p = {evidence.p:.2g}, permutation test).")
+    least = min(n_patterns, max(1, evidence.found_again or 0))
     if state == "not found again":
         if (evidence.halves_p or 0) > LEVEL:
             words.append("So these patterns were not found again in other people of the same kind.")
@@ -227,8 +228,12 @@ def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
                 f"But these trainings did not find them: they agree with a linear model on only "
                 f"{100 * (evidence.with_linear or 0):.0f} of 100 pairs. Train longer, or with the default settings."
             )
-    else:
-        words.append(f"So at least {counted(n_patterns, 'pattern')} can be found again in other people.")
+    elif least < n_patterns:
+        directions = counted(evidence.found_again or 0, "direction")
+        words.append(
+            f"But people who were left out differ in {directions} only: of {n_patterns} patterns no more than {least} "
+            f"{'is' if least == 1 else 'are'} supported. Ask for fewer."
+        )
     return " ".join(words)
 
 

@@ -18,11 +18,13 @@ from matplotlib.figure import Figure
 
 from rindices import plots
 from rindices.files import atomic_file
-from rindices.plots.style import PALETTE
+from rindices.plots.style import PALETTE, STRIP
 
 MOST_ROWS = 600
 _LETTER, _LINE = 8, 17  # pixels: of a strip's text
-_NAMES = {light: name for name, (light, _) in PALETTE.items()}
+_NAMES = {light: name for name, (light, _) in PALETTE.items()} | dict(
+    zip(STRIP, ("bad-back", "bad", "bad-ink"), strict=True)
+)
 _COLOUR = re.compile(rf"((?:fill|stroke): )({'|'.join(_NAMES)})(?![0-9a-f])")
 # None of these can end the script element or begin a tag, wherever they stand in a name.
 _ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
@@ -87,8 +89,9 @@ def _with_strip(svg: str, strip: str) -> str:
     lines = textwrap.wrap(strip, int(width / _LETTER))
     room = _LINE * len(lines) + 8
     opening, rest = svg.replace(size[0], f'viewBox="0 {-room - 10} {width} {height + room + 10}"', 1).split(">", 1)
-    box = f'<rect x="1" y="{-room - 9}" width="{width - 2}" height="{room}" fill="#fdecea" stroke="#b3261e"/>'
-    look = f'x="{width / 2}" text-anchor="middle" style="fill: #7a150f"'
+    back, edge, ink = STRIP
+    box = f'<rect x="1" y="{-room - 9}" width="{width - 2}" height="{room}" style="fill: {back}; stroke: {edge}"/>'
+    look = f'x="{width / 2}" text-anchor="middle" style="fill: {ink}"'
     texts = [f'<text y="{_LINE * k - room + 6}" {look}>{escape(line)}</text>' for k, line in enumerate(lines)]
     return f"{opening}>{box}{''.join(texts)}{rest}"
 

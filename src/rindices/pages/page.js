@@ -315,7 +315,8 @@
   function axesOf(data) {
     const numbers = data.scores.map((score, at) => ({ name: score.name, of: (visit) => visit.scores?.[at] ?? null, levels: score.levels })).filter((one) => one.levels === null);
     const severities = data.names.map((name, at) => ({ name, of: (visit) => visit.r[at], score: true }));
-    const groups = { name: "Group", of: (_, person, place) => ORDER.indexOf(person.group) + 0.6 * ((place * 0.618) % 1) - 0.3, ticks: ["Patients", "Others", "Controls"] };
+    const here = ORDER.filter((group) => data.people.some((person) => person.group === group));
+    const groups = { name: "Group", of: (_, person, place) => here.indexOf(person.group) + 0.6 * ((place * 0.618) % 1) - 0.3, ticks: here.map((group) => `${GROUPS[group]}s`) };
     const years = data.people.some((person) => person.visits.some((visit) => visit.years)) ? [{ name: "Years since the first visit", of: (visit) => visit.years ?? null, time: true }] : [];
     return [...severities, ...numbers, ...years, groups];
   }
@@ -440,19 +441,19 @@
       const margin = 0.04 * (ends[1] - ends[0]) || 1;
       return [ends[0] - margin, ends[1] + margin];
     });
-    const x = (value) => 60 + (520 * (value - limits[0][0])) / (limits[0][1] - limits[0][0]);
+    const x = (value) => 72 + (508 * (value - limits[0][0])) / (limits[0][1] - limits[0][0]);
     const y = (value) => 450 - (440 * (value - limits[1][0])) / (limits[1][1] - limits[1][0]);
     const svg = draw("svg", { viewBox: "0 0 600 500", class: "scatter", role: "group", "aria-label": `${across.name} across, ${up.name} up; arrow keys move from person to person` });
     for (const [axis, at, [low, high], isUp] of [[across, x, limits[0], false], [up, y, limits[1], true]]) {
-      for (const tick of axis.ticks ? [0, 1, 2] : ticksOf(low, high)) {
+      for (const tick of axis.ticks?.keys() ?? ticksOf(low, high)) {
         if (tick < low || tick > high) continue;
         const words = axis.ticks ? axis.ticks[tick] : minus(String(tick));
-        svg.append(draw("path", { class: "grid", d: isUp ? `M60 ${at(tick)}H580` : `M${at(tick)} 10V450` }));
-        svg.append(draw("text", isUp ? { x: 54, y: at(tick) + 4, "text-anchor": "end" } : { x: at(tick), y: 468, "text-anchor": "middle" }, words));
+        svg.append(draw("path", { class: "grid", d: isUp ? `M72 ${at(tick)}H580` : `M${at(tick)} 10V450` }));
+        svg.append(draw("text", isUp && axis.ticks ? { x: 56, y: at(tick), "text-anchor": "middle", transform: `rotate(-90 56 ${at(tick)})` } : isUp ? { x: 66, y: at(tick) + 4, "text-anchor": "end" } : { x: at(tick), y: 468, "text-anchor": "middle" }, words));
       }
     }
     svg.append(draw("text", { x: 320, y: 492, "text-anchor": "middle" }, across.name));
-    svg.append(draw("text", { x: 14, y: 230, "text-anchor": "middle", transform: "rotate(-90 14 230)" }, up.name));
+    svg.append(draw("text", { x: 20, y: 230, "text-anchor": "middle", transform: "rotate(-90 20 230)" }, up.name));
     const shown = new Set(state.people);
     const points = placed.filter(([person, a, b]) => shown.has(person) && a !== null && b !== null && colour.of(person) !== null).sort((a, b) => a[1] - b[1]);
     const pathOf = (person, place) => person.visits.map((visit) => [across.of(visit, person, place), up.of(visit, person, place)]).filter(([a, b]) => a !== null && b !== null).map(([a, b]) => `${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("L");

@@ -16,7 +16,7 @@ _NAMES = {1: "mildest third", 2: "middle third", 3: "most severe third"}
 _LINES = {1: ":", 2: "--", 3: "-"}
 _PANEL, _HEIGHT = 3.4, 3.3  # inches
 _SHARES = (0, 0.25, 0.5, 0.75, 1)
-_ROW, _BELOW = 0.085, 50  # of a panel's height, of a row of numbers; points that all rows take
+_HEAD, _ROW, _BELOW = -0.24, 0.085, 54  # of a panel's height: where numbers begin, and their rows; points they take
 
 
 @matplotlib.rc_context(STYLE)
@@ -64,10 +64,10 @@ def _draw_third(axes: Axes, rows: pd.DataFrame, third: int, place: int, *, compe
     axes.step(times, value, where="post", color=shade, linestyle=_LINES[third], label=_NAMES[third])
     grid = rows[rows["shown"].astype(bool)]
     axes.set_xticks(grid["time"], [f"{time:.3g}" for time in grid["time"]])
-    down = -0.16 - _ROW * (place + 1)
-    look: Any = {"transform": axes.get_xaxis_transform(), "fontsize": 7.5, "color": shade, "va": "center"}
+    down = _HEAD - _ROW * (place + 1)
+    look: Any = {"transform": axes.get_xaxis_transform(), "fontsize": 8, "va": "center"}
     for time, at_risk in zip(grid["time"], grid["at_risk"], strict=True):
         axes.text(time, down, f"{int(at_risk):,}", ha="center", **look)
     if place == 0:
         left = float(np.min(times))
-        axes.text(left, -0.16, "At risk", ha="left", **look)
+        axes.text(left, _HEAD, "At risk, in this order", ha="left", **look)

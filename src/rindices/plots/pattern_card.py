@@ -153,7 +153,7 @@ def pattern_mixture(people: pd.DataFrame, limits: Sequence[float]) -> Figure:
         for place, share in zip(places, shares, strict=True) if len(shares) * len(present) <= 10 else ():
             axes.text(place, share, f"{share:.0f}", ha="center", va="bottom", fontsize=_SMALL)
     axes.set(xlabel="Patterns that a person has", ylabel="% of the group")
-    axes.set_xticks(range(len(names) + 1), ["none", *map(str, range(1, len(names) + 1))])
+    axes.set_xticks(range(len(names) + 1), ["none" if len(names) < 6 else "0", *map(str, range(1, len(names) + 1))])
     axes.margins(y=0.12)
     figure.legend(loc="outside upper center", ncols=len(present), handlelength=1.0)
     return figure

@@ -17,7 +17,7 @@ import numpy as np
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
-from rindices.plots.style import STYLE
+from rindices.plots.style import STRIP, STYLE
 
 MANY_POINTS = 2000  # above this a figure's points are drawn as images, or the file grows with the cohort
 FINE_DPI, COARSE_DPI, FINE_IMAGES = 200, 80, 3
@@ -42,9 +42,10 @@ def strip_above(figure: Figure, text: str) -> None:
     figure.set_layout_engine("none")  # which would move what lies outside
     for legend in figure.legends:  # which would move up to the strip when the page is cut around both
         legend.set_bbox_to_anchor((0, 0, 1, 1), figure.transFigure)
-    look: Any = {"facecolor": "#fdecea", "edgecolor": "#b3261e", "boxstyle": "square,pad=0.5", "linewidth": 0.8}
+    ground, edge, ink = STRIP
+    look: Any = {"facecolor": ground, "edgecolor": edge, "boxstyle": "square,pad=0.5", "linewidth": 0.8}
     lines = textwrap.fill(text, int(_LETTERS * figure.get_figwidth()))
-    figure.text(0.5, 1.0 + 0.2 / figure.get_figheight(), lines, ha="center", va="bottom", color="#7a150f", bbox=look)
+    figure.text(0.5, 1.0 + 0.2 / figure.get_figheight(), lines, ha="center", va="bottom", color=ink, bbox=look)
     figure.set_label(_STRIP)
 
 

@@ -30,6 +30,7 @@ PALETTE = {
     "higher": ("#b2182b", "#ff7b83"),
 }
 INK, PAPER, GREY, CONTROL, PATIENT, OTHER, *PATTERN_COLOURS, LOWER, HIGHER = (light for light, _ in PALETTE.values())
+STRIP = ("#fdecea", "#b3261e", "#7a150f")  # a warning: ground, edge, letters
 SHADES = (INK, "#5f6a73", "#9aa3ab")  # of what is neither group, pattern nor sign
 MARKERS = ("o", "s", "^", "D", "v", "<", ">")
 WIDTH = 9.6  # inches: a figure over the whole width of the page

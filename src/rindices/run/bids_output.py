@@ -11,8 +11,6 @@ import pandas as pd
 from rindices.files import atomic_file, guarded, plain_text
 from rindices.record import Summary, write_text
 
-__all__ = ["write_bids"]
-
 _NAME = "rindices"
 # Where the specification wants measures of participants, also in derivatives; the root is for participants.tsv only.
 _FILES = ("dataset_description.json", "phenotype/r_indices.tsv", "phenotype/r_indices.json")

@@ -11,7 +11,7 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from rindices.cli import app
-from rindices.cli import open as open_command
+from rindices.cli import results as open_command
 from tests.pages.server.conftest import TOKEN
 from tests.tables.trees import subjects_dir
 
@@ -99,6 +99,21 @@ def test_a_total_is_a_region_where_that_is_chosen(client, folder):
     chosen = client.get(f"/table/checked?{query_of(text)}&column=V1&role=region").text
     assert query_of(chosen).endswith("features=V1")
     assert "they look like totals: V1" in chosen
+
+
+def test_a_score_by_its_name_is_left_out_and_offered_for_what_it_is(client, folder):
+    table = pd.read_csv(folder / "cohort.csv")
+    table.assign(mmse=table.index % 13, qc_rating=table["age"] % 7).to_csv(folder / "more.csv", index=False)
+    text = client.get("/table/checked?table=more.csv").text
+    assert "This table can be trained on" in text
+    assert "Not taken for regions, by name: mmse (score)." in text
+    assert "Not taken for regions, by name: qc_rating (quality measure)." in text
+    button = re.search(r'data-change="(clinical=mmse)"', text)[1]
+    used = client.get(f"/table/checked?{query_of(text)}&{button}").text
+    assert re.search("rindices check more.csv .*--clinical mmse", used)
+    assert "mmse (score)" not in used
+    chosen = client.get(f"/table/checked?{query_of(text)}&column=mmse&role=region").text
+    assert "they look like scores: mmse" in chosen
 
 
 def test_a_folder_is_gathered_and_refusals_stand_above_the_form(client, folder):

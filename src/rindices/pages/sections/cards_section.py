@@ -12,6 +12,7 @@ from scipy.stats import mannwhitneyu
 
 from rindices import plots
 from rindices.pages.elements import (
+    Column,
     Picture,
     Table,
     interval,
@@ -32,6 +33,7 @@ from rindices.regions import pair_sides
 
 _MOST_REGIONS = 6  # on a card, and in a sentence
 _SHARE_OF_STRONGEST = 0.5
+_MOST_OTHERS = 3  # patterns that go together with one
 _FEW = 20  # people of a group: fewer are not summed up
 _TOP_REGIONS = 12
 _HALF_WIDTH = 6.2  # inches
@@ -62,13 +64,9 @@ def groups_section(view: RunView) -> dict[str, object] | None:
         return {"table": None} if view.summary.separation else None
     rows = table.sort_values("effect", key=abs, ascending=False, kind="stable")
     names, clear = view.region_names, rows["q"] < _CLEAR
-    columns = [
-        words("Region", rows["region"]),
-        words("Full name", rows["region"].map(names)),
-        measures("d", rows["effect"], 2, "+"),
-        limits(rows["low"], rows["high"]),
-        probabilities("q", rows["q"]),
-    ]
+    *code, name = _named(rows["region"], names)  # the code is last: on a telephone it is out of sight
+    effects = measures("d", rows["effect"], 2, "+"), limits(rows["low"], rows["high"]), probabilities("q", rows["q"])
+    columns = [name, *effects, *code]
     return {
         "pictures": _effect_maps(view, rows),
         "table": Table("Patients against controls, every region", columns, source="analysis/group_effects.csv"),
@@ -102,13 +100,14 @@ def cards_section(view: RunView) -> dict[str, object]:
     reach = [value for own in rows.values() for value in own["change_sd"].head(2 * _MOST_REGIONS)]
     ends = 1.15 * min(0.0, *reach), 1.15 * max(0.2, *reach)
     mixture = None
-    if had is not None and _enough(people):
+    if had is not None and _enough(people) and len(rows) > 1:
         alt = "How many patterns people of each group have: severity above that of 95 of 100 controls."
         mixture = view.gallery.draw("mixture", plots.pattern_mixture(people, had), alt)
     return {
         "cards": [_card(view, place, own, training, had) for place, own in rows.items()],
         "brains": brains,
         "ends": ends,
+        "sided": bool(pair_sides(patterns["region"])),
         "ticks": [value for value in MaxNLocator(4).tick_values(*ends) if ends[0] <= value <= ends[1]],
         "training": training is not None,
         "mixture": mixture,
@@ -169,7 +168,9 @@ def _share(scores: pd.DataFrame, group: pd.Series, had: Sequence[float], place: 
         for other in range(above.shape[1])
         if other != place - 1
     ]
-    return Share(100 * own.mean(), others)
+    # Of many, those that go together with it, or apart from it, most.
+    telling = sorted(others, key=lambda one: -abs(one[1] - one[2]))[:_MOST_OTHERS]
+    return Share(100 * own.mean(), sorted(telling))
 
 
 def _groups(people: pd.DataFrame, name: str) -> dict[str, float] | None:
@@ -228,6 +229,12 @@ def _changes(rows: pd.DataFrame, names: Mapping[str, str]) -> list[tuple[str, st
     return found
 
 
+def _named(regions: pd.Series, names: Mapping[str, str]) -> list[Column]:
+    """Return columns with the regions, and with their full names where these say more."""
+    columns = [words("Region", regions), words("Full name", regions.map(names))]
+    return columns[:1] if columns[0].cells == columns[1].cells else columns
+
+
 def _is_decomposed(patterns: pd.DataFrame) -> bool:
     return "decomposed_sd" in patterns and bool(patterns["decomposed_sd"].notna().any())
 
@@ -239,8 +246,7 @@ def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> tuple[Pictur
         f"{names[first['region']]} with {number(first['change_sd'], 2, '+')} sd of controls. The table has all values."
     )
     columns = [
-        words("Region", rows["region"]),
-        words("Full name", rows["region"].map(names)),
+        *_named(rows["region"], names),
         measures("Change (sd)", rows["change_sd"], 2, "+"),
         measures("Spread (sd)", rows["spread_sd"]),
         measures("Change (%)", rows["change_percent"], 1, "+"),

@@ -30,7 +30,7 @@ from rindices.pages.server.query import (
 from rindices.pages.server.run_pages import call
 from rindices.pages.server.table_page import stamp_of
 from rindices.problems import InputError
-from rindices.record.verdict_words import SENTENCES
+from rindices.record.documents import SENTENCES
 from rindices.regions import known_regions
 from rindices.run.apply_table import people_for
 from rindices.run.check_table import fixes_in

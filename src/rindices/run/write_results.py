@@ -17,24 +17,19 @@ from rindices.files import atomic_file
 from rindices.judging.agreement import match_patterns
 from rindices.judging.verdict import Verdict, differences_that_count, to_json
 from rindices.pages.report import write_report
+from rindices.presets import Correction
 from rindices.problems import Text, Wording, without_data, without_people, worded
 from rindices.run.bids_output import write_bids
 from rindices.run.plan import PlannedRun, balance_of, versions
-from rindices.run.scores_and_analyses import (
-    analyse,
-    keep_training,
-    reference_of,
-    results_of,
-    separation,
-    unknown_of,
-)
+from rindices.run.scores_and_analyses import analyse, keep_training, results_of, separation
+from rindices.scoring.person import reference_of, unknown_of
 from rindices.search import SurrealGANSearch
-from rindices.settings import AUTO, FOLLOW_UP, Correction
+from rindices.settings import AUTO, follow_up_of
 
 _RUNNERS_UP = 3
 
 
-def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[Text], wording: Wording) -> record.Summary:
+def summarise(plan: PlannedRun, search: SurrealGANSearch, messages: Sequence[Text], wording: Wording) -> record.Summary:
     """Say what came out of a finished training; the model is told the final verdict."""
     cohort, model = plan.cohort, search.best_estimator_
     preset = model.preset_
@@ -64,7 +59,8 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[Text], 
         "search": _searched(search),
         "balance": balance.to_dict("records"),
         "warnings": [
-            without_people(worded(told, wording)) for told in (*told, *unknown_of(model), *balance_warnings(balance))
+            without_people(worded(messages, wording))
+            for messages in (*messages, *unknown_of(model), *balance_warnings(balance))
         ],
         "seed": model.seed_,
         "versions": versions(),
@@ -83,7 +79,7 @@ def summarise(plan: PlannedRun, search: SurrealGANSearch, told: Sequence[Text], 
 
 def _people(cohort: Cohort) -> record.Summary:
     """Say who took part in a run that is not finished yet."""
-    follow_up = {name: column for name in FOLLOW_UP if (column := getattr(cohort.settings, name)) is not None}
+    follow_up = follow_up_of(cohort.settings)
     left_out = cohort.people["reason"][~cohort.people["used"].astype(bool)]
     return record.Summary(
         status=record.UNFINISHED,
@@ -137,11 +133,13 @@ def write_results(
     kept = {"variables": results.kinds, "model_sha256": record.sha256_of(out / record.MODEL)}
     summary, figure = summary.updated(**kept), plots.r_index_distributions(results.r_indices)
     if truth is not None:
-        known = truth.set_index("participant_id")
-        scores = results.r_indices.set_index("participant_id").loc[known.index, results.score_names]
-        recovery = _recovery(known, scores)
+        severities = truth.set_index("participant_id")
+        scores = results.r_indices.set_index("participant_id").loc[severities.index, results.score_names]
+        recovery = _recovery(severities, scores)
         summary = summary.updated(recovery=recovery)
-        figure = plots.recovery(known[list(recovery.matched_truth)], recovery.of(scores), list(recovery.per_pattern))
+        figure = plots.recovery(
+            severities[list(recovery.matched_truth)], recovery.of(scores), list(recovery.per_pattern)
+        )
     with atomic_file(out / record.PICTURE) as beside:
         plots.figure_png(figure, beside)
     if plan.output.bids:
@@ -149,21 +147,21 @@ def write_results(
     return summary
 
 
-def _recovery(known: pd.DataFrame, scores: pd.DataFrame) -> record.Recovery:
+def _recovery(severities: pd.DataFrame, scores: pd.DataFrame) -> record.Recovery:
     """Compare severities with those that are known of a simulated cohort; there may be more of either."""
-    if scores.shape[1] > known.shape[1]:
-        found, values = match_patterns(known.to_numpy(), scores.to_numpy())
-        names = known.columns
+    if scores.shape[1] > severities.shape[1]:
+        matched, values = match_patterns(severities.to_numpy(), scores.to_numpy())
+        names = severities.columns
     else:
-        order, values = match_patterns(scores.to_numpy(), known.to_numpy())
-        found, names = np.arange(len(order)), known.columns[order]
-    pairs = sorted(zip(found.tolist(), names, values.tolist(), strict=True))
+        order, values = match_patterns(scores.to_numpy(), severities.to_numpy())
+        matched, names = np.arange(len(order)), severities.columns[order]
+    pairs = sorted(zip(matched.tolist(), names, values.tolist(), strict=True))
     return record.Recovery(
         pattern_concordance=float(values.mean()),
         per_pattern=tuple(value for _, _, value in pairs),
         matched_truth=tuple(str(name) for _, name, _ in pairs),
         matched_patterns=tuple(place + 1 for place, _, _ in pairs),
-        n_known=known.shape[1],
+        n_known=severities.shape[1],
     )
 
 
