@@ -32,6 +32,7 @@ ABOUT = [
 ]
 SECTIONS = (
     simulated.table_1,
+    paper.at_its_difficulty,
     paper.own_settings,
     simulated.choice_of_patterns,
     simulated.table_7,
