@@ -1,6 +1,7 @@
 """Imports go downwards only, and the light parts do not load the heavy libraries."""
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -128,6 +129,12 @@ def test_neither_the_table_of_layers_nor_the_modules_have_a_circle():
     assert set(TopologicalSorter(MAY_IMPORT).static_order()) == set(MAY_IMPORT)
     graph = {f"rindices.{dotted(path)}": imported(path) for path in MODULES if path.name != "__init__.py"}
     assert set(TopologicalSorter(graph).static_order()) >= set(graph)
+
+
+def test_contributors_are_shown_every_room():
+    page = (SRC.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rooms = re.findall(r"^\| `([\w/]+)` \| [^|]+ \|$", page, re.MULTILINE)
+    assert sorted(room.replace("/", ".") for room in rooms) == sorted(MAY_IMPORT)
 
 
 def test_no_two_modules_have_one_name():

@@ -93,7 +93,7 @@ def follow_up_of(settings: object) -> dict[str, str]:
 class TableSettings:
     """Which columns of a table are what, and who of its people is used; ``[table]`` of a run.toml.
 
-    Names are a name, several separated by commas, a sequence, or a file with one a line; in `features`, `exclude` and
+    Names are a name, several separated by commas, a sequence, or a file with one per line; in `features`, `exclude` and
     `clinical` also patterns such as ``l*``. Interactions are written ``age:sex``; see `Correction`.
     """
 

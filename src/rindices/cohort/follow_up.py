@@ -71,8 +71,8 @@ def check_follow_up(
     return [
         Message(
             f"There are {counted(n_events, 'event')} for {counted(n_variables, 'variable')} (a severity and the "
-            "covariates), fewer than ten per variable: hazard ratios are description. Wait for more events, or name "
-            "fewer covariates with ",
+            "covariates), fewer than ten per variable: hazard ratios are descriptive only. Wait for more events, or "
+            "name fewer covariates with ",
             Remedy("covariates"),
             ".",
         )

@@ -1,4 +1,4 @@
-"""CAT12: ``label/catROI_*.xml``, a file a scan; grey matter in the regions of Neuromorphometrics, in mL."""
+"""CAT12: ``label/catROI_*.xml``, a file per scan; grey matter in the regions of Neuromorphometrics, in mL."""
 
 from __future__ import annotations
 
