@@ -307,7 +307,7 @@ def test_search_lists_settings_best_first(searched):
         (FOUND, "2 directions are beyond chance, and held-out people differ in 3 directions."),
         (
             FOUND | {"directions": 1, "found_again": 1},
-            "1 direction is beyond chance, and people who were left out differ in 1",
+            "1 direction is beyond chance, and held-out people differ in 1",
         ),
         (FOUND, "agree at 0.934 (0.5 is chance; at most 0.551 with permuted groups). Repetitions agree at 0.951"),
         (FOUND, "Their consensus agrees with a linear model of everybody at 0.883."),
