@@ -92,7 +92,8 @@ def _figure(words: str, path: Path) -> str:
 
 def _palette() -> str:
     light, dark = ("".join(f"--{name}: {two[place]}; " for name, two in PALETTE.items()) for place in (0, 1))
-    return f'<style>:root {{ {light}}} [data-md-color-scheme="slate"] {{ {dark}--paper: var(--md-default-bg-color) }}</style>'
+    dark += "--paper: var(--md-default-bg-color)"
+    return f'<style>:root {{ {light}}} [data-md-color-scheme="slate"] {{ {dark} }}</style>'
 
 
 def _drawing(words: str, name: str) -> str:
