@@ -44,7 +44,7 @@ test-oldest: $(OLDEST)/installed
 test-pages: docs
 	test -f demo/run/report.html || $(BIN)/rindices demo --out demo
 	$(BIN)/rindices report demo/run
-	$(BIN)/python packaging/check_pages.py demo/run/report.html site
+	$(BIN)/python tools/check_pages.py demo/run/report.html site
 
 # Damaged, odd and hostile files for every reader (CASES=1000, SEED=1); those that fail are kept in fuzz-failures/.
 fuzz: $(VENV)/installed
@@ -63,7 +63,7 @@ dist: $(VENV)/installed
 
 # Known vulnerabilities of what is installed; 2 where the service could not be asked.
 audit: $(VENV)/installed
-	$(BIN)/python packaging/audit.py
+	$(BIN)/python tools/audit.py
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
@@ -72,7 +72,7 @@ lint: $(VENV)/installed
 
 # Statements, files and untyped mappings, beside their limits; 1 where one is exceeded.
 size: $(VENV)/installed
-	$(BIN)/python packaging/size.py
+	$(BIN)/python tools/size.py
 
 format: $(VENV)/installed
 	$(BIN)/ruff check --fix .

@@ -30,7 +30,7 @@ import pandas as pd
 from rindices.core import devices, networks, step
 from rindices.core import train as core
 from rindices.core.losses import Losses
-from rindices.settings import LearningRates, LossWeights, Training, blind, paper
+from rindices.presets import LearningRates, LossWeights, Training, blind, paper
 
 BYTES_PER_SECOND, OPERATIONS_PER_SECOND = 4.8e12, 9.9e14
 N_REGIONS, PEOPLE = 128, (492, 900)

@@ -26,7 +26,7 @@ import pandas as pd
 
 from rindices import SurrealGAN
 from rindices.core import devices
-from rindices.settings import Schedule, fast
+from rindices.presets import Schedule, fast
 
 _REPETITIONS, _PATTERNS = 10, 3
 # A process starts with the peak memory of the one that starts it: a small one must.

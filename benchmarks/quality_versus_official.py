@@ -27,7 +27,7 @@ from rindices.core import devices
 from rindices.core.train import People, make_members, train
 from rindices.judging.agreement import compare, pattern_concordance
 from rindices.preprocessing import ControlScaler, whitening_matrix
-from rindices.settings import Preset, blind, official
+from rindices.presets import Preset, blind, official
 from rindices.simulate import simulate_cohort
 
 HERE = Path(__file__).parent

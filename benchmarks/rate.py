@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from rindices.core import devices
 from rindices.core.train import Checkpoint, People, make_members, train
-from rindices.settings import LearningRates, LossWeights, Training
+from rindices.presets import LearningRates, LossWeights, Training
 
 
 def models_steps_per_second(

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from rindices import SurrealGAN, simulate_cohort
-from rindices.settings import Preset, blind
+from rindices.presets import Preset, blind
 
 SHORT, LONG, REPETITIONS, ROUNDS = 500, 2500, 4, 3
 

@@ -1,6 +1,6 @@
 """Whether 95 % intervals of associations hold the truth in 95 %, and whether false discoveries are rare.
 
-    python experiments/calibrate_associations.py --out experiments/results/calibrate_associations.csv
+    python experiments/calibrate_associations.py --out results/calibrate_associations.csv
 
 A small model is trained (about a minute on one core; or give one with ``--model``) and scores simulated people, 50,000
 in each of two populations: patients of all severities alike, and everybody of a study of mild disease (a third
@@ -156,7 +156,8 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=50_000)
     parser.add_argument("--sets", type=int, default=334, help="data sets a pattern and number of people")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "calibrate_associations.csv")
+    out = Path(__file__).parents[1] / "results" / "calibrate_associations.csv"
+    parser.add_argument("--out", type=Path, default=out)
     options = parser.parse_args()
     rng, tables = np.random.default_rng(options.seed), []
     for name, severities in populations(options.model, options.people, rng).items():

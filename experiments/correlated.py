@@ -1,6 +1,6 @@
 """Severities that are correlated: does it help to let the model know, and is the correlation found? Made for a GPU.
 
-    python experiments/correlated.py --out experiments/results/correlated.csv
+    python experiments/correlated.py --out results/correlated.csv
 
 Three patterns, cohorts of two kinds, true correlation of normal scores 0, 0.3 and 0.6, three cohorts each, ten
 repetitions. Independent severities, severities drawn from the copula that is learned (at several learning rates), and
@@ -31,7 +31,8 @@ from rindices.core.latent import unit_rows
 from rindices.core.step import Data, TrainState, step
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
-from rindices.settings import LearningRates, Training, blind
+from rindices.presets import LearningRates, Training, blind
+from rindices.scoring.consensus import aligned, find_consensus
 
 N_PATTERNS = 3
 BASE_RATE = LearningRates().generator
@@ -122,8 +123,8 @@ def judge(members: list[np.ndarray], correlations: list[np.ndarray], truth: np.n
             pairs = agreement.pairwise(scores[sound])
             found.append((agreement.mean_agreement(pairs).pattern_agreement, scores[sound], learned[sound], pairs))
     value, scores, learned, pairs = max(found, key=lambda one: one[0])
-    agreed = agreement.find_consensus(scores, pairs)
-    together = agreement.aligned(scores, agreed).mean(axis=0)
+    agreed = find_consensus(scores, pairs)
+    together = aligned(scores, agreed).mean(axis=0)
     ordered = [learned[k][np.ix_(o, o)] for k, o in zip(agreed.kept, agreed.orders, strict=True)]
     upper = np.triu_indices(N_PATTERNS, 1)
     ranks = spearmanr(together).statistic

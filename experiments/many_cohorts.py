@@ -18,11 +18,11 @@ import numpy as np
 from jax import Array
 
 from rindices.core import networks
-from rindices.core.held_out_controls import held_out
 from rindices.core.losses import Losses
 from rindices.core.networks import Parameters, predict_r_indices
 from rindices.core.step import COPULA_EVERY, Data, TrainState, initial_state, step
-from rindices.settings import LearningRates, LossWeights, Preset, Training, blind
+from rindices.core.train import held_out
+from rindices.presets import LearningRates, LossWeights, Preset, Training, blind
 
 NOT_REGIONS = ["participant_id", "diagnosis", "age", "sex"]
 ALL_REGIONS = 128

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
-from rindices.analysis.coding import patients_of
+from rindices.analysis.statistics import patients_of
 from rindices.judging.agreement import compare, match_patterns, pattern_concordance
 from rindices.problems import InputError
 

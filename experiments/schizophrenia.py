@@ -20,7 +20,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy import stats
+from scipy.optimize import linear_sum_assignment
 
+from rindices.analysis import group_effects
+from rindices.plots import figure_svg
+from rindices.plots.brain_drawing import draw_brain
 from rindices.run.fit_table import fit_table
 from rindices.settings import OutputSettings, SearchSettings, TableSettings
 
@@ -37,6 +41,9 @@ FRONTO_INSULAR = (
 )
 SIDED = re.compile(r"^[lr]h_(.+)_thickness$")
 AVERAGED = "{}_thickness"
+HEAD = "icv"
+PICTURE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "schizophrenia.svg"
+_NEAR = 0.25  # sd of the head size, by which two people of a pair may differ
 
 
 def people_of(path: Path) -> tuple[pd.DataFrame, list[str]]:
@@ -45,7 +52,7 @@ def people_of(path: Path) -> tuple[pd.DataFrame, list[str]]:
     regions = [name for name in table if SIDED.match(name) and "Mean" not in name]
     group = next(name for name in table if set(table[name].astype(str)) >= {"CN", "SCZ"})
     kept = table.rename(columns={group: "diagnosis"})[
-        ["participant_id", "session", "diagnosis", "age", "sex", *regions]
+        ["participant_id", "session", "diagnosis", "age", "sex", HEAD, *regions]
     ]
     return kept, regions
 
@@ -68,6 +75,53 @@ def matched(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
         for _, group in own.groupby("diagnosis"):
             kept += list(rng.choice(group["participant_id"], fewest, replace=False))
     return table[table["participant_id"].isin(kept)]
+
+
+def paired(table: pd.DataFrame) -> pd.DataFrame:
+    """Return pairs of a control and a patient of the same sex and nearly the same head size; all their visits.
+
+    As many pairs as can be made are, and among these the nearest; pairs that are not near are left out.
+    """
+    first, kept = table[table["session"] == 1], list[str]()
+    for _, own in first.groupby("sex"):
+        controls, patients = (own[own["diagnosis"] == label] for label in ("CN", "SCZ"))
+        far = np.abs(controls[HEAD].to_numpy()[:, None] - patients[HEAD].to_numpy()) / first[HEAD].std()
+        chosen = linear_sum_assignment(np.where(far > _NEAR, 1e6, far))
+        near = far[chosen] <= _NEAR
+        for people, places in zip((controls, patients), chosen, strict=True):
+            kept += people["participant_id"].iloc[places[near]].tolist()
+    return table[table["participant_id"].isin(kept)]
+
+
+def background(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return how patients and controls compare in age, sex and head size: d, and for sex the shares."""
+    rows = []
+    for who, table in tables.items():
+        first = table[table["session"] == 1]
+        controls, patients = (first[first["diagnosis"] == label] for label in ("CN", "SCZ"))
+        d = {
+            f"{name}_d": (patients[name].mean() - controls[name].mean())
+            / np.sqrt((controls[name].var() + patients[name].var()) / 2)
+            for name in ("age", HEAD)
+        }
+        shares = {"sex_controls": controls["sex"].mean(), "sex_patients": patients["sex"].mean()}
+        rows.append({"people": who, "controls": len(controls), "patients": len(patients)} | d | shares)
+    return pd.DataFrame(rows)
+
+
+def of_regions(table: pd.DataFrame, regions: list[str]) -> pd.DataFrame:
+    """Return Cohen's d of each region at the first visit, given age and sex."""
+    first = table[table["session"] == 1]
+    group = first["diagnosis"].map({"CN": "control", "SCZ": "patient"})
+    return group_effects(first[regions], group, first[["age", "sex"]])
+
+
+def drawn(effects: pd.DataFrame) -> bytes:
+    """Return the effects on a cortex, as a file of vectors; regions whose interval has 0 are grey."""
+    table = effects.rename(columns={"effect": "change_sd"}).assign(pattern=1)
+    unsure = effects["region"][effects["low"] * effects["high"] < 0].tolist()
+    drawing = draw_brain(table, 1, (1.0,), unsure=unsure, unit="Cohen's d, patients less controls")
+    return figure_svg(drawing.figure()).encode()
 
 
 def adjusted_difference(values: pd.Series, table: pd.DataFrame) -> dict[str, float]:
@@ -133,12 +187,22 @@ def main() -> None:
     parser.add_argument("--table", type=Path, required=True)
     parser.add_argument("--runs", type=Path, required=True, help="a folder for tables and runs, with single people")
     parser.add_argument("--out", type=Path, required=True, help="what the names of the tables of groups begin with")
+    parser.add_argument("--picture", type=Path, default=PICTURE, help="the figure of groups (.svg)")
+    parser.add_argument("--groups-only", action="store_true", help="fit nothing")
     options = parser.parse_args()
     table, regions = people_of(options.table)
-    same = matched(table)
-    rows = [*contrast(table, "everybody"), *contrast(same, "matched for sex")]
+    same, near = matched(table), paired(table)
+    people = {"everybody": table, "matched for sex": same, "matched for sex and head size": near}
+    rows = [row for who, own in people.items() for row in contrast(own, who)]
     pd.DataFrame(rows).round(4).to_csv(f"{options.out}_contrast.csv", index=False)
+    background(people).round(4).to_csv(f"{options.out}_background.csv", index=False)
+    effects = of_regions(table, regions)
+    effects.round(4).to_csv(f"{options.out}_regions.csv", index=False)
+    options.picture.write_bytes(drawn(effects))
+    if options.groups_only:
+        return
     tables = {"averaged": averaged(table, regions), "averaged_matched": averaged(same, regions), "both_sides": table}
+    tables = {name: own.drop(columns=HEAD) for name, own in tables.items()}
     verdicts, changes, alike = [], [], []
     for name, own in tables.items():
         verdicts.append(fitted(own, options.runs, name))

@@ -21,7 +21,8 @@ from rindices import simulate_cohort
 from rindices.core import devices
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
-from rindices.settings import LearningRates, LossWeights, Training, blind
+from rindices.presets import LearningRates, LossWeights, Training, blind
+from rindices.scoring.consensus import aligned, find_consensus
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from accuracy import KINDS, NOT_REGIONS, ridge_ceiling
@@ -95,7 +96,7 @@ def compare(rows: list[Setting], controls: np.ndarray, patients: np.ndarray, tru
             pairs = agreement.pairwise(sound)
             value = agreement.mean_agreement(pairs).pattern_agreement
             if value > best.get(row.name, (0.0,))[0]:
-                together = agreement.aligned(sound, agreement.find_consensus(sound, pairs)).mean(axis=0)
+                together = aligned(sound, find_consensus(sound, pairs)).mean(axis=0)
                 best[row.name] = (value, agreement.pattern_concordance(truth, together), look.step)
     return best
 

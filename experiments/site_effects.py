@@ -24,10 +24,10 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold
 
 from rindices.preprocessing import SCALED_SD, CovariateResidualizer, Preprocessing, SiteHarmonizer
-from rindices.settings import Correction
+from rindices.presets import Correction
 from rindices.simulate import simulate_cohort
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parents[1] / "results"
 SIZES = np.linspace(20, 100, 10).astype(int)  # controls of the simulated sites
 SHIFT_SD, SCALES = 0.5, (0.8, 1.25)  # in sd of healthy people of the same age and sex
 NOT_REGIONS = ("participant_id", "site", "diagnosis", "age", "sex", "icv", "fiq", "ados_total", "srs_total")

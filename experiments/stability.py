@@ -25,9 +25,10 @@ from rindices import simulate_cohort
 from rindices.core import devices
 from rindices.judging import agreement
 from rindices.preprocessing import ControlScaler, whitening_matrix
-from rindices.settings import adjusted, blind
+from rindices.presets import adjusted, blind
+from rindices.scoring.consensus import aligned, find_consensus
 
-OUT = Path(__file__).parent / "results" / "stability.csv"
+OUT = Path(__file__).parents[1] / "results" / "stability.csv"
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
 OTHER_PEOPLE = 500  # added to the seed of a cohort
 WRITTEN_DIGITS, FEW_DIGITS = 6, 3
@@ -120,7 +121,7 @@ def consensus(looks: np.ndarray, n_patients: int) -> Consensus:
         pairs = agreement.pairwise(own[sound])
         value = agreement.mean_agreement(pairs).pattern_agreement
         if value > best.pattern_agreement:
-            all_scores = agreement.aligned(members[sound], agreement.find_consensus(own[sound], pairs))
+            all_scores = aligned(members[sound], find_consensus(own[sound], pairs))
             best = Consensus(all_scores.mean(axis=0), all_scores.std(axis=0, ddof=1), value)
     return best
 

@@ -20,7 +20,7 @@ from scipy.stats import spearmanr
 
 from rindices import ContrastiveFactors
 from rindices.judging.agreement import match_patterns
-from rindices.settings import Correction
+from rindices.presets import Correction
 
 SHARE, STRENGTH, N_PATTERNS = 0.25, 2.0, 2
 FEWEST = 12  # controls of a site: half of them become patients

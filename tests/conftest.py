@@ -9,7 +9,7 @@ import pytest
 from rindices.cli.console import set_output
 from rindices.core import devices
 from rindices.core.train import People
-from rindices.settings import Schedule, fast
+from rindices.presets import Schedule, fast
 
 devices.prepare()  # before anything computes with JAX
 

@@ -18,7 +18,7 @@ from rindices.cli import app, exits
 from rindices.cli import console as console_module
 from rindices.judging.verdict import Evidence, Verdict
 from rindices.problems import Message, Remedy
-from rindices.run.outcome import summarise
+from rindices.run.write_results import summarise
 from rindices.simulate import simulate_cohort
 from rindices.training.execution import Progress
 from tests.pages.page import pictures, rows_of
@@ -363,7 +363,7 @@ def test_report_of_an_unfinished_run_says_so_and_does_not_outlive_it(fitted, tmp
         assert "not finished" in (tmp_path / "run" / "report.html").read_text()
         return summarise(*told)
 
-    monkeypatch.setattr("rindices.run.outcome.summarise", reported_meanwhile)
+    monkeypatch.setattr("rindices.run.write_results.summarise", reported_meanwhile)
     options = ["--patients", "PT", *TINY, "--no-report"]
     result = run("fit", out.parent / "cohort.csv", "--out", tmp_path / "run", *options)
     assert result.exit_code == 0, result.output

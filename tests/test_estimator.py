@@ -11,14 +11,14 @@ from sklearn.exceptions import NotFittedError
 
 from rindices import SurrealGAN, load_model
 from rindices.core import inference
-from rindices.core.held_out_controls import held_out
+from rindices.core.train import held_out
 from rindices.judging.selection import MOST_REPLACED
 from rindices.preprocessing import UNCORRECTED, Preprocessing
+from rindices.presets import Correction, paper
 from rindices.problems import InputError
 from rindices.scoring.intervals import severity_intervals
 from rindices.scoring.reference import leave_one_out
-from rindices.scoring.scale import SHAPES
-from rindices.settings import Correction, paper
+from rindices.scoring.severity import SHAPES
 
 # Trainings of forty steps seldom agree.
 pytestmark = pytest.mark.filterwarnings("ignore:Repetitions left out:UserWarning")
@@ -338,15 +338,15 @@ def test_seed_repeats_any_fit(unfitted, small_table, small_labels, random_state,
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"n_patterns": 0}, "n_patterns should be a whole number from 1 on, found 0"),
+        ({"n_patterns": 0}, "n_patterns should be a whole number of 1 or more, found 0"),
         ({"n_patterns": 2.0}, "n_patterns should be a whole number"),
         ({"n_repetitions": -1}, "n_repetitions should be a whole number"),
         ({"preset": "fats"}, "Unknown preset 'fats': choose one of fast, linear, blind, paper, official"),
         ({"inference": "mean"}, "inference should be 'consensus' or 'medoid', found 'mean'"),
         ({"output": "severity"}, "output should be 'r_indices' or 'severities', found 'severity'"),
-        ({"orthogonality": -0.1}, "orthogonality should be a number from 0 on"),
-        ({"orthogonality": np.nan}, "orthogonality should be a number from 0 on"),
-        ({"max_steps": 0}, "max_steps should be a whole number from 1 on"),
+        ({"orthogonality": -0.1}, "orthogonality should be a number of 0 or more"),
+        ({"orthogonality": np.nan}, "orthogonality should be a number of 0 or more"),
+        ({"max_steps": 0}, "max_steps should be a whole number of 1 or more"),
         ({"latent": "sampled"}, "latent should be one of independent, correlated, found 'sampled'"),
     ],
 )

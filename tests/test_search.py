@@ -11,9 +11,10 @@ from sklearn.preprocessing import FunctionTransformer
 
 from rindices import SurrealGAN, SurrealGANSearch, load_model, simulate_cohort
 from rindices.judging.selection import FIRST_LOOK, MOST_REPLACED, Swept, choose
+from rindices.presets import Training
 from rindices.problems import counted
 from rindices.search import basis_of, explain
-from rindices.settings import AUTO, Training
+from rindices.settings import AUTO
 from rindices.training.chunks import Point
 from rindices.training.execution import Memory
 from tests.made_up import judged
@@ -154,7 +155,7 @@ def test_as_many_patterns_are_trained_as_people_show_who_were_left_out(counted_s
     assert counted_search.spectrum_.found_again == counted_search.best_params_["n_patterns"] == 2
     assert counted_search.results_["n_patterns"].tolist() == [2]
     assert counted_search.verdict_.state == "reproducible"
-    assert counted_search.reason_ == "2 patterns: people who were left out differ in 2 directions, too."
+    assert counted_search.reason_ == "2 patterns: held-out people also differ in 2 directions."
 
 
 def without_disease():
@@ -187,8 +188,8 @@ def test_of_a_range_the_number_nearest_to_the_count_is_trained(two_patterns, ask
     search = SurrealGANSearch(asked, n_repetitions=2, preset="linear", random_state=0).fit(*two_patterns)
     assert search.results_["n_patterns"].tolist() == [nearest] == [search.best_params_["n_patterns"]]
     assert search.models_trained_ == 2
-    ending = "people who were left out differ in 2 directions, too, and of the numbers that were asked for this is the "
-    assert search.reason_ == f"{counted(nearest, 'pattern')}: {ending}nearest."
+    ending = "held-out people also differ in 2 directions, and this is the nearest of the numbers asked for"
+    assert search.reason_ == f"{counted(nearest, 'pattern')}: {ending}."
 
 
 def test_all_numbers_are_trained_where_that_is_asked_for(two_patterns):
@@ -221,16 +222,16 @@ def test_clone_has_the_parameters_and_nothing_else(fitted):
 
 
 BAD = {
-    r"n_patterns should be a whole number from 1 on, found 0": {"n_patterns": (2, 0)},
-    r"n_patterns should be a whole number from 1 on, found 2\.5": {"n_patterns": 2.5},
+    r"n_patterns should be a whole number of 1 or more, found 0": {"n_patterns": (2, 0)},
+    r"n_patterns should be a whole number of 1 or more, found 2\.5": {"n_patterns": 2.5},
     r"should each have at least one value": {"n_patterns": ()},
     r"each have at least one value": {"orthogonality": []},
-    r"orthogonality should be a number from 0 on, found -0\.1": {"orthogonality": (0.4, -0.1)},
-    r"n_repetitions should be a whole number from 1 on, found 0": {"n_repetitions": 0},
+    r"orthogonality should be a number of 0 or more, found -0\.1": {"orthogonality": (0.4, -0.1)},
+    r"n_repetitions should be a whole number of 1 or more, found 0": {"n_repetitions": 0},
     r"n_patterns should be 'auto', a number or several, found 'many'": {"n_patterns": "many"},
     r"Unknown preset 'faster'": {"preset": "faster"},
     r"inference should be 'consensus' or 'medoid'": {"inference": "mean"},
-    r"max_steps should be a whole number from 1 on, found 0": {"max_steps": 0},
+    r"max_steps should be a whole number of 1 or more, found 0": {"max_steps": 0},
 }
 
 
@@ -288,7 +289,7 @@ def test_reason_counts_what_was_given_up():
     dropped = [setting(0.9, m, distance, n_repetitions=3) for m, distance in ((1, 9.0), (2, 9.0), (4, 1.5))]
     words = told(swept_of(BEST, *dropped))
     assert words.startswith("3 patterns: no other number fits ")  # of those that were trained in full
-    assert "3 of 4 settings were given up after 3 repetitions" in words
+    assert "3 of 4 settings were dropped after 3 repetitions" in words
 
 
 def test_a_single_setting_was_not_chosen():
@@ -298,7 +299,7 @@ def test_a_single_setting_was_not_chosen():
 def test_settings_that_were_not_tried_are_counted():
     settings = [judged(0.9, 2), judged(0.7, 3, n_repetitions=3)]
     swept = replace(swept_of(*settings), untried=[Point(3, 0.2), Point(3, 0.4)])
-    assert told(swept).endswith("given up, other orthogonalities were not tried (2 settings).")
+    assert told(swept).endswith("dropped, other orthogonalities were not tried (2 settings).")
     assert (swept.models_trained, swept.models_exhaustive) == (13, 40)
 
 

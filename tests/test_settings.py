@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from rindices import settings
-from rindices.settings import LearningRates, LossWeights, Training
+from rindices import presets
+from rindices.presets import LearningRates, LossWeights, Training
 
 
 def test_paper_holds_the_values_of_section_3_3():
-    preset = settings.paper()
+    preset = presets.paper()
     assert preset.weights == LossWeights(
         change=6, decomposition=80, reconstruction=80, orthogonality=0.4, monotonicity=500, near_control=6
     )
@@ -29,7 +29,7 @@ def test_paper_holds_the_values_of_section_3_3():
 
 
 def test_official_is_the_released_package():
-    preset = settings.official()
+    preset = presets.official()
     formulas = ("additive", "joint", "batch", 2.5e-3, 100.0, 0.5, None, "weighted", 0.02, "random")
     assert preset.training == Training(*formulas)
     assert preset.rates.discriminator == pytest.approx(preset.rates.generator / 5)
@@ -40,8 +40,8 @@ def test_official_is_the_released_package():
 
 
 def test_fast_has_the_formulas_of_the_released_package_and_a_discriminator_as_quick_as_f():
-    preset = settings.fast()
-    same = replace(settings.official().training, latent="sampled", correlation_penalty=0, start="linear")
+    preset = presets.fast()
+    same = replace(presets.official().training, latent="sampled", correlation_penalty=0, start="linear")
     assert replace(preset.training, correlation_penalty=0) == same
     assert preset.rates.discriminator == preset.rates.generator == 8e-4
     assert preset.schedule.batch_size == 32
@@ -49,7 +49,7 @@ def test_fast_has_the_formulas_of_the_released_package_and_a_discriminator_as_qu
 
 
 def test_two_presets_are_parts_of_fast():
-    fast, linear, blind = settings.fast(), settings.linear(), settings.blind()
+    fast, linear, blind = presets.fast(), presets.linear(), presets.blind()
     assert replace(linear, name="fast", schedule=fast.schedule) == fast
     assert linear.schedule == replace(fast.schedule, min_steps=0, max_steps=0, longest=0)  # no networks
     assert replace(blind.training, start="linear") == fast.training
@@ -58,7 +58,7 @@ def test_two_presets_are_parts_of_fast():
 
 
 def test_a_training_shorter_than_the_preset_allows_is_looked_at_in_the_end():
-    schedule = settings.adjusted(settings.fast(), max_steps=200).schedule
+    schedule = presets.adjusted(presets.fast(), max_steps=200).schedule
     assert (schedule.min_steps, schedule.max_steps, schedule.longest) == (200, 200, 0)  # never beyond what was given
 
 
@@ -76,8 +76,8 @@ def test_a_training_shorter_than_the_preset_allows_is_looked_at_in_the_end():
     ],
 )
 def test_severities_can_be_chosen(name, latent, expected):
-    preset = settings.get_preset(name)
-    found = settings.adjusted(preset, latent=latent)
+    preset = presets.get_preset(name)
+    found = presets.adjusted(preset, latent=latent)
     assert found.training.latent == expected
     assert replace(found, training=preset.training) == preset
 
@@ -86,16 +86,16 @@ def test_severities_can_be_chosen(name, latent, expected):
 
 
 def test_a_correction_is_made_of_tuples():
-    correction = settings.Correction(["age"], [["age", "sex"]], proportion="icv", site="scanner")
-    assert correction == settings.Correction(("age",), (("age", "sex"),), "icv", "scanner")
-    assert hash(correction) == hash(settings.Correction(("age",), (("age", "sex"),), "icv", "scanner"))
+    correction = presets.Correction(["age"], [["age", "sex"]], proportion="icv", site="scanner")
+    assert correction == presets.Correction(("age",), (("age", "sex"),), "icv", "scanner")
+    assert hash(correction) == hash(presets.Correction(("age",), (("age", "sex"),), "icv", "scanner"))
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"smooth": "age"}, "should be lists, found a text"),
-        ({"interactions": "age:sex"}, "should be lists, found a text"),
+        ({"smooth": "age"}, "should be lists, found text"),
+        ({"interactions": "age:sex"}, "should be lists, found text"),
         ({"interactions": [("age", "sex", "site")]}, "should be pairs"),
         ({"interactions": [("age", "age")]}, "should be pairs"),
         ({"smooth": [3]}, "by text"),
@@ -108,4 +108,4 @@ def test_a_correction_is_made_of_tuples():
 )
 def test_corrections_that_make_no_sense_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
-        settings.Correction(**given)
+        presets.Correction(**given)

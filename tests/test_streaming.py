@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rindices import load_model, settings
+from rindices import load_model, presets
 from rindices.core import inference
 from tests.bad_input.harness import as_text, both, cell
 from tests.test_cli import run
@@ -39,7 +39,7 @@ def model(tmp_path_factory, quick_preset, small_table, small_labels):
     trained = people(small_table, np.where(small_labels, "AD", "CN"), np.arange(80))
     trained.to_csv(folder / "people.csv", index=False)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setitem(settings.PRESETS, "fast", lambda: quick_preset)
+        patched.setitem(presets.PRESETS, "fast", lambda: quick_preset)
         line = ("fit", folder / "people.csv", "--out", folder / "run", "--covariates", "age,sex", "--patterns", "3")
         result = run(*line, "--repetitions", 2, "--no-report")
     assert result.exit_code == 0, result.output

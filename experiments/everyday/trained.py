@@ -27,9 +27,9 @@ from together import Job, Looks, Pretrained, train_jobs
 from rindices import SurrealGAN, simulate_cohort
 from rindices.core import devices, networks
 from rindices.core.networks import Parameters
-from rindices.judging.selection import Study
+from rindices.judging.study import Study
 from rindices.preprocessing.missing import fill_training
-from rindices.settings import Correction, blind
+from rindices.presets import Correction, blind
 
 FIRST_SEED = 60_000
 REPETITIONS = 10

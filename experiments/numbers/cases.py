@@ -17,10 +17,10 @@ from people import Given, Recipe, make
 
 from rindices import SurrealGAN
 from rindices.core import devices
-from rindices.judging.selection import Study
-from rindices.settings import Preset, blind
+from rindices.judging.study import Study
+from rindices.presets import Preset, blind
 
-RESULTS = Path(__file__).parents[1] / "results"
+RESULTS = Path(__file__).parents[2] / "results"
 _BEGAN = time.perf_counter()
 _Result = TypeVar("_Result")
 

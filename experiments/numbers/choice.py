@@ -21,8 +21,9 @@ from cases import RESULTS, made, on_all_cores, parser, say, write
 from people import Given, Recipe
 from together import Job, Looks, Pretrained, train_jobs
 
-from rindices.judging.selection import FIRST_LOOK, Study, choose, judge, members_of, rivals, sweep
-from rindices.settings import Preset, blind
+from rindices.judging.selection import FIRST_LOOK, choose, judge, members_of, rivals, sweep
+from rindices.judging.study import Study
+from rindices.presets import Preset, blind
 from rindices.training.chunks import Point, cut
 from rindices.training.execution import Execution
 

@@ -15,7 +15,7 @@ import pandas as pd
 from scipy.stats import binomtest
 from scipy.stats import t as student_t
 
-RESULTS = Path(__file__).parents[1] / "results"
+RESULTS = Path(__file__).parents[2] / "results"
 NONE, LINEAR, FAST = "none", "`linear`", "`fast`"
 _COMMAND = "`python experiments/numbers/{}.py`"
 

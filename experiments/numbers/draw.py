@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from rindices.plots.style import GREY, INK, STYLE
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLES, RESULTS = ROOT / "experiments" / "results", ROOT / "results"
+RESULTS = ROOT / "results"
 OURS, MUTED = "#0072b2", "#56b4e9"  # the consensus, and a single model or a smaller cohort, as in the other figures
 ABOVE = {"loc": "lower center", "bbox_to_anchor": (0.4, 1.0), "ncols": 2, "fontsize": 8}
 KEPT = {"metadata": {"Date": None}, "bbox_inches": "tight", "pad_inches": 0.08}
@@ -43,7 +43,7 @@ def mark(axes: Axes, value: float, words: str) -> None:
 
 def severities() -> Figure:
     """Accuracy, errors, coverage and width, by kind of cohort."""
-    table = pd.read_csv(TABLES / "severity.csv")
+    table = pd.read_csv(RESULTS / "severity.csv")
     figure = Figure(figsize=(11, 6.2), layout="constrained")
     panels = figure.subplots(1, 4, sharey=True)
     titles = {
@@ -64,7 +64,7 @@ def severities() -> Figure:
 
 def choice() -> Figure:
     """How often the number of patterns is right."""
-    table = pd.read_csv(TABLES / "choice.csv")
+    table = pd.read_csv(RESULTS / "choice.csv")
     figure = Figure(figsize=(6.5, 5.6), layout="constrained")
     axes = figure.subplots()
     sick = table[~table["purpose"].str.contains("no disease")]
@@ -117,7 +117,7 @@ def _draw_sites(axes: Axes) -> None:
 
 def stability() -> Figure:
     """How far R-indices move."""
-    table = pd.read_csv(TABLES / "stability.csv")
+    table = pd.read_csv(RESULTS / "stability.csv")
     figure = Figure(figsize=(8, 3.4), layout="constrained")
     axes = figure.subplots()
     order = [name for name in table["what"].unique() if name != "truth"] + ["truth"]

@@ -20,7 +20,7 @@ from people import Recipe, make
 
 from rindices import SurrealGAN
 from rindices.judging.agreement import match_patterns
-from rindices.settings import Correction
+from rindices.presets import Correction
 
 FIRST_SEED = 163_000
 COHORTS = 8  # of each kind

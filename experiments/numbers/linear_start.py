@@ -38,10 +38,12 @@ from rindices import SurrealGAN
 from rindices.core import inference
 from rindices.core.losses import Prior
 from rindices.core.step import COPULA_EVERY, Data, TrainState, step
-from rindices.judging.agreement import aligned, find_consensus, mean_agreement, pairwise, pattern_concordance
-from rindices.judging.selection import MOST_REPLACED, Study
+from rindices.judging.agreement import mean_agreement, pairwise, pattern_concordance
+from rindices.judging.selection import MOST_REPLACED
+from rindices.judging.study import Study
 from rindices.linear.halves import fitted, matched_concordance
-from rindices.settings import Preset, blind, fast
+from rindices.presets import Preset, blind, fast
+from rindices.scoring.consensus import aligned, find_consensus
 from rindices.training.chunks import Chunk, Member, Point, Trajectory, starts_of
 from rindices.training.starts import Start, beside_networks
 

@@ -1,6 +1,6 @@
 """Which training should be the default? Accuracy of variants on all kinds of cohorts, simulated and real.
 
-    python experiments/numbers/settle.py --controls healthy.csv --out experiments/results/settled_training.csv
+    python experiments/numbers/settle.py --controls healthy.csv --out results/settled_training.csv
 
 Variants: everybody or four fifths of the controls in each repetition; independent or correlated severities; single or
 half precision. Looked at after several numbers of steps, without a choice among them.
@@ -26,7 +26,7 @@ from together import Job, Pretrained, train_jobs
 
 from rindices import SurrealGAN
 from rindices.core import devices
-from rindices.settings import Preset, adjusted, blind
+from rindices.presets import Preset, adjusted, blind
 
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")
 REPETITIONS = 10

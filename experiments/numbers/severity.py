@@ -21,7 +21,7 @@ from people import Given, Recipe, make
 from together import Job, Looks, Pretrained, train_jobs
 
 from rindices import SurrealGAN
-from rindices.settings import Preset, blind
+from rindices.presets import Preset, blind
 
 FIRST_SEED = 41_000
 KINDS = ("basic", "overlap", "scarce", "noise", "mild")

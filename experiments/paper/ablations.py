@@ -15,7 +15,7 @@ from sweeps import Named, chosen_orthogonality, compare
 from tables import Scope, parser, scope
 
 from rindices.core import devices
-from rindices.settings import LossWeights
+from rindices.presets import LossWeights
 
 REMOVED = {
     "nothing": (),

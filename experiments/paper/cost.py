@@ -26,7 +26,7 @@ from tables import Results, Scope, parser, scope
 
 from rindices.core import devices
 from rindices.core.train import Checkpoint, People, make_members, train
-from rindices.settings import Preset, Training, paper
+from rindices.presets import Preset, Training, paper
 
 PATTERNS = (2, 3, 4)
 N_MODELS = 10  # of each λ

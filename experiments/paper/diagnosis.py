@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from rindices.analysis.coding import patients_of, same_people
+from rindices.analysis.statistics import patients_of, same_people
 from rindices.problems import InputError
 
 # The paper does not name its grid. The kernel may bend for R-indices, which need not lie along a line.

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from rindices.judging import agreement
+from rindices.scoring.consensus import aligned, find_consensus
 
 
 class Agreed(NamedTuple):
@@ -29,7 +30,7 @@ def agree(members: np.ndarray) -> Agreed | None:
     if len(sound) < 2:
         return None
     pairs = agreement.pairwise(members[sound])
-    found = agreement.find_consensus(members[sound], pairs)
+    found = find_consensus(members[sound], pairs)
     return Agreed(agreement.mean_agreement(pairs).pattern_agreement, sound[found.kept], found.orders)
 
 
@@ -74,8 +75,8 @@ def _describe(members: np.ndarray, truth: np.ndarray | None) -> dict[str, float]
         "n_used": 0,
     }
     if len(sound):
-        found = agreement.find_consensus(members[sound], pairs)
-        average = agreement.aligned(members[sound], found).mean(axis=0)
+        found = find_consensus(members[sound], pairs)
+        average = aligned(members[sound], found).mean(axis=0)
         row |= {"consensus": agreement.pattern_concordance(truth, average), "n_used": len(found.kept)}
     return row
 

@@ -3,8 +3,9 @@
     python experiments/paper/paper_preset.py --part 1 --out trained      # five kinds, five λ, ten models
     python experiments/paper/paper_preset.py --part 2 --out trained      # more cohorts, 200,000 steps, no rule
     python experiments/paper/paper_preset.py --part 3 --out trained      # variants at λ = 0.4, 100,000 steps
-    python experiments/paper/paper_preset.py --part 4 --out trained      # at the paper's difficulty, three cohorts each
     python experiments/paper/paper_preset.py --judge trained             # on cores: results/paper_preset*.csv
+    python experiments/paper/paper_preset.py --part 4 --out hard         # at the paper's difficulty, three cohorts each
+    python experiments/paper/paper_preset.py --judge hard --name matched_paper
 
 Each part is one program of 250 or 350 models (part 3: one for each formula), takes less than ten minutes on one H200
 and writes after every look, so that a part that is cut off loses nothing before. What it writes is the R-indices of all
@@ -30,12 +31,13 @@ from cases import KINDS, SEEDS, SIZE, Case, draw, scaled
 from joblib import Parallel, delayed
 from judging import judge
 from many_cohorts import Brains, Group, Trained, train
+from matched import SPREAD
 from table1 import ORTHOGONALITIES
 from tables import RESULTS, Results, device
 
 from rindices.core import devices
 from rindices.judging.agreement import pattern_concordance
-from rindices.settings import LearningRates, Preset, Training, blind, paper
+from rindices.presets import LearningRates, Preset, Training, blind, paper
 
 LOOKS = (25_000, 50_000, 75_000, 100_000, 125_000, 150_000, 175_000, 200_000)
 N_MODELS = 10
@@ -66,13 +68,12 @@ RATES = {"rates of the package": LearningRates(8e-4, 1.6e-4), "equal rates": Lea
 PEOPLE = ("divided by means", "harder")  # variants of the data
 HARDER_DEFAULT = "harder, default preset"
 MATCHED, MATCHED_MODELS = "matched", 5
-MATCHED_SPREAD = 1.71  # times the healthy spread: then regression does as the paper's on all five kinds
 NO_RULE = "no rule"
 
 
 def brains_of(case: Case) -> Brains:
     """Return the people of a case, in the variant that its part names."""
-    known = draw(case, spread=MATCHED_SPREAD if case.part == MATCHED else 1.0)
+    known = draw(case, spread=SPREAD if case.part == MATCHED else 1.0)
     regions = known.regions
     controls = regions[~known.patient]
     if case.part in ("harder", HARDER_DEFAULT):
@@ -222,17 +223,17 @@ def run_part(part: int, out: Path, small: bool, only: Sequence[str] | None) -> N
             one.result()
 
 
-def judge_stored(folder: Path, out: Path) -> None:
+def judge_stored(folder: Path, out: Path, name: str) -> None:
     """Work out accuracy and agreement of all that was trained, and of each model."""
-    results = Results(out / "paper_preset.csv", ["variant"])
+    results = Results(out / f"{name}.csv", ["variant"])
     results.table = results.table.iloc[:0]
     rows: list[dict[str, Any]] = []
     models = []
     for path in sorted(folder.glob("paper_part*.npz")):
         arrays = np.load(path)
         members = pd.read_csv(path.with_suffix(".csv"), keep_default_na=False)
-        for name, of in members.groupby("group", sort=False):
-            r_indices, truth = restored(arrays, name), arrays[f"{name}/truth"].astype(float)
+        for group, of in members.groupby("group", sort=False):
+            r_indices, truth = restored(arrays, group), arrays[f"{group}/truth"].astype(float)
             steps = sorted(of["step"].unique())
             about = of[["kind", "seed", "variant", "orthogonality"]].drop_duplicates().to_dict("records")
             places = [np.unravel_index(k, r_indices.shape[1:3]) for k in range(len(about))]
@@ -245,9 +246,14 @@ def judge_stored(folder: Path, out: Path) -> None:
     results.add(rows)
     table = pd.concat(models)
     trained_on = ", ".join(table.pop("device").unique())
-    about = {"seeds": SEEDS, "n_models": N_MODELS, "size": SIZE, "precision": "bfloat16 from float32 weights"}
+    about = {
+        "seeds": SEEDS,
+        "n_models": int(results.table["n_models"].max()),
+        "size": SIZE,
+        "precision": "bfloat16 from float32 weights",
+    }
     results.describe(paper(), **about, device=trained_on)
-    table.to_csv(out / "paper_preset_models.csv", index=False, float_format="%.5g")
+    table.to_csv(out / f"{name}_models.csv", index=False, float_format="%.5g")
 
 
 def concordances(looks: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -266,6 +272,7 @@ def main() -> None:
     options.add_argument("--part", type=int, choices=(1, 2, 3, 4))
     options.add_argument("--only", nargs="+", help="of part 3: settings, or names of formulas")
     options.add_argument("--judge", type=Path, help="folder of what was trained")
+    options.add_argument("--name", default="paper_preset", help="of the tables of what is judged")
     options.add_argument("--out", type=Path, default=RESULTS)
     options.add_argument("--small", action="store_true", help="a minute on two cores; results are not comparable")
     chosen = options.parse_args()
@@ -273,7 +280,7 @@ def main() -> None:
     if chosen.part:
         run_part(chosen.part, chosen.out, chosen.small, chosen.only)
     if chosen.judge:
-        judge_stored(chosen.judge, chosen.out)
+        judge_stored(chosen.judge, chosen.out, chosen.name)
 
 
 if __name__ == "__main__":

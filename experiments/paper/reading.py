@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from rindices.settings import blind
+from rindices.presets import blind
 
 HERE = Path(__file__).parent
 NAMES = {
@@ -48,13 +48,6 @@ class Folder:
         for name, value in (("method", method), ("measure", measure)):
             own = own if value is None else own[own[name] == value]
         return own.set_index("case")["value"]
-
-    def of_paper_in_words(self, where: str, method: str, measure: str | None = None) -> pd.Series:
-        """Return the same with the paper's ±, in brackets; "" where it has none."""
-        own = self.paper[(self.paper["where"] == where) & (self.paper["method"] == method)]
-        own = own if measure is None else own[own["measure"] == measure]
-        cells = [f" ({spread(a, b)})" for a, b in zip(own["value"], own["spread"], strict=True)]
-        return pd.Series(cells, own["case"], dtype=object)
 
 
 def shown(value: Any, digits: int = 3) -> str:

@@ -28,7 +28,7 @@ from rindices import SurrealGANSearch, simulate_cohort
 from rindices.analysis import associations
 from rindices.core import devices
 from rindices.judging.agreement import concordance, match_patterns
-from rindices.settings import Correction, blind
+from rindices.presets import Correction, blind
 
 SIZE = (850, 2204)
 SITES = {"A": (0.4, 0.25), "B": (0.3, 0.3), "C": (0.2, 0.3), "D": (0.1, 0.15)}  # shares of controls and of patients

@@ -13,7 +13,7 @@ from judging import chosen_looks, judge
 from many_cohorts import Brains, Group, Trained, steps_of_looks, train_all
 from tables import Results, Scope
 
-from rindices.settings import LossWeights, Preset
+from rindices.presets import LossWeights, Preset
 
 Named = tuple[Mapping[str, Any], LossWeights]  # a weighting and the columns that describe it
 Chosen = Mapping[tuple[str, int], float]  # λ of a cohort, by kind and seed

@@ -15,7 +15,7 @@ from sweeps import Named, compare
 from tables import Scope, parser, scope
 
 from rindices.core import devices
-from rindices.settings import LossWeights
+from rindices.presets import LossWeights
 
 ORTHOGONALITIES = (0.1, 0.2, 0.4, 0.6, 0.8)
 SIZE_OF_REAL = (147, 300)

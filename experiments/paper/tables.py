@@ -19,7 +19,7 @@ import rindices
 from rindices.core import devices
 from rindices.files import atomic_file, write_csv
 from rindices.model.header import plain
-from rindices.settings import Preset, blind
+from rindices.presets import Preset, blind
 
 RESULTS = Path(__file__).parents[2] / "results"
 

@@ -9,7 +9,7 @@ __version__ = "0.3.0"
 _HOMES = {
     "Cohort": "rindices.cohort",
     "ContrastiveFactors": "rindices.linear_estimator",
-    "Correction": "rindices.settings",
+    "Correction": "rindices.presets",
     "InputError": "rindices.problems",
     "OutputSettings": "rindices.settings",
     "SearchSettings": "rindices.settings",

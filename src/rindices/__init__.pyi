@@ -8,10 +8,10 @@ from rindices.estimator import load_model as load_model
 from rindices.linear_estimator import ContrastiveFactors as ContrastiveFactors
 from rindices.pages.report import make_report as make_report
 from rindices.pages.report import write_report as write_report
+from rindices.presets import Correction as Correction
 from rindices.problems import InputError as InputError
 from rindices.run.fit_table import fit_table as fit_table
 from rindices.search import SurrealGANSearch as SurrealGANSearch
-from rindices.settings import Correction as Correction
 from rindices.settings import OutputSettings as OutputSettings
 from rindices.settings import SearchSettings as SearchSettings
 from rindices.settings import TableSettings as TableSettings

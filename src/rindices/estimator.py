@@ -20,10 +20,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import rindices
 from rindices.core import devices, inference
-from rindices.core.held_out_controls import held_out
 from rindices.core.networks import n_patterns
+from rindices.core.train import held_out
 from rindices.judging.agreement import Agreement
-from rindices.judging.selection import Judged, Selected, Study, consensus, sweep
+from rindices.judging.selection import Judged, sweep
+from rindices.judging.study import Study
 from rindices.model.estimator_inputs import (
     check_gaps,
     check_groups,
@@ -38,19 +39,20 @@ from rindices.model.header import Header, Parameters, StoredAgreement
 from rindices.preprocessing import SCALED_SD, Preprocessing
 from rindices.preprocessing.covariates import TOO_UNCERTAIN, design_of, uncertainty_in_words
 from rindices.preprocessing.missing import fill_training
-from rindices.preprocessing.storage import describe
+from rindices.preprocessing.pipeline import describe
+from rindices.presets import Correction, Preset, adjusted, get_preset
 from rindices.problems import InputError, OutsideTraining, joined
 from rindices.schema import Contract, RegionField, Roster
-from rindices.scoring.intervals import Healthy, severity_intervals
+from rindices.scoring.consensus import Selected, consensus
+from rindices.scoring.intervals import Healthy, fit_scale, severity_intervals
+from rindices.scoring.person import DRAWS, Scaled, Scores, score_people, spread_over_repetitions
 from rindices.scoring.reference import HeldOut, leave_one_out
-from rindices.scoring.scale import SeverityScale
-from rindices.scoring.severity import fit_scale
+from rindices.scoring.severity import SeverityScale
 from rindices.scoring.strangers import fit_familiar
-from rindices.settings import Correction, Preset, SearchSettings, State, adjusted, check_level, get_preset
+from rindices.setting_fields import check_level
+from rindices.settings import SearchSettings, State
 from rindices.training.chunks import Point, Settings
 from rindices.training.execution import Execution, Memory, Progress, Store
-
-_DRAWS = 20  # of missing regions; in pairs, so that few say what is expected
 
 
 class TrainingSet(NamedTuple):
@@ -59,46 +61,6 @@ class TrainingSet(NamedTuple):
     study: Study
     contract: Contract
     preprocessing: Preprocessing
-
-
-class Scaled(NamedTuple):
-    """People as the networks see them; what takes a table of regions takes this instead, without covariates.
-
-    Attributes
-    ----------
-    values
-        Corrected and scaled regions.
-    covariates
-        As they were given.
-    gaps
-        Which regions were missing: in their place is what is expected, given the others. None where all were there.
-    """
-
-    values: np.ndarray
-    covariates: pd.DataFrame | None
-    gaps: np.ndarray | None = None
-
-    def of(self, rows: np.ndarray) -> Scaled:
-        """Return some of the people."""
-        covariates = None if self.covariates is None else self.covariates[rows]
-        return Scaled(self.values[rows], covariates, None if self.gaps is None else self.gaps[rows])
-
-
-class Scores(NamedTuple):
-    """What a model says about people, pattern by pattern.
-
-    Attributes
-    ----------
-    r_indices, spread
-        R-indices, and their standard deviation over repetitions.
-    more_sd
-        Standard deviation of the R-indices beyond that of other people: what missing regions make, and the error of a
-        site that was learned later; 0 where there is neither.
-    """
-
-    r_indices: np.ndarray
-    spread: np.ndarray
-    more_sd: np.ndarray
 
 
 class _Controls(NamedTuple):
@@ -314,7 +276,7 @@ class SurrealGAN(RIndexEstimator):
         self.models_, order = inference.order_by_change(models, controls, composition)
         independent = preset.training.latent == "independent"
         self.correlation_ = None if independent else selected.correlation[np.ix_(order, order)]
-        self.r_indices_, self.spread_, _ = self._score(Scaled(study.residuals, None))
+        self.r_indices_, self.spread_, _ = score_people(self, Scaled(study.residuals, None))
         folds = [held_out(len(controls), study.settings.seed, k, preset.schedule.folds) for k in self.members_]
         full = healthy = Healthy(leave_one_out(controls, study.leverage[~study.patient]), np.stack(folds))
         if self.inference == "medoid":  # one repetition, which the others say nothing about
@@ -364,7 +326,7 @@ class SurrealGAN(RIndexEstimator):
     def severities(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the severity of each pattern in people: the share of the largest change that was learned.
 
-        Some patients exceed 1; healthy people average a little above 0.
+        Some patients exceed 1; healthy people average slightly above 0.
         """
         return self._scale().severities(self.transform_with_spread(X, covariates)[0])
 
@@ -408,8 +370,8 @@ class SurrealGAN(RIndexEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         table = covariate_table(covariates, len(X))
         model, site = copy(self), None if self.correction is None else self.correction.site
-        known = pd.DataFrame() if table is None else table
-        model.preprocessing_ = self.preprocessing_.with_new_sites(X, known, few_controls=few_controls)
+        covariates_there = pd.DataFrame() if table is None else table
+        model.preprocessing_ = self.preprocessing_.with_new_sites(X, covariates_there, few_controls=few_controls)
         sites = () if model.preprocessing_.harmonizer is None else model.preprocessing_.harmonizer.sites
         model.contract_ = replace(
             self.contract_,
@@ -433,7 +395,7 @@ class SurrealGAN(RIndexEstimator):
 
     def scores(self, X: Any, covariates: Any = None) -> Scores:
         """Return R-indices, their spread over repetitions, and how uncertain missing regions make them."""
-        return self._score(self.prepare(X, covariates))
+        return score_people(self, self.prepare(X, covariates))
 
     def network_r_indices(self, X: Any, covariates: Any = None) -> np.ndarray | None:
         """Return the paper's R = g₂(g₁(y)), the mean of repetitions; None where R-indices are just that, or linear."""
@@ -518,7 +480,7 @@ class SurrealGAN(RIndexEstimator):
         # What may be negative, such as a z-score, has no zero to take percent of.
         sizes = np.where(self.contract_.ranges[0] < 0, np.nan, np.abs(scaler.mean))
         percent = 100 * in_sd.mean(axis=0) * scaler.sd / sizes
-        values = zip(names, (in_sd.mean(axis=0), percent, _spread_of(in_sd)), strict=True)
+        values = zip(names, (in_sd.mean(axis=0), percent, spread_over_repetitions(in_sd)), strict=True)
         return pd.DataFrame(
             {"region": regions * n_patterns, "pattern": np.repeat(np.arange(n_patterns) + 1, len(regions))}
             | {name: numbers.ravel() for name, numbers in values}
@@ -535,7 +497,7 @@ class SurrealGAN(RIndexEstimator):
         check_is_fitted(self, "models_")
         given = {field.name: getattr(self, field.name) for field in fields(Parameters)}
         given |= {"preset": get_preset(self.preset), "random_state": self.seed_}
-        known = {name: None if np.isnan(value) else value for name, value in self.agreement_._asdict().items()}
+        agreement = {name: None if np.isnan(value) else value for name, value in self.agreement_._asdict().items()}
         header = Header(
             members=tuple(self.members_),
             step=self.step_,
@@ -545,7 +507,7 @@ class SurrealGAN(RIndexEstimator):
                 **{name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
             ),
             contract=self.contract_,
-            agreement=StoredAgreement(**known),
+            agreement=StoredAgreement(**agreement),
             verdict=self.verdict_,
             left_out=tuple(self.left_out_.items()),
             correlation=None if self.correlation_ is None else tuple(map(tuple, self.correlation_.tolist())),
@@ -563,7 +525,7 @@ class SurrealGAN(RIndexEstimator):
         """Return the preset with what was overridden; settings are checked here."""
         for name, value in (("n_patterns", self.n_patterns), ("n_repetitions", self.n_repetitions)):
             if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} should be a whole number from 1 on, found {value!r}.")
+                raise ValueError(f"{name} should be a whole number of 1 or more, found {value!r}.")
         if self.inference not in ("consensus", "medoid"):
             raise ValueError(f"inference should be 'consensus' or 'medoid', found {self.inference!r}.")
         if self.output not in ("r_indices", "severities"):
@@ -589,7 +551,7 @@ class SurrealGAN(RIndexEstimator):
         scaled = self.preprocessing_.transform(X, table)
         if self.familiar_ is None or not gaps.any():
             return Scaled(scaled, table)
-        return Scaled(self.familiar_.population.fill(scaled, _DRAWS).mean(axis=0), table, gaps)
+        return Scaled(self.familiar_.population.fill(scaled, DRAWS).mean(axis=0), table, gaps)
 
     def _check_regions(self, X: np.ndarray) -> None:
         """Refuse regions in another unit or with impossible values, and warn of people outside the training range."""
@@ -608,47 +570,6 @@ class SurrealGAN(RIndexEstimator):
                 stacklevel=4,
             )
 
-    def _score(self, people: Scaled) -> Scores:
-        members = inference.r_indices(self.models_, people.values)
-        more_sd = self._site_sd(people, members.mean(axis=0))
-        if people.gaps is not None and self.familiar_ is not None:
-            rows = people.gaps.any(axis=1)
-            known = np.where(people.gaps[rows], np.nan, people.values[rows])
-            draws = self.familiar_.population.fill(known, _DRAWS).reshape(-1, known.shape[1])
-            by_draw = inference.r_indices(self.models_, draws).reshape(len(members), _DRAWS, len(known), -1)
-            members[:, rows] = by_draw.mean(axis=1)
-            scored = by_draw[0] if self.inference == "medoid" else by_draw.mean(axis=0)
-            more_sd[rows] = np.hypot(more_sd[rows], scored.std(axis=0, ddof=1))
-        consensus = members[0] if self.inference == "medoid" else members.mean(axis=0)
-        return Scores(consensus, _spread_of(members), more_sd)
-
-    def _site_sd(self, people: Scaled, r_indices: np.ndarray) -> np.ndarray:
-        """Return the error of the R-indices of people whose site was learned later.
-
-        Errors of offsets and scales of regions move R-indices by their slopes; those of offsets that go together as
-        people do, as R-indices of healthy people vary; and those of scales that go together, by how far R-indices are
-        from healthy people's. Estimates of two regions' variances correlate by the square of their correlation.
-        """
-        harmonizer, found = self.preprocessing_.harmonizer, np.zeros(r_indices.shape)
-        if harmonizer is None or people.covariates is None or self.scale_.reference is None:
-            return found
-        shared, offsets, scales = harmonizer.errors_left(people.covariates)
-        rows, healthy = shared > 0, self.scale_.reference
-        if rows.any():
-            together = 0.0 if self.familiar_ is None else self.familiar_.population.squared_correlation()
-            away = (people.values[rows] - 1) ** 2
-            errors = SCALED_SD**2 * offsets[rows] + away * scales[rows]
-            squares = np.einsum("pkr,pr->pk", inference.slopes(self.models_, people.values[rows]) ** 2, errors)
-            squares += (shared[rows, None] * healthy.std(axis=1)) ** 2
-            away_from_healthy = (r_indices[rows] - healthy.mean(axis=1)) ** 2
-            found[rows] = np.sqrt(squares + together * shared[rows, None] ** 2 / 2 * away_from_healthy)
-        return found
-
-
-def _spread_of(members: np.ndarray) -> np.ndarray:
-    """Return the standard deviation over repetitions, NaN with a single one."""
-    return members.std(axis=0, ddof=1) if len(members) > 1 else np.full(members.shape[1:], np.nan)
-
 
 def load_model(path: str | Path) -> SurrealGAN:
     """Read a fitted model from a file that `SurrealGAN.save` wrote; no code is run from it.
@@ -662,8 +583,8 @@ def load_model(path: str | Path) -> SurrealGAN:
     with complete(path):
         model = SurrealGAN(**vars(header.parameters))
         model.preset_ = model._preset()
-        known = {name: np.nan if value is None else value for name, value in vars(header.agreement).items()}
-        model.agreement_, model.verdict_, model.scale_ = Agreement(**known), header.verdict, scale
+        agreement = {name: np.nan if value is None else value for name, value in vars(header.agreement).items()}
+        model.agreement_, model.verdict_, model.scale_ = Agreement(**agreement), header.verdict, scale
     model.members_, model.left_out_ = list(header.members), dict(header.left_out)
     model.step_, model.seed_ = header.step, header.seed
     model.correlation_ = None if header.correlation is None else np.array(header.correlation)

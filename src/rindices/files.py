@@ -181,7 +181,7 @@ def read_arrays(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
         with safe_open(path, framework="numpy") as file:
             return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, ValueError, TypeError) as error:
-        raise OSError(f"{path} is no whole safetensors file: {error}") from error
+        raise OSError(f"{path} is not a complete safetensors file: {error}") from error
 
 
 def checksum(text: str, arrays: Mapping[str, np.ndarray]) -> str:

@@ -14,7 +14,8 @@ from rindices.judging.spectrum import NotTestable, Spectrum
 from rindices.linear.halves import METHODS, Method, fitted
 from rindices.model.estimator_inputs import covariate_table
 from rindices.preprocessing import SCALED_SD
-from rindices.settings import AUTO, Correction
+from rindices.presets import Correction
+from rindices.settings import AUTO
 from rindices.training.starts import power_of_uniform
 
 
@@ -83,8 +84,8 @@ class ContrastiveFactors(OfTwoGroups):
             self.spectrum_ = study.spectrum
         except NotTestable as error:
             self.untestable_ = str(error)
-        known = self.spectrum_.found_again if self.spectrum_ is not None and self.spectrum_.differs else 0
-        self.n_patterns_: int = max(known, 1) if self.n_patterns == AUTO else int(given)
+        n_directions = self.spectrum_.found_again if self.spectrum_ is not None and self.spectrum_.differs else 0
+        self.n_patterns_: int = max(n_directions, 1) if self.n_patterns == AUTO else int(given)
         if self.n_patterns_ > (n_regions := study.residuals.shape[1]):
             raise ValueError(
                 f"{self.n_patterns_} patterns cannot be told apart in few regions: n_features={n_regions}."

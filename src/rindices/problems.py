@@ -13,30 +13,6 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
-__all__ = [
-    "Blank",
-    "InputError",
-    "LostWorkers",
-    "Message",
-    "OutsideTraining",
-    "Problem",
-    "Remedy",
-    "Text",
-    "Value",
-    "Wording",
-    "counted",
-    "did_you_mean",
-    "in_python",
-    "joined",
-    "listed",
-    "refusal",
-    "remedies_in",
-    "shown",
-    "without_data",
-    "without_people",
-    "worded",
-]
-
 _MENTION = re.compile(r"\s*\(participants? [^()\n]*\)", re.IGNORECASE)
 Value = bool | int | float | str | tuple[str, ...] | None
 

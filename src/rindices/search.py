@@ -11,11 +11,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rindices.estimator import RIndexEstimator, SurrealGAN
-from rindices.judging.selection import UNLIKELY, Study, Swept, best_of_each_number, consensus, sweep
+from rindices.judging.selection import UNLIKELY, Swept, best_of_each_number, sweep
 from rindices.judging.spectrum import NotTestable, Spectrum
+from rindices.judging.study import Study
 from rindices.judging.verdict import Verdict, judged, not_testable
+from rindices.presets import get_preset
 from rindices.problems import counted
-from rindices.settings import AUTO, Basis, SearchSettings, get_preset
+from rindices.scoring.consensus import consensus
+from rindices.settings import AUTO, Basis, SearchSettings
 from rindices.training.chunks import Point
 from rindices.training.execution import Execution, Memory, Progress, Store
 
@@ -137,13 +140,13 @@ class SurrealGANSearch(RIndexEstimator):
     def _promising(self, points: list[Point], study: Study) -> list[Point]:
         """Return the settings to train: by the look before training, unless all were asked for."""
         look, asked = self.spectrum_, {point.n_patterns for point in points}
-        found = look.found_again if look is not None and look.differs else 0
+        n_directions = look.found_again if look is not None and look.differs else 0
         if isinstance(self.n_patterns, str):
-            numbers = [found] if found else [1, 2][: study.residuals.shape[1]]
+            numbers = [n_directions] if n_directions else [1, 2][: study.residuals.shape[1]]
             return [point._replace(n_patterns=number) for number in numbers for point in points]
         if len(asked) == 1 or study.settings.preset.training.start == "random" or self.exhaustive:
             return points
-        nearest = min(asked, key=lambda number: (abs(number - found), number))
+        nearest = min(asked, key=lambda number: (abs(number - n_directions), number))
         return [point for point in points if point.n_patterns == nearest]
 
     def transform(self, X: Any, covariates: Any = None) -> Any:
@@ -206,10 +209,10 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
     chosen, name = swept.chosen, _name(swept.chosen.point, swept)
     if basis == "counted" and look is not None:
         again = counted(look.found_again, "direction")
-        nearest = "" if isinstance(asked, str) else ", and of the numbers that were asked for this is the nearest"
-        return f"{name}: people who were left out differ in {again}, too{nearest}."
+        nearest = "" if isinstance(asked, str) else ", and this is the nearest of the numbers asked for"
+        return f"{name}: held-out people also differ in {again}{nearest}."
     if len(swept.judged) == 1:
-        nothing = "no direction in which patients vary more was found again in people who were left out, so the fewest"
+        nothing = "no direction in which patients vary more was found again in held-out people, so the fewest"
         return f"{name}: {'given, not chosen from the data' if basis == 'given' else f'{nothing} were taken'}."
     if np.isnan(chosen.value):
         return f"{name}: agreement is unknown, so the choice is arbitrary."
@@ -229,20 +232,20 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
     if basis == "fit" and fewer:
         worse = [one for one in fewer if not one.fits(swept.judged)]
         unlike = [one for one in fewer if one not in worse and not one.value > UNLIKELY]
-        told = {
+        reasons = {
             "fit the patients clearly worse": worse,
             "do not agree": unlike,
             "do, too, but repetitions agree about more as well": [one for one in fewer if one not in worse + unlike],
         }
-        said = [f"{counted(len(of), 'setting')} with fewer {why}" for why, of in told.items() if of]
+        said = [f"{counted(len(of), 'setting')} with fewer {why}" for why, of in reasons.items() if of]
         words.append(f"{' and '.join(said)}.")
     if dropped := [one for one in others if one.n_repetitions < swept.n_repetitions]:
         words.append(
-            f"{len(dropped)} of {len(swept.judged)} settings were given up after {swept.first_look} repetitions."
+            f"{len(dropped)} of {len(swept.judged)} settings were dropped after {swept.first_look} repetitions."
         )
     if swept.untried:
         left = counted(len(swept.untried), "setting")
-        words.append(f"For numbers of patterns that were given up, other orthogonalities were not tried ({left}).")
+        words.append(f"For numbers of patterns that were dropped, other orthogonalities were not tried ({left}).")
     return " ".join(words)
 
 

@@ -7,7 +7,7 @@ of the command line, the sections of a ``run.toml``, forms and addresses of the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from pathlib import Path
@@ -252,3 +252,39 @@ class TakesPlainValues:
     def __post_init__(self) -> None:
         for one in settings_of(self.__class__):
             object.__setattr__(self, one.name, one.kind.take(getattr(self, one.name)))
+
+
+_LEAST_LEVEL, _LARGEST_LEVEL = 0.5, 0.99  # models know no rarer scores
+
+
+def check_level(level: float) -> float:
+    """Return the level of an interval, which has to lie between 0.5 and 0.99."""
+    if not _LEAST_LEVEL <= level <= _LARGEST_LEVEL:
+        raise InputError(
+            Remedy("level"),
+            f" should lie between {_LEAST_LEVEL} and {_LARGEST_LEVEL}, found {level}.\nThe usual is 0.95.",
+        )
+    return level
+
+
+def check_scan_noise(noise: Sequence[float], n_patterns: Sequence[int], *, visits: bool) -> None:
+    """Refuse scan noise that cannot be, that is not one number or one a pattern, or that nobody's visits need."""
+    if not noise:
+        return
+    if not visits:
+        raise InputError(
+            Remedy("scan_noise"),
+            " is about repeated visits, and there are none.\nName the column of visits with ",
+            Remedy("visit"),
+            ", or leave it out.",
+        )
+    if wrong := [sd for sd in noise if not 0 < sd < float("inf")]:
+        raise InputError(
+            Remedy("scan_noise"),
+            f" should be a number above 0, such as 0.04, found {wrong[0]:g}.\n"
+            "It is the standard deviation of a severity over scans of a person who has not changed.",
+        )
+    if len(noise) > 1 and {*n_patterns} != {len(noise)}:
+        each = f", or one for each of {'-'.join(map(str, n_patterns))} patterns" if n_patterns else ""
+        unknown = "" if n_patterns else " where patterns are counted before training"
+        raise InputError(Remedy("scan_noise"), f" should be one number{each}{unknown}, found {len(noise)}.")

@@ -155,7 +155,7 @@ def test_too_few_events_and_none_are_said():
     severity, age, time, event = people(60)
     few = np.where(np.cumsum(event) <= 12, event, 0)
     table, covariates = pd.DataFrame({"severity1": severity}), pd.DataFrame({"age": age})
-    assert "fewer than ten a variable" in prognosis(table, FollowUp(time, few), covariates)["note"][0]
+    assert "fewer than ten per variable" in prognosis(table, FollowUp(time, few), covariates)["note"][0]
     assert prognosis(table, FollowUp(time, 0 * few), covariates)["note"][0] == "no events"
     same = pd.DataFrame({"severity1": np.zeros(60)})
     assert np.isnan(prognosis(same, FollowUp(time, event), covariates)["hazard_ratio"][0])

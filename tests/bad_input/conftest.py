@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from rindices import settings
+from rindices import presets
 from rindices.cli import app
 from tests.bad_input.harness import attempt, write
 
@@ -42,7 +42,7 @@ def finished(people, quick_preset, tmp_path_factory):
     people.to_csv(folder / "people.csv", index=False)
     roles = ["--covariates", "age,sex", "--site", "site", "--unit", "mm3"]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setitem(settings.PRESETS, "fast", lambda: quick_preset)
+        patched.setitem(presets.PRESETS, "fast", lambda: quick_preset)
         patched.chdir(folder)
         line = ["fit", "people.csv", "--out", "done", "--patterns", "3", "--repetitions", "2", "--no-report", *roles]
         result = CliRunner().invoke(app, line)

@@ -94,7 +94,7 @@ def test_text_among_numbers(stage, case):
         "score with gaps taken for a region",
         lambda people: cell("MMST", 4, "")(people.assign(MMST=people["age"] % 12 + 18)),
         ("MMST (1 person)", "row 6"),
-        "name it with --clinical MMST if it is a score and no region",
+        "name it with --clinical MMST if it is a score, not a region",
     ),
     fit(
         "half of the regions with units",

@@ -135,9 +135,17 @@ def test_columns_that_do_not_do(stage, case):
     ),
     fit(
         "scores among the regions",
+        lambda people: people.assign(mmse=people["age"] % 30, panss_total=people["age"] % 41),
+        ("Not taken for regions, by name: mmse, panss_total (score)", "12 regions"),
+        "Use them with --clinical mmse,panss_total. To train on them, name all regions with --features",
+        code=0,
+    ),
+    fit(
+        "a score that is named as a region",
         lambda people: people.assign(mmse=people["age"] % 30),
         "look like scores: mmse",
         "--clinical",
+        "--features 'region*,mmse'",
         code=0,
     ),
 )

@@ -168,7 +168,7 @@ def test_files_of_other_kinds(stage, case):
         "joined table with repeated ids",
         None,
         ("scores.csv has 'p01' in rows 2 and 3",),
-        "Keep one row a person",
+        "Keep one row per person",
         "--join scores.csv",
         files={"scores.csv": "participant_id,mmse\np01,28\np01,29\n"},
     ),

@@ -66,7 +66,7 @@ def country(people):
     return np.where(people["diagnosis"] == "AD", people["site"] + " (patients)", people["site"])
 
 
-APART = "cannot be told from"
+APART = "cannot be separated from"
 
 
 @cases(
@@ -74,34 +74,34 @@ APART = "cannot be told from"
     fit("gap", cell("age", 4, ""), ("Missing", "age (1 person)", "row 6"), "--drop-missing", "--covariates age"),
     fit("gap in a category", cell("sex", 4, ""), ("sex (1 person)", "row 6"), "--drop-missing", "--covariates sex"),
     fit("age in words", cell("age", 4, "61y"), ("'age' (covariate)", "row 6", "'61y'"), "61", "--covariates age"),
-    fit("constant", covariate(sex="F"), ("'sex'", "the same value (F)"), "Do without sex", "--covariates sex"),
+    fit("constant", covariate(sex="F"), ("'sex'", "the same value (F)"), "Leave out sex", "--covariates sex"),
     fit(
         "category without controls",
         cell("sex", 44, "X"),
         ("'sex' has 1 category without a single control", "X (1 person)", "participant p44"),
-        "do without sex",
+        "leave out sex",
         "--covariates sex",
     ),
     fit(
         "the diagnosis itself",
         covariate(dx=lambda p: (p["diagnosis"] == "AD") * 1),
         ("'dx'", APART),
-        "do without dx",
+        "leave out dx",
         "--covariates dx",
     ),
     fit(
         "the diagnosis in words",
         covariate(dx=lambda p: p["diagnosis"].str.lower()),
         ("'dx'", APART),
-        "do without dx",
+        "leave out dx",
         "--covariates age,dx",
     ),
-    fit("duration of illness", covariate(years=duration), ("'years'", APART), "do without years", "--covariates years"),
+    fit("duration of illness", covariate(years=duration), ("'years'", APART), "leave out years", "--covariates years"),
     fit(
         "other categories",
         covariate(country=country),
         ("'country'", APART),
-        "do without country",
+        "leave out country",
         "--covariates country",
     ),
     fit("site of the patients", covariate(site=country), ("'site'", APART), "until the groups overlap", "--site site"),
@@ -120,7 +120,7 @@ APART = "cannot be told from"
         "--site site",
     ),
     fit("unknown site", None, ("'scanner'", "the site"), "--site", "--site scanner"),
-    fit("one site", covariate(site="Ulm"), ("'site'", "Ulm"), "Do without --site", "--site site"),
+    fit("one site", covariate(site="Ulm"), ("'site'", "Ulm"), "Leave out --site", "--site site"),
     fit("small sites", None, ("--small-sites", "'merge'"), "refuse or drop", "--site site --small-sites merge"),
     fit(
         "a category each",
@@ -227,7 +227,7 @@ def test_more_regions_than_the_method_is_meant_for_are_told_before_training(stag
         values = np.random.default_rng(0).normal(5, 1, (80, 1001)).round(3)
         return people.join(pd.DataFrame(values, columns=[f"w{number}" for number in range(1001)]))
 
-    said = stage(fit("wide", wide, "1013 regions", "Warning: 1,013 regions are many", code=0)).message
+    said = stage(fit("wide", wide, "1013 regions", "Warning: 1,013 regions are a lot", code=0)).message
     assert "--features" in said
 
 
@@ -256,7 +256,7 @@ def test_names_of_columns_can_be_typed_as_they_are_told(stage):
 
 def test_column_whose_name_has_a_comma_is_to_be_renamed(stage):
     gap = both(lambda p: p.rename(columns={"region3": "Hip, left"}), cell("Hip, left", 3, ""))
-    remedy = "--exclude (first rename 'Hip, left': a comma parts two names"
+    remedy = "--exclude (first rename 'Hip, left': a comma separates names"
     stage(fit("comma", gap, "Hip, left (1 person)", remedy, "--complete-only"))
 
 

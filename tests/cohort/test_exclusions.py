@@ -135,7 +135,7 @@ def test_people_may_lack_a_fifth_of_their_regions():
     assert cohort.people.loc[3, "flags"] == "1 region missing (lHip)"
     assert cohort.features.isna().sum().sum() == 1
     regions = cohort.features.shape[1]
-    assert f"1 row lacks regions, 1 of {regions} at most (lHip): these are drawn" in "".join(cohort.warnings)
+    assert f"1 row lacks regions, 1 of {regions} at most (lHip): these are imputed" in "".join(cohort.warnings)
     assert "complete_only=True" in "".join(cohort.warnings)
 
 

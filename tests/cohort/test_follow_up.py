@@ -55,8 +55,8 @@ def test_follow_up_that_cannot_be_used_is_refused_with_the_remedy(columns, named
 
 def test_few_events_are_a_warning_that_names_the_remedy():
     few = make_cohort(table(converted=[0.0] * 70 + [1.0] * 10, age=np.linspace(50, 80, 80)), covariates="age", **NAMED)
-    [said] = [text for text in few.warnings if "fewer than ten a variable" in text]
+    [said] = [text for text in few.warnings if "fewer than ten per variable" in text]
     assert "There are 10 events for 2 variables" in said
     assert "covariates" in said
     enough = make_cohort(table(), **NAMED)
-    assert not [text for text in enough.warnings if "ten a variable" in text]
+    assert not [text for text in enough.warnings if "ten per variable" in text]

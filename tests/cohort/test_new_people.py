@@ -9,7 +9,7 @@ import pytest
 from rindices.cohort import make_cohort, read_cohort, read_people
 from rindices.problems import InputError
 from rindices.settings import ApplySettings
-from tests.cohort.people import table
+from tests.cohort.people import REGIONS, table
 from tests.schema.contracts import check_people, contract_of
 
 ROLES = {"covariates": "age,icv", "clinical": "MMST"}
@@ -105,7 +105,7 @@ def test_a_person_outside_the_range_is_no_impossible_one(contract):
 )
 def test_a_column_with_gaps_may_be_a_score(column, values, offered):
     with pytest.raises(InputError, match=rf"drop_missing=True.*exclude=\['{column}'\]") as caught:
-        make_cohort(table(**{column: values}), complete_only=True)
+        make_cohort(table(**{column: values}), complete_only=True, features=[*REGIONS, column])
     assert (f"name it with clinical=['{column}'] if it is a score" in str(caught.value)) == offered
 
 

@@ -140,13 +140,14 @@ def test_gaps_name_all_columns_and_the_row_of_the_file(tmp_path):
     values = {"iq": np.linspace(80, 120, 120), "score": np.linspace(3, 4, 120)}
     lines = table(*cells, **values).to_csv(index=False).splitlines()
     path.write_text("\n".join([*lines[:2], "", *lines[2:]]))  # an empty line shifts everybody below it
+    assert list(read_cohort(path).features) == REGIONS  # these are scores by their names
     with pytest.raises(InputError) as caught:
-        read_cohort(path)
+        read_cohort(path, features=[*REGIONS, "iq", "score"])
     assert str(caught.value) == (
         "Missing values in 2 region columns: iq (2 people), score (115 people). "
         "The first is in column 'iq', row 5 (participant 002).\n"
         "Fill in the cells, leave these people out with drop_missing=True, name them with clinical=['iq', 'score'] "
-        "if they are scores and no regions, or leave the columns out with exclude=['iq', 'score']."
+        "if they are scores, not regions, or leave the columns out with exclude=['iq', 'score']."
     )
 
 
@@ -158,7 +159,7 @@ RNG = np.random.default_rng(3)
     [
         ({"zHip": RNG.normal(0, 1, 120)}, "", []),  # scores may be negative
         *(({name: RNG.normal(25, 1, 120)}, "", [name, "clinical"]) for name in ("MMSE_bl", "fiq", "CDR-sb")),
-        ({"thing": np.r_[RNG.normal(29, 0.5, 60), RNG.normal(20, 0.5, 60)]}, "", ["thing", "apart"]),
+        ({"thing": np.r_[RNG.normal(29, 0.5, 60), RNG.normal(20, 0.5, 60)]}, "", ["thing", "nearly separates"]),
         ({"place": ["a"] * 58 + ["b"] * 62}, "place,sex", ["place tells controls and patients apart"]),
         (
             {"age": [*np.linspace(50, 70, 60), *np.linspace(60, 89, 60)]},

@@ -77,10 +77,12 @@ def test_words_for_missing_values_are_proposed_before_a_column_is_given_up(check
 
 
 def test_a_score_that_is_constant_in_controls_is_offered_as_one(check):
-    frame = people(panss=np.where(np.arange(120) < 60, 30.0, np.linspace(31, 99, 120)))
-    code, said = check(frame)
+    values = np.where(np.arange(120) < 60, 30.0, np.linspace(31, 99, 120))
+    code, said = check(people(symptoms=values))
     assert code == 2
-    assert said.index("--clinical panss") < said.index("--exclude panss")
+    assert said.index("--clinical symptoms") < said.index("--exclude symptoms")
+    code, said = check(people(panss=values))
+    assert (code, "Use it with --clinical panss" in said) == (0, True)
 
 
 def test_spellings_of_controls_are_taken_in_with_the_command_that_is_said(check):
@@ -88,8 +90,8 @@ def test_spellings_of_controls_are_taken_in_with_the_command_that_is_said(check)
     frame.loc[:19, "diagnosis"], frame.loc[20:29, "diagnosis"], frame.loc[100:, "diagnosis"] = "cn", "Control", "ad"
     code, said = check(frame, "--control", "CN", "--patients", "AD")
     assert code == 0
-    assert "cn, Control may be controls: take them in with --control CN,cn,Control" in said
-    assert "ad may be patients: take them in with --patients AD,ad" in said
+    assert "cn, Control may be controls: include them with --control CN,cn,Control" in said
+    assert "ad may be patients: include them with --patients AD,ad" in said
     code, said = check(frame, "--control", "CN,cn,Control", "--patients", "AD,ad")
     assert "60 controls, 60 patients" in said
 
@@ -161,6 +163,28 @@ def test_labels_that_mean_controls_are_not_proposed_as_patients(check):
     labels[:10], labels[10:20] = control.lower(), "Control"
     code, said = check(frame.assign(diagnosis=labels), "--control", control)
     assert code == 2
-    assert f"may be controls: take them in with --control {control},{control.lower()},Control" in " ".join(said.split())
+    assert f"may be controls: include them with --control {control},{control.lower()},Control" in " ".join(said.split())
     assert f"--patients {control.lower()}" not in said
     assert check(frame.assign(diagnosis=labels), "--control", f"{control},{control.lower()},Control")[0] == 0
+
+
+def test_tracts_measured_by_what_is_elsewhere_a_quality_pass(check):
+    values = np.random.default_rng(0).normal(5, 1, (120, 12))
+    tracts = pd.DataFrame(values, columns=[f"tract{number}_qa" for number in range(12)])
+    code, said = check(people().drop(columns=REGIONS).join(tracts))
+    assert (code, "they look like quality measures" in said) == (0, True)
+    code, said = check(people(motion=np.linspace(0, 1, 120)))
+    assert (code, "Not taken for regions, by name: motion (quality measure). To train on it" in said) == (0, True)
+
+
+def test_what_is_no_problem_is_no_problem_where_a_table_is_refused(check, tmp_path):
+    frame = people(mmse=np.arange(120.0) % 13)
+    frame["note"] = frame["participant_id"]
+    frame[["participant_id", "diagnosis"]].to_csv(tmp_path / "labels.csv", index=False)
+    frame.loc[3, "lHip"] = -9
+    regions = frame.drop(columns="diagnosis").rename(columns={"participant_id": "subject"})
+    code, said = check(regions, "--join", str(tmp_path / "labels.csv"))
+    assert code == 2
+    assert "Problem: Volumes" in said or "Problem: Impossible" in said or "lHip = -9" in said
+    assert "Problem: labels.csv" not in said
+    assert "Warning: Not taken for regions, by name: mmse (score). Use it with --clinical mmse" in said

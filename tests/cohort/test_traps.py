@@ -96,11 +96,17 @@ def test_totals_and_copies_are_told_by_their_values(real):
         "V1": complete[names[:30]].sum(axis=1),
         "V2": complete[left] + complete[right],
         "V3": complete[names[5]] / 1000,
+        "V4": complete[names].mean(axis=1),  # smaller than its largest parts
     }
     more = pd.concat([complete, pd.DataFrame(new)], axis=1)
     kinds = zip(more, kinds_of(list(more), more.to_numpy(float)), strict=True)
     found = {name: kind for name, kind in kinds if kind.suspicion}
-    assert {name: kind.suspicion for name, kind in found.items()} == {"V1": "total", "V2": "total", "V3": "copy"}
+    assert {name: kind.suspicion for name, kind in found.items()} == {
+        "V1": "total",
+        "V2": "total",
+        "V3": "copy",
+        "V4": "total",
+    }
     assert f"{left} + {right}" in found["V2"].why
 
 
@@ -176,6 +182,15 @@ def test_thickness_beside_volume_is_allowed_and_said():
     mixed = table.assign(**{f"{name}_volume": volumes[name] for name in volumes})
     warnings = make_cohort(mixed).warnings
     assert any("several kinds are mixed: 68 thicknesses, 4 volumes" in warning for warning in warnings)
+
+
+def test_measures_that_only_a_dictionary_knows_are_told_apart():
+    mixed = pd.read_csv(DATA.parent / "formats/made_up_values/adni_UCSFFSX51.csv").copy()
+    warnings = make_cohort(mixed.assign(diagnosis=["CN", "PT"] * 25).copy(), id="RID").warnings
+    assert any("several kinds are mixed: 52 volumes, 47 thicknesses" in warning for warning in warnings)
+    one_kind = pd.read_csv(DATA.parent / "formats/abide_asegstats2table_first120.tsv", sep="\t").copy()
+    warnings = make_cohort(one_kind.assign(diagnosis=["CN", "PT"] * 60).copy(), id="Measure:volume").warnings
+    assert not any("several kinds" in warning for warning in warnings)
 
 
 def test_what_everybody_has_is_left_out_with_a_sentence(real):

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 from rindices.core import losses
-from rindices.settings import LossWeights
+from rindices.presets import LossWeights
 from tests.core import plain
 
 RNG = np.random.default_rng(0)

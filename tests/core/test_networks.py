@@ -4,7 +4,7 @@ import pytest
 
 from rindices.core import networks, step
 from rindices.core.latent import Draw
-from rindices.settings import Training
+from rindices.presets import Training
 from tests.core import plain
 
 N_REGIONS, N_PATTERNS, N_PEOPLE = 12, 3, 7

@@ -11,7 +11,7 @@ import pytest
 from rindices.core import latent, networks, step
 from rindices.core.losses import Losses
 from rindices.core.networks import Parameters
-from rindices.settings import LearningRates, LossWeights, Training
+from rindices.presets import LearningRates, LossWeights, Training
 from tests.core import plain
 
 N_REGIONS, N_PATTERNS, BATCH_SIZE, N_BEFORE = 9, 3, 5, 10

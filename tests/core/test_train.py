@@ -11,11 +11,10 @@ import pytest
 from scipy.stats import kstest
 
 from rindices.core import networks, train
-from rindices.core.held_out_controls import held_out
 from rindices.core.networks import Parameters
 from rindices.core.step import seen_by_discriminator
-from rindices.core.train import Members, People, make_members
-from rindices.settings import LearningRates, LossWeights, Training
+from rindices.core.train import Members, People, held_out, make_members
+from rindices.presets import LearningRates, LossWeights, Training
 from tests.core import plain
 
 N_PATTERNS, BATCH_SIZE, N_MEMBERS = 3, 6, 4
@@ -324,7 +323,7 @@ def test_saved_states_hold_the_correlation(small_people, correlated):
 FOUR_DEVICES = """
 import sys
 import jax, numpy as np
-from rindices.settings import LearningRates, LossWeights, Training
+from rindices.presets import LearningRates, LossWeights, Training
 from rindices.core import devices, train
 devices.prepare()
 assert jax.device_count() == 4

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from rindices import plots, settings
+from rindices import plots, presets
 from rindices.cli import app
 from rindices.cli.console import set_output
 from rindices.pages import report
-from rindices.run import outcome, report_again
+from rindices.run import report_again, write_results
 from tests.docs import given
 
 
@@ -32,11 +32,11 @@ def short_trainings(quick_preset):
         return path
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (report, report_again, outcome):
+        for module in (report, report_again, write_results):
             patch.setattr(module, "write_report", written)
         patch.setattr(plots, "figure_png", lambda figure, path: path.write_bytes(b""))
-        for name in list(settings.PRESETS):
-            patch.setitem(settings.PRESETS, name, lambda name=name: replace(quick_preset, name=name))
+        for name in list(presets.PRESETS):
+            patch.setitem(presets.PRESETS, name, lambda name=name: replace(quick_preset, name=name))
         yield
 
 

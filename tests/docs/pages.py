@@ -5,7 +5,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
+]
 _COMMENT = re.compile(r"<!--\s*(.*?)\s*-->")
 _FENCE = re.compile(r"^ *```\w*\s*$", re.MULTILINE)
 _BLOCK = re.compile(

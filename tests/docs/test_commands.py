@@ -19,7 +19,7 @@ COMMANDS = {
 }
 OPTIONS = {option for options in COMMANDS.values() for option in options} | {"--version"}
 # These pages name options of scripts, too.
-_OF_SCRIPTS = ("docs/results.md", "docs/reproduction.md")
+_OF_SCRIPTS = ("docs/results.md", "docs/reproduction.md", "docs/peers.md")
 _OTHER_TOOLS = ("python", "make", "pip", "pytest", "mkdocs", "…", "#SBATCH")
 
 
@@ -91,6 +91,16 @@ def test_links_of_the_readme_lead_somewhere():
     for link in links:
         assert (pages.ROOT / link.partition("#")[0]).is_file(), link
     assert len(text.splitlines()) <= 60
+
+
+def test_files_that_contributors_are_sent_to_exist():
+    words = pages.inline_code_of("CONTRIBUTING.md")
+    places = [word for word in words if re.fullmatch(r"\.?[\w-]+(/[\w.-]*)+|[\w-]+\.(py|md|cff|toml)", word)]
+    assert len(places) > 25
+    missing = [
+        one for one in places if not any((base / one).exists() for base in (pages.ROOT, pages.ROOT / "src/rindices"))
+    ]
+    assert {*missing} <= {"site/", "run.toml"}  # made by commands
 
 
 def test_picture_of_the_readme_is_that_of_the_demonstration():

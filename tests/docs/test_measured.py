@@ -7,7 +7,7 @@ import pandas as pd
 from rindices.core.inference import MOST_AT_ZERO
 from tests.docs.pages import ROOT
 
-RESULTS, PAGE = ROOT / "experiments" / "results", (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+RESULTS, PAGE = ROOT / "results", (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
 
 
 def percent(values, digits=0):
@@ -79,7 +79,7 @@ def test_intervals_of_change_and_elsewhere():
 
 
 def test_resemblance():
-    table = pd.read_csv(ROOT / "results" / "resemblance.csv")
+    table = pd.read_csv(RESULTS / "resemblance.csv")
     told = {
         ("enigma", 2.5): "ENIGMA's maps, at most 2.5 sd at severity 1",
         ("enigma", 1.5): "ENIGMA's maps, at most 1.5 sd",
@@ -93,7 +93,7 @@ def test_resemblance():
 
 
 def test_prognosis():
-    table = pd.read_csv(ROOT / "results" / "prognosis.csv")
+    table = pd.read_csv(RESULTS / "prognosis.csv")
     held, wrong = table["held"].mean(), (table["p_without_effect"] < 0.05).mean()
     assert f"Of {len(table)} intervals {100 * held:.1f} % hold" in PAGE
     assert f"{100 * wrong:.1f} % of {len(table)} tests have p below 0.05" in PAGE
@@ -101,7 +101,7 @@ def test_prognosis():
 
 
 def test_three_programs():
-    table = pd.read_csv(ROOT / "results" / "three_programs.csv")
+    table = pd.read_csv(RESULTS / "three_programs.csv")
     for row in table.to_dict("records"):
         numbers = [f"{row[name]:.2f}".replace("-", "−") for name in ("icc", "rank", "maps")]
         who = f"{row['what']} | {row['first']} and {row['second']} | {row['pattern']} | {row['patients']}"

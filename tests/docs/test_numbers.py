@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import rindices
-from rindices.settings import PRESETS, get_preset
+from rindices.presets import PRESETS, get_preset
 from tests.docs.pages import ROOT
 
 SRC = Path(rindices.__file__).parent

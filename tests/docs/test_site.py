@@ -121,11 +121,11 @@ def test_the_gallery_has_every_function_that_draws():
 
 
 def test_the_command_line_page_is_made_from_the_application():
-    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "theme" / "hooks.py")
+    spec = importlib.util.spec_from_file_location("hooks", ROOT / "tools" / "site_hooks.py")
     hooks = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(hooks)
     text = hooks.command_line()
-    assert "| `--repetitions` | Trainings to compare and average. | `10` |" in text
-    assert "| `--steps` | Longest training. | by preset |" in text
+    assert "| `--repetitions` | Number of trainings to compare and average. | `10` |" in text
+    assert "| `--steps` | Maximum number of training steps. | by preset |" in text
     assert "| `--report / --no-report` | Write report.html. | on |" in text
     assert re.search(r"\| `--maps` \| [^|]+ \| needed \|", text)

@@ -17,7 +17,7 @@ from paper_preset import Store, brains_of, restored
 from split_half import half_brains, in_first_half
 from tables import Results
 
-from rindices.settings import paper
+from rindices.presets import paper
 
 PAPER = Path(driver.__file__).with_name("paper_figures.csv")
 

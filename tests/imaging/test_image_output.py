@@ -9,13 +9,16 @@ from rindices.imaging.image_output import paint_patterns
 from rindices.imaging.images import Grid, Space
 from rindices.imaging.voxelwise import Result
 from rindices.problems import InputError
+from rindices.settings import ImageSettings
 from tests.imaging.made_up import AFFINE, SHAPE, people, write_image
 
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory):
     made = people(tmp_path_factory.mktemp("maps"), effect=3.0)
-    return compare_maps(made.maps, made.r_indices, made.group, made.covariates, mask=made.mask, regressions=True)
+    return compare_maps(
+        made.maps, made.r_indices, made.group, made.covariates, settings=ImageSettings(mask=made.mask, regressions=True)
+    )
 
 
 def drawn(t, q, affine=AFFINE):

@@ -8,6 +8,7 @@ from nilearn.image import resample_to_img
 from rindices.imaging import compare_maps, read_map_table
 from rindices.imaging.images import Grid, common_space, open_map, sampled
 from rindices.problems import InputError
+from rindices.settings import ImageSettings
 from tests.imaging.made_up import AFFINE, SHAPE, people, write_image
 
 
@@ -18,7 +19,10 @@ def made(tmp_path):
 
 def run(made, maps=None, **options):
     return compare_maps(
-        made.maps if maps is None else maps, made.r_indices, made.group, **{"mask": made.mask} | options
+        made.maps if maps is None else maps,
+        made.r_indices,
+        made.group,
+        settings=ImageSettings(**{"mask": made.mask} | options),
     )
 
 
@@ -190,5 +194,5 @@ def test_values_between_voxels_are_interpolated_and_missing_outside():
 def test_people_of_other_groups_are_not_read(made, tmp_path):
     maps = pd.concat([made.maps, pd.DataFrame({"participant_id": ["x"], "path": ["none.nii"]})], ignore_index=True)
     r = pd.concat([made.r_indices, pd.DataFrame({"participant_id": ["x"], "r1": 0.9, "r2": 0.0})], ignore_index=True)
-    found = compare_maps(maps, r, [*made.group, "other"], mask=made.mask)
+    found = compare_maps(maps, r, [*made.group, "other"], settings=ImageSettings(mask=made.mask))
     np.testing.assert_array_equal(found[0].result.t, run(made)[0].result.t)

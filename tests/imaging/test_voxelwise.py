@@ -9,6 +9,7 @@ from rindices.analysis import subgroup_sizes
 from rindices.imaging import compare_maps
 from rindices.imaging.voxelwise import make_model, t_values
 from rindices.problems import InputError
+from rindices.settings import ImageSettings
 from tests.imaging.made_up import SHAPE, people
 
 
@@ -19,7 +20,9 @@ def made(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def compared(made):
-    return compare_maps(made.maps, made.r_indices, made.group, made.covariates, mask=made.mask, regressions=True)
+    return compare_maps(
+        made.maps, made.r_indices, made.group, made.covariates, settings=ImageSettings(mask=made.mask, regressions=True)
+    )
 
 
 def by_name(comparisons):
@@ -101,10 +104,12 @@ def test_people_without_map_or_covariate_are_counted(made):
     maps.loc[0, "path"] = ""
     maps = maps.drop(index=[1, 2])
     covariates.loc[[2, 3], "age"] = np.nan
-    found = compare_maps(maps, made.r_indices, made.group, covariates, mask=made.mask)[0]
+    found = compare_maps(maps, made.r_indices, made.group, covariates, settings=ImageSettings(mask=made.mask))[0]
     assert (found.n_controls, found.without_map, found.without_covariates) == (21, 3, 1)
     kept = np.arange(len(made.group)) > 3
-    again = compare_maps(made.maps, made.r_indices[kept], made.group[kept], covariates[kept], mask=made.mask)[0]
+    again = compare_maps(
+        made.maps, made.r_indices[kept], made.group[kept], covariates[kept], settings=ImageSettings(mask=made.mask)
+    )[0]
     np.testing.assert_allclose(found.result.t, again.result.t, rtol=1e-12)
 
 
@@ -114,21 +119,23 @@ def test_later_visits_are_left_out(made):
     r.loc[half:, ["visit", "first_visit", "r1"]] = ["2", False, 0.9]
     maps = pd.concat([made.maps.assign(visit=1.0), made.maps.assign(visit=2.0)], ignore_index=True)
     maps.loc[half:, "path"] += "x"  # there are no such files
-    found = compare_maps(maps, r, np.tile(made.group, 2), mask=made.mask)
-    expected = compare_maps(made.maps, made.r_indices, made.group, mask=made.mask)
+    found = compare_maps(maps, r, np.tile(made.group, 2), settings=ImageSettings(mask=made.mask))
+    expected = compare_maps(made.maps, made.r_indices, made.group, settings=ImageSettings(mask=made.mask))
     np.testing.assert_array_equal(found[2].result.t, expected[2].result.t)
     with pytest.raises(InputError, match="several rows of R-indices"):
-        compare_maps(maps, r.drop(columns="first_visit"), np.tile(made.group, 2), mask=made.mask)
+        compare_maps(
+            maps, r.drop(columns="first_visit"), np.tile(made.group, 2), settings=ImageSettings(mask=made.mask)
+        )
     with pytest.raises(InputError, match="maps of several visits of 85 people"):
-        compare_maps(maps, made.r_indices, made.group, mask=made.mask)
+        compare_maps(maps, made.r_indices, made.group, settings=ImageSettings(mask=made.mask))
 
 
 def test_covariates_that_say_all_leave_no_result(made):
     site = pd.DataFrame({"site": np.where(made.group == "patient", "A", "B")})
-    found = compare_maps(made.maps, made.r_indices, made.group, site, mask=made.mask)
+    found = compare_maps(made.maps, made.r_indices, made.group, site, settings=ImageSettings(mask=made.mask))
     assert {x.note for x in found if x.n_patients >= 10} == {"the covariates alone tell these people apart"}
     many = pd.DataFrame({"code": [str(k) for k in range(len(made.group) - 1)] + ["0"]})
-    found = compare_maps(made.maps, made.r_indices, made.group, many, mask=made.mask)[0]
+    found = compare_maps(made.maps, made.r_indices, made.group, many, settings=ImageSettings(mask=made.mask))[0]
     assert found.result is None
 
 

@@ -7,20 +7,13 @@ import pytest
 
 from rindices.core.inference import r_indices, reorder_patterns
 from rindices.judging import selection
+from rindices.judging import study as study_module
 from rindices.judging.agreement import compare
-from rindices.judging.selection import (
-    FIRST_LOOK,
-    Study,
-    choose,
-    consensus,
-    judge,
-    members_of,
-    rivals,
-    sweep,
-    usual_weights,
-)
+from rindices.judging.selection import FIRST_LOOK, choose, judge, members_of, rivals, sweep, usual_weights
+from rindices.judging.study import Study
 from rindices.preprocessing import whitening_matrix
-from rindices.settings import Schedule, Training, blind, fast
+from rindices.presets import Schedule, Training, blind, fast
+from rindices.scoring.consensus import consensus
 from rindices.training.chunks import Point, Settings, cut
 from rindices.training.execution import Execution, Memory
 from tests.core import plain
@@ -383,7 +376,7 @@ def test_number_of_models_in_a_chunk_is_fixed_by_the_plan_of_the_store():
 
 def test_how_linear_models_find_patterns_is_known_before_people_are_trained_on(monkeypatch):
     asked = []
-    monkeypatch.setattr(selection, "suited", lambda *of: (asked.append(of[2]), ("ica", {}))[1])
+    monkeypatch.setattr(study_module, "suited", lambda *of: (asked.append(of[2]), ("ica", {}))[1])
     study = make_study()
     linear = replace(study, settings=study.settings._replace(preset=replace(fast(), schedule=Schedule(0, 100))))
     for one in (study, linear):

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from rindices.judging import verdict as verdicts
-from rindices.judging.selection import Study
 from rindices.judging.spectrum import Spectrum
+from rindices.judging.study import Study
 from rindices.judging.verdict import (
     FEWEST_SHUFFLED,
     Evidence,
@@ -18,7 +18,7 @@ from rindices.judging.verdict import (
     not_testable,
     to_json,
 )
-from rindices.settings import fast
+from rindices.presets import fast
 from rindices.training.chunks import Settings
 
 N_REGIONS, N_CONTROLS, N_PATIENTS = 30, 90, 120
@@ -77,7 +77,7 @@ def test_groups_that_do_not_differ_are_told_what_would_have_shown():
     verdict = judged(spectrum(p=0.4), study_of(0)[0], np.zeros((N_PATIENTS, 2)), np.nan)
     assert (verdict.state, verdict.reliable, verdict.evidence.halves) == ("no difference", False, None)
     auc, ratio = spectrum().detectable
-    assert "put together at random (p = 0.4)" in verdict.message
+    assert "randomly assigned groups of the same people (p = 0.4)" in verdict.message
     assert f"an AUC of about {auc:.2f}" in verdict.message
     assert f"{ratio:.1f} times as much as controls" in verdict.message
 

@@ -18,17 +18,11 @@ from rindices import SurrealGANSearch, simulate_cohort
 from rindices.analysis import associations
 from rindices.core.losses import Prior
 from rindices.core.train import People, make_members, train
-from rindices.judging.agreement import (
-    aligned,
-    find_consensus,
-    interval,
-    mean_agreement,
-    pairwise,
-    pattern_concordance,
-)
+from rindices.judging.agreement import interval, mean_agreement, pairwise, pattern_concordance
 from rindices.judging.spectrum import look
 from rindices.preprocessing import Preprocessing
-from rindices.settings import Correction, LossWeights, Schedule, Training, fast
+from rindices.presets import Correction, LossWeights, Schedule, Training, fast
+from rindices.scoring.consensus import aligned, find_consensus
 from tests.conftest import BATCH_SIZE, N_PATTERNS, N_REGIONS
 from tests.longevity.freeze import HERE, PEOPLE
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-PATH = Path(__file__).parent.parent.parent / "packaging" / "audit.py"
+PATH = Path(__file__).parent.parent.parent / "tools" / "audit.py"
 SOUND = {"name": "numpy", "version": "2.0.0", "vulns": []}
 FLAW = {"id": "CVE-1", "fix_versions": ["3.1.6"], "aliases": [], "description": ""}
 AFFECTED = {"name": "jinja2", "version": "3.1.4", "vulns": [FLAW]}

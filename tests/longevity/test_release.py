@@ -68,7 +68,7 @@ def test_the_conda_recipe_has_our_version_and_command(project, recipe):
     assert recipe["about"]["license_file"] == project["license-files"]
 
 
-def test_the_container_is_pinned_and_installs_our_wheel(container):
+def test_the_container_is_pinned_and_installs_our_wheel(container, project):
     (base,) = [text for keyword, text in container if keyword == "FROM"]
     assert re.fullmatch(r"docker\.io/library/python:3\.\d+\.\d+-slim-\w+", base), "a version, never latest"
     wheel = f"rindices-{rindices.__version__}-py3-none-any.whl"
@@ -76,6 +76,14 @@ def test_the_container_is_pinned_and_installs_our_wheel(container):
     assert all(wheel in text for keyword, text in container if "pip install" in text)
     (labels,) = [text for keyword, text in container if keyword == "LABEL"]
     assert f'image.version="{rindices.__version__}"' in labels
+    assert f'image.licenses="{project["license"]}"' in labels
+
+
+def test_what_the_container_adds_are_extras_of_ours_with_and_without_a_gpu(container, project):
+    extras = dict(container)["ARG"].removeprefix("EXTRAS=").split(",")
+    with_gpu = re.search(r"--build-arg EXTRAS=(\S+)", CONTAINERFILE.read_text(encoding="utf-8"))[1].split(",")
+    assert {*with_gpu} - {*extras} == {"cuda"}
+    assert {*with_gpu} <= {*project["optional-dependencies"]}
 
 
 def test_nobody_is_root_in_the_container(container, project):

@@ -15,8 +15,8 @@ from sklearn.base import clone
 
 from rindices import InputError, SurrealGAN, load_model
 from rindices.model.file import ModelFileError
-from rindices.scoring.scale import SHAPES
-from rindices.settings import PRESETS, Correction, LearningRates, LossWeights, Preset, Schedule, Training
+from rindices.presets import PRESETS, Correction, LearningRates, LossWeights, Preset, Schedule, Training
+from rindices.scoring.severity import SHAPES
 
 # Trainings of forty steps seldom agree.
 pytestmark = pytest.mark.filterwarnings("ignore:Repetitions left out:UserWarning")

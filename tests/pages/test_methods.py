@@ -56,7 +56,7 @@ CHANGES = [
             "related to updrs by",
             "below 0.35, between 0.35 and 0.75, and above 0.75",
             "chosen among 2 and 6 by how far the covariance of synthesised patients is from that of the real ones",
-            "Of the weights of orthogonality 0.1 and 0.3 the one",
+            "Of the orthogonality weights 0.1 and 0.3, the one",
             "rindices 9.9.9 (jax 8.8.8)",
             "controls (HC)",
             "Severities were allowed to be correlated",
@@ -121,7 +121,7 @@ def test_each_fact_changes_the_paragraph(folder):
         ),
         (
             {"patterns_chosen_from_data": True, "search": {"n_patterns": [2], "basis": "counted"}},
-            "The number of patterns was counted before training: in people who were left out, patients vary more than "
+            "The number of patterns was counted before training: in held-out people, patients vary more than "
             "controls in ",
             "was chosen among",
         ),
@@ -149,7 +149,7 @@ def test_the_paragraph_says_where_training_started_and_how_patterns_were_counted
 def test_the_paragraph_says_what_was_analysed_and_only_what_was_used_is_cited(folder):
     sentences = {
         "subgroup_sizes": "the comparison is circular: it describes the patterns and does not test them",
-        "change_summary": "Welch's t test. 90 % intervals of a person's change hold the true changes",
+        "change_summary": "Welch's t test. 90 % intervals of a person's change contain the true changes",
     }
     whole = quoted(folder)
     assert all(sentence in whole for sentence in sentences.values())

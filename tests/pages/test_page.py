@@ -15,7 +15,7 @@ from rindices.cli.console import _VERDICT_STYLES
 from rindices.pages.layout import page_style
 from rindices.pages.report import make_report, write_report
 from rindices.pages.run_view import VERDICT_LOOKS
-from rindices.record.verdict_words import IN_SHORT, SENTENCES
+from rindices.record.documents import IN_SHORT, SENTENCES
 from rindices.settings import State
 from tests.pages.made_run import (
     AGREEMENT,
@@ -189,7 +189,7 @@ def test_verdict(run, undrawn, changes, expected, classes):
     ("changes", "strip"),
     [
         ({"verdict": "reproducible"}, None),
-        ({"verdict": "weak"}, "WEAK: for comparing groups, not for single people"),
+        ({"verdict": "weak"}, "WEAK: for comparing groups, not individuals"),
         ({"verdict": "not found again"}, "NOT FOUND AGAIN: do not interpret"),
         ({"verdict": "no difference"}, "NO DIFFERENCE FOUND: do not interpret"),
         ({"verdict": "not testable"}, "NOT TESTED: do not interpret"),

@@ -20,7 +20,7 @@ def test_report_says_what_a_pattern_resembles(tmp_path):
     resemblance(patterns, n_spins=200).to_csv(folder / "analysis" / "resemblance.csv", index=False)
     report = make_report(folder)
     assert re.search(
-        "Pattern 1, thickness: resembles autism.* more than turned maps do .largest correlation 1.00", report.html
+        "Pattern 1, thickness: resembles autism.* more than rotated maps do .largest correlation 1.00", report.html
     )
     assert "resemblance" in [name for name, *_ in report.gallery.figures]
 
@@ -29,5 +29,5 @@ def test_report_says_that_no_map_is_at_hand(tmp_path):
     folder = tmp_path / "run"
     make_run(folder, n_regions=4, names=["lh_cuneus_volume", "rh_cuneus_volume"])
     page = make_report(folder).html
-    assert "No map of a disorder is at hand for these regions" in page
+    assert "No disorder map is available for these regions" in page
     assert "this table has volume of regions" in page

@@ -172,10 +172,10 @@ def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
     assert len(before) == 2
     rows, words = rows_of(text, "Change of the severities per year"), Page(section_of(text, "change")).words
     assert ["1", "Patients less controls", "112", "+0.002", "−0.010 to 0.014", "0.600", "0.003"] in rows
-    assert "is told by “Patients less controls” alone" in words
+    assert "is answered by “Patients less controls” alone" in words
     assert "The change of a group is the mean of the slopes of its people" in words
     assert "learned from 40 controls who came again within 1.0 years" in words
-    people = rows_of(text, "Reliable change of single people")
+    people = rows_of(text, "Reliable change of individuals")
     assert [sum(int(row[place]) for row in people if row[0] == "1") for place in (2, 3, 4)] == [112, 23, 0]
 
 
@@ -197,7 +197,7 @@ def test_change_says_what_the_scan_noise_is(analysed, undrawn, source, said, has
     words = Page(section_of(text, "change")).words
     assert said in words
     assert f"Controls: {note}." in words
-    assert ("Reliable change of single people" in text) == has_table
+    assert ("Reliable change of individuals" in text) == has_table
 
 
 def test_long_table_is_cut_and_says_where_the_rest_is(tmp_path, undrawn):
@@ -239,7 +239,7 @@ def test_applied_model_says_which_and_claims_nothing_else(analysed, undrawn):
     save_summary(analysed, summary | {"n_other": 12, "covariates": ["age"], "variables": KINDS})
     page = report_of(analysed)
     expected = [
-        "A model that was trained before (model.safetensors) scored 112 people in 20 regions",
+        "A previously trained model (model.safetensors) scored 112 people in 20 regions",
         "Two are odd.",
         "Effects of age were estimated in the controls that the model was trained with by linear regression",
     ]
@@ -304,7 +304,7 @@ def test_search_lists_settings_best_first(searched):
             FOUND,
             "p = 0.005 for both together, p = 0.005 for what varies more among patients (spread) and p = 0.035 for",
         ),
-        (FOUND, "2 directions are beyond chance, and people who were left out differ in 3 directions."),
+        (FOUND, "2 directions are beyond chance, and held-out people differ in 3 directions."),
         (
             FOUND | {"directions": 1, "found_again": 1},
             "1 direction is beyond chance, and people who were left out differ in 1",
@@ -313,7 +313,7 @@ def test_search_lists_settings_best_first(searched):
         (FOUND, "Their consensus agrees with a linear model of everybody at 0.883."),
         (FOUND | {"repetitions": None}, "at most 0.551 with permuted groups). Their consensus agrees"),
         (NOTHING, "p = 0.410 for both together"),
-        (NOTHING, "0 directions are beyond chance, and people who were left out differ in 0 directions."),
+        (NOTHING, "0 directions are beyond chance, and held-out people differ in 0 directions."),
         ({}, "Whether patients and controls differ was not tested."),
     ],
 )
@@ -373,4 +373,4 @@ def test_severities_are_doubted_where_controls_read_high(run, undrawn, mean, dou
     people.to_csv(run / "r_indices.csv", index=False)
     words = report_of(run).words
     assert f"Controls average {mean}" in words
-    assert ("Severities of pattern 1 are not to be trusted" in words) is doubted
+    assert ("Do not trust severities of pattern 1" in words) is doubted

@@ -16,7 +16,7 @@ from rindices.preprocessing.covariates import (
     uncertainty_of_patients,
     without_effects,
 )
-from rindices.settings import Correction
+from rindices.presets import Correction
 
 N_CONTROLS, N_PATIENTS = 60, 40
 PATIENT = np.repeat([False, True], [N_CONTROLS, N_PATIENTS])

@@ -10,8 +10,8 @@ from rindices.preprocessing import (
     Preprocessing,
     SiteHarmonizer,
 )
-from rindices.preprocessing.storage import arrays_of, describe, restore
-from rindices.settings import Correction
+from rindices.preprocessing.pipeline import arrays_of, describe, restore
+from rindices.presets import Correction
 
 EVERYTHING = Correction(smooth=["age"], interactions=[("age", "sex")], proportion="head", site="site")
 
@@ -108,8 +108,8 @@ def test_an_uncorrected_site_keeps_its_shift(regions, table):
 @pytest.mark.parametrize(
     ("correction", "message"),
     [
-        (Correction(smooth=["Age"]), r"smooth\b.*'Age', which is no covariate. Did you mean 'age'\?\n.*age, site"),
-        (Correction(interactions=[("age", "icv")]), r"interactions\b.*'icv', which is no covariate"),
+        (Correction(smooth=["Age"]), r"smooth\b.*'Age', which is not a covariate. Did you mean 'age'\?\n.*age, site"),
+        (Correction(interactions=[("age", "icv")]), r"interactions\b.*'icv', which is not a covariate"),
         (Correction(proportion="icv"), r"proportion\b.*'icv'"),
         (Correction(site="scanner"), r"site\b.*'scanner'"),
         (Correction(smooth=["head"], proportion="head"), r"'head' cannot .* both \W*smooth\b.* and \W*proportion\b"),
@@ -127,7 +127,7 @@ def test_corrections_that_do_not_fit_the_table_are_refused(regions, table, corre
 
 
 def test_a_correction_without_covariates_is_refused(regions):
-    with pytest.raises(ValueError, match=r"site\b.*'site', which is no covariate.\nThe covariates are: none"):
+    with pytest.raises(ValueError, match=r"site\b.*'site', which is not a covariate.\nThe covariates are: none"):
         Preprocessing.fit(regions, None, Correction(site="site"))
 
 

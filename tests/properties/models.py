@@ -7,7 +7,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from rindices import SurrealGAN
-from rindices.settings import Schedule, fast
+from rindices.presets import Schedule, fast
 from tests.properties.strategies import NAMES, names, studies
 
 N_REGIONS = 12

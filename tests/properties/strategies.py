@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from rindices.settings import Correction
+from rindices.presets import Correction
 
 # Everything that can be written to a file: surrogates cannot.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

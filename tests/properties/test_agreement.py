@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import somersd
 
 from rindices.judging import agreement
+from rindices.scoring.consensus import aligned, find_consensus
 from tests.properties.strategies import SCALES, SEEDS, orders
 
 MANY = settings(max_examples=5 * settings.default.max_examples)  # they cost next to nothing
@@ -73,8 +74,8 @@ def test_matching_finds_a_planted_order_whatever_the_noise_below_half_a_gap(patt
 @given(different_patterns(), st.integers(1, 5), st.data())
 def test_the_consensus_of_identical_models_is_that_model(patterns, n_models, data):
     mixed = np.stack([patterns[:, data.draw(orders(patterns.shape[1]))] for _ in range(n_models)])
-    found = agreement.find_consensus(mixed)
+    found = find_consensus(mixed)
     assert found.kept.tolist() == list(range(n_models))
     np.testing.assert_allclose(found.agreement_with_medoid, 1, atol=EXACT)
-    for member in agreement.aligned(mixed, found):
+    for member in aligned(mixed, found):
         np.testing.assert_array_equal(member, mixed[found.medoid])

@@ -167,7 +167,7 @@ def test_more_is_added_to_a_finished_run_whose_models_are_there(out, killed):
 def test_nothing_is_added_to_a_run_whose_models_are_gone(out):
     begin(out)
     finish(out)
-    with pytest.raises(InputError, match="Its models are not there, so that no more can be added"):
+    with pytest.raises(InputError, match="Its models are not there, so nothing can be added"):
         is_complete(out, MORE)
 
 

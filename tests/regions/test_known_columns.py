@@ -106,6 +106,11 @@ def test_a_column_says_region_side_measure_and_unit():
     }
 
 
+def test_the_area_of_the_accumbens_is_its_name():
+    assert known_columns(["Left-Accumbens-area"])["Left-Accumbens-area"].measure == ""
+    assert known_columns(["lh_insula_area"])["lh_insula_area"].unit == "mm2"
+
+
 def test_names_that_anybody_could_use_need_company():
     alone = ["STATUS", "sex", "subject", "names", "31", "54", "702", "VERSION"]
     assert known_columns(alone) == {}

@@ -54,12 +54,24 @@ def test_every_column_has_a_part_and_a_reason(people, tmp_path):
         "empty": "no role",
     }
     assert (by_name["note"].why, by_name["empty"].why) == ("text, not numbers", "no values")
-    suspects = {name: column.suspicion for name, column in by_name.items() if column.suspicion}
-    assert suspects == {"qc_rating": "quality measure", "mmse": "score"}
-    assert by_name["TotalGrayVol"].why == "a total, by its name"
+    assert not any(column.suspicion for column in found.columns)
+    assert [by_name[name].why for name in ("TotalGrayVol", "qc_rating", "mmse")] == [
+        "a total, by its name",
+        "quality measure",
+        "score",
+    ]
     assert by_name["lHip"].median == pytest.approx(people["lHip"].median())
+    assert {kind: len(names) for kind, names in found.kinds.items()} == {"regions": 128}
+    assert [(one.setting, one.value) for one in found.advice if one.setting == "clinical"] == [("clinical", ("mmse",))]
+
+
+def test_scores_and_qualities_by_name_are_suspects_where_they_are_named(people, tmp_path):
+    names = "lHip,rHip,lAmy,rAmy,qc_rating,mmse"
+    found = CheckedTable.model_validate_json(checked(people, tmp_path, *ROLES, "--features", names, "--json"))
+    suspects = {column.name: column.suspicion for column in found.columns if column.suspicion}
+    assert suspects == {"qc_rating": "quality measure", "mmse": "score"}
     assert {kind: len(names) for kind, names in found.kinds.items()} == {
-        "regions": 128,
+        "regions": 4,
         "quality measures": 1,
         "scores": 1,
     }
@@ -80,12 +92,12 @@ def test_people_groups_and_outliers_are_told(people, tmp_path):
 
 def test_a_table_that_fit_refuses_is_told_with_what_helps_and_who_would_remain(people, tmp_path):
     bad = people.copy()
-    bad.loc[3, "lHip"], bad.loc[4, "mmse"] = -9, np.nan
+    bad.loc[3, "lHip"], bad["rHip"] = -9, people["rHip"].round(0).where(bad.index != 4)
     said = checked(bad, tmp_path, *ROLES, code=2)
     assert "lHip = -9 in row 5" in said
-    assert "Missing values in 1 region column: mmse (1 person)" in said
+    assert "Missing values in 1 region column: rHip (1 person)" in said
     left = people["diagnosis"].drop([3, 4]).value_counts()
-    assert f"People that remain (with --drop-missing): {left['CN']} controls, {left['PT']} patients" in said
+    assert f"People who remain (with --drop-missing): {left['CN']} controls, {left['PT']} patients" in said
     assert said.splitlines()[-1].startswith("fit would refuse this table. What helps: ")
     result = CliRunner().invoke(app, ["fit", str(tmp_path / "people.csv"), "--out", str(tmp_path / "run"), *ROLES])
     for problem in check_table(tmp_path / "people.csv", TableSettings(covariates="age,sex", site="site")).problems:
@@ -133,6 +145,10 @@ def test_it_is_quick_and_does_not_load_the_engine(people, tmp_path):
         ("AgeAtScan", "age or time"),
         ("years_education", "age or time"),
         ("CDR-sb", "score"),
+        ("panss_total", "score"),
+        ("memory_score", "score"),
+        ("lHip_z_score", ""),
+        ("qc_rating", "quality measure"),
         ("Left-Accumbens-area", ""),
         ("lh_precuneus_mean", ""),
         ("average", "total"),

@@ -10,7 +10,7 @@ from rindices.cli import app
 from rindices.cli.console import set_output
 from rindices.cohort import read_cohort
 from rindices.problems import roughly
-from rindices.run import time_needed
+from rindices.run import first_look as looks
 from rindices.run.first_look import first_look, look_pictures
 from rindices.settings import SearchSettings
 from rindices.simulate import simulate_cohort
@@ -38,7 +38,7 @@ def said(*arguments):
 def test_the_check_is_shown_first_and_the_look_is_what_fit_finds(tmp_path):
     path = table_of(tmp_path, "basic")
     lines = said(path, "--covariates", "age,sex", "--report", tmp_path / "check.html").splitlines()
-    [people] = [place for place, line in enumerate(lines) if line.startswith("People that remain: 150 controls")]
+    [people] = [place for place, line in enumerate(lines) if line.startswith("People who remain: 150 controls")]
     waiting = lines.index("Comparing patients and controls …")
     [headline] = [line for line in lines if "beyond chance" in line]
     assert people < waiting < lines.index(headline)
@@ -48,7 +48,8 @@ def test_the_check_is_shown_first_and_the_look_is_what_fit_finds(tmp_path):
     n_found = search.spectrum_.found_again
     assert n_found == search.best_params_["n_patterns"] >= 1
     noun = "direction" if n_found == 1 else "directions"
-    assert headline.startswith(f"At least {n_found} {noun} beyond chance (p = {search.spectrum_.p:.2g}). Verdicts that")
+    p = f"{search.spectrum_.p:.2g}"
+    assert headline.startswith(f"At least {n_found} {noun} beyond chance (p = {p}). Possible verdicts")
     assert sum(line.startswith("  Pattern ") for line in lines) == n_found
     assert lines[-1].startswith("fit can train on this table. It takes about ")
     words = Page((tmp_path / "check.html").read_text(encoding="utf-8")).words
@@ -75,10 +76,15 @@ def test_without_a_difference_it_says_what_would_have_shown(tmp_path):
 def test_more_regions_than_people_are_said_with_what_helps(tmp_path):
     table = simulate_cohort("basic", n_controls=24, n_patients=30, seed=3).table.iloc[:, :44]
     table.to_csv(tmp_path / "wide.csv", index=False)
-    few = "24 controls and 40 regions: only strong differences show; average left and right, choose fewer regions"
-    assert few in first_look(read_cohort(tmp_path / "wide.csv", covariates="age")).verdicts
+    table.assign(diagnosis=["CN", "PT"] * 27).to_csv(tmp_path / "no.csv", index=False)
+    for name, controls, missed in (
+        ("wide", 24, "further patterns that are weaker may be missed"),
+        ("no", 27, "a smaller difference would be missed"),
+    ):
+        few = f"With {controls} controls and 40 regions, {missed}: average left and right, choose fewer regions"
+        assert few in first_look(read_cohort(tmp_path / f"{name}.csv", covariates="age")).verdicts
     some = read_cohort(tmp_path / "wide.csv", covariates="age", features=list(table.columns[4:24]))
-    assert "only strong differences" not in first_look(some).verdicts
+    assert "missed" not in first_look(some).verdicts
 
 
 def with_covariates(folder, n_controls, n_patients, n_covariates):
@@ -119,9 +125,9 @@ def test_imbalanced_groups_cannot_be_more_than_confounded(tmp_path):
 
 
 def test_time_grows_with_what_is_trained(monkeypatch):
-    monkeypatch.setattr(time_needed, "slowness", lambda: 1.0)
-    monkeypatch.setattr(time_needed.devices, "n_cores", lambda: 2)
-    usual = time_needed.time_needed(1392, 128, 3, SearchSettings()).seconds
+    monkeypatch.setattr(looks, "slowness", lambda: 1.0)
+    monkeypatch.setattr(looks.devices, "n_cores", lambda: 2)
+    usual = looks.time_needed(1392, 128, 3, SearchSettings()).seconds
     for people, regions, patterns, search in (
         (1392, 256, 3, SearchSettings()),
         (1392, 128, 5, SearchSettings()),
@@ -129,8 +135,8 @@ def test_time_grows_with_what_is_trained(monkeypatch):
         (1392, 128, 3, SearchSettings(orthogonality=(0.4, 0.8))),
         (1392, 128, 3, SearchSettings(preset="blind")),
     ):
-        assert time_needed.time_needed(people, regions, patterns, search).seconds > 1.2 * usual
-    assert time_needed.time_needed(1392, 128, 3, SearchSettings(preset="linear")).seconds < usual
-    assert str(time_needed.TimeNeeded(700, "the 2 cores")) == "about 10 minutes on the 2 cores of this machine"
+        assert looks.time_needed(people, regions, patterns, search).seconds > 1.2 * usual
+    assert looks.time_needed(1392, 128, 3, SearchSettings(preset="linear")).seconds < usual
+    assert str(looks.TimeNeeded(700, "the 2 cores")) == "about 10 minutes on the 2 cores of this machine"
     assert roughly(80 * 60) == "80 minutes"
-    assert 0.01 < np.median([time_needed.slowness() for _ in range(2)]) < 100
+    assert 0.01 < np.median([looks.slowness() for _ in range(2)]) < 100

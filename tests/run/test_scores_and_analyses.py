@@ -4,8 +4,9 @@ import pytest
 
 from rindices.cohort import read_cohort
 from rindices.estimator import SurrealGAN
+from rindices.presets import Correction
 from rindices.run.scores_and_analyses import scores_of, separation
-from rindices.settings import Correction, TableSettings
+from rindices.settings import TableSettings
 from rindices.simulate import simulate_cohort
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from rindices import settings
+from rindices import presets
 from rindices.cli import app
 from rindices.model.file import read_header
 from rindices.problems import InputError
@@ -40,7 +40,7 @@ def run(table, quick_preset, tmp_path_factory):
     folder = tmp_path_factory.mktemp("shared")
     table.to_csv(folder / "people.csv", index=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(settings.PRESETS, "fast", lambda: quick_preset)
+        patch.setitem(presets.PRESETS, "fast", lambda: quick_preset)
         roles = ("--covariates", "age,sex", "--site", "site", "--unit", "mL", "--no-report", "--repetitions", "3")
         code, said = invoke("fit", folder / "people.csv", "--out", folder / "run", *roles)
     assert code == 0, said

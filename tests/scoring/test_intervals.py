@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from rindices.core import inference
-from rindices.core.held_out_controls import held_out
-from rindices.scoring import intervals, severity
-from rindices.scoring.intervals import Healthy, severity_intervals
-from rindices.scoring.scale import KNOTS
-from rindices.scoring.severity import fit_curves, fit_scale
+from rindices.core.train import held_out
+from rindices.scoring import intervals
+from rindices.scoring.intervals import Healthy, fit_curves, fit_scale, severity_intervals
+from rindices.scoring.severity import KNOTS
 from tests.core import plain
 
 N_CONTROLS, N_PATTERNS = 300, 2
@@ -37,7 +36,6 @@ def world(monkeypatch):
             ),
         )
         monkeypatch.setattr(intervals, "inference", made_up)
-        monkeypatch.setattr(severity, "inference", made_up)
         return {"weights": np.zeros(n_models)}, Healthy(healthy, folds)
 
     return begin

@@ -15,7 +15,7 @@ from scipy.stats import mannwhitneyu
 import rindices
 from rindices.judging.separation import _FOLDS
 from rindices.judging.spectrum import N_PERMUTATIONS
-from rindices.settings import Schedule
+from rindices.presets import Schedule
 from rindices.training.starts import PATIENTS
 from tests.sentences.kinds import KINDS, N_REGIONS, REGIONS
 
@@ -241,7 +241,7 @@ CLAIMS = [
         lambda told: [min(n_patterns(told), max(1, told.summary["evidence"]["found_again"]))],
     ),
     (
-        rf"put together at random \(p = {N}\).*AUC of about {N}, or where patients vary in one direction {N} times",
+        rf"randomly assigned groups of the same people \(p = {N}\).*AUC of about {N}, or if patients varied {N} times",
         lambda told: [
             f"{told.summary['evidence'][name]:{form}}"
             for name, form in (("p", ".2g"), ("detectable_auc", ".2f"), ("detectable_ratio", ".1f"))
@@ -268,7 +268,7 @@ CLAIMS = [
     (
         rf"were permuted, {N} times: p ([<=] [\d.]+) for both together, p ([<=] [\d.]+) for what varies more among "
         rf"patients \(spread\) and p ([<=] [\d.]+) for what differs on average \(shift\)\. {N} directions? (?:is|are) "
-        rf"beyond chance, and people who were left out differ in {N} directions?\.",
+        rf"beyond chance, and held-out people differ in {N} directions?\.",
         spectrum,
     ),
     (
@@ -290,7 +290,7 @@ CLAIMS = [
     ),
     (rf"(\d+ patterns?): patients and controls differ no more than by chance.*?agree at {N}\.", reason),
     (
-        rf"(\d+ patterns?): people who were left out differ in {N} directions?, too",
+        rf"(\d+ patterns?): held-out people also differ in {N} directions?",
         lambda told: [counted(n_patterns(told), "pattern"), told.summary["evidence"]["found_again"]],
     ),
     (rf"The table had {N} (?:people|scans)", lambda told: [len(told.table("people"))]),
@@ -340,7 +340,7 @@ CLAIMS = [
         rf"disjoint halves of the people agreed at {N} \(with permuted groups at most {N}\)",
         lambda told: [shown(told.summary["evidence"][name], 3) for name in ("halves", "halves_chance")],
     ),
-    (rf"{N} % intervals are the severities", lambda told: [f"{100 * told.summary['level']:g}"]),
+    (rf"{N} % intervals contain the severities", lambda told: [f"{100 * told.summary['level']:g}"]),
     (r"refitted in each of (\w+) folds", lambda told: [{5: "five"}[_FOLDS]]),
     (
         rf"was below {N}, between {N} and {N}, and above {N}, and with all others below {N}",

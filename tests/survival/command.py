@@ -8,16 +8,16 @@ from dataclasses import replace
 if __name__ == "__main__":  # a shell's background jobs ignore it, and so would the run
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-from rindices import settings
+from rindices import presets
 from rindices.training import chunks, journal
 
-SCHEDULE = settings.Schedule(batch_size=8, min_steps=800, max_steps=1200, checkpoint_every=100, whitening=0.0)
+SCHEDULE = presets.Schedule(batch_size=8, min_steps=800, max_steps=1200, checkpoint_every=100, whitening=0.0)
 
 
 def shorten(_=None):
     """Make the default preset short, and save unfinished chunks at every checkpoint."""
     chunks._SAVE_SECONDS = 0.0
-    settings.PRESETS["fast"] = lambda: replace(settings.fast(), schedule=SCHEDULE)
+    presets.PRESETS["fast"] = lambda: replace(presets.fast(), schedule=SCHEDULE)
 
 
 dask_setup = shorten  # what Dask calls in a worker that loads this file

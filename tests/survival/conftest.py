@@ -15,7 +15,7 @@ import pytest
 from safetensors.numpy import load_file
 from typer.testing import CliRunner
 
-from rindices import settings
+from rindices import presets
 from rindices.cli import app
 from rindices.simulate import simulate_cohort
 from rindices.training import chunks, journal
@@ -150,11 +150,11 @@ def undisturbed(table, tmp_path_factory, surroundings):
 @contextlib.contextmanager
 def shortened():
     """Make runs in this process as short as they can be."""
-    schedule = settings.Schedule(batch_size=8, min_steps=20, max_steps=40, checkpoint_every=20, whitening=0.0)
+    schedule = presets.Schedule(batch_size=8, min_steps=20, max_steps=40, checkpoint_every=20, whitening=0.0)
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(command, "SCHEDULE", schedule)
         monkeypatch.setattr(chunks, "_SAVE_SECONDS", 0.0)
-        monkeypatch.setitem(settings.PRESETS, "fast", settings.PRESETS["fast"])
+        monkeypatch.setitem(presets.PRESETS, "fast", presets.PRESETS["fast"])
         monkeypatch.setattr(journal, "_PAUSE", 0.0)
         command.shorten()
         yield

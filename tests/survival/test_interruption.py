@@ -77,7 +77,7 @@ def test_damaged_files_are_trained_again_and_named(start, tmp_path, undisturbed)
 def test_a_signal_ends_a_run_at_once_and_it_can_go_on(start, tmp_path, undisturbed, number, code):
     out = tmp_path / "run"
     found, _, err = send(held(start(hold=TRAINING)), number)
-    assert (found, "Repeat the same command to go on" in err, "Traceback" in err) == (code, True, False)
+    assert (found, "Repeat the same command to resume" in err, "Traceback" in err) == (code, True, False)
     assert status(out) == "unfinished"
     assert not (out / "report.html").exists()
     if number == signal.SIGTERM:

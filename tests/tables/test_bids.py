@@ -93,7 +93,7 @@ def test_every_session_becomes_a_row_and_tables_meet_in_it(tmp_path):
     nan = np.nan
     expected = [[61, 30, 4.5], [61, nan, 4.4], [nan, nan, 4.0], [72.5, 27, 3.5], [72.5, 25, 3.4]]
     np.testing.assert_array_equal(rows, expected)
-    assert any("row numbers are those of the joined table" in note for note in source.notes)
+    assert any("rows are numbered as joined" in note for note in source.notes)
 
 
 def test_sessions_of_the_participants_file_are_joined_by_session(tmp_path):
@@ -139,7 +139,7 @@ def test_visits_are_joined_however_they_are_written():
     ("other", "message"),
     [
         ({"id": ["a", None], "visit": [1, 2]}, r"Every row of y\.csv needs a value in 'id' and 'visit', but row 3"),
-        ({"id": ["a", "a"], "visit": [1, 1]}, r"has 'a' and '1' in rows 2 and 3.*\nKeep one row a person and visit"),
+        ({"id": ["a", "a"], "visit": [1, 1]}, r"has 'a' and '1' in rows 2 and 3.*\nKeep one row per person and visit"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(other, message):

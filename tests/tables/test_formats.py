@@ -125,7 +125,10 @@ def test_both_hemispheres_and_the_participants_are_joined_by_their_own_ids(tmp_p
         assert run("check", tables[0], "--join", joined, f"--{name}", option).exit_code == 0
 
 
-def test_participants_without_measures_are_refused_with_the_way_to_join_them():
+def test_participants_without_measures_are_refused_with_the_way_to_join_them(tmp_path):
+    table = FORMATS / "aomic_participants.tsv"
+    said = run("check", table, *with_labels(table, tmp_path))
+    assert (said.exit_code, "join the table that has the regions with --join FILE" in said.output) == (2, True)
     said = run("check", FORMATS / "bids_ds000030_participants.tsv")
     assert said.exit_code == 2
     assert "bart (always 1)" in said.output

@@ -120,6 +120,23 @@ def test_who_cannot_be_used_is_named_and_left_out_only_if_asked(tmp_path):
     assert (result.exit_code, "--leave-out" in result.output) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "other"),
+    [
+        ("aseg.stats", "# Measure EstimatedTotalIntraCranialVol, eTIV, Estimated", None),
+        ("aseg.stats", "Volume_mm3", "Volume"),
+        ("rh.aparc.stats", "ThickAvg", "Thick"),
+        ("lh.aparc.stats", " 2.", " two."),
+    ],
+)
+def test_a_damaged_file_is_named_and_no_trouble_inside(tmp_path, file, text, other):
+    folder = subjects_dir(tmp_path / "subjects", 3)
+    path = folder / "sub-0001/stats" / file
+    path.write_text(path.read_text().replace(text, other) if other else text)
+    result = run("gather", folder, "--out", tmp_path / "t.csv", "--measures", "volume,thickness")
+    assert (result.exit_code, f"sub-0001: {file} " in result.output) == (2, True), result.output
+
+
 def test_longitudinal_folders_are_visits(tmp_path):
     folder = subjects_dir(tmp_path / "subjects", 4)
     for number, scan in enumerate(("anna_1", "anna_2", "bert_1")):
@@ -146,6 +163,24 @@ def test_sessions_may_have_folders_of_their_own(tmp_path):
     assert table["participant_id"].tolist() == ["sub-1_ses-1", "sub-1_ses-2", "sub-2_ses-1"]
 
 
+@pytest.mark.parametrize("name", ["aseg+DKT", "aseg+DKT.VINN"])
+def test_fastsurfer_without_surfaces(tmp_path, name):
+    """The lines are those that segstats.py of FastSurfer writes."""
+    cortex = [f"ctx-{side}-{region}" for side in ("lh", "rh") for region in ("cuneus", "insula")]
+    for number in range(3):
+        stats = subject(tmp_path / "subjects", f"sub-{number}", number, regions=(*ASEG[:-1], *cortex, "5th-Ventricle"))
+        for file in stats.glob("?h.*"):
+            file.unlink()
+        text = (stats / "aseg.stats").read_text().replace("# cvs_version 7.4.1", "# FastSurfer_version 2.4.0+a1b2c3")
+        (stats / f"{name}.stats").write_text(text)
+        (stats / "aseg.stats").unlink()
+    found, table, dictionary = gathered(tmp_path / "subjects", tmp_path / "t.csv")
+    assert found.programs == {"FastSurfer 2.4.0": 3}
+    assert f"No folder has a parcellation of the cortex: only {name}.stats was read." in found.notes
+    assert {"Left-Hippocampus", *cortex} <= {*table.columns}
+    assert dictionary["ctx-lh-insula"]["Units"] == "mm3"
+
+
 def test_parcellations_are_chosen_or_found(tmp_path):
     mapped = subjects_dir(tmp_path / "fastsurfer", 3, stem="aparc.DKTatlas.mapped")
     found, table, _ = gathered(mapped, tmp_path / "t.csv")
@@ -170,7 +205,7 @@ def test_versions_that_name_a_region_otherwise_share_a_column(tmp_path):
     assert found.programs == {"FreeSurfer 7.4.1": 2, "FreeSurfer (mri_segstats 1.121)": 1}
     assert table["Left-Thalamus"].notna().all()
     assert "Left-Thalamus-Proper" not in table
-    assert "versions differ" in run("gather", folder, "--out", tmp_path / "t.csv").output
+    assert "differ between people: see the column program" in run("gather", folder, "--out", tmp_path / "t.csv").output
 
 
 def test_tables_of_dlmuse(tmp_path):
@@ -237,7 +272,7 @@ def test_files_of_cat12(tmp_path):
 
 def test_other_folders_are_refused(tmp_path):
     (tmp_path / "notes.csv").write_text("a,b\n1,2\n")
-    for folder, words in ((tmp_path, "nothing that is known"), (tmp_path / "no", "is no folder")):
+    for folder, words in ((tmp_path, "contains no known files"), (tmp_path / "no", "is not a folder")):
         result = run("gather", folder, "--out", tmp_path / "t.csv")
         assert result.exit_code == 2
         assert words in " ".join(result.output.split())

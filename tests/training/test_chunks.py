@@ -7,7 +7,7 @@ import pytest
 from rindices.core.devices import Device
 from rindices.core.inference import r_indices
 from rindices.core.train import People, make_members, train
-from rindices.settings import Training, linear, official, paper
+from rindices.presets import Training, linear, official, paper
 from rindices.training import chunks
 from rindices.training.chunks import (
     Chunk,

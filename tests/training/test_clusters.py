@@ -202,7 +202,7 @@ def test_people_are_sent_once_and_arrive_as_they_are(cluster, monkeypatch):
 @pytest.mark.parametrize(
     ("address", "workers", "told"),
     [
-        ("tcp://127.0.0.1:1", 3, "workers=3 does not go with dask='tcp:"),
+        ("tcp://127.0.0.1:1", 3, "workers=3 cannot be combined with dask='tcp:"),
         pytest.param("tcp://127.0.0.1:1", None, "no Dask scheduler at tcp:", marks=pytest.mark.slow),
         ("nonsense://", None, "no Dask scheduler at nonsense:"),
     ],

@@ -7,7 +7,7 @@ from rindices.analysis.balance import (
     group_balance,
     group_check,
 )
-from rindices.analysis.change import change_per_year, group_change
+from rindices.analysis.change import ScanNoise, change_per_year, group_change, scan_noise
 from rindices.analysis.prognosis import FollowUp, prognosis, survival_curves
 from rindices.analysis.region_effects import (
     dose_response,
@@ -18,7 +18,6 @@ from rindices.analysis.region_effects import (
     whole_brain,
 )
 from rindices.analysis.resemblance import resemblance
-from rindices.analysis.scan_noise import ScanNoise, scan_noise
 
 __all__ = [
     "FollowUp",

@@ -5,14 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from rindices.analysis.coding import Coded, as_numbers, coded, design, same_people
 from rindices.analysis.statistics import (
+    Coded,
     Estimate,
+    as_numbers,
     basis,
+    coded,
     correlation,
+    design,
     explained_variance,
     false_discovery,
     residuals,
+    same_people,
 )
 
 FEWEST_PEOPLE = 10  # a correlation of fewer says nothing, and its interval does not hold
@@ -101,10 +105,10 @@ def _associated(name: str, column: Coded, scores: np.ndarray, adjustment: _Adjus
         whole = _estimate(scores[column.people], column, np.empty((len(column.values), 0)))
         if adjustment is not None:
             partial, note = _adjusted(scores, column, adjustment)
-    told = {"variable": name, "kind": column.kind, "statistic": STATISTICS[column.kind], "n": len(column.values)}
+    about = {"variable": name, "kind": column.kind, "statistic": STATISTICS[column.kind], "n": len(column.values)}
     numbers = dict(zip([*_WHOLE, *_PARTIAL], [*whole, *partial], strict=True))
     notes = np.where(np.isnan(whole.value), note or "the severity does not vary", note)
-    return pd.DataFrame({"pattern": np.arange(len(notes)) + 1} | told | numbers | {"level": level, "note": notes})
+    return pd.DataFrame({"pattern": np.arange(len(notes)) + 1} | about | numbers | {"level": level, "note": notes})
 
 
 def _adjusted(scores: np.ndarray, column: Coded, adjustment: _Adjustment) -> tuple[Estimate, str]:

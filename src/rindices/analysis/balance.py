@@ -14,12 +14,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import chi2_contingency
+from scipy.special import chdtrc
 
 from rindices.analysis.associations import associations
-from rindices.analysis.coding import GROUPS, as_numbers, coded, in_group, patients_of, same_people
 from rindices.analysis.imbalance import corrected_p
-from rindices.analysis.statistics import basis, correlation, false_discovery, mean_difference, residuals
+from rindices.analysis.statistics import (
+    GROUPS,
+    as_numbers,
+    basis,
+    coded,
+    correlation,
+    false_discovery,
+    in_group,
+    mean_difference,
+    patients_of,
+    residuals,
+    same_people,
+)
 from rindices.problems import counted, shown
 
 # In the order in which people are left out; any other reason comes after these.
@@ -49,8 +60,8 @@ def flow_table(people: pd.DataFrame) -> pd.DataFrame:
     """
     said = people["reason"].astype(object).fillna("").replace("", "not said")
     people = people.assign(reason=said.mask(people["used"].astype(bool), "used"))
-    found = set(people["reason"]) - {"used"}
-    reasons = [name for name in _REASONS if name in found] + sorted(found - set(_REASONS))
+    given = set(people["reason"]) - {"used"}
+    reasons = [name for name in _REASONS if name in given] + sorted(given - set(_REASONS))
     groups = [name for name in GROUPS if name != "other" or (people["group"] == "other").any()]
     sites = people.groupby(people["site"].astype(str)) if "site" in people else ()
     rows = []
@@ -146,13 +157,13 @@ may be age. Match the groups; as a covariate only its effect in controls is remo
 
 def _compared(column: pd.Series, is_patient: np.ndarray) -> tuple[object, ...]:
     """Return the row of a variable, without its name."""
-    found = coded(column)
-    values, in_patients, n_distinct = found.values, is_patient[found.people], len(np.unique(found.values))
-    is_number, groups = found.kind == "continuous", (~in_patients, in_patients)
+    variable = coded(column)
+    values, in_patients, n_distinct = variable.values, is_patient[variable.people], len(np.unique(variable.values))
+    is_number, groups = variable.kind == "continuous", (~in_patients, in_patients)
     difference, p = (0.0 if n_distinct == 1 else math.nan), math.nan
     if n_distinct > 1 and in_patients.any() and not in_patients.all():
         difference, p = (_compare_numbers if is_number else _compare_categories)(values, in_patients)
-    words = [_mean_and_sd(values[own]) if is_number else _shares(values[own], found.levels) for own in groups]
+    words = [_mean_and_sd(values[own]) if is_number else _shares(values[own], variable.levels) for own in groups]
     counts = [int(own.sum()) for own in groups]
     return "number" if is_number else "category", *counts, *words, difference, p
 
@@ -162,15 +173,17 @@ def _compare_numbers(values: np.ndarray, in_patients: np.ndarray) -> tuple[float
     groups = values[in_patients, None], values[~in_patients, None]
     if min(map(len, groups)) < 2:
         return math.nan, math.nan
-    found = mean_difference(*groups)
+    difference = mean_difference(*groups)
     pooled = np.sqrt(np.mean([group.var(ddof=1) for group in groups]))
-    return float(found.value[0] / pooled), float(found.p[0])
+    return float(difference.value[0] / pooled), float(difference.p[0])
 
 
 def _compare_categories(codes: np.ndarray, in_patients: np.ndarray) -> tuple[float, float]:
     """Return Cramér's V and p of the chi-square test without correction for continuity."""
-    test = chi2_contingency(pd.crosstab(in_patients, codes), correction=False)
-    return math.sqrt(test.statistic / len(codes)), float(test.pvalue)
+    seen = pd.crosstab(in_patients, codes).to_numpy()
+    expected = seen.sum(axis=1, keepdims=True) * seen.sum(axis=0) / len(codes)
+    statistic = float(np.sum((seen - expected) ** 2 / expected))
+    return math.sqrt(statistic / len(codes)), float(chdtrc(seen.shape[1] - 1, statistic))
 
 
 def _mean_and_sd(values: np.ndarray) -> str:
@@ -271,12 +284,12 @@ def _unlike(controls: pd.DataFrame, patients: pd.DataFrame) -> pd.Series:
 
 def _adjusted(scores: np.ndarray, column: pd.Series, both: np.ndarray, patients: np.ndarray) -> np.ndarray:
     """Return, for each pattern, the groups' difference, what is left adjusted for a variable, and the share lost."""
-    found = coded(column, both & np.isfinite(scores).all(axis=1))
-    group = patients[found.people].astype(float)[:, None]
+    variable = coded(column, both & np.isfinite(scores).all(axis=1))
+    group = patients[variable.people].astype(float)[:, None]
     if len(group) < 4 or np.ptp(group) == 0:
         return np.full((3, scores.shape[1]), np.nan)
-    own = scores[found.people] - scores[found.people].mean(axis=0)
-    whole, rest = group - group.mean(), residuals(group, basis(as_numbers(found)))
+    own = scores[variable.people] - scores[variable.people].mean(axis=0)
+    whole, rest = group - group.mean(), residuals(group, basis(as_numbers(variable)))
     if np.sum(rest**2) < _SMALLEST_REST * np.sum(whole**2):
         return np.full((3, scores.shape[1]), np.nan)
     raw, adjusted = (own.T @ part[:, 0] / np.sum(part**2) for part in (whole, rest))
@@ -286,11 +299,11 @@ def _adjusted(scores: np.ndarray, column: pd.Series, both: np.ndarray, patients:
 
 def _direction(column: pd.Series, both: np.ndarray, patients: np.ndarray) -> float:
     """Return the mean of patients less that of controls, or the difference of shares of the level that counts as 1."""
-    found = coded(column, both)
-    in_patients = patients[found.people]
-    if found.kind == "categorical" or not in_patients.any() or in_patients.all():
+    variable = coded(column, both)
+    in_patients = patients[variable.people]
+    if variable.kind == "categorical" or not in_patients.any() or in_patients.all():
         return math.nan
-    return float(found.values[in_patients].mean() - found.values[~in_patients].mean())
+    return float(variable.values[in_patients].mean() - variable.values[~in_patients].mean())
 
 
 def _clear(row: Any) -> bool:
@@ -313,10 +326,11 @@ def _link(row: Any) -> str:
 def _remark(row: Any, direction: float, of_patients: Any) -> str:
     """Say what a variable may do to a pattern; nothing where severities do not go with it in either group."""
     if not _clear(row):
-        told = (
-            f"In patients, but not clearly in controls, {_link(of_patients)}: the disease may go with {row.variable}."
+        sentence = (
+            f"In patients, but not clearly in controls, {_link(of_patients)}: the disease may be related to "
+            f"{row.variable}."
         )
-        return told if _clear(of_patients) else ""
+        return sentence if _clear(of_patients) else ""
     name, more = row.variable, direction > 0
     if not row.imbalanced:
         return (
@@ -339,10 +353,10 @@ def _remark_on_patients(row: Any, imbalanced: bool) -> str:
         return ""
     if not imbalanced:
         return (
-            f"In patients, {_link(row)}: the disease may go with {row.variable}. The groups do not clearly differ in "
-            f"{row.variable}, so it explains little of the difference between them."
+            f"In patients, {_link(row)}: the disease may be related to {row.variable}. The groups do not clearly "
+            f"differ in {row.variable}, so it explains little of the difference between them."
         )
     return (
         f"In patients, {_link(row)}, and the groups differ in {row.variable}. What {row.variable} does in controls was "
-        f"removed: either the disease goes with {row.variable}, or part of the pattern is what the removal missed."
+        f"removed: either the disease is related to {row.variable}, or part of the pattern is what the removal missed."
     )

@@ -1,17 +1,16 @@
-"""How severities change in people who were seen more than once: each person, and each group."""
+"""Change between visits: of each person, of groups by a mixed model, and the noise of scans beside it."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import t as student_t
+from scipy.linalg import helmert
 
-from rindices.analysis.coding import GROUPS, in_group, same_people
-from rindices.analysis.mixed_model import FEWEST_PEOPLE, Line, mixed_line
-from rindices.analysis.statistics import false_discovery
+from rindices.analysis.statistics import GROUPS, false_discovery, in_group, same_people, t_limit, t_tail
 
 DIFFERENCE = "patients less controls"
 _COLUMNS = ["group", "pattern", "n", "n_visits", "start", "mean", "low", "high", "p", "q", "random_effects", "note"]
@@ -74,7 +73,7 @@ def change_per_year(
     table["years"] = by_person["years"].last() - by_person["years"].first()
     centred = visits["years"].to_numpy() - by_person["years"].transform("mean").to_numpy()
     weight = centred / np.bincount(person, centred**2)[person]
-    half = student_t.isf((1 - level) / 2, freedom)
+    half = t_limit((1 - level) / 2, freedom)
     for k, name in enumerate(names):
         slope = np.bincount(person, weight * visits[name].to_numpy())
         error = half * np.sqrt(np.bincount(person, (weight * noise[:, k]) ** 2)) * table["years"]
@@ -138,8 +137,8 @@ class _Fitted(NamedTuple):
 
 def _row(fit: _Fitted) -> tuple[object, ...]:
     line = fit.line
-    half = student_t.isf(0.025, fit.freedom) * line.error if fit.freedom > 0 else np.nan
-    p = 2 * student_t.sf(np.abs(line.slope / line.error), fit.freedom) if fit.freedom > 0 else np.nan
+    half = t_limit(0.025, fit.freedom) * line.error if fit.freedom > 0 else np.nan
+    p = 2 * t_tail(np.abs(line.slope / line.error), fit.freedom) if fit.freedom > 0 else np.nan
     return line.start, line.slope, line.slope - half, line.slope + half, p, line.random_effects, line.note
 
 
@@ -161,10 +160,193 @@ def _visits(r_indices: pd.DataFrame, participant_id: ArrayLike, years: ArrayLike
     ids, groups = pd.Series(participant_id).reset_index(drop=True), np.asarray(group, object)
     same_people(len(visits), participant_id=ids, group=groups)
     in_group(groups, "patient")  # names of groups are checked
-    known = np.isfinite(visits[[*names, "years"]].to_numpy()).all(axis=1) & ids.notna()
-    visits = visits.assign(participant_id=ids, group=groups)[known].sort_values("years", kind="stable")
+    complete = np.isfinite(visits[[*names, "years"]].to_numpy()).all(axis=1) & ids.notna()
+    visits = visits.assign(participant_id=ids, group=groups)[complete].sort_values("years", kind="stable")
     by_person = visits.groupby("participant_id", sort=False)
     visits["group"] = by_person["group"].transform("first")
     visits = visits[by_person["years"].transform("last") > by_person["years"].transform("first")]
     order = pd.factorize(ids[np.sort(visits.index)])[1]  # people in the order of the table
     return visits.assign(person=pd.Index(order).get_indexer(visits["participant_id"]))
+
+
+SHORT_YEARS = 1.05  # healthy people hardly change in a year, whatever its days; in several, some age faster than others
+FEWEST_SHORT = 10  # degrees of freedom; with fewer, later visits are used too
+FEWEST = 5
+
+
+class ScanNoise(NamedTuple):
+    """Noise of the regions of one scan.
+
+    Attributes
+    ----------
+    vectors
+        Contrasts between scans of the same control ``(contrasts, regions)``, in the units of the regions: each has the
+        variance of one scan, and they keep how regions go together.
+    freedom
+        Degrees of freedom of a variance made of them; 0 where there are too few controls.
+    n_controls
+        How many controls came again.
+    years
+        Longest time between two scans of a control that are compared.
+    """
+
+    vectors: np.ndarray
+    freedom: int
+    n_controls: int
+    years: float
+
+
+def scan_noise(regions: pd.DataFrame, participant_id: ArrayLike, years: ArrayLike, group: ArrayLike) -> ScanNoise:
+    """Learn the noise of regions from the visits of controls, less what controls change in the mean.
+
+    Visits within a year of a control's first are used, because healthy people hardly change in a year; all visits where
+    these are too few, which makes the noise greater by what controls change differently from each other.
+
+    Parameters
+    ----------
+    regions
+        One column a region, one row a visit.
+    participant_id, years, group
+        As in `change_per_year`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> people = 10 * rng.standard_normal((300, 1))[np.repeat(np.arange(300), 2)]
+    >>> table = pd.DataFrame(people + 2 * rng.standard_normal((600, 4)))
+    >>> found = scan_noise(table, np.repeat(np.arange(300), 2), np.tile([0.0, 0.5], 300), ["control"] * 600)
+    >>> found.freedom, round(np.sqrt(np.sum(found.vectors**2) / found.freedom / 4), 1)
+    (299, np.float64(2.0))
+    """
+    same_people(len(regions), participant_id=pd.Series(participant_id), group=pd.Series(group))
+    visits = pd.DataFrame({"id": pd.Series(participant_id).to_numpy(), "years": np.asarray(years, float)})
+    values = regions.to_numpy(float)
+    complete = np.isfinite(visits["years"]) & visits["id"].notna() & np.isfinite(values).all(axis=1)
+    visits = visits[complete & in_group(group, "control")]
+    soon = visits["years"] - visits.groupby("id")["years"].transform("min") <= SHORT_YEARS
+    noise = _contrasts(visits[soon], values)
+    return noise if noise.freedom >= FEWEST_SHORT else _contrasts(visits, values)
+
+
+def _contrasts(visits: pd.DataFrame, values: np.ndarray) -> ScanNoise:
+    visits = visits[visits["id"].duplicated(keep=False)].sort_values(["id", "years"], kind="stable")
+    parts, times = [np.empty((0, values.shape[1]))], [np.empty(0)]
+    for _, own in visits.groupby("id", sort=False):
+        matrix = helmert(len(own))  # orthonormal: the mean is out, and variances stay
+        parts.append(matrix @ values[own.index])
+        times.append(matrix @ own["years"].to_numpy())
+    vectors, time, n_controls = np.vstack(parts), np.concatenate(times), len(parts) - 1
+    span = visits.groupby("id")["years"].agg(np.ptp).max() if n_controls else np.nan
+    if (time**2).sum() > 0:
+        vectors = vectors - np.outer(time, time @ vectors / (time**2).sum())
+    freedom = len(vectors) - bool((time**2).sum() > 0)
+    return ScanNoise(vectors, freedom if freedom >= FEWEST else 0, n_controls, float(span))
+
+
+FEWEST_PEOPLE = 5  # seen twice or more; of fewer, the variance between people cannot be told
+FEWEST_THRICE = 10  # seen three times or more: with two visits, a slope of one's own cannot be told from noise
+_NOTHING = 1e-12  # variance within people where severities do not vary
+BOTH, BY_PERSON = "intercept and slope", "slopes by person"
+
+
+class Line(NamedTuple):
+    """Mean severity at time 0, mean change per year with its standard error, random effects of the model, and a note.
+
+    The note says why there is no line, or why people have no slopes of their own.
+    """
+
+    start: float = np.nan
+    slope: float = np.nan
+    error: float = np.nan
+    random_effects: str = ""
+    note: str = ""
+
+
+def mixed_line(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> Line:
+    """Fit score ~ years + (1 + years | person) by restricted maximum likelihood.
+
+    Where fewer than ten were seen three times or more, or the fit does not converge, the mean of the slopes of single
+    people and its standard error are taken: with an intercept alone, differences of their slopes would be left to
+    residuals that are taken to be independent, and chance be called change too often.
+
+    Parameters
+    ----------
+    scores, years
+        Of each visit, both finite.
+    person
+        Whose visit it is: 0, 1, 2 ...; everybody was seen at two different times or more.
+
+    Examples
+    --------
+    >>> rng, person = np.random.default_rng(1), np.repeat(np.arange(40), 3)
+    >>> years, level = np.tile([0.0, 1.0, 2.0], 40), 0.3 * rng.standard_normal(40)[person]
+    >>> line = mixed_line(level + 0.1 * years + 0.05 * rng.standard_normal(120), years, person)
+    >>> abs(line.slope - 0.1) < 2 * line.error, line.random_effects
+    (True, 'intercept and slope')
+    """
+    if not len(person) or person.max() + 1 < FEWEST_PEOPLE:
+        return Line(note=f"fewer than {FEWEST_PEOPLE} people were seen at two different times")
+    moments, note = _moments(scores, years, person), ""
+    if moments.residual < _NOTHING:
+        return Line(note="the severity does not vary within people")
+    if moments.n_thrice >= FEWEST_THRICE:
+        line = _fitted(scores, years, person, moments)
+        if line is not None:
+            return line
+        note = "the model with a slope of each person did not converge"
+    return _by_person(scores, years, person)._replace(note=note)
+
+
+def _by_person(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> Line:
+    """Return the mean of lines through each person's visits, and the standard error of the mean slope."""
+    n_visits = np.bincount(person)
+    mean, middle = (np.bincount(person, of) / n_visits for of in (scores, years))
+    time = years - middle[person]
+    slopes = np.bincount(person, time * (scores - mean[person])) / np.bincount(person, time**2)
+    error = slopes.std(ddof=1) / np.sqrt(len(slopes))
+    return Line(float((mean - slopes * middle).mean()), float(slopes.mean()), float(error), BY_PERSON)
+
+
+class _Moments(NamedTuple):
+    """Rough variances to begin with; far from these, the search for the best often fails."""
+
+    residual: float
+    intercept: float
+    slope: float
+    n_thrice: int
+
+
+def _moments(scores: np.ndarray, years: np.ndarray, person: np.ndarray) -> _Moments:
+    n_visits = np.bincount(person)
+    mean, middle = (np.bincount(person, of) / n_visits for of in (scores, years))
+    time, level = years - middle[person], scores - mean[person]
+    squares, products = np.bincount(person, time**2), np.bincount(person, time * level)
+    common = products.sum() / squares.sum()
+    residual = np.sum((level - common * time) ** 2) / (len(person) - len(mean) - 1)
+    own, thrice, between = products / squares, int((n_visits > 2).sum()), 0.0
+    if thrice >= FEWEST_THRICE:
+        residual = np.sum((level - own[person] * time) ** 2) / np.sum(n_visits - 2)
+        between = max(own.var(ddof=1) - residual * np.mean(1 / squares), 0.01 * residual)
+    intercept = max(mean.var(ddof=1) - residual * np.mean(1 / n_visits), 0.01 * residual)
+    return _Moments(float(residual), float(intercept), float(between), thrice)
+
+
+def _fitted(scores: np.ndarray, years: np.ndarray, person: np.ndarray, moments: _Moments) -> Line | None:
+    """Return the line, or None where the fit fails; severities are fitted in units of their residual sd."""
+    from statsmodels.regression.mixed_linear_model import MixedLM, MixedLMParams
+
+    unit, design = np.sqrt(moments.residual), np.column_stack([np.ones_like(years), years])
+    variances = np.array([moments.intercept, moments.slope]) / moments.residual
+    fixed = np.linalg.lstsq(design, scores / unit, rcond=None)[0]
+    model: Any = MixedLM(scores / unit, design, groups=person, exog_re=design)
+    start = MixedLMParams.from_components(fe_params=fixed, cov_re=np.diag(variances))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # whether it converged is asked below
+            fit = model.fit(reml=True, start_params=start, method=["lbfgs", "bfgs"])
+            (first, slope), error = fit.fe_params, fit.bse_fe[1]
+    except (np.linalg.LinAlgError, ValueError):
+        return None
+    if not (fit.converged and np.isfinite([first, slope, error]).all() and error > 0):
+        return None
+    return Line(float(first * unit), float(slope * unit), float(error * unit), BOTH)

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
-from rindices.analysis.coding import as_numbers, coded
-from rindices.analysis.statistics import basis, residuals
+from rindices.analysis.statistics import as_numbers, basis, coded, residuals
 
 N_PERMUTATIONS = 499
 _CHUNK = 4_000_000  # labels at a time
@@ -46,22 +45,22 @@ def corrected_p(
     blocks = np.zeros(len(patient), int) if site is None else pd.factorize(site)[0] + 1
     tested = [_Tested.of(column, blocks) for _, column in variables.items()]
     weights = _weights(tested, patient, regions)
-    rng, found = np.random.default_rng([seed, len(patient)]), []
+    rng, p_values = np.random.default_rng([seed, len(patient)]), []
     labels = [(patient[:, None], patient[:, None])]
     step = max(1, min(N_PERMUTATIONS, _CHUNK // max(len(patient), 1)))
     for start in range(0, N_PERMUTATIONS, step):
         size = (len(patient), min(step, N_PERMUTATIONS - start))
         labels.append((_permuted(patient, np.zeros_like(blocks), size, rng), _permuted(patient, blocks, size, rng)))
     for free, within in labels:
-        found.append(
+        p_values.append(
             [one.p(within if one.within else free) / weight for one, weight in zip(tested, weights, strict=True)]
         )
-    known = np.array([not np.isnan(one[0]) for one in found[0]], bool)
-    if not known.any():
+    testable = np.array([not np.isnan(one[0]) for one in p_values[0]], bool)
+    if not testable.any():
         return np.full(len(tested), np.nan)
-    smallest = np.concatenate([np.nanmin(np.array(part)[known], axis=0) for part in found])
-    own = np.array([one[0] for one in found[0]])
-    return np.where(known, (smallest <= own[:, None] * (1 + 1e-9)).mean(axis=1), np.nan)
+    smallest = np.concatenate([np.nanmin(np.array(part)[testable], axis=0) for part in p_values])
+    own = np.array([one[0] for one in p_values[0]])
+    return np.where(testable, (smallest <= own[:, None] * (1 + 1e-9)).mean(axis=1), np.nan)
 
 
 def _permuted(patient: np.ndarray, blocks: np.ndarray, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
@@ -82,15 +81,15 @@ class _Tested:
 
     @classmethod
     def of(cls, column: pd.Series, blocks: np.ndarray) -> _Tested:
-        found = coded(column)
-        if not found.people.any():
-            return cls(found.people, np.empty((0, 0)), np.empty((0, 0)))
-        numbers, places = as_numbers(found), _indicators(blocks[found.people])
+        variable = coded(column)
+        if not variable.people.any():
+            return cls(variable.people, np.empty((0, 0)), np.empty((0, 0)))
+        numbers, places = as_numbers(variable), _indicators(blocks[variable.people])
         inside = basis(residuals(numbers, places))
         if places.shape[1] and not inside.shape[1]:
             places = places[:, :0]
             inside = basis(numbers)
-        return cls(found.people, inside, places)
+        return cls(variable.people, inside, places)
 
     def p(self, labels: np.ndarray) -> np.ndarray:
         """Return p of labels ``(people, permutations)``: of the share of them that the columns explain."""
@@ -100,7 +99,7 @@ class _Tested:
         total = np.sum(np.square(centred), axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.sum(np.square(self.columns.T @ centred), axis=0) / total
-        return chi2.sf(len(centred) * share, self.columns.shape[1])
+        return chdtrc(self.columns.shape[1], len(centred) * share)
 
     def explained(self, patient: np.ndarray, regions: np.ndarray) -> float:
         """Return the mean share of regions that the variable explains within groups and sites, beyond chance."""
@@ -115,8 +114,8 @@ class _Tested:
 
 def _indicators(blocks: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis of the means of blocks, less that of all."""
-    found = np.unique(blocks, return_inverse=True)[1]
-    return basis((found[:, None] == np.arange(1, found.max(initial=0) + 1)).astype(float))
+    numbers = np.unique(blocks, return_inverse=True)[1]
+    return basis((numbers[:, None] == np.arange(1, numbers.max(initial=0) + 1)).astype(float))
 
 
 def _weights(tested: list[_Tested], patient: np.ndarray, regions: np.ndarray | None) -> np.ndarray:

@@ -13,14 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import statsmodels.api as sm
-from scipy.stats import chi2, norm, rankdata
-from statsmodels.duration.hazard_regression import PHReg
+from scipy.special import chdtrc, ndtr, ndtri
 
-from rindices.analysis.coding import design
-from rindices.analysis.statistics import false_discovery
-
-__all__ = ["FollowUp", "concordance", "curve", "prognosis", "survival_curves"]
+from rindices.analysis.statistics import design, false_discovery
 
 STEP = 0.1  # of severity, that hazard ratios are given for
 FEWEST_EVENTS = 10  # a variable
@@ -63,8 +58,8 @@ class FollowUp(NamedTuple):
     def complete(self) -> np.ndarray:
         """Who is known in all that is used."""
         parts = [np.asarray(part, float) for part in self[:5] if part is not None]
-        known = np.logical_and.reduce([np.isfinite(part) for part in parts])
-        return known if self.site is None else known & pd.notna(self.site)
+        finite = np.logical_and.reduce([np.isfinite(part) for part in parts])
+        return finite if self.site is None else finite & pd.notna(self.site)
 
 
 class Hazard(NamedTuple):
@@ -110,10 +105,10 @@ def prognosis(
         n_events = int(own.event.sum())
         row: dict[str, object] = {"pattern": pattern, "n": int(people.sum()), "n_events": n_events}
         row["kind"] = "Cox" if own.seen is None else "discrete time"
-        note, found = _note(n_events, fixed.shape[1] + 1, np.ptp(score[people]) if people.any() else 0.0), None
+        note, hazard = _note(n_events, fixed.shape[1] + 1, np.ptp(score[people]) if people.any() else 0.0), None
         if n_events and people.sum() > fixed.shape[1] + 1 and np.ptp(score[people]) > 0:
-            found = _hazard(own, np.column_stack([score[people], fixed]))
-        rows.append(row | _estimates(found) | _gain(own, score[people], fixed, found, n_resamples) | {"note": note})
+            hazard = _hazard(own, np.column_stack([score[people], fixed]))
+        rows.append(row | _estimates(hazard) | _gain(own, score[people], fixed, hazard, n_resamples) | {"note": note})
     table = pd.DataFrame(rows)
     return table.assign(q=false_discovery(table["p"].to_numpy(float)))
 
@@ -122,33 +117,37 @@ def _note(n_events: int, n_variables: int, spread: float) -> str:
     if n_events == 0 or spread == 0:
         return "no events" if n_events == 0 else "the severity is the same in everybody"
     if n_events < FEWEST_EVENTS * n_variables:
-        return f"{n_events} events for {n_variables} variables: fewer than ten a variable"
+        return f"{n_events} events for {n_variables} variables: fewer than ten per variable"
     return ""
 
 
-def _estimates(found: Hazard | None) -> dict[str, float]:
-    if found is None:
+def _estimates(hazard: Hazard | None) -> dict[str, float]:
+    if hazard is None:
         return dict.fromkeys(("hazard_ratio", "low", "high", "p", "p_proportional"), np.nan)
-    half = norm.ppf(0.975) * found.error
-    low, ratio, high = (float(np.exp(STEP * (found.slope + side))) for side in (-half, 0, half))
-    p = float(2 * norm.sf(abs(found.slope) / found.error))
-    return {"hazard_ratio": ratio, "low": low, "high": high, "p": p, "p_proportional": found.p_proportional}
+    half = ndtri(0.975) * hazard.error
+    low, ratio, high = (float(np.exp(STEP * (hazard.slope + side))) for side in (-half, 0, half))
+    p = float(2 * ndtr(-abs(hazard.slope) / hazard.error))
+    return {"hazard_ratio": ratio, "low": low, "high": high, "p": p, "p_proportional": hazard.p_proportional}
 
 
 def _hazard(follow_up: FollowUp, columns: np.ndarray) -> Hazard | None:
     """Return the hazard ratio of the first column; None where it cannot be estimated."""
+    from statsmodels.tools.sm_exceptions import PerfectSeparationError
+
     scale = columns.std(axis=0)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
             fit = (_cox if follow_up.seen is None else _discrete)(follow_up, (columns - columns.mean(axis=0)) / scale)
-        except (np.linalg.LinAlgError, ValueError, sm.tools.sm_exceptions.PerfectSeparationError):
+        except (np.linalg.LinAlgError, ValueError, PerfectSeparationError):
             return None
-    known = np.isfinite([fit.slope, fit.error]).all() and 0 < fit.error < _MOST_STEPS
-    return Hazard(fit.slope / scale[0], fit.error / scale[0], fit.p_proportional) if known else None
+    is_estimated = np.isfinite([fit.slope, fit.error]).all() and 0 < fit.error < _MOST_STEPS
+    return Hazard(fit.slope / scale[0], fit.error / scale[0], fit.p_proportional) if is_estimated else None
 
 
 def _cox(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
+    from statsmodels.duration.hazard_regression import PHReg
+
     strata = None if follow_up.site is None else pd.factorize(follow_up.site)[0]
     model = PHReg(follow_up.time, columns, follow_up.event, entry=follow_up.entry, strata=strata, ties="efron")
     start = _quick_cox(follow_up.time, follow_up.event, columns)  # which spares most of its steps
@@ -158,19 +157,23 @@ def _cox(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
 
 def _proportional(model: object, follow_up: FollowUp) -> float:
     """Test whether a hazard ratio changes with time (Grambsch and Therneau 1994, Biometrika 81:515; ranks of time)."""
+    from scipy.stats import rankdata
+
     happened = follow_up.event == 1
     residuals = model.schoenfeld_residuals[happened]  # type: ignore[attr-defined]
     time = rankdata(follow_up.time[happened])
-    known = np.isfinite(residuals).all(axis=1)
-    residuals, time = residuals[known], time[known] - time[known].mean()
+    finite = np.isfinite(residuals).all(axis=1)
+    residuals, time = residuals[finite], time[finite] - time[finite].mean()
     variance = np.asarray(model.cov_params())  # type: ignore[attr-defined]
     slope = (time @ residuals @ variance)[0] * len(time)
     spread = len(time) * variance[0, 0] * (time**2).sum()
-    return float(chi2.sf(slope**2 / spread, 1)) if spread > 0 else np.nan
+    return float(chdtrc(1, slope**2 / spread)) if spread > 0 else np.nan
 
 
 def _discrete(follow_up: FollowUp, columns: np.ndarray) -> Hazard:
     """Fit the stretches of time in which somebody is known to have been free of the event, or to have had it."""
+    import statsmodels.api as sm
+
     happened, seen = follow_up.event == 1, np.asarray(follow_up.seen, float)
     free = np.where(happened, seen, follow_up.time)
     start = np.zeros(len(free)) if follow_up.entry is None else follow_up.entry
@@ -244,11 +247,11 @@ def _quick_cox(time: np.ndarray, event: np.ndarray, columns: np.ndarray) -> np.n
 
 
 def _gain(
-    follow_up: FollowUp, score: np.ndarray, fixed: np.ndarray, found: Hazard | None, n_resamples: int
+    follow_up: FollowUp, score: np.ndarray, fixed: np.ndarray, hazard: Hazard | None, n_resamples: int
 ) -> dict[str, float]:
     """Return the concordance of covariates with and without a severity, and what is left of the gain in new people."""
     names = ("concordance", "base", "gain", "gain_corrected")
-    if found is None:
+    if hazard is None:
         return dict.fromkeys(names, np.nan)
     rng, n = np.random.default_rng(0), len(score)
     chosen = rng.choice(n, _MOST_COMPARED, replace=False) if n > _MOST_COMPARED else np.arange(n)
@@ -300,17 +303,17 @@ def curve(follow_up: FollowUp, times: np.ndarray) -> pd.DataFrame:
     variance = np.array([_variance(t, moments, n, own, any_other, before, incidence) for t in times])
     with np.errstate(divide="ignore", invalid="ignore"):
         log = np.log1p(-reached)
-        half = norm.ppf(0.975) * np.sqrt(variance) / np.abs((1 - reached) * log)
+        half = ndtri(0.975) * np.sqrt(variance) / np.abs((1 - reached) * log)
         low, high = (1 - (1 - reached) ** np.exp(side * half) for side in (-1, 1))
-    known = (reached > 0) & (reached < 1)
+    inside = (reached > 0) & (reached < 1)
     return pd.DataFrame(
         {
             "time": times,
             "at_risk": [int(((entry < t) & (follow_up.time >= t)).sum()) for t in times],
             "events": [int(((follow_up.time <= t) & (follow_up.event == 1)).sum()) for t in times],
             "incidence": reached,
-            "low": np.where(known, low, reached),
-            "high": np.where(known, high, reached),
+            "low": np.where(inside, low, reached),
+            "high": np.where(inside, high, reached),
         }
     )
 

@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import t as student_t
 
-from rindices.analysis.coding import in_group, same_people
-from rindices.analysis.statistics import false_discovery, mean_interval
+from rindices.analysis.statistics import false_discovery, in_group, mean_interval, same_people, t_limit, t_tail
 from rindices.problems import InputError, shown
 from rindices.settings import OutputSettings
 
@@ -74,8 +72,8 @@ def dose_response(
         for place in np.flatnonzero(np.bincount(bins) >= FEWEST_IN_BIN):
             inside = bins == place
             same = (EDGES[place], EDGES[place + 1], int(inside.sum()), scores[inside].mean())
-            found = zip(*mean_interval(own[inside])[:3], strict=True)
-            rows += [(pattern, rank, regions[rank], *same, *ends) for rank, ends in enumerate(found)]
+            limits = zip(*mean_interval(own[inside])[:3], strict=True)
+            rows += [(pattern, rank, regions[rank], *same, *ends) for rank, ends in enumerate(limits)]
     columns = ["pattern", "rank", "region", "low", "high", "n", "severity", "mean", "mean_low", "mean_high"]
     table = pd.DataFrame(rows, columns=columns).sort_values(["pattern", "rank", "low"], ignore_index=True)
     return table.drop(columns="rank")
@@ -181,11 +179,11 @@ def subgroup_sizes(
     [['all < 0.4', 1], ['0.4 ≤ r1 ≤ 0.7, others < 0.4', 0], ['r1 > 0.7, others < 0.4', 1]]
     """
     n_controls, rows = int(in_group(group, "control").sum()), []
-    for found in subgroups_of(r_indices, group, low, high):
-        n_people = int(found.members.sum())
+    for subgroup in subgroups_of(r_indices, group, low, high):
+        n_people = int(subgroup.members.sum())
         few = "patients" if n_people < smallest else "controls" if n_controls < smallest else ""
         note = f"fewer than {smallest} {few}" if few else ""
-        rows.append((found.pattern, found.level, found.rule, n_people, not note, note))
+        rows.append((subgroup.pattern, subgroup.level, subgroup.rule, n_people, not note, note))
     return pd.DataFrame(rows, columns=["pattern", "level", "rule", "n", "used", "note"])
 
 
@@ -218,14 +216,16 @@ def subgroup_effects(
     same_people(len(r_indices), z_scores=z_scores)
     regions = z_scores.to_numpy(float)
     controls = regions[in_group(group, "control")]
-    subgroups = [found for found in subgroups_of(r_indices, group, low, high) if found.members.sum() >= smallest]
+    subgroups = [
+        subgroup for subgroup in subgroups_of(r_indices, group, low, high) if subgroup.members.sum() >= smallest
+    ]
     order = ["pattern", "level", "region", "n", "effect", "low", "high", "t", "p", "q"]
     if not subgroups or len(controls) < smallest:
         return pd.DataFrame(columns=order)
     tables = []
     for pattern, level, _, members in subgroups:
-        told: Any = {"pattern": pattern, "level": level, "region": z_scores.columns, "n": int(members.sum())}
-        tables.append(_compared(regions[members], controls).assign(**told))
+        about: Any = {"pattern": pattern, "level": level, "region": z_scores.columns, "n": int(members.sum())}
+        tables.append(_compared(regions[members], controls).assign(**about))
     table = pd.concat(tables, ignore_index=True)
     # The low subgroup is the same for all patterns and counts once.
     once = ~table.duplicated(["level", "region"]) | (table["level"] != "low")
@@ -266,8 +266,8 @@ def _tested(difference: np.ndarray, squares: np.ndarray, freedom: int, precision
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = difference / np.sqrt(squares / freedom)
     t = effect / np.sqrt(precision)
-    half = student_t.isf(0.025, freedom) * np.sqrt(precision + effect**2 / (2 * freedom))
-    p = 2 * student_t.sf(np.abs(t), freedom)
+    half = t_limit(0.025, freedom) * np.sqrt(precision + effect**2 / (2 * freedom))
+    p = 2 * t_tail(np.abs(t), freedom)
     return pd.DataFrame({"effect": effect, "low": effect - half, "high": effect + half, "t": t, "p": p})
 
 

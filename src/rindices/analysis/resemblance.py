@@ -13,12 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial.transform import Rotation
 
 from rindices.regions import known_columns, known_regions
-
-__all__ = ["desikan_map", "resemblance", "spins"]
 
 _CORTEX = ("thickness", "area")
 _SUBCORTEX = "subcortex"
@@ -79,6 +75,9 @@ def spins(regions: tuple[str, ...], n_spins: int = N_SPINS, seed: int = 0) -> np
     >>> spins(("insula", "cuneus", "precentral"), n_spins=4).shape
     (4, 3)
     """
+    from scipy.optimize import linear_sum_assignment
+    from scipy.spatial.transform import Rotation
+
     places = _table("desikan_positions").set_index("region").loc[list(regions)].to_numpy(float)
     turns = Rotation.random(n_spins, np.random.default_rng(seed))
     return np.stack([linear_sum_assignment(-places @ turn.apply(places).T)[1] for turn in turns])
@@ -106,27 +105,27 @@ def desikan_map(changes: pd.Series, measure: str) -> pd.Series:
     wanted, atlases = ("volume", ("aseg",)) if measure == _SUBCORTEX else (measure, ("dk", "destrieux"))
     values: dict[tuple[str, str], float] = {}
     for name, change in changes.items():
-        known, column = regions.get(str(name)), columns.get(str(name))
-        if known is None or known.atlas not in atlases or len(known.outlines) != 1:
+        region, column = regions.get(str(name)), columns.get(str(name))
+        if region is None or region.atlas not in atlases or len(region.outlines) != 1:
             continue
         if (column.measure if column else "") not in (wanted, *[""] * (measure == _SUBCORTEX)):
             continue
-        values |= {(side, known.outlines[0]): float(change) for side in known.sides}
+        values |= {(side, region.outlines[0]): float(change) for side in region.sides}
     own = pd.Series(values, dtype=float)
-    if len(own) and "destrieux" in {known.atlas for known in regions.values()} and measure != _SUBCORTEX:
+    if len(own) and "destrieux" in {region.atlas for region in regions.values()} and measure != _SUBCORTEX:
         return _from_destrieux(own)
     return own
 
 
 def _from_destrieux(values: pd.Series) -> pd.Series:
-    shares, found = _table("destrieux_to_desikan"), dict[tuple[str, str], float]()
+    shares, means = _table("destrieux_to_desikan"), dict[tuple[str, str], float]()
     for side in _SIDES:
         own = values.get(side, pd.Series(dtype=float))
-        known = shares.assign(value=shares["part"].map(own)).dropna(subset="value")
-        for region, part in known.groupby("region"):
+        weighted = shares.assign(value=shares["part"].map(own)).dropna(subset="value")
+        for region, part in weighted.groupby("region"):
             if part["share"].sum() >= _LEAST_SHARE:
-                found[side, str(region)] = float(np.average(part["value"], weights=part["share"]))
-    return pd.Series(found, dtype=float)
+                means[side, str(region)] = float(np.average(part["value"], weights=part["share"]))
+    return pd.Series(means, dtype=float)
 
 
 def _both_sides(values: pd.Series) -> list[str]:

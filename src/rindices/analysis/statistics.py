@@ -14,13 +14,16 @@ interval holds there too (95 %): where p and the interval disagree about 0, trus
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sized
+from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.special import ncfdtr
-from scipy.stats import f as fisher_f
-from scipy.stats import false_discovery_control
-from scipy.stats import t as student_t
+import pandas as pd
+from numpy.typing import ArrayLike
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from scipy.special import fdtrc, ncfdtr, stdtr, stdtrit  # scipy.stats takes a second to load
+
+from rindices.problems import InputError, shown
 
 _TAIL = 0.025  # of a 95 % interval
 _NOTHING_LEFT = 1e-10  # share of a variance that is left where covariates explain all
@@ -44,10 +47,22 @@ class Estimate(NamedTuple):
 
 def false_discovery(p: np.ndarray) -> np.ndarray:
     """Return q of Benjamini and Hochberg; tests without p (NaN) do not count."""
-    q, known = np.full(len(p), np.nan), ~np.isnan(p)
-    if known.any():
-        q[known] = false_discovery_control(p[known])
+    from scipy.stats import false_discovery_control
+
+    q, tested = np.full(len(p), np.nan), ~np.isnan(p)
+    if tested.any():
+        q[tested] = false_discovery_control(p[tested])
     return q
+
+
+def t_tail(value: np.ndarray, freedom: float | np.ndarray) -> np.ndarray:
+    """Return the probability that Student's t is above a value."""
+    return stdtr(freedom, -value)
+
+
+def t_limit(tail: float, freedom: float | np.ndarray) -> np.ndarray:
+    """Return the value above which Student's t is with a probability."""
+    return -stdtrit(freedom, tail)
 
 
 def mean_interval(values: np.ndarray) -> Estimate:
@@ -76,9 +91,9 @@ def _squared_error(values: np.ndarray) -> np.ndarray:
 
 def _with_error(mean: np.ndarray, squared_error: np.ndarray, freedom: int | np.ndarray) -> Estimate:
     error = np.sqrt(squared_error)
-    half = student_t.isf(_TAIL, freedom) * error
+    half = t_limit(_TAIL, freedom) * error
     with np.errstate(divide="ignore", invalid="ignore"):
-        p = 2 * student_t.sf(np.abs(mean) / error, freedom)
+        p = 2 * t_tail(np.abs(mean) / error, freedom)
     return Estimate(mean, mean - half, mean + half, p)
 
 
@@ -117,13 +132,13 @@ def correlation(r_indices: np.ndarray, variable: np.ndarray, n_given: int = 0) -
     with np.errstate(divide="ignore", invalid="ignore"):
         x, y = _standardised(r_indices.T), _standardised(variable)
         r = np.clip(x @ y / n_people, -1, 1)
-        p = 2 * student_t.sf(np.abs(r) * np.sqrt(freedom / (1 - r**2)), freedom)
+        p = 2 * t_tail(np.abs(r) * np.sqrt(freedom / (1 - r**2)), freedom)
         moved = _fisher(_correlations_without_each(x, y, r))
         squares = np.square(moved - moved.mean(axis=1, keepdims=True))
         variance = squares.mean(axis=1)
         kurtosis = np.square(squares).mean(axis=1) / variance**2
         error = np.sqrt((n_people - 1) * variance * n_people / (n_people - n_given))
-        half = student_t.isf(_TAIL, np.minimum(2 * freedom / (kurtosis - 1), freedom)) * error
+        half = t_limit(_TAIL, np.minimum(2 * freedom / (kurtosis - 1), freedom)) * error
     perfect = np.abs(r) >= _NEARLY_ONE
     low, high = np.tanh(_fisher(r) - half), np.tanh(_fisher(r) + half)
     return Estimate(r, np.where(perfect, r, low), np.where(perfect, r, high), p)
@@ -147,7 +162,7 @@ def explained_variance(r_indices: np.ndarray, categories: np.ndarray, n_given: i
         explained = fitted @ (fitted.T @ y)
         eta = np.minimum(np.mean(explained**2, axis=0), 1.0)
         ratio = eta / (1 - eta) * within / between
-        p = fisher_f.sf(ratio, between, within)
+        p = fdtrc(between, within, ratio)
         influence = 2 * explained * y - explained**2 - eta * y**2
         assumed = 4 * eta * (1 - eta) ** 3 + 2 * eta**2 * (1 - eta) ** 2
         stretch = np.nan_to_num(np.sqrt(np.mean(influence**2, axis=0) / assumed), nan=1.0)
@@ -194,3 +209,107 @@ def _share(ratio: np.ndarray, between: int, within: int, tail: float) -> np.ndar
         too_small = ncfdtr(between, within, middle, ratio) > tail
         low, high = np.where(too_small, middle, low), np.where(too_small, high, middle)
     return np.where(high < 1e-9, 0.0, low / (low + size))
+
+
+GROUPS = ("control", "patient", "other")
+Kind = Literal["continuous", "dichotomous", "categorical"]
+
+
+class Coded(NamedTuple):
+    """A column as numbers: values, or 0, 1, 2, … in the order of the categories."""
+
+    kind: Kind
+    values: np.ndarray
+    people: np.ndarray
+    levels: list[str]  # empty for continuous columns
+
+
+def coded(column: pd.Series, among: np.ndarray | None = None) -> Coded:
+    """Turn the known values, of some people only where these are given, into numbers and say of which kind they are.
+
+    Two distinct values are dichotomous, other numbers continuous, other text categorical. Of two numbers the larger
+    has code 1, of two texts the one that is later in the alphabet. True/false and pandas categories are no numbers.
+    """
+    people = column.notna().to_numpy(copy=True)
+    values = column[people].infer_objects()
+    is_number = is_numeric_dtype(values) and not is_bool_dtype(values)
+    if is_number:
+        people[people] = np.isfinite(values.to_numpy(float))  # an infinite number says as little as a missing one
+    people = people if among is None else people & among
+    if is_number:
+        numbers = column[people].to_numpy(float)
+        distinct = np.unique(numbers)
+        if len(distinct) != 2:
+            return Coded("continuous", numbers, people, [])
+        return Coded("dichotomous", (numbers == distinct[1]).astype(float), people, [shown(float(x)) for x in distinct])
+    codes, levels = pd.factorize(column[people].astype(str), sort=True)
+    kind: Kind = "dichotomous" if len(levels) == 2 else "categorical"
+    return Coded(kind, codes.astype(float), people, [str(level) for level in levels])
+
+
+def as_numbers(column: Coded) -> np.ndarray:
+    """Return a column of zeros and ones for each category but the first, or the values as one column."""
+    values = column.values[:, None]
+    return (values == np.arange(1, len(column.levels))).astype(float) if column.levels else values
+
+
+def design(covariates: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers and indicators of categories side by side, and who has all of them; zeros for who has not."""
+    everybody = np.ones(len(covariates), bool)
+    columns, complete = np.empty((len(covariates), 0)), everybody
+    for _, column in covariates.items():
+        variable = coded(column)
+        numbers = pd.DataFrame(as_numbers(variable), np.flatnonzero(variable.people)).reindex(range(len(everybody)))
+        columns, complete = np.hstack([columns, numbers.fillna(0)]), complete & variable.people
+    return columns, complete
+
+
+def in_group(group: ArrayLike, name: str) -> np.ndarray:
+    """Return who is a ``control``, a ``patient`` or ``other``.
+
+    Raises
+    ------
+    InputError
+        If there is a group of another name.
+    """
+    groups = np.asarray(group, object)
+    strange = sorted({*map(str, groups)} - {*GROUPS})
+    if strange:
+        raise InputError(f"`group` should hold {', '.join(GROUPS)} only, found {strange[0]!r}.")
+    return groups == name
+
+
+def patients_of(labels: ArrayLike, n_people: int, fewest: int = 0, *, name: str = "y") -> np.ndarray:
+    """Return who is a patient: 1 or true, where controls are 0 or false.
+
+    Raises
+    ------
+    InputError
+        If there are other labels, not one a person, or fewer people than `fewest` in a group.
+    """
+    values = np.asarray(labels)
+    if values.shape != (n_people,):
+        raise InputError(f"`{name}` should have one value per person, {n_people} in all; its shape is {values.shape}.")
+    strange = values[~pd.Series(values).isin([0, 1]).to_numpy()]
+    if len(strange):
+        raise InputError(f"`{name}` should hold 0 for controls and 1 for patients, found {str(strange[0])!r}.")
+    patient, n_patients = values.astype(bool), int(values.sum())
+    if min(n_patients, n_people - n_patients) < fewest:
+        raise InputError(
+            f"At least {fewest} controls and {fewest} patients are needed, "
+            f"found {n_people - n_patients} and {n_patients}."
+        )
+    return patient
+
+
+def same_people(n_people: int, **tables: Sized) -> None:
+    """Check that tables have one row a person.
+
+    Raises
+    ------
+    InputError
+        If one has more rows or fewer.
+    """
+    for name, table in tables.items():
+        if len(table) != n_people:
+            raise InputError(f"`{name}` should have one row per person, {n_people} in all; it has {len(table)}.")

@@ -5,7 +5,7 @@ with the light modules first and load the training engine only when it is needed
 """
 
 from rindices.cli import fit  # isort: skip  # the first among the commands
-from rindices.cli import check, exchange, gather, open, power, results
+from rindices.cli import check, results
 from rindices.cli.options import app
 
-__all__ = ["app", "check", "exchange", "fit", "gather", "open", "power", "results"]
+__all__ = ["app", "check", "fit", "results"]

@@ -1,4 +1,4 @@
-"""`rindices check`: a table looked at in seconds, before anything is trained."""
+"""Commands before anything is trained: a table is looked at or gathered from a program's folder, a study planned."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ from rindices.cli.console import (
     warn,
 )
 from rindices.cli.exits import USER_ERROR
-from rindices.cli.options import PAGE, argument, check_output, command, one_table, option
-from rindices.problems import Remedy, counted, joined, listed
-from rindices.settings import TableSettings
+from rindices.cli.options import PAGE, TABLE, argument, check_output, command, one_table, option
+from rindices.files import atomic_file
+from rindices.problems import InputError, Remedy, counted, joined, listed
+from rindices.settings import GatherSettings, PowerSettings, TableSettings
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rindices.cohort import Cohort
     from rindices.run.check_table import CheckedTable
 
@@ -33,16 +36,16 @@ def check(
     tables: Annotated[list[Path], argument("Table of people, as for fit.", "TABLE")],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     report: Annotated[Path | None, option("Also write a page here (.html), replaced if it exists.")] = None,
-    spectrum: Annotated[bool, typer.Option(help="Test whether patients and controls differ: seconds more.")] = True,
+    spectrum: Annotated[bool, typer.Option(help="Test whether patients and controls differ (seconds).")] = True,
     *,
     columns: TableSettings,
 ) -> None:
     """Look at a table before anything is trained.
 
-    Says what each column is taken for and why, which regions may be none, who would be left out, who is far from all
-    others, how the groups compare, and what fit would refuse or warn of. Then whether patients and controls differ, in
-    how many directions, and how long fit takes here. The options are those of fit. Ends with 2 where fit would refuse
-    the table.
+    Says what each column is taken for and why, which columns may not be regions, who would be left out, who is an
+    outlier, how the groups compare, and what fit would refuse or warn about. Then whether patients and controls differ,
+    in how many directions, and how long fit takes here. The options are those of fit. The exit code is 2 if fit would
+    refuse the table.
     """
     from rindices.run.check_table import check_cohort
     from rindices.tables import files_of
@@ -50,34 +53,35 @@ def check(
     set_output(quiet=json)
     table = one_table(tables)
     check_output(report, "report", PAGE, *files_of(table))
-    found, cohort = check_cohort(table, columns, wording=on_command_line)
-    _show_columns(found)
-    _show_people(found)
+    checked, cohort = check_cohort(table, columns, wording=on_command_line)
+    _show_columns(checked)
+    _show_people(checked)
+    warn(checked.shown_warnings)
     if spectrum and cohort is not None:
-        found = _look_before_training(found, cohort)
-    for problem in found.problems:
+        checked = _look_before_training(checked, cohort)
+    for problem in checked.problems:
         console.print(f"Problem: {problem.shown}", style="red")
     if json:
-        typer.echo(found.model_dump_json(indent=2))
+        typer.echo(checked.model_dump_json(indent=2))
     if report is not None:
-        show_places({"Page": _write_page(found, report)})
-    if found.usable:
-        time = f" It takes {found.look.time}." if found.look else ""
+        show_places({"Page": _write_page(checked, report)})
+    if checked.usable:
+        time = f" It takes {checked.look.time}." if checked.look else ""
         console.print(f"fit can train on this table.{time}", style="green")
         return
-    ready = ready_options(joined((Remedy(fix.setting, fix.value) for fix in found.fixes), " "))
-    console.print(f"fit would refuse this table.{_ways(found)}{ready}", style="red")
+    ready = ready_options(joined((Remedy(fix.setting, fix.value) for fix in checked.fixes), " "))
+    console.print(f"fit would refuse this table.{_ways(checked)}{ready}", style="red")
     raise typer.Exit(USER_ERROR)
 
 
-def _look_before_training(found: CheckedTable, cohort: Cohort) -> CheckedTable:
+def _look_before_training(checked: CheckedTable, cohort: Cohort) -> CheckedTable:
     """Say what can be said of the groups before anything is trained; while that is computed, the rest can be read."""
     console.print("Comparing patients and controls …")
     from rindices.run.first_look import with_look
 
-    found = with_look(found, cohort, on_command_line)
-    if (look := found.look) is None:
-        return found
+    checked = with_look(checked, cohort, on_command_line)
+    if (look := checked.look) is None:
+        return checked
     console.print(f"{look.headline} {look.verdicts}", style="bold")
     console.print(look.chances)
     for one in look.patterns:
@@ -85,68 +89,170 @@ def _look_before_training(found: CheckedTable, cohort: Cohort) -> CheckedTable:
         regions = ", ".join(f"{name} {change:+.1f}" for name, change in pairs)
         console.print(f"  Pattern {one.pattern} of a linear model, in sd of controls at severity 1: {regions}")
     warn(look.warnings)
-    return found
+    return checked
 
 
-def _write_page(found: CheckedTable, report: Path) -> Path:
+def _write_page(checked: CheckedTable, report: Path) -> Path:
     from rindices.pages.layout import write_sheet
 
     pictures: tuple[object, ...] = ()
-    if found.look is not None:
+    if checked.look is not None:
         from rindices.run.first_look import look_pictures
 
-        pictures = look_pictures(found.look)
-    return write_sheet("check", report, title=f"Check of {found.source}", found=found, pictures=pictures)
+        pictures = look_pictures(checked.look)
+    return write_sheet("check", report, title=f"Check of {checked.source}", found=checked, pictures=pictures)
 
 
-def _ways(found: CheckedTable) -> str:
+def _ways(checked: CheckedTable) -> str:
     """Say what would help."""
-    return f" What helps: {'; '.join(found.remedies)}." if found.remedies else ""
+    return f" What helps: {'; '.join(checked.remedies)}." if checked.remedies else ""
 
 
-def _show_columns(found: CheckedTable) -> None:
+def _show_columns(checked: CheckedTable) -> None:
     """Say what each column is taken for: regions by their kinds, others by name."""
-    console.print(f"{found.source}: {counted(found.n_rows, 'row')}, {counted(len(found.columns), 'column')}.")
+    console.print(f"{checked.source}: {counted(checked.n_rows, 'row')}, {counted(len(checked.columns), 'column')}.")
     roles: dict[tuple[str, str], list[str]] = {}
-    for column in found.columns:
+    for column in checked.columns:
         if column.role != "a region":
             roles.setdefault((column.role, column.why), []).append(column.name)
     for (role, why), names in roles.items():
         console.print(f"{listed(names)}: {role} ({why}).")
-    console.print(regions_in_words(found.kinds))
+    console.print(regions_in_words(checked.kinds))
     suspects: dict[str, list[str]] = {}
-    for column in found.columns:
+    for column in checked.columns:
         if column.suspicion:
-            suspects.setdefault(f"{column.suspicion} (told by {column.suspected_by})", []).append(column.name)
+            suspects.setdefault(f"{column.suspicion} (by {column.suspected_by})", []).append(column.name)
     for what, names in suspects.items():
-        console.print(f"Taken for regions, but may be: {what}: {listed(names)}.", style="yellow")
+        console.print(f"Treated as regions, but possibly something else: {what}: {listed(names)}.", style="yellow")
     for what in ("missing", "impossible"):
-        gaps = {column.name: getattr(column, what) for column in found.columns if getattr(column, what)}
+        gaps = {column.name: getattr(column, what) for column in checked.columns if getattr(column, what)}
         if gaps:
             where = listed(f"{name} ({number})" for name, number in gaps.items())
             console.print(f"{what.capitalize()} values in {counted(len(gaps), 'column')}: {where}.", style="yellow")
 
 
-def _show_people(found: CheckedTable) -> None:
+def _show_people(checked: CheckedTable) -> None:
     """Say who remains, who is far from all others, and how the groups compare."""
-    if not found.n_controls:
+    if not checked.n_controls:
         return
-    groups = {"control": found.n_controls, "patient": found.n_patients, "other": found.n_other}
-    left = listed(f"{reason} ({number})" for reason, number in found.left_out.items())
+    groups = {"control": checked.n_controls, "patient": checked.n_patients, "other": checked.n_other}
+    left = listed(f"{reason} ({number})" for reason, number in checked.left_out.items())
     people = ", ".join(counted(number, name) for name, number in groups.items() if number)
-    as_if = f" (with {' '.join(found.as_if)})" if found.as_if else ""
-    console.print(f"People that remain{as_if}: {people}. Left out: {left or 'nobody'}.")
-    sites = [row for row in found.flow if row.site != "all" and row.group in ("control", "patient")]
+    as_if = f" (with {' '.join(checked.as_if)})" if checked.as_if else ""
+    console.print(f"People who remain{as_if}: {people}. Left out: {left or 'nobody'}.")
+    sites = [row for row in checked.flow if row.site != "all" and row.group in ("control", "patient")]
     for site in dict.fromkeys(row.site for row in sites):
         here = {row.group: row.used for row in sites if row.site == site}
         console.print(f"  {site}: {', '.join(counted(number, group) for group, number in here.items())}")
-    for row in found.balance:
+    for row in checked.balance:
         measure = "difference" if row.kind == "number" else "Cramér's V"
         size = "" if row.difference is None else f" ({measure} {row.difference:.2f})"
-        told = f"{row.variable}: controls {row.controls}; patients {row.patients}{size}"
-        console.print(told, style="yellow" if row.imbalanced else None)
-    for one in found.outliers[:_MOST_OUTLIERS]:
+        line = f"{row.variable}: controls {row.controls}; patients {row.patients}{size}"
+        console.print(line, style="yellow" if row.imbalanced else None)
+    for one in checked.outliers[:_MOST_OUTLIERS]:
         console.print(f"Row {one.row} is far from all others: {one.text}.", style="yellow")
-    if len(found.outliers) > _MOST_OUTLIERS:
-        console.print(f"{len(found.outliers) - _MOST_OUTLIERS} more rows are far from all others: see --report.")
-    warn(found.shown_warnings)
+    if len(checked.outliers) > _MOST_OUTLIERS:
+        console.print(f"{len(checked.outliers) - _MOST_OUTLIERS} more rows are far from all others: see --report.")
+
+
+@command()
+def gather(
+    folder: Annotated[Path, argument("A SUBJECTS_DIR, or a folder with DLMUSE, SynthSeg or CAT12 files.")],
+    out: Annotated[Path, option("Table to write (.csv), replaced if it exists; its dictionary (.json) beside it.")],
+    *,
+    gathering: GatherSettings,
+) -> None:
+    """Make one table of what FreeSurfer, FastSurfer, NiChart DLMUSE, SynthSeg or CAT12 wrote for each person.
+
+    The table has regions, head size, quality measures and the program's version; the dictionary has the units. Sums of
+    other columns are not copied. Duplicates and incomplete scans are named, and left out only if asked.
+    """
+    from rindices.run.gather_folder import gather_folder
+
+    check_output(out, "out", TABLE)
+    check_output(out.with_suffix(".json"), "out", (".json",))
+    gathered = gather_folder(folder, out, gathering)
+    warn(gathered.notes)
+    for where, problem in gathered.left_out.items():
+        console.print(f"Left out: {where}: {problem}.")
+    console.print(f"{counted(gathered.n_people, 'row')}, {counted(gathered.n_regions, 'region')}.", style="green")
+    versions = [f"{program} ({counted(number, 'row')})" for program, number in gathered.programs.items()]
+    console.print(f"Written by {listed(versions)}.")
+    if len(versions) > 1:
+        warn(["Programs or versions, and so measurements, differ between people: see the column program."])
+    show_places({"Table": out, "Dictionary": gathered.dictionary})
+    console.print(f"Next: rindices check {out} --dictionary {gathered.dictionary} --join LABELS.csv")
+
+
+_FIGURE = (".png", ".svg")
+_COVARIATES = ("age", "sex")
+
+
+@command()
+def power(*, asked: PowerSettings) -> None:
+    """Estimate how likely a study of a given size is to find its patterns.
+
+    From a table of simulated studies: one to three patterns, each of which changes a quarter of the regions by 0.5, 1
+    or 2 standard deviations at severity 1. Patterns count as found if patients and controls differ and as many
+    directions are found again in held-out people. Severities are those of the linear model.
+    """
+    from rindices.run import planning
+
+    check_output(asked.figure, "figure", _FIGURE, *([] if asked.like is None else [asked.like]))
+    if asked.like is not None and asked.figure is not None:
+        raise InputError(
+            "The figure shows the studies that come with rindices, not your own people.\nLeave out ",
+            Remedy("like"),
+            " or ",
+            Remedy("figure"),
+            ".",
+        )
+    if asked.like is None:
+        table, n_regions = planning.chances(asked.n_controls, asked.n_patients, asked.n_regions), asked.n_regions
+    else:
+        table, n_regions = _own(asked.like, asked.n_controls, asked.n_patients)
+    sizes = f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')}"
+    console.print(f"{sizes}, {counted(n_regions, 'region')}: chance of finding all patterns, and error of severities.")
+    for row in table.to_dict("records"):
+        console.print(
+            f"{counted(int(row['patterns']), 'pattern')} of {row['strength']:g} sd: {100 * row['chance']:.0f} % "
+            f"({100 * row['low']:.0f} to {100 * row['high']:.0f}; {row['studies']:.0f} studies), "
+            f"error {row['error']:.2f}, concordance {row['concordance']:.2f}"
+        )
+    console.print(
+        "Each simulated pattern changes a quarter of the regions, by this many sd of controls at severity 1; "
+        "severities are uniform. Patterns of a real disease may be narrower, and its patients more alike."
+    )
+    if asked.figure is not None:
+        _draw(asked.figure, asked, n_regions)
+        show_places({"Figure": asked.figure})
+
+
+def _own(path: Path, n_controls: int, n_patients: int) -> tuple[pd.DataFrame, int]:
+    """Simulate studies of the user's own healthy people; return what they find, and the number of regions."""
+    import numpy as np
+    import pandas as pd
+
+    from rindices.run import planning
+    from rindices.simulate.healthy_people import own_people
+    from rindices.tables import read_table
+
+    people = own_people(read_table(path), None, None, None, np.random.default_rng(0))
+    covariates = [name for name in _COVARIATES if name in people.table]
+    columns = [people.table[name] for name in covariates]
+    numbers = [one.to_numpy(float) if one.dtype.kind in "fi" else pd.factorize(one)[0] for one in columns]
+    design = np.column_stack(numbers) if numbers else None
+    healthy = people.table[people.regions].to_numpy(float)
+    return planning.like(healthy, design, n_controls, n_patients), len(people.regions)
+
+
+def _draw(path: Path, asked: PowerSettings, n_regions: int) -> None:
+    from rindices import plots
+    from rindices.run import planning
+
+    figure = plots.power_curves(planning.by_size(n_regions), asked.n_controls, asked.n_patients)
+    with atomic_file(path) as beside:
+        if path.suffix.casefold() == ".png":
+            plots.figure_png(figure, beside)
+        else:
+            beside.write_text(plots.figure_svg(figure), encoding="utf-8")

@@ -40,7 +40,7 @@ _VERDICT_STYLES = {
     "no difference": "bold",
     "not testable": "magenta",
 }
-_NOT_NONE = " No reproducible pattern is not the same as no difference."
+_NOT_NONE = " The absence of reproducible patterns does not mean that there is no difference."
 
 
 def on_command_line(remedy: Remedy) -> str:
@@ -70,7 +70,7 @@ def _as_option(name: str, value: Value) -> str:
         return f"--{word} {shlex.quote(str(value))}"
     apart = [one for one in value if "," in one]
     if apart:
-        return f"--{word} (first rename {listed(map(repr, apart), 2)}: a comma parts two names there)"
+        return f"--{word} (first rename {listed(map(repr, apart), 2)}: a comma separates names there)"
     return f"--{word} {shlex.quote(','.join(value))}"
 
 
@@ -96,9 +96,9 @@ def log(event: str, **fields: object) -> None:
 def warn(sentences: Iterable[Text]) -> None:
     """Show what there is to look at."""
     for sentence in sentences:
-        told = worded(sentence, on_command_line)
-        console.print(f"Warning: {told}", style="yellow")
-        log("warning", message=without_people(told))
+        text = worded(sentence, on_command_line)
+        console.print(f"Warning: {text}", style="yellow")
+        log("warning", message=without_people(text))
 
 
 def regions_in_words(kinds: Mapping[str, Sequence[str]]) -> str:
@@ -129,10 +129,10 @@ def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = 
     value = summary.agreement.get("pattern_agreement")
     used = f"{summary.members_used} of {counted(summary.repetitions, 'repetition')}"
     console.print(summary.search.reason)
-    agreement = "unknown with a single one" if value is None else f"{value:.3f} (0.5 is chance, 1 is perfect)"
+    agreement = "unknown with a single repetition" if value is None else f"{value:.3f} (0.5 is chance, 1 is perfect)"
     console.print(f"Used {used} at step {summary.step:,}; the agreement of all sound repetitions is {agreement}.")
-    known = {without_people(worded(warning, on_command_line)) for warning in cohort.messages}
-    warn(warning for warning in summary.warnings if warning not in known)
+    shown_before = {without_people(worded(warning, on_command_line)) for warning in cohort.messages}
+    warn(warning for warning in summary.warnings if warning not in shown_before)
     if summary.separation is not None:
         auc, low, high = summary.separation.auc, summary.separation.low, summary.separation.high
         console.print(
@@ -147,8 +147,8 @@ def describe_run(summary: Summary, out: Path, cohort: Cohort, *, report: bool = 
 def show_verdict(summary: Summary, whose: str = "") -> None:
     """Say whether the patterns are reproducible, why, and what follows from that; green is for a plain yes."""
     headline, advice = summary.verdict_words
-    told = " ".join(filter(None, [headline, summary.reliable_reason, advice]))
-    console.print(f"{whose}{told}", style=_VERDICT_STYLES.get(summary.state or "", ""))
+    sentences = " ".join(filter(None, [headline, summary.reliable_reason, advice]))
+    console.print(f"{whose}{sentences}", style=_VERDICT_STYLES.get(summary.state or "", ""))
 
 
 def end(out: Path, last: str, *, report: bool, **fields: object) -> None:

@@ -64,14 +64,14 @@ def _in_words(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         # A half-written file is called by the name that it would have got.
         file = re.sub(r"(^|[\\/])\.([^\\/]+?)\.[^.\\/]+\.partial$", r"\1\2", str(error.filename or ""))
-        again = "Repeat the same command when that is mended: it goes on where it stopped."
+        again = "Repeat the same command once that is fixed: it resumes where it stopped."
         trouble, remedy = f"{error.strerror}{f': {file}' if file else ''}.", again
     elif isinstance(error, MemoryError):
-        more = "Close other programs or take a machine with more memory, and repeat the same command."
+        more = "Close other programs or use a machine with more memory, and repeat the same command."
         trouble, remedy = "there is not enough memory.", more
     elif isinstance(error, LostWorkers):
-        fewer = "Most often workers lack memory: take fewer (--workers) or machines that have more"
-        trouble, remedy = str(error), f"{fewer}, and repeat the same command; it goes on where it stopped."
+        fewer = "Usually workers run out of memory: use fewer (--workers), or machines with more"
+        trouble, remedy = str(error), f"{fewer}, and repeat the same command; it resumes where it stopped."
     return f"Trouble inside rindices: {trouble}\nFailed. {remedy}"
 
 
@@ -108,13 +108,13 @@ def _stop_code() -> int:
     return 128 + _asked_to_stop[-1] if _asked_to_stop else INTERRUPTED
 
 
-def _stop(code: int, told: str) -> NoReturn:
+def _stop(code: int, message: str) -> NoReturn:
     """End the process at once."""
     for child in multiprocessing.active_children():  # workers of ours, who would train on
         with contextlib.suppress(OSError, TypeError):
             os.kill(child.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # type: ignore[arg-type]
     log("stopped", status="unfinished", exit_code=code)
-    errors.print(told)
+    errors.print(message)
     console.show_cursor(True)
     sys.stdout.flush()
     remove_half_written()

@@ -95,12 +95,12 @@ def fit(
     tables: Annotated[
         list[Path] | None,
         argument(
-            "Table of people: CSV, TSV, Excel or Parquet, one row a person; or a BIDS folder; or controls and patients "
-            "in files of their own: CN=controls.csv AD=patients.csv.",
+            "Table of people: CSV, TSV, Excel or Parquet, one row per person; or a BIDS folder; or controls and "
+            "patients in separate files: CN=controls.csv AD=patients.csv.",
             "TABLE",
         ),
     ] = None,
-    out: Annotated[Path | None, option("Folder for the results: new, or that of the same run, which goes on.")] = None,
+    out: Annotated[Path | None, option("Folder for the results: new, or that of the same run, to resume it.")] = None,
     *,
     columns: TableSettings,
     search: SearchSettings,
@@ -109,9 +109,9 @@ def fit(
 ) -> None:
     """Learn patterns and give everybody R-indices and severities.
 
-    The table is checked first; a mistake in it is told by column and row, and nothing is written. With several numbers
-    of patterns, the fewest that fit the patients and whose repeated trainings agree are chosen. A run that was
-    interrupted goes on when the same command is repeated.
+    The table is checked first; mistakes are reported with column and row, and nothing is written. Among several
+    numbers of patterns, the smallest that fits the patients and on which repeated trainings agree is chosen. Repeat
+    the same command to resume an interrupted run.
     """
     from rindices.run.plan import planned, planned_again
 
@@ -121,7 +121,7 @@ def fit(
         raise InputError("A folder for the results is needed.\nGive one with ", Remedy("out", Blank("FOLDER")), ".")
     if execution.config is not None:
         if others := given_options(context, TableSettings, SearchSettings):
-            both = " runs the same again, so it does not go with "
+            both = " repeats a run, so it cannot be combined with "
             raise InputError(Remedy("config"), f"{both}{', '.join(others)}.\nLeave out either.")
         plan = planned_again(execution.config, out, output, table)
     elif table is None:
@@ -130,11 +130,12 @@ def fit(
         plan = planned(table, out, columns, search, output)
     describe_cohort(plan.cohort)
     if not execution.overwrite and plan.is_complete():
-        console.print(f"This very run is already complete: nothing to do. {_how_else(plan)}")
+        console.print(f"This run is already complete: nothing to do. {_how_else(plan)}")
         end(out, "Done before.", report=(out / "report.html").is_file())
         return
     for name, change in ({} if execution.overwrite else plan.more()).items():
-        console.print(f"More of the run in {out}: {on_command_line(Remedy(name))} {change}. What is trained is kept.")
+        option_of = on_command_line(Remedy(name))
+        console.print(f"Extending the run in {out}: {option_of} {change}. Finished trainings are kept.")
     describe_run(train_and_write(plan, execution), out, plan.cohort, report=output.report)
 
 
@@ -144,10 +145,10 @@ def _how_else(plan: PlannedRun) -> str:
 
     output, out = plan.output, plan.out
     if output.bids and not (out / "bids").is_dir():
-        return "Its BIDS files are not there: repeat the command with --bids --overwrite to make it again with them."
-    known = read_summary(out)
-    if known.level != output.level:
-        return f"Its intervals are of {known.level:g}: repeat the command with --overwrite to get others."
+        return "Its BIDS files are not there: repeat the command with --bids --overwrite to write them."
+    summary = read_summary(out)
+    if summary.level != output.level:
+        return f"Its intervals have the level {summary.level:g}: repeat the command with --overwrite for another."
     limits = "{:g},{:g}".format(*output.limits)
     asked = {
         " --show-ids": output.show_ids,
@@ -157,7 +158,7 @@ def _how_else(plan: PlannedRun) -> str:
     }
     report = "".join(option for option, is_asked in asked.items() if is_asked)
     others = "" if report else " (--show-ids, --figures, --subgroup-limits, --scan-noise)"
-    return f"rindices report {out}{report} writes only its report again{others}; --overwrite makes it again."
+    return f"rindices report {out}{report} rewrites only its report{others}; --overwrite repeats the whole run."
 
 
 def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.DataFrame | None = None) -> Summary:
@@ -184,7 +185,7 @@ def train_and_write(plan: PlannedRun, execution: ExecutionSettings, truth: pd.Da
                 wording=on_command_line,
             )
 
-    return interruptible(work, f"Repeat the same command to go on: what was trained is kept in {plan.out}.", ending)
+    return interruptible(work, f"Repeat the same command to resume: finished trainings are kept in {plan.out}.", ending)
 
 
 @command()
@@ -194,7 +195,7 @@ def demo(
 ) -> None:
     """Find known patterns in a simulated cohort.
 
-    Makes a cohort with three disease patterns, finds them without being told, and compares with the truth.
+    Simulates a cohort with three disease patterns, finds them without being told, and compares with the truth.
     """
     from rindices.record import check_free
     from rindices.run.plan import planned

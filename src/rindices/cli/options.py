@@ -27,20 +27,26 @@ TABLE, PAGE, MODEL = (".csv",), (".html", ".htm"), (".safetensors",)
 
 class _Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse empty values: as a path they would be the current folder, and as names they would stand for none."""
+        """Say the version before anything else is loaded; refuse empty values.
+
+        As a path these would be the current folder, and as names they would stand for none.
+        """
+        if args[:1] == ["--version"]:
+            console.print(f"rindices {rindices.__version__}")
+            ctx.exit()
         apart = [before for before, text in pairwise(["rindices", *args]) if not text.strip()]
         joined = [text.rstrip("= ") for text in args if re.fullmatch(r"--[a-z-]+=\s*", text)]
         if apart or joined:
             ctx.fail(
                 f"Found an empty value after {[*apart, *joined][0]}. Fill it in, or leave it out. "
-                "If it came from a variable of the shell, that is not set."
+                "If it came from a shell variable, that variable is not set."
             )
         return super().parse_args(ctx, args)
 
 
 app = typer.Typer(
     cls=_Commands,
-    help="R-indices: how badly, and in how many ways, a disease changes each person's brain.",
+    help="R-indices: in how many ways a disease changes brains, and how severely each person is affected.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -51,11 +57,9 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def _version(
-    version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
 ) -> None:
-    if version:
-        console.print(f"rindices {rindices.__version__}")
-        raise typer.Exit
+    """Have the option in the help; `_Commands` does what it says."""
 
 
 def argument(help: str, name: str | None = None) -> typer.models.ArgumentInfo:
@@ -185,7 +189,7 @@ def one_table(tables: list[Path]) -> Path:
     """Return what stands for one table, or for several of different people with a label each."""
     if len(tables) > 1 and (plain := [table for table in tables if "=" not in str(table)]):
         raise InputError(
-            f"Several tables need a label each, which {plain[0]} has not.\nWrite CN={plain[0]} if these are controls; "
+            f"Several tables need a label each; {plain[0]} has none.\nWrite CN={plain[0]} if these are controls; "
             "more tables of the same people are joined with ",
             Remedy("join", Blank("FILE")),
             ".",

@@ -1,9 +1,15 @@
-"""Commands on what is there: models that are applied, described and imported, runs that are shown once more."""
+"""Commands on what is there: models that are applied, imported, shared or verified, runs that are shown or compared."""
 
 from __future__ import annotations
 
+import sys
+import threading
+import webbrowser
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from rindices.cli.console import console, counting_bar, on_command_line, show_places, show_verdict, warn
 from rindices.cli.options import (
@@ -18,8 +24,9 @@ from rindices.cli.options import (
     option,
 )
 from rindices.files import check_folder
-from rindices.problems import InputError, counted, shown, worded
-from rindices.settings import ApplySettings, Correction, ImageSettings, OutputSettings, ReportSettings
+from rindices.presets import Correction
+from rindices.problems import InputError, counted, listed, shown, worded
+from rindices.settings import ApplySettings, ImageSettings, OutputSettings, ReportSettings, ShareSettings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
 @command()
 def apply(
     model: Model,
-    table: Annotated[Path, argument("Table of people: CSV, TSV, Excel or Parquet, one row a person.")],
+    table: Annotated[Path, argument("Table of people: CSV, TSV, Excel or Parquet, one row per person.")],
     out: Annotated[Path, option("Table of R-indices to write (.csv), replaced if it exists.")],
     report: Annotated[
         Path | None, option("Also write a report of these people here (.html), replaced if it exists.")
@@ -80,7 +87,7 @@ def _noise_in_words(noise: pd.DataFrame) -> str:
     came = counted(int(about["n_controls"]), "control")
     if about["source"] == "unknown":
         return (
-            f"Changes between visits have no intervals: {came} came again, too few to tell the scan noise.\n"
+            f"Changes between visits have no intervals: {came} came again, too few to estimate the scan noise.\n"
             "Add repeated scans of controls, or give it with --scan-noise."
         )
     whose = "as given" if about["source"] == "given" else f"of {came} who came again"
@@ -97,7 +104,7 @@ def adapt(
     *,
     columns: Annotated[ApplySettings, Only("id", "exclude", "join", "missing")],
 ) -> None:
-    """Let a model learn sites that its training did not have, from controls who were measured there.
+    """Teach a model new sites, from controls who were measured there.
 
     Offsets and scales of the sites are learned as in the training; nobody's scores at other sites change.
     """
@@ -109,7 +116,7 @@ def adapt(
     for site, number in done.controls.items():
         console.print(f"Learned site {site} from {counted(number, 'control')}.")
     if done.n_unused:
-        console.print(f"Not used: {counted(done.n_unused, 'row')} of people who are no controls, or of later visits.")
+        console.print(f"Not used: {counted(done.n_unused, 'row')} not from controls, or from later visits.")
     warn(done.warnings)
     show_places({"Model": out})
 
@@ -120,13 +127,13 @@ def import_official(
     out: Annotated[Path, option("Model file to write (.safetensors), replaced if it exists.")],
     features: Annotated[str, option("Its regions in order: names, a file of names, or muse72.")],
     covariates: Annotated[
-        str, option("Its covariates in order, such as sex,age or sex,MUSE_Volume_702.", "told by their ranges")
+        str, option("Its covariates in order, such as sex,age or sex,MUSE_Volume_702.", "inferred from their ranges")
     ] = "",
     entry: Annotated[int | None, option("Which entry of the checkpoint.", "the only one")] = None,
 ) -> None:
     """Turn a model of the authors' package into one of ours.
 
-    Nothing in the checkpoint is run: a reader of our own takes numbers and plain containers, and refuses all else.
+    Nothing in the checkpoint is executed: our own reader accepts numbers and plain containers, and refuses all else.
     """
     check_output(out, "out", MODEL, file)
     from rindices.interop import official
@@ -134,7 +141,7 @@ def import_official(
     imported = official.import_official(file, features, covariates, entry)
     imported.save(out)
     describe(model=out)
-    console.print(imported.verdict_[1] or "It is none of the two models that the authors published.")
+    console.print(imported.verdict_[1] or "It is neither of the two models that the authors published.")
     console.print("The training people are not in the file: their ranges and the agreement of trainings are unknown.")
 
 
@@ -142,7 +149,7 @@ def import_official(
 def describe(model: Model) -> None:
     """Say what a model is and what it expects."""
     from rindices.model.file import read_header
-    from rindices.record.verdict_words import IN_SHORT
+    from rindices.record.documents import IN_SHORT
 
     header = read_header(model)
     contract, parameters, agreement = header.contract, header.parameters, header.agreement.pattern_agreement
@@ -207,7 +214,7 @@ def report(
 ) -> None:
     """Write the report of a run again, with clinical scores that came later.
 
-    A column of a later table replaces the column of that name as a whole.
+    A column of a later table replaces the whole column of that name.
     """
     from rindices.run.report_again import report_again
 
@@ -235,3 +242,121 @@ def voxelwise(
         result = row["note"] or f"{row['n_significant']:,} of {row['n_voxels']:,} voxels with q below 0.05"
         console.print(f"Pattern {row['pattern']}, {row['level']} ({counted(row['n_patients'], 'patient')}): {result}.")
     show_places({"Images, tables": folder / "voxelwise", "Report": page})
+
+
+_PROGRAM = (sys.executable, "-c", "from rindices.cli import app; app()")
+
+
+@command("open")
+def open_folder(
+    folder: Annotated[Path, typer.Argument(help="Folder of tables and runs.", show_default="this one")] = Path(),
+    port: Annotated[int | None, option("Port of this machine.", "a free one", min=1, max=65535)] = None,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+) -> None:
+    """Work in the browser, on this machine only.
+
+    Check tables, train, look at results and people, and score new ones; runs are kept in the folder. Prints an address
+    that works for one browser. Ctrl-C stops the page, but not a running training.
+    """
+    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise InputError(f'The page needs {" and ".join(missing)}.\nInstall them with: pip install "rindices[app]"')
+    if not folder.is_dir():
+        raise InputError(f"There is no folder {folder}.\nGive the folder of your tables and runs.")
+    from rindices.pages.server.addresses import serve
+
+    def ready(address: str) -> None:
+        console.print(f"Serving {folder.resolve()} to this machine only (127.0.0.1). Ctrl-C stops.")
+        console.print(address, style="bold")
+        console.print("The address works once, for one browser: do not pass it on.")
+        if browser:
+            threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
+
+    try:
+        serve(folder, port, ready=ready, wording=on_command_line, program=_PROGRAM)
+    except KeyboardInterrupt:
+        console.print("Stopped. Running trainings continue; rindices open shows them again.")
+
+
+_ARCHIVE = (".zip",)
+
+
+@command()
+def compare(
+    first: Annotated[Path, argument("The folder of a finished run.")],
+    second: Annotated[Path, argument("The folder of another one.")],
+    out: Annotated[Path | None, option("Folder for tables and a page, whose files are replaced.")] = None,
+    *,
+    output: Annotated[OutputSettings, Only("show_ids")],
+) -> None:
+    """Compare two runs: patterns matched, people in both, maps side by side, who moved.
+
+    Patterns are matched by how they rank the patients in both runs; with fewer than 20, by their maps.
+    """
+    from rindices.run.compare_runs import check_comparison_folder, compare_runs, write_comparison
+
+    check_comparison_folder(out, first, second)
+    compared = compare_runs(first, second)
+    for run in (compared.first, compared.second):
+        show_verdict(run.summary, f"{run.folder} ({counted(run.summary.n_patterns, 'pattern')}): ")
+    for name, before, now in compared.settings:
+        console.print(f"{name}: {before} in the first, {now} in the second.")
+    n_people = counted(len(compared.people), "person is", "people are")
+    console.print(
+        f"{n_people} in both, {compared.n_patients} of them patients. Patterns are matched by {compared.matched_by}."
+    )
+    for pair in compared.pairs:
+        parts = [f"Pattern {pair.first} of the first and {pair.second} of the second"]
+        if compared.n_patients > 1:
+            parts.append(f"concordance {pair.concordance:.3f} (0.5 is chance)")
+        if pair.map_correlation == pair.map_correlation:  # a number
+            parts.append(f"correlation of the maps {pair.map_correlation:.2f}")
+        if len(compared.people):
+            parts.append(f"mean difference {pair.difference:+.3f}, sd {pair.sd:.3f}")
+        if pair.moved is not None and len(compared.people):
+            parts.append(f"{counted(pair.moved, 'person', 'people')} moved beyond both intervals")
+        console.print("; ".join(parts) + ".")
+    for side, numbers in zip(("first", "second"), compared.unmatched, strict=True):
+        if numbers:
+            console.print(f"Without a partner in the {side}: pattern {listed(numbers)}.")
+    if out is not None:
+        page = write_comparison(compared, out, show_ids=output.show_ids)
+        show_places({"Page": page, "Tables": out})
+
+
+@command()
+def share(
+    folder: Annotated[Path, argument("The folder of a finished run.")],
+    out: Annotated[Path, option("Archive to write (.zip), replaced if it exists.")],
+    *,
+    card: ShareSettings,
+) -> None:
+    """Pack a model to pass it on: with a card, and made-up people whose scores the receiver can verify."""
+    from rindices.record import read_summary
+    from rindices.run.share_model import share_model
+
+    check_output(out, "out", _ARCHIVE)
+    share_model(folder, out, card)
+    show_verdict(read_summary(folder), "The card says: ")
+    unsaid = [name for name, text in vars(card).items() if not text]
+    if unsaid:
+        console.print(f"The card does not state: {listed(unsaid)}. Say it with --{' ... --'.join(unsaid)} ...")
+    show_places({"Archive": out})
+
+
+@command()
+def verify(
+    archive: Annotated[Path, argument("An archive of rindices share.")],
+    out: Annotated[Path | None, option("Then write its model here (.safetensors), replaced if it exists.")] = None,
+) -> None:
+    """Check a shared model: nothing was changed, and it gives its made-up people the scores that were sent along."""
+    from rindices.run.share_model import verify_model
+
+    check_output(out, "out", MODEL, archive)
+    verified = verify_model(archive, out)
+    console.print(
+        f"Verified: {verified.n_examples} made-up people get the scores that were sent along (largest difference "
+        f"{verified.difference:.1g}). Written by rindices {verified.package_version}.",
+        style="green",
+    )
+    show_places({"Model": out})

@@ -11,11 +11,12 @@ from pathlib import Path
 import pandas as pd
 
 from rindices.cohort.region_candidates import Candidates, sort_candidates
+from rindices.presets import Correction
 from rindices.problems import Blank, InputError, Message, Problem, Remedy, Text, did_you_mean, joined, listed
 from rindices.schema import MIN_REGIONS
 from rindices.schema.cells import meant_as_numbers
 from rindices.schema.role_guesses import BACKGROUND_NAMES, guessed_settings, is_region_name
-from rindices.settings import FOLLOW_UP, Correction, Names, TableSettings
+from rindices.settings import FOLLOW_UP, Names, TableSettings
 
 _A_ROW = 0.5  # a header with a larger share of numbers is a row of values
 # How each part is asked for.
@@ -225,11 +226,11 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
     background = tuple(name for name in others if name.casefold() in BACKGROUND_NAMES and name not in empty)
     by = _options_of_covariates(settings)
     why: dict[str, tuple[str, Text]] = {
-        name: (part, Message("named by ", by.get(name, _SETTINGS[part]) if part == "a covariate" else _SETTINGS[part]))
+        name: (part, Message("set by ", by.get(name, _SETTINGS[part]) if part == "a covariate" else _SETTINGS[part]))
         for name, part in parts.items()
     }
     is_chosen = settings.features is not None
-    asked = Message("named by ", Remedy("features")) if is_chosen else Message("numbers without another role")
+    asked = Message("set by ", Remedy("features")) if is_chosen else Message("numbers without another role")
     why |= dict.fromkeys(regions, ("a region", asked))
     why |= {name: ("no role", chosen.aside.get(name) or _reason(name, table[name], taken, settings)) for name in others}
     ordered = {name: why[name] for name in columns}
@@ -245,7 +246,7 @@ def _reason(name: str, column: pd.Series, taken: Mapping[str, str], settings: Ta
     if name in taken:
         return taken[name]
     if not is_region_name(name):
-        return "the usual name of something that is no region"
+        return "usually the name of something other than a region"
     if not meant_as_numbers(column):
         return "text, not numbers"
     if settings.features is not None:

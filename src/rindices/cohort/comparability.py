@@ -12,7 +12,7 @@ from rindices.cohort.follow_up import check_follow_up
 from rindices.cohort.people import Cohort
 from rindices.problems import InputError, Message, Remedy, Text, counted, listed, shown
 from rindices.schema import CONTROL_NAMES, labels_with_counts
-from rindices.schema.role_guesses import grouped, kind_of, kinds_of, unlike_regions
+from rindices.schema.role_guesses import Kind, grouped, kinds_of, unlike_regions
 
 SEPARATING_AUC = 0.95
 _MANY_REGIONS = 1000
@@ -30,8 +30,10 @@ def check_comparability(cohort: Cohort) -> list[Text]:
     _check_constant(block, regions, controls)
     background = cohort.background.drop(columns=list(cohort.covariates.columns))
     empty = [str(name) for name in cohort.clinical if cohort.clinical[name].isna().all()]
+    asked = first & (cohort.group != "control").to_numpy()
+    n_covariates = cohort.covariates.shape[1] - (cohort.site is not None)
     return [
-        *check_follow_up(cohort),
+        *check_follow_up(cohort.settings, cohort.clinical, cohort.features.index, asked, n_covariates),
         *_other_warnings(cohort.diagnosis[first], cohort.group[first], cohort.control_labels, cohort.patient_labels),
         *_check_covariates(cohort.covariates, learned, cohort.settings.site, cohort.settings.proportion),
         *_background_warnings(background, learned),
@@ -57,7 +59,7 @@ def _other_warnings(
     taken = {"control": control, "patients": patients}
     ways = [
         Message(
-            f" {listed(names)} may be {'controls' if which == 'control' else which}: take them in with ", all_of, "."
+            f" {listed(names)} may be {'controls' if which == 'control' else which}: include them with ", all_of, "."
         )
         for which, names in meant.items()
         if names and (all_of := Remedy(which, [*taken[which], *names]))
@@ -95,10 +97,10 @@ def refuse_apart(name: str, controls: NDArray, patients: NDArray) -> None:
     if alike and not np.isin(patients.astype(str), controls.astype(str)).any():
         levels = [listed(map(shown, sorted(set(values))), 4) for values in (controls, patients)]
         raise InputError(
-            f"Disease cannot be told from {name!r}: no patient has a value of it that a control has "
+            f"Disease cannot be separated from {name!r}: no patient has a value of it that a control has "
             f"(controls: {levels[0]}; patients: {levels[1]}).\n"
-            "Its effect cannot be removed without removing that of the disease, and left in it looks like disease.\n"
-            f"If it only repeats the diagnosis, do without {name}; otherwise add people until the groups overlap in it."
+            "Its effect cannot be removed without removing the disease, and if left in, it looks like disease.\n"
+            f"If it only repeats the diagnosis, leave out {name}; otherwise add people until the groups overlap in it."
         )
 
 
@@ -111,7 +113,7 @@ def _separation_warnings(name: str, controls: NDArray, patients: NDArray) -> lis
     else:
         completely = not {*controls} & {*patients}
     nearly = f"nearly by itself: what is found may be {name} rather than disease."
-    how = f"completely: disease cannot be told from {name}." if completely else nearly
+    how = f"completely: disease cannot be separated from {name}." if completely else nearly
     return [f"{name} tells controls and patients apart {how} They should overlap in it."]
 
 
@@ -131,7 +133,7 @@ def _check_covariates(
             without = Remedy("site") if name == site else name
             raise InputError(
                 f"The effect of {name!r} cannot be learned: it has the same value ({shown(values[is_control][0])}) in "
-                f"all controls.\nDo without ",
+                f"all controls.\nLeave out ",
                 without,
                 ", or add controls who differ in it.",
             )
@@ -159,7 +161,7 @@ def _refuse_new_levels(column: pd.Series, is_control: NDArray[np.bool_]) -> None
             f"Column {name!r} has {counted(len(new), 'category', 'categories')} without a single control: {levels}; "
             f"the first is participant {strangers.index[0]}.\n"
             f"Their effect cannot be learned. Categories among the controls: {listed(sorted(in_controls), 10)}.\n"
-            f"Remove these people, add controls of the same category, or do without {name}."
+            f"Remove these people, add controls of the same category, or leave out {name}."
         )
 
 
@@ -187,7 +189,7 @@ def _repetition_warnings(controls: pd.DataFrame) -> list[str]:
             before = listed(controls.columns[:position])
             warnings.append(
                 f"{name} adds nothing to {before} among the controls: their effects cannot be told apart. "
-                "Where it holds the same in other words, leave one out."
+                "If they carry the same information, leave one out."
             )
         else:
             design = together
@@ -232,10 +234,11 @@ def _region_warnings(
     ]
     telling = unlike_regions(block[controls], regions, telling)
     warnings = [
-        Message(f"Taken for regions, but they look like {what}: {listed(names)}. ", _remedy(what, names), "?")
+        Message(f"Treated as regions, but they look like {what}: {listed(names)}. ", _remedy(what, names), "?")
         for what, names in grouped([*suspects], [*suspects.values()]).items()
     ]
-    sorts = _sorts_of([name for name in regions if name not in suspects], dict(zip(regions, block.T, strict=True)))
+    plain = {name: kind for name, kind in zip(regions, kinds, strict=True) if not kind.suspicion}
+    sorts = _sorts_of(plain, dict(zip(regions, block.T, strict=True)))
     if len(sorts) > 1:
         which = listed(f"{len(names)} {sort}" for sort, names in sorts.items())
         several = (
@@ -243,20 +246,20 @@ def _region_warnings(
         )
         warnings.append(Message(several, " together; for one kind, choose its columns with ", Remedy("features"), "."))
     if telling:
-        apart = f"These nearly tell controls and patients apart by themselves: {listed(telling)}."
+        apart = f"Each of these nearly separates controls from patients by itself: {listed(telling)}."
         warnings.append(Message(apart, " Are they regions? If not, leave them out with ", Remedy("exclude"), "."))
     if len(regions) > _MANY_REGIONS:
-        many = f"{len(regions):,} regions are many: time and memory grow with their number, and the method is meant"
+        many = f"{len(regions):,} regions are a lot: time and memory grow with their number, and the method is meant"
         warnings.append(Message(many, " for 70 to 200. Choose regions of an atlas with ", Remedy("features"), "."))
     return warnings
 
 
-def _sorts_of(regions: Sequence[str], values: Mapping[str, NDArray[np.float64]]) -> dict[str, list[str]]:
+def _sorts_of(regions: Mapping[str, Kind], values: Mapping[str, NDArray[np.float64]]) -> dict[str, list[str]]:
     """Return the regions by what they measure; those whose names do not say so go with what they are like."""
-    sorts = grouped(regions, [kind_of(name) for name in regions])
+    sorts = grouped([*regions], [*regions.values()])
     unsaid, said = sorts.pop("regions", []), [*sorts]
     for name in unsaid:
-        thick = bool(np.median(values[name]) < _THICKEST)
+        thick = bool(0 < np.median(values[name]) < _THICKEST)  # 0: what few people have, such as a fifth ventricle
         like = [sort for sort in said if (sort == "thicknesses") == thick]
         sorts.setdefault(like[0] if like else "others" if said else "regions", []).append(name)
     return sorts

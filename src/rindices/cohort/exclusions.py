@@ -17,6 +17,7 @@ from rindices.cohort.comparability import refuse_apart
 from rindices.cohort.outliers import MEASURES, MIN_PEOPLE, Outlier, find_outliers, with_middles
 from rindices.problems import InputError, Message, Problem, Remedy, Text, counted, listed, refusal, shown
 from rindices.schema import LEAVE_OUT, MIN_REGIONS, MIN_SITE_CONTROLS, Groups, Observed, Seen
+from rindices.schema.region_field import missing_regions
 from rindices.schema.role_guesses import looks_like_score
 from rindices.settings import TableSettings
 
@@ -61,7 +62,7 @@ def _columns_to_leave_out(
     scores = list(dict.fromkeys(scores))
     if scores and gaps.sum() <= _MOST_SCORES:
         one = len(scores) == 1
-        them, are = ("it", "it is a score and no region") if one else ("them", "they are scores and no regions")
+        them, are = ("it", "it is a score, not a region") if one else ("them", "they are scores, not regions")
         yield Message(f"name {them} with ", Remedy("clinical", scores), f" if {are}")
     yield Message(f"leave the column{'s' if len(names) > 1 else ''} out with ", Remedy("exclude", names))
 
@@ -132,7 +133,7 @@ class Record:
         if rows:
             drawn = (
                 f"{counted(len(rows), 'row lacks', 'rows lack')} regions, {gaps.sum(axis=1).max()} of {len(names)} at "
-                f"most ({listed(names[gaps.any(axis=0)])}): these are drawn, given the other regions and covariates."
+                f"most ({listed(names[gaps.any(axis=0)])}): these are imputed from the other regions and covariates."
             )
             self.doubts.append(Message(drawn, " Use complete people only with ", Remedy("complete_only", True), "."))
 
@@ -241,16 +242,11 @@ def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[n
     few = {str(site): counted(int(number), "control") for site, number in small.items()}
     which = listed((f"{site} ({few[site]} of {people[site]})" for site in few), 8)
     raise InputError(
-        f"Every site needs at least {MIN_SITE_CONTROLS} controls for its shift to be told from disease, but "
+        f"Every site needs at least {MIN_SITE_CONTROLS} controls to separate its shift from disease, but "
         f"{counted(len(small), 'site has', 'sites have')} fewer (column {str(sites.name)!r}): {which}.\n"
         f"Leave these people out with ",
         Remedy("small_sites", "drop"),
-        ", merge sites that share a scanner, or do without ",
+        ", merge sites that share a scanner, or leave out ",
         Remedy("site"),
         ".",
     )
-
-
-def missing_regions(names: Sequence[str]) -> str:
-    """Say which regions a person lacks."""
-    return f"{counted(len(names), 'region')} missing ({listed(names, 5)})"

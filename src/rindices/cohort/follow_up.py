@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
-from rindices.cohort.people import Cohort
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
 from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, shown
-from rindices.settings import FOLLOW_UP
+from rindices.settings import FOLLOW_UP, ApplySettings, ReportSettings, TableSettings, follow_up_of
 
 _EVENTS_A_VARIABLE = 10  # with fewer, hazard ratios are biased and their intervals too short (Peduzzi et al. 1995)
 _NEEDS = {"time": "event", "event": "time", "entry": "time", "last_without": "time", "competing": "time"}
 
 
-def check_follow_up(cohort: Cohort) -> list[Text]:
+def check_follow_up(
+    settings: TableSettings | ApplySettings | ReportSettings,
+    table: pd.DataFrame,
+    ids: Sequence[str],
+    asked: NDArray[np.bool_],
+    n_covariates: int,
+) -> list[Text]:
     """Refuse times and events that cannot be used, and say where there are few events.
+
+    Parameters
+    ----------
+    settings
+        Name the columns.
+    table
+        Has them, a row a person or visit.
+    ids
+        Of the people in its rows.
+    asked
+        Of which rows the events count: those of first visits, and not of controls.
+    n_covariates
+        That a severity is adjusted for.
 
     Raises
     ------
     InputError
         If one of time and event is not named, a cell is impossible, or nobody has the event.
     """
-    columns = {name: column for name in FOLLOW_UP if (column := getattr(cohort.settings, name)) is not None}
+    columns = follow_up_of(settings)
     for name in columns:
         if _NEEDS[name] not in columns:
             need = _NEEDS[name]
@@ -32,11 +54,10 @@ def check_follow_up(cohort: Cohort) -> list[Text]:
             )
     if not columns:
         return []
-    values = {name: _numbers(cohort, column) for name, column in columns.items()}
-    _check_cells(cohort, columns, values)
-    used = cohort.first_visit & (cohort.group != "control").to_numpy()
+    values = {name: _numbers(table[column]) for name, column in columns.items()}
+    _check_cells(ids, columns, values)
     known = np.isfinite(values["time"]) & np.isfinite(values["event"])
-    n_events = int((values["event"][used & known] == 1).sum()) or int((values["event"][known] == 1).sum())
+    n_events = int((values["event"][asked & known] == 1).sum()) or int((values["event"][known] == 1).sum())
     if n_events == 0:
         raise InputError(
             f"Nobody has the event: column {columns['event']!r} has no 1 where {columns['time']!r} is known.\n"
@@ -44,13 +65,13 @@ def check_follow_up(cohort: Cohort) -> list[Text]:
             Remedy("event", Blank("COLUMN")),
             ", write 1 where it happened, or leave the follow-up out.",
         )
-    n_variables = 1 + cohort.covariates.shape[1] - (cohort.site is not None)
+    n_variables = 1 + n_covariates
     if n_events >= _EVENTS_A_VARIABLE * n_variables:
         return []
     return [
         Message(
             f"There are {counted(n_events, 'event')} for {counted(n_variables, 'variable')} (a severity and the "
-            "covariates), fewer than ten a variable: hazard ratios are description. Wait for more events, or name "
+            "covariates), fewer than ten per variable: hazard ratios are description. Wait for more events, or name "
             "fewer covariates with ",
             Remedy("covariates"),
             ".",
@@ -58,45 +79,44 @@ def check_follow_up(cohort: Cohort) -> list[Text]:
     ]
 
 
-def _numbers(cohort: Cohort, column: str) -> np.ndarray:
-    values = cohort.clinical[column]
+def _numbers(values: pd.Series) -> np.ndarray:
     if values.dtype.kind != "f":
         known = values.dropna()
         raise InputError(
-            f"Column {column!r} should have numbers, found {str(known.iloc[0]) if len(known) else 'no values'!r}.\n"
+            f"Column {values.name!r} should have numbers, found "
+            f"{str(known.iloc[0]) if len(known) else 'no values'!r}.\n"
             "Write times as numbers, and events as 1 and 0."
         )
     return values.to_numpy(float)
 
 
-def _check_cells(cohort: Cohort, columns: dict[str, str], values: dict[str, np.ndarray]) -> None:
+def _check_cells(ids: Sequence[str], columns: dict[str, str], values: dict[str, np.ndarray]) -> None:
     """Refuse the first impossible cell: a negative time, an event that is neither 0 nor 1, an order that cannot be."""
-    time, nothing = values["time"], np.full(len(cohort.features), np.nan)
+    time, nothing = values["time"], np.full(len(ids), np.nan)
+
+    def refuse(name: str, wrong: np.ndarray, what: str, advice: str) -> None:
+        if wrong.any():
+            place = int(wrong.argmax())
+            raise InputError(
+                f"{FOLLOW_UP[name][:1].upper()}{FOLLOW_UP[name][1:]} {what}: column {columns[name]!r}, person "
+                f"{ids[place]}, found {shown(float(values[name][place]))}; {counted(int(wrong.sum()), 'cell')} in all."
+                f"\n{advice}. Correct the cells or leave them empty, or name another column with ",
+                Remedy(name, Blank("COLUMN")),
+                ".",
+            )
+
     for name in ("time", "entry", "last_without"):
-        _refuse(cohort, columns, name, values.get(name, nothing) < 0, "is below 0", "Times count from the scan")
+        refuse(name, values.get(name, nothing) < 0, "is below 0", "Times count from the scan")
     for name in ("event", "competing"):
         odd = values.get(name, nothing)
         is_odd = np.isfinite(odd) & ~np.isin(odd, (0, 1))
         advice = "Write 1 where it happened and 0 where it did not; other outcomes have a column of their own"
-        _refuse(cohort, columns, name, is_odd, "is neither 0 nor 1", advice)
+        refuse(name, is_odd, "is neither 0 nor 1", advice)
     late = values.get("entry", nothing) >= time
-    _refuse(cohort, columns, "entry", late, "is not before the time", "Leave out who was never under observation")
+    refuse("entry", late, "is not before the time", "Leave out people who were never observed")
     wrong = (values.get("last_without", nothing) > time) | (
         (values.get("last_without", nothing) >= time) & (values["event"] == 1)
     )
-    _refuse(cohort, columns, "last_without", wrong, "is not before the time", "The event comes after it")
+    refuse("last_without", wrong, "is not before the time", "The event comes after it")
     both = (values["event"] == 1) & (values.get("competing", nothing) == 1)
-    _refuse(cohort, columns, "competing", both, "is 1 beside the event", "Only what came first counts")
-
-
-def _refuse(cohort: Cohort, columns: dict[str, str], name: str, wrong: np.ndarray, what: str, advice: str) -> None:
-    if wrong.any():
-        column, place = columns[name], int(wrong.argmax())
-        value = shown(float(cohort.clinical[column].iloc[place]))
-        raise InputError(
-            f"{FOLLOW_UP[name][:1].upper()}{FOLLOW_UP[name][1:]} {what}: column {column!r}, person "
-            f"{cohort.features.index[place]}, found {value}; {counted(int(wrong.sum()), 'cell')} in all.\n{advice}. "
-            "Correct the cells or leave them empty, or name another column with ",
-            Remedy(name, Blank("COLUMN")),
-            ".",
-        )
+    refuse("competing", both, "is 1 beside the event", "Only what came first counts")

@@ -43,7 +43,7 @@ from rindices.schema import (
 )
 from rindices.schema.cells import numbers_of, text_of, typed
 from rindices.schema.role_guesses import is_region_name
-from rindices.settings import ApplySettings
+from rindices.settings import ApplySettings, Names, follow_up_of
 from rindices.tables import Dictionary, Source, apply_dictionary, read_source, table_in_memory, with_missing_codes
 
 
@@ -101,7 +101,13 @@ def read_people(
             id_column=text_columns[0],
             visit_column=settings.visit,
             join=paths_of(settings.join),
-            whole=bool(prepare or settings.visit or wanted_names(settings.clinical) or paths_of(settings.join)),
+            whole=bool(
+                prepare
+                or settings.visit
+                or wanted_names(settings.clinical)
+                or follow_up_of(settings)
+                or paths_of(settings.join)
+            ),
         )
     settings = replace(settings, id=source.id_column)
     frame, file = source.frame if prepare is None else prepare(source.frame), source.table
@@ -173,7 +179,7 @@ class _Check:
         self._extra, self._reasons = dict.fromkeys(extra, False), Counter[str]()
 
     def _named(self, columns: Sequence[str], needed: Collection[str]) -> tuple[tuple[str, ...], list[str]]:
-        """Return the clinical columns, and those that the model does not know; refuse a table that lacks regions."""
+        """Return columns of scores and follow-up, and unknown ones; refuse a table that lacks regions."""
         regions, chosen = self._contract.features, dict[str, tuple[str, ...]]()
         self._absent = missing = [name for name in regions if name not in columns]
         free = [name for name in columns if name not in needed]
@@ -186,12 +192,15 @@ class _Check:
                 f"{listed(missing)}.{renamed}\n"
                 f"Add the columns, named as in the training table; a model cannot score people without them{fifth}."
             )
-        for source, wanted in (("exclude", self._settings.exclude), ("clinical", self._settings.clinical)):
+        asked: dict[str, Names] = {"exclude": self._settings.exclude, "clinical": self._settings.clinical}
+        for source, wanted in (asked | follow_up_of(self._settings)).items():
             chosen[source] = expand_names(wanted_names(wanted), columns, source=source, pattern_columns=free)
             if taken := [name for name in chosen[source] if name in needed]:
                 raise InputError(f"The model needs column {taken[0]!r}.\nTake it out of ", Remedy(source), ".")
-        without_role = {*chosen["exclude"], *chosen["clinical"], *self._contract.ignored_columns}
-        return chosen["clinical"], [name for name in free if name not in without_role and is_region_name(name)]
+        excluded = chosen.pop("exclude")
+        scores = tuple(dict.fromkeys(name for names in chosen.values() for name in names))
+        without_role = {*excluded, *scores, *self._contract.ignored_columns}
+        return scores, [name for name in free if name not in without_role and is_region_name(name)]
 
     def observe(self, batch: pd.DataFrame) -> People | None:
         """Return the people in some rows; None where something was wrong, here or before, or nobody is left."""
@@ -265,7 +274,7 @@ class _Check:
 
     def _missing(self, block: NDArray[np.float64]) -> list[str]:
         """Say that regions are missing, of everybody or of some; how many of whom is in the flags."""
-        drawn = "drawn, given their other regions and covariates, and intervals are wider"
+        drawn = "imputed from their other regions and covariates, and intervals are wider"
         if self._absent:
             number = f"{len(self._absent)} of the model's {counted(len(self._contract.features), 'region')}"
             return [f"The table lacks {number}: {listed(self._absent)}. They are {drawn}."]
@@ -277,4 +286,4 @@ class _Check:
             raise refusal(problems)
         if not self._reasons[""]:
             why = listed(f"{reason} ({number})" for reason, number in self._reasons.items() if reason)
-            raise InputError(f"Nobody is left to be scored: {why}.\nFill in the cells, or add people.")
+            raise InputError(f"Nobody is left to score: {why}.\nFill in the cells, or add people.")

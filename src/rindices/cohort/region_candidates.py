@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rindices.problems import Message, Problem, Remedy, Text, listed, shown
+from rindices.problems import Blank, Message, Problem, Remedy, Text, listed, shown
 from rindices.regions import KnownColumn, known_columns
 from rindices.schema.cells import numbers_of
 from rindices.schema.column_relations import copies_and_sums, pairs_of_sides
@@ -32,6 +32,7 @@ _FIELD = re.compile(r"(?:[fx]\.?|p)?\d{2,5}[-._]i?\d+(?:[._]a?\d+)?", re.IGNOREC
 # What a column that is no region can be used for.
 _USES = {"age": "covariates", "sex": "covariates", "site": "site", "head size": "proportion", "visit": "visit"}
 _WORDS = re.compile(r"rois?|regions?|muse")
+_QUALITY = "quality measure"  # by name; where most columns are called so (fd, qa of tracts), it is what was measured
 
 
 class Candidates(NamedTuple):
@@ -50,10 +51,12 @@ class Candidates(NamedTuple):
         like = f", as of the other {len(self.regions)} columns of numbers" if self.regions else ""
         what = (
             f"{listed(self.strangers, 12)}: neither name nor values say that {them}{like}. Ages, scores, counts and "
-            "numbers of scans are not to be trained on."
+            "scan numbers must not be trained on."
         )
-        name_all = Message(f"if {them}, name all regions with ", Remedy("features", self.regions + self.strangers))
-        return [Problem(what, (name_all,), self.strangers)]
+        ways = [Message(f"if {them}, name all regions with ", Remedy("features", self.regions + self.strangers))]
+        if not self.regions:
+            ways.append(Message("join the table that has the regions with ", Remedy("join", Blank("FILE"))))
+        return [Problem(what, tuple(ways), self.strangers)]
 
 
 def sort_candidates(table: pd.DataFrame, names: Sequence[str]) -> Candidates:
@@ -70,6 +73,8 @@ def sort_candidates(table: pd.DataFrame, names: Sequence[str]) -> Candidates:
     """
     known = known_columns(map(str, table.columns))
     aside = {name: why for name in names if (why := _no_region(name, known.get(name)))}
+    if (qualities := [*aside.values()].count(_QUALITY)) >= _COMPANY and 2 * qualities > len(names):
+        aside = {name: why for name, why in aside.items() if why != _QUALITY}
     rest = [name for name in names if name not in aside]
     values = np.column_stack([numbers_of(table[name]) for name in rest]) if rest else np.empty((len(table), 0))
     only = dict.fromkeys(rest) if len(table) < 2 else dict(zip(rest, _only_values(values), strict=True))
@@ -138,12 +143,16 @@ def _notes(aside: dict[str, str], constant: dict[str, str], known: dict[str, Kno
         kind = known[name].kind if name in known else why
         if kind in _USES:
             several = _USES[kind] == "covariates"
-            use = Remedy(_USES[kind], [name] if several else name)
-            notes.append(Message(f"{name} is the {kind}, not a region: use it with ", use, "."))
+            role = Remedy(_USES[kind], [name] if several else name)
+            notes.append(Message(f"{name} is the {kind}, not a region: use it with ", role, "."))
         else:
             by_reason.setdefault("a sum of MUSE's regions" if kind == "total" else kind, []).append(name)
     for why, names in by_reason.items():
-        notes.append(f"Not taken for regions, by name: {listed(names, 3)} ({why}).")
+        left_out = f"Not taken for regions, by name: {listed(names, 3)} ({why})."
+        them = "it" if len(names) == 1 else "them"
+        use = (f" Use {them} with ", Remedy("clinical", names), ".") if why == "score" else ()
+        back = (f" To train on {them}, name all regions with ", Remedy("features"), ".")
+        notes.append(Message(left_out, *use, *(back if why in ("score", _QUALITY) else ())))
         if why.endswith("MUSE's regions"):
             notes.append(
                 Message("The 72 regions of the authors' models are made with ", Remedy("features", "muse72"), ".")
@@ -169,7 +178,7 @@ def _strangers(names: Sequence[str], values: NDArray[np.float64], by_name: set[s
     }
     families = _families(names)
     codes = [is_code(column[np.isfinite(column)]) for column in values.T]
-    suspected = np.array([bool(kind_of(name).suspicion) for name in names], bool)  # which are warned of
+    suspected = np.array([kind_of(name).suspicion == "total" for name in names], bool)  # which are warned of
     known = np.array(
         [name in by_name or (name in families and not code) for name, code in zip(names, codes, strict=True)], bool
     )

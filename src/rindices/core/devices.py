@@ -57,7 +57,7 @@ def describe() -> Device:
         If ``JAX_PLATFORMS`` asks for a platform that is not there.
     """
     try:
-        found = jax.devices()
+        available = jax.devices()
     except (RuntimeError, AssertionError) as error:
         asked = str(_SETTINGS.jax_platforms or "")
         if not asked:
@@ -70,8 +70,8 @@ def describe() -> Device:
             f"JAX_PLATFORMS={asked} asks for a device that JAX does not find here; what it finds is {there}.\n"
             f"Set JAX_PLATFORMS={there} or leave it out; for GPUs of NVIDIA: pip install 'rindices[cuda]'."
         ) from error
-    statistics = found[0].memory_stats() or {}
-    return Device(found[0].platform, found[0].device_kind, len(found), statistics.get("bytes_limit"))
+    statistics = available[0].memory_stats() or {}
+    return Device(available[0].platform, available[0].device_kind, len(available), statistics.get("bytes_limit"))
 
 
 def in_words() -> str:

@@ -94,8 +94,8 @@ def _normal_scores(uniform: Array) -> Array:
 
 def _solve(factor: Array, rows: Array) -> Array:
     """Return L⁻¹ times each row, written out: so few steps melt into one kernel."""
-    found: list[Array] = []
+    values: list[Array] = []
     for i in range(len(factor)):
-        known = sum(factor[i, j] * value for j, value in enumerate(found))
-        found.append((rows[:, i] - known) / factor[i, i])
-    return jnp.stack(found, axis=1)
+        so_far = sum(factor[i, j] * value for j, value in enumerate(values))
+        values.append((rows[:, i] - so_far) / factor[i, i])
+    return jnp.stack(values, axis=1)

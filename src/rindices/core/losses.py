@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from rindices.settings import LossWeights
+from rindices.presets import LossWeights
 
 _TINY = 1e-12
 
@@ -86,12 +86,12 @@ def monotonicity(earlier: Array, later: Array) -> Array:
     return jnp.mean(jnp.maximum(jnp.abs(earlier) - jnp.abs(later), 0) ** 2)
 
 
-def prior(changes: Array, z: Array, known: Prior, whitening: Array | None) -> Array:
+def prior(changes: Array, z: Array, linear: Prior, whitening: Array | None) -> Array:
     """Mean squared distance of f's changes from those of a linear model, as the discriminator sees them.
 
     At severity z a pattern's change should be z to the power of its exponent, times its map.
     """
-    differences = changes - (z**known.exponents)[:, :, None] * known.maps
+    differences = changes - (z**linear.exponents)[:, :, None] * linear.maps
     return jnp.mean((differences if whitening is None else differences @ whitening) ** 2)
 
 

@@ -90,11 +90,11 @@ def shapes(lengths: Sizes, *, networks: bool = True, linear: bool = False) -> Pa
     f, g1, g2, d = (
         {name: layer(*of) for name, of in network.items()} if networks else {} for network in _ARCHITECTURE[:4]
     )
-    known = {
+    layers = {
         name: {kind: tuple(getattr(lengths, axis) for axis in axes) for kind, axes in kinds.items()}
         for name, kinds in LINEAR.items()
     }
-    return Parameters(f, g1, g2, d, known if linear else None)
+    return Parameters(f, g1, g2, d, layers if linear else None)
 
 
 def n_patterns(models: Parameters) -> int:

@@ -16,7 +16,7 @@ from rindices.core import losses as terms
 from rindices.core.latent import Draw, draw
 from rindices.core.losses import Losses, Prior
 from rindices.core.networks import Network, Parameters, Sizes, only
-from rindices.settings import LearningRates, LossWeights, Training
+from rindices.presets import LearningRates, LossWeights, Training
 
 _TINY = 1e-6
 COPULA_EVERY = 4  # steps; the correlation of severities changes slowly, and following it at each step costs more
@@ -148,11 +148,11 @@ def regularisers(
     if active is not None:  # the diagonal has a 1 where there is no pattern, too
         overlap = (overlap - (1 - pattern_share) / len(active)) / pattern_share**2
     severities = networks.reconstruct(parameters.reconstructor, decomposed).astype(x.dtype)
-    known = {}
+    of_prior = {}
     if data.prior is not None:
         distance = terms.prior(made.changes, draws.earlier, data.prior, data.whitening)
-        known["prior"] = distance / (region_share * pattern_share)
-    return known | {
+        of_prior["prior"] = distance / (region_share * pattern_share)
+    return of_prior | {
         "change": terms.absolute_change(made.patients, x) / region_share,
         "decomposition": terms.decomposition(decomposed, made.changes) / (region_share * pattern_share),
         "reconstruction": terms.reconstruction(only(active, severities), draws.earlier) / pattern_share**2,
@@ -171,6 +171,30 @@ def seen_by_discriminator(y: Array, whitening: Array | None) -> Array:
     return y if whitening is None else 1 + (y - 1) @ whitening
 
 
+class Rules(NamedTuple):
+    """What stays the same from step to step of one model."""
+
+    data: Data
+    weights: LossWeights
+    rates: LearningRates
+    training: Training
+    precision: Any  # that networks are computed in
+
+    def rounded(self, weights: Any) -> Any:
+        """Return weights in the precision that networks are computed in."""
+        return jax.tree.map(lambda leaf: leaf.astype(self.precision), weights)
+
+
+class Batch(NamedTuple):
+    """People and severities of one step."""
+
+    controls: Array
+    patients: Array  # as the discriminator sees them
+    independent: Draw
+    draws: Draw  # the same, correlated where that is learned
+    counts: Array | float  # how much each synthesised patient counts
+
+
 def step(
     state: TrainState,
     data: Data,
@@ -181,84 +205,103 @@ def step(
     precision: Any = jnp.float32,
     moves_copula: Array | bool = True,
 ) -> tuple[TrainState, Losses]:
-    """Update the discriminator, then f, g₁ and g₂ against the updated one; both see the same synthesised patients.
+    """Update the discriminator, then the copula and f, g₁ and g₂ against the updated one.
 
-    Networks are computed in `precision`; weights, what the networks give, and all means over it are float32. What is
-    learned about correlations changes at one of `COPULA_EVERY` steps, where `moves_copula`.
+    All see the same synthesised patients. Networks are computed in `precision`; weights, what the networks give, and
+    all means over it are float32. What is learned about correlations changes at one of `COPULA_EVERY` steps, where
+    `moves_copula`.
     """
-    n_patterns = len(state.parameters.transformation["severity"]["weight"])
-    key = jax.random.fold_in(state.key, state.step)
-    independent = draw(key, batch_size, n_patterns, data.n_controls, data.n_patients, data.active)
-    draws = independent if state.copula is None else _correlated(independent, state.copula.raw, training, data.active)
-    x, real = data.controls[data.drawn[draws.controls]], data.seen_patients[draws.patients]
-    people = _weights(draws, state.copula, training)
-
-    def rounded(weights: Any) -> Any:
-        return jax.tree.map(lambda leaf: leaf.astype(precision), weights)
-
-    def losses_of(parameters: Parameters) -> tuple[Losses, tuple[Network, optax.OptState]]:
-        parameters = rounded(parameters)
-        made = synthesise(parameters.transformation, x, draws, training, data.active)
-        fake = seen_by_discriminator(made.patients, data.whitening)
-        value, updated = _update_discriminator(
-            state, real, jax.lax.stop_gradient(fake), people, rates, training, rounded
-        )
-        adversarial = _fooled(rounded(updated[0]), fake, people)
-        others = regularisers(parameters, x, draws, made, data, training)
-        return Losses(adversarial=adversarial, discriminator=value, **others), updated
-
-    def total(parameters: Parameters) -> tuple[Array, tuple]:
-        losses, updated = losses_of(parameters)
-        return terms.objective(losses, weights), (losses, updated)
-
-    gradients, (losses, (discriminator, discriminator_moments)) = jax.grad(total, has_aux=True)(state.parameters)
-    moved, moments = {"discriminator": discriminator}, {"discriminator": discriminator_moments}
-    for name in ("transformation", "decomposer", "reconstructor"):
-        if name != "transformation" and training.updates != "joint":
-            seen = state.parameters._replace(**moved) if training.updates == "sequential" else state.parameters
-            own = partial(_own_loss, name, seen, x, draws, data, training, rounded)
-            gradients = gradients._replace(**{name: jax.grad(own)(getattr(state.parameters, name))})
-        optimiser, gradient, moment, before = (
-            getattr(of, name) for of in (optimisers(training), gradients, state.optimisers, state.parameters)
-        )
-        weights_after, moments[name] = _move(optimiser, gradient, moment, before, rates.generator)
-        moved[name] = jax.tree.map(lambda w: jnp.clip(w, -training.weight_clip, training.weight_clip), weights_after)
-    after = state._replace(parameters=Parameters(**moved), optimisers=Parameters(**moments), step=state.step + 1)
-    if state.copula is not None:
-        f, d = rounded((state.parameters.transformation, discriminator))
-        fooled = partial(_adversarial, f, d, x, independent, data, training)
-
-        def moved_copula(copula: Copula) -> Copula:
-            gradient = jax.grad(lambda raw: fooled(raw) + _penalty(raw, training))(copula.raw)
-            if data.active is not None:
-                gradient = gradient * jnp.outer(data.active, data.active)
-            return Copula(*_move(_ADAM, gradient, copula.moments, copula.raw, COPULA_EVERY * rates.correlation))
-
-        after = after._replace(copula=jax.lax.cond(moves_copula, moved_copula, lambda same: same, state.copula))
+    rules = Rules(data, weights, rates, training, precision)
+    batch = _batch(state, rules, batch_size)
+    made, back = jax.vjp(
+        lambda f: synthesise(rules.rounded(f), batch.controls, batch.draws, training, data.active),
+        state.parameters.transformation,
+    )
+    after, mistaken = update_discriminator(state, batch, made, rules)
+    after = update_copula(after, batch, rules, moves_copula)
+    after, losses = update_generators(after, batch, made, back, rules)
+    losses = losses._replace(discriminator=mistaken)
+    after = after._replace(step=state.step + 1)
     if training.freeze_below is not None:
         after = _freeze(state, after, losses, data.min_steps, training.freeze_below)
     return after, losses
 
 
-def _own_loss(
-    name: str,
-    seen: Parameters,
-    x: Array,
-    draws: Draw,
-    data: Data,
-    training: Training,
-    rounded: Callable[[Any], Any],
-    network: Network,
-) -> Array:
+def _batch(state: TrainState, rules: Rules, batch_size: int) -> Batch:
+    data, training = rules.data, rules.training
+    n_patterns = len(state.parameters.transformation["severity"]["weight"])
+    key = jax.random.fold_in(state.key, state.step)
+    independent = draw(key, batch_size, n_patterns, data.n_controls, data.n_patients, data.active)
+    draws = independent if state.copula is None else _correlated(independent, state.copula.raw, training, data.active)
+    x, real = data.controls[data.drawn[draws.controls]], data.seen_patients[draws.patients]
+    return Batch(x, real, independent, draws, _weights(draws, state.copula, training))
+
+
+def update_discriminator(state: TrainState, batch: Batch, made: Synthesis, rules: Rules) -> tuple[TrainState, Array]:
+    """Move the discriminator; return its loss, too."""
+    real, fake = batch.patients, seen_by_discriminator(made.patients, rules.data.whitening)
+
+    def loss(discriminator: Network) -> Array:
+        logits = networks.discriminate(rules.rounded(discriminator), jnp.concatenate([real, fake])).astype(fake.dtype)
+        return terms.discriminator_loss(logits[: len(real)], logits[len(real) :], batch.counts)
+
+    value, gradient = jax.value_and_grad(loss)(state.parameters.discriminator)
+    return _moved(state, "discriminator", gradient, rules.rates.discriminator, rules.training), value
+
+
+def update_generators(
+    state: TrainState, batch: Batch, made: Synthesis, back: Callable[[Synthesis], tuple[Network]], rules: Rules
+) -> tuple[TrainState, Losses]:
+    """Move f, g₁ and g₂ within their bounds; `back` leads from changes of what f made to changes of f."""
+    data, training, before = rules.data, rules.training, state.parameters
+
+    def total(made: Synthesis, parameters: Parameters) -> tuple[Array, Losses]:
+        parameters = rules.rounded(parameters)
+        fake = seen_by_discriminator(made.patients, data.whitening)
+        adversarial = _fooled(parameters.discriminator, fake, batch.counts)
+        others = regularisers(parameters, batch.controls, batch.draws, made, data, training)
+        losses = Losses(adversarial=adversarial, discriminator=jnp.zeros(()), **others)
+        return terms.objective(losses, rules.weights), losses
+
+    (by_made, gradients), losses = jax.grad(total, argnums=(0, 1), has_aux=True)(made, before)
+    gradients = gradients._replace(transformation=back(by_made)[0])
+    for name in ("transformation", "decomposer", "reconstructor"):
+        gradient = getattr(gradients, name)
+        if name != "transformation" and training.updates != "joint":
+            seen = state.parameters if training.updates == "sequential" else before
+            gradient = jax.grad(partial(_own_loss, name, seen, batch, rules))(getattr(before, name))
+        state = _moved(state, name, gradient, rules.rates.generator, training, training.weight_clip)
+    return state, losses
+
+
+def update_copula(state: TrainState, batch: Batch, rules: Rules, moves: Array | bool) -> TrainState:
+    """Move what is learned about the correlation of severities, where this step does."""
+    if state.copula is None:
+        return state
+    data, training = rules.data, rules.training
+    f, d = rules.rounded((state.parameters.transformation, state.parameters.discriminator))
+    fooled = partial(_adversarial, f, d, batch.controls, batch.independent, data, training)
+
+    def moved(copula: Copula) -> Copula:
+        gradient = jax.grad(lambda raw: fooled(raw) + _penalty(raw, training))(copula.raw)
+        if data.active is not None:
+            gradient = gradient * jnp.outer(data.active, data.active)
+        return Copula(*_move(_ADAM, gradient, copula.moments, copula.raw, COPULA_EVERY * rules.rates.correlation))
+
+    return state._replace(copula=jax.lax.cond(moves, moved, lambda same: same, state.copula))
+
+
+def _own_loss(name: str, seen: Parameters, batch: Batch, rules: Rules, network: Network) -> Array:
     """Return the loss that g₁ (the decomposition) or g₂ (the reconstruction) alone minimises in Algorithm 1."""
-    seen = rounded(seen._replace(**{name: network}))
-    patients, changes = synthesised_patients(seen.transformation, x, draws.earlier, training, data.active)
+    data, x, z = rules.data, batch.controls, batch.draws.earlier
+    seen = rules.rounded(seen._replace(**{name: network}))
+    patients, changes = synthesised_patients(seen.transformation, x, z, rules.training, data.active)
     share = _pattern_share(data.active)
     decomposed = networks.decompose(seen.decomposer, patients).astype(x.dtype)
     if name == "decomposer":
         return terms.decomposition(decomposed, changes) / (data.region_share * share)
     severities = networks.reconstruct(seen.reconstructor, decomposed).astype(x.dtype)
-    return terms.reconstruction(only(data.active, severities), draws.earlier) / share**2
+    return terms.reconstruction(only(data.active, severities), z) / share**2
 
 
 def _correlated(independent: Draw, raw: Array, training: Training, active: Array | None = None) -> Draw:
@@ -299,23 +342,19 @@ def _penalty(raw: Array, training: Training) -> Array:
     return training.correlation_penalty * latent.divergence_from_independence(latent.unit_rows(raw))
 
 
-def _update_discriminator(
-    state: TrainState,
-    real: Array,
-    fake: Array,
-    people: Array | float,
-    rates: LearningRates,
-    training: Training,
-    rounded: Callable[[Any], Any],
-) -> tuple[Array, tuple[Network, optax.OptState]]:
-    def loss(discriminator: Network) -> Array:
-        logits = networks.discriminate(rounded(discriminator), jnp.concatenate([real, fake])).astype(fake.dtype)
-        return terms.discriminator_loss(logits[: len(real)], logits[len(real) :], people)
-
-    before = state.parameters.discriminator
-    value, gradient = jax.value_and_grad(loss)(before)
-    optimiser, moments = optimisers(training).discriminator, state.optimisers.discriminator
-    return value, _move(optimiser, gradient, moments, before, rates.discriminator)
+def _moved(
+    state: TrainState, name: str, gradient: Network, rate: float, training: Training, bound: float | None = None
+) -> TrainState:
+    """Move one network against its gradient, and keep its weights within ± a bound."""
+    optimiser, moments, before = (
+        getattr(of, name) for of in (optimisers(training), state.optimisers, state.parameters)
+    )
+    after, moments = _move(optimiser, gradient, moments, before, rate)
+    if bound is not None:
+        after = jax.tree.map(lambda weight: jnp.clip(weight, -bound, bound), after)
+    return state._replace(
+        parameters=state.parameters._replace(**{name: after}), optimisers=state.optimisers._replace(**{name: moments})
+    )
 
 
 def _move(

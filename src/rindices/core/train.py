@@ -22,12 +22,11 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from rindices.core import networks
-from rindices.core.held_out_controls import held_out
 from rindices.core.latent import unit_rows
 from rindices.core.losses import Losses, Prior
 from rindices.core.networks import Parameters, Sizes, predict_r_indices
 from rindices.core.step import COPULA_EVERY, Data, TrainState, initial_state, seen_by_discriminator, step
-from rindices.settings import LearningRates, LossWeights, Training
+from rindices.presets import LearningRates, LossWeights, Training
 
 _ROWS = 128  # people are padded to a multiple of this, so that cohorts of similar size share a compiled program
 
@@ -39,6 +38,17 @@ _compiling: defaultdict[Any, Lock] = defaultdict(Lock)  # threads that want the 
 
 
 Steps = tuple[Array | int, Array | int]  # done before, and to do
+
+
+class Program(NamedTuple):
+    """What a compiled program depends on, besides shapes."""
+
+    training: Training
+    batch_size: int
+    precision: Any
+    mesh: Mesh
+    width: int  # models that advance together on a device
+    inner: int  # steps of a loop of known length
 
 
 class Members(NamedTuple):
@@ -86,6 +96,19 @@ class People(NamedTuple):
     patients: np.ndarray
     whitening: np.ndarray | None = None
     methods: Mapping[int, Literal["sparse", "ica"]] = MappingProxyType({})  # of linear models, by number of patterns
+
+
+def held_out(n_controls: int, seed: int, number: int, n_folds: int) -> np.ndarray:
+    """Say which controls repetition `number` does not learn from → ``(controls,)`` of bool.
+
+    Controls are dealt out to folds; each of as many repetitions leaves out another fold, then they are dealt out anew.
+    It depends on the seed and the number only, so that repetitions can be added. With 0 folds, nobody is left out.
+    """
+    left_out = np.zeros(n_controls, bool)
+    if n_folds:
+        dealt = np.random.default_rng([seed, number // n_folds]).permutation(n_controls)
+        left_out[dealt[number % n_folds :: n_folds]] = True
+    return left_out
 
 
 def make_members(
@@ -159,10 +182,9 @@ def train(
     data, patients = _data(people, with_padding.regions, min_steps)
     precision = jnp.float32 if on_cores else jnp.bfloat16  # a third faster there, and as accurate
     inner = 1 if on_cores else math.gcd(checkpoint_every, max_steps, _STEPS_AT_ONCE)
-    program = {"training": training, "batch_size": batch_size, "precision": precision}
-    program |= {"mesh": mesh, "width": width, "inner": inner}
-    advance = partial(_advance_on_cores if on_cores else _advance_on_accelerators, **program)
-    with _compiling[(with_padding, *program.values())]:
+    program = Program(training, batch_size, precision, mesh, width, inner)
+    advance = partial(_advance_on_cores if on_cores else _advance_on_accelerators, program=program)
+    with _compiling[(with_padding, program)]:
         states = _starts(members, numbers, real, with_padding, training)
         advance(jax.device_put(states, shard), members, data, 0, 0)
     done, states = (0, states) if after is None else (after[0], restored_states(after[1], states))
@@ -186,8 +208,8 @@ def saved_states(states: TrainState) -> dict[str, np.ndarray]:
 def restored_states(arrays: dict[str, np.ndarray], like: TrainState) -> TrainState:
     """Return the states that `saved_states` described; `like` gives their structure."""
     numbers = like._replace(key=jax.random.key_data(like.key))
-    found = jax.tree.map_with_path(lambda path, _: jnp.asarray(arrays[jax.tree_util.keystr(path)]), numbers)
-    return found._replace(key=jax.random.wrap_key_data(found.key))
+    states = jax.tree.map_with_path(lambda path, _: jnp.asarray(arrays[jax.tree_util.keystr(path)]), numbers)
+    return states._replace(key=jax.random.wrap_key_data(states.key))
 
 
 def plan(n_members: int) -> tuple[Mesh, int]:
@@ -251,14 +273,10 @@ def _advance(
     done: Array | int,
     n_steps: Array | int,
     *,
-    training: Training,
-    batch_size: int,
-    precision: Any,
-    mesh: Mesh,
-    width: int,
-    inner: int,
+    program: Program,
 ) -> tuple[TrainState, Losses]:
     """Advance all models by `n_steps`, a multiple of `inner`, after those `done`: any of them use the same program."""
+    training, batch_size, precision, mesh, width, inner = program
 
     def one_model(arguments: tuple[TrainState, Members], data: Data, steps: Steps) -> tuple[TrainState, Losses]:
         state, member = arguments
@@ -299,10 +317,9 @@ def _advance(
 _ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
 _factors = jax.jit(jax.vmap(unit_rows))
 _whitened = jax.jit(seen_by_discriminator, compiler_options=_ONE_THREAD)
-_STATIC = ("training", "batch_size", "precision", "mesh", "width", "inner")
-_advance_on_accelerators = jax.jit(_advance, static_argnames=_STATIC)
+_advance_on_accelerators = jax.jit(_advance, static_argnames="program")
 # One model a core: threads within an operation would only get in each other's way.
-_advance_on_cores = jax.jit(_advance, static_argnames=_STATIC, compiler_options=_ONE_THREAD)
+_advance_on_cores = jax.jit(_advance, static_argnames="program", compiler_options=_ONE_THREAD)
 
 
 @jax.jit

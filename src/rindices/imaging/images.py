@@ -88,7 +88,7 @@ def open_image(path: Path, what: str) -> Any:
             "Give one file for each person, with one volume."
         )
     if image.get_data_dtype().kind not in "biuf":
-        raise InputError(f"{what}: {path} holds {image.get_data_dtype()}, not numbers.\nGive an image of numbers.")
+        raise InputError(f"{what}: {path} holds {image.get_data_dtype()}, not numbers.\nGive a numeric image.")
     return image
 
 
@@ -127,11 +127,11 @@ def sampled(volume: np.ndarray, source: Grid, target: Grid, voxels: np.ndarray, 
     return values
 
 
-def differences(found: Grid, expected: Grid) -> str:
+def differences(grid: Grid, expected: Grid) -> str:
     """Say how a grid differs: ``shape 79 × 95 × 79 instead of 91 × 109 × 91``."""
-    ours, theirs = _told(found), _told(expected)
+    ours, theirs = _told(grid), _told(expected)
     differing = [f"{name} {ours[name]} instead of {theirs[name]}" for name in ours if ours[name] != theirs[name]]
-    return ", ".join(differing) or f"axes turned by up to {shown(float(abs(found.affine - expected.affine).max()))}"
+    return ", ".join(differing) or f"axes turned by up to {shown(float(abs(grid.affine - expected.affine).max()))}"
 
 
 def _told(grid: Grid) -> dict[str, str]:

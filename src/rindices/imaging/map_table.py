@@ -97,7 +97,7 @@ def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
     if repeated.any():
         rows = checked.index[repeated & (checked[_ID] == checked.loc[repeated, _ID].iloc[0])]
         raise InputError(
-            f"{name} should have one map a person{' and visit' if _VISIT in columns else ''}, but rows "
+            f"{name} should have one map per person{' and visit' if _VISIT in columns else ''}, but rows "
             f"{listed(rows, joiner=' and ')} are of {checked[_ID][rows[0]]!r}.\nKeep one of them."
         )
     missing = checked[_PATH].str.lower().isin(_MISSING)

@@ -18,12 +18,12 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
-from rindices.analysis.coding import design, in_group, same_people
 from rindices.analysis.region_effects import FEWEST_PEOPLE, HIGH, LOW, subgroups_of
-from rindices.analysis.statistics import basis, false_discovery, residuals
+from rindices.analysis.statistics import basis, design, false_discovery, in_group, residuals, same_people
 from rindices.imaging.images import MapFile, Space, common_space, open_map
 from rindices.imaging.map_table import MapTable, as_text, map_table, rows_of
 from rindices.problems import InputError, Remedy
+from rindices.settings import ImageSettings
 
 THRESHOLD = 0.05  # of the false discovery rate
 REGRESSION = "regression"
@@ -112,12 +112,7 @@ def compare_maps(
     r_indices: pd.DataFrame,
     group: ArrayLike,
     covariates: pd.DataFrame | None = None,
-    *,
-    mask: str | Path | None = None,
-    low: float = LOW,
-    high: float = HIGH,
-    regressions: bool = False,
-    resample: bool = False,
+    settings: ImageSettings | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Comparison]:
     """Compare the maps of each subgroup of patients with those of controls, given covariates.
@@ -137,14 +132,10 @@ def compare_maps(
         ``control``, ``patient`` or ``other``, one a row of `r_indices`.
     covariates
         Numbers and categories, with the same rows; people who lack one are left out.
-    mask
-        An image of two values, or of ones everywhere; the standard (MNI) brain where none is given.
-    low, high
-        Limits of the subgroups, as in `rindices.analysis.subgroup_sizes`.
-    regressions
-        Whether the maps of all patients are also regressed on each R-index.
-    resample
-        Whether images of another grid are resampled to that of most maps; otherwise they are refused.
+    settings
+        The mask, an image of two values or of ones everywhere (the standard brain where none is given); limits of the
+        subgroups, as in `rindices.analysis.subgroup_sizes`; whether the maps of all patients are also regressed on each
+        R-index; and whether images of another grid are resampled to that of most maps, or refused.
     progress
         Called with the number of maps read and of all.
 
@@ -160,9 +151,11 @@ def compare_maps(
         If a table or an image cannot be used.
     """
     study = _study(map_table(maps), r_indices, group, covariates)
-    planned = [_planned(question, study) for question in _questions(study, low, high, regressions)]
+    settings = settings or ImageSettings()
+    questions = _questions(study, *(settings.limits or (LOW, HIGH)), settings.regressions)
+    planned = [_planned(question, study) for question in questions]
     models = {model.key: model for _, model in planned if model is not None}  # the low subgroup is compared once
-    results = _results(models, study, mask, resample, progress) if models else {}
+    results = _results(models, study, settings.mask, settings.resample, progress) if models else {}
     return [
         comparison if model is None else comparison._replace(result=results[model.key]) for comparison, model in planned
     ]
@@ -178,7 +171,7 @@ def _study(maps: MapTable, r_indices: pd.DataFrame, group: ArrayLike, covariates
     if len(repeated):
         raise InputError(
             f"{repeated.iloc[0]!r} has several rows of R-indices, but a person counts once in a comparison.\n"
-            "Keep one visit of everybody."
+            "Keep one visit per person."
         )
     columns, complete = design(covariates[kept])
     scores = people.filter(regex=r"^(r|severity)\d+$")

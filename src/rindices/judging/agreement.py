@@ -15,7 +15,6 @@ from scipy.stats import kendalltau, rankdata
 from scipy.stats import t as student_t
 
 COLLAPSED_SD = 0.02  # an R-index that varies less than this among patients says nothing about them
-_KEPT_SHARE = 0.8  # members must agree with the medoid at least this far above chance, relative to the typical member
 _ENOUGH_MODELS = 3  # leaving one out must leave a pair
 
 # Signs of all pairs cost about people² · columns, Kendall's tau columns²: where they meet, as measured.
@@ -30,15 +29,6 @@ class Agreement(NamedTuple):
     pattern_agreement: float  # concordance: 0.5 is chance
     dimension_correlation: float  # mean correlation of matched R-indices: 0 is chance
     difference_correlation: float  # mean correlation of rᵢ − rⱼ
-
-
-class Consensus(NamedTuple):
-    """Models brought to the medoid's order of patterns; those that disagree with it are left out."""
-
-    medoid: int
-    kept: np.ndarray  # numbers of the models used
-    orders: np.ndarray  # (kept, patterns): pattern i of the consensus is orders[k, i] of model kept[k]
-    agreement_with_medoid: np.ndarray  # (models,)
 
 
 def concordance(truth: np.ndarray, score: np.ndarray) -> float:
@@ -187,8 +177,8 @@ def _difference_correlations(
     number[left, right] = number[right, left] = np.arange(len(left))
     correlations = _correlations(columns[:, left] - columns[:, right])
     other_left, other_right = orders[:, left], orders[:, right]
-    found = correlations[first[:, None], np.arange(len(left)), second[:, None], number[other_left, other_right]]
-    return np.where(other_left < other_right, found, -found).mean(axis=1)  # rⱼ − rᵢ is stored as rᵢ − rⱼ
+    matched = correlations[first[:, None], np.arange(len(left)), second[:, None], number[other_left, other_right]]
+    return np.where(other_left < other_right, matched, -matched).mean(axis=1)  # rⱼ − rᵢ is stored as rᵢ − rⱼ
 
 
 def mean_agreement(pairs: np.ndarray) -> Agreement:
@@ -230,23 +220,3 @@ def _fault(r_indices: np.ndarray) -> str:
     if not np.isfinite(r_indices).all():
         return "diverged"
     return "collapsed" if r_indices.std(axis=0).min() < COLLAPSED_SD else ""
-
-
-def find_consensus(members: np.ndarray, pairs: np.ndarray | None = None) -> Consensus:
-    """Choose the medoid (highest mean agreement with the others), leave out who disagrees with it, match patterns."""
-    pairs = pairwise(members) if pairs is None else pairs
-    n_members, _, n_patterns = members.shape
-    if n_members == 1:
-        return Consensus(0, np.arange(1), np.arange(n_patterns)[None], np.ones(1))
-    medoid = int(np.nanmean(pairs[..., 0], axis=1).argmax())
-    with_medoid = pairs[medoid, :, 0].copy()
-    with_medoid[medoid] = 1.0
-    typical = np.median(np.delete(with_medoid, medoid))
-    kept = np.flatnonzero(with_medoid - 0.5 >= _KEPT_SHARE * (typical - 0.5))
-    orders = np.array([match_patterns(members[medoid], members[k])[0] for k in kept])
-    return Consensus(medoid, kept, orders, with_medoid)
-
-
-def aligned(members: np.ndarray, consensus: Consensus) -> np.ndarray:
-    """R-indices of the kept models in the medoid's order of patterns → ``(kept, people, patterns)``."""
-    return np.stack([members[k][:, order] for k, order in zip(consensus.kept, consensus.orders, strict=True)])

@@ -6,30 +6,18 @@ One setting is a sweep too: there is no other way to train.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import numpy as np
 import pandas as pd
 
-from rindices.core.inference import reorder_patterns
-from rindices.core.networks import Parameters
-from rindices.core.train import People
 from rindices.judging import agreement
 from rindices.judging.agreement import Agreement
 from rindices.judging.misfit import Misfit, misfit
-from rindices.judging.spectrum import Spectrum, look
-from rindices.linear.halves import Method, suited
-from rindices.preprocessing import SCALED_SD, ControlScaler, whitening_matrix
-from rindices.preprocessing.covariates import (
-    leverage_of,
-    rescaled_by_leverage,
-    uncertainty_of_patients,
-    without_effects,
-)
-from rindices.training.chunks import Chunk, Member, Point, Settings, Trajectory, cut, models_per_chunk
+from rindices.judging.study import Study
+from rindices.training.chunks import Chunk, Member, Point, Trajectory, cut, models_per_chunk
 from rindices.training.execution import Execution, train_all
 
 FIRST_LOOK = 3  # repetitions of each setting before most of them are given up
@@ -41,94 +29,6 @@ _AS_WELL, _PERHAPS_AS_WELL = 0.02, 0.06
 UNLIKELY = 0.6  # agreement that repetitions from random weights hardly reach without disease
 MOST_REPLACED = 2  # repetitions that are trained in the place of failed ones
 _LATE = 2.0  # overlap of patterns, relative to the median of the repetitions; a late one had 2.5, others 0.9 to 1.1
-
-
-@dataclass(frozen=True, eq=False)
-class Study:
-    """People and settings of a run.
-
-    Parameters
-    ----------
-    residuals : ndarray of shape (people, regions)
-        Controls and patients, covariates removed, scaled by the controls: as new people are scored.
-    patient : ndarray of bool
-        Who is a patient.
-    settings : Settings
-        What all models share.
-    design : ndarray of shape (people, columns), optional
-        What was removed, see `rindices.preprocessing.covariates.design_of`; None without covariates.
-    site : ndarray of shape (people,), optional
-        Where they were measured.
-    """
-
-    residuals: np.ndarray
-    patient: np.ndarray
-    settings: Settings
-    design: np.ndarray | None = None
-    site: np.ndarray | None = None
-    _methods: dict[int, Method] = field(default_factory=dict, init=False)
-
-    @cached_property
-    def spectrum(self) -> Spectrum:
-        """The look before training; raises `NotTestable` with too few people."""
-        return look(self.residuals, self.patient, self.design, self.site, self.settings.seed)
-
-    def method(self, n_patterns: int) -> Method:
-        """Return how linear models of so many patterns find them best in these people."""
-        if n_patterns not in self._methods:
-            several = n_patterns > 1  # else there is nothing to rotate
-            seed = self.settings.seed
-            self._methods[n_patterns] = suited(*self.standardised(), n_patterns, seed)[0] if several else "sparse"
-        return self._methods[n_patterns]
-
-    def standardised(self, cohort: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Return controls and patients in sd of the controls; see `people`."""
-        people = self.people(cohort)
-        return (people.controls - 1) / SCALED_SD, (people.patients - 1) / SCALED_SD
-
-    @cached_property
-    def leverage(self) -> np.ndarray:
-        """Everybody's leverage in what was estimated in controls."""
-        if self.design is None:
-            return np.full(len(self.patient), 1 / (~self.patient).sum())
-        return leverage_of(self.design, self.patient)
-
-    @cached_property
-    def scaled(self) -> np.ndarray:
-        """What is trained on: residuals of one variance, whether effects were estimated in a person or not."""
-        return self._of_one_variance(self.residuals)
-
-    def _of_one_variance(self, residuals: np.ndarray) -> np.ndarray:
-        if self.design is None:
-            return residuals
-        even = rescaled_by_leverage(residuals, self.leverage, self.patient)
-        return ControlScaler.fit(even[~self.patient]).transform(even)
-
-    @cached_property
-    def uncertainty(self) -> float:
-        """Squared error of the covariates' effects in patients, relative to controls."""
-        return 1.0 if self.design is None else uncertainty_of_patients(self.design, self.patient)
-
-    def people(self, cohort: int = 0) -> People:
-        """Return the data (cohort 0), or the same people without a difference between the groups.
-
-        What is left after covariates were removed is dealt out to the people anew; everybody keeps group and
-        covariates. Then all that is estimated in controls is estimated and removed again (Freedman and Lane, 1983): in
-        such a cohort the groups differ by chance alone, and by the error that removing covariates makes in patients.
-        """
-        if not cohort:
-            return self._data._replace(methods=dict(self._methods))
-        scaled = np.random.default_rng([self.settings.seed, cohort]).permutation(self.scaled)
-        scaled = scaled if self.design is None else without_effects(scaled, self.design, self.patient)
-        return self._grouped(self._of_one_variance(ControlScaler.fit(scaled[~self.patient]).transform(scaled)))
-
-    @cached_property
-    def _data(self) -> People:
-        return self._grouped(self.scaled)
-
-    def _grouped(self, scaled: np.ndarray) -> People:
-        controls, schedule = scaled[~self.patient], self.settings.preset.schedule
-        return People(controls, scaled[self.patient], whitening_matrix(controls, schedule.whitening))
 
 
 class Look(NamedTuple):
@@ -214,16 +114,6 @@ class Swept:
                 for look in one.looks
             ]
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Selected:
-    """The models of the chosen checkpoint, brought to one order of patterns, the medoid first."""
-
-    models: Parameters  # arrays with a leading axis
-    members: list[int]  # their numbers
-    left_out: dict[int, str]  # number of a member: why
-    correlation: np.ndarray  # of severities, mean over these models
 
 
 def sweep(
@@ -359,8 +249,8 @@ def train_members(study: Study, members: Sequence[Member], execution: Execution,
 
 
 def _rank(one: Judged) -> tuple[bool, float, int]:
-    known, n_models = not np.isnan(one.value), one.look.n_models
-    return n_models > 0, one.value if known else -1.0, n_models
+    is_defined, n_models = not np.isnan(one.value), one.look.n_models
+    return n_models > 0, one.value if is_defined else -1.0, n_models
 
 
 def judge(
@@ -374,12 +264,12 @@ def judge(
     with_misfit: bool = False,
 ) -> Judged:
     """See how well the first repetitions of a setting agree at each checkpoint, and find the best one."""
-    found = _find(members_of([point], range(n_repetitions), cohort), chunks, execution)
-    steps = max((trajectory.steps for trajectory, _, _ in found), key=len)
-    r_indices = np.stack([of.r_indices[looks, k, :, : point.n_patterns] for of, looks, k in found])
+    models = found_models(members_of([point], range(n_repetitions), cohort), chunks, execution)
+    steps = max((trajectory.steps for trajectory, _, _ in models), key=len)
+    r_indices = np.stack([of.r_indices[looks, k, :, : point.n_patterns] for of, looks, k in models])
     losses = {
-        name: np.stack([trajectory.losses[name][looks, k] for trajectory, looks, k in found])
-        for name in found[0][0].losses
+        name: np.stack([trajectory.losses[name][looks, k] for trajectory, looks, k in models])
+        for name in models[0][0].losses
     }
     preset = study.settings.preset
     looks = [
@@ -390,10 +280,10 @@ def judge(
     from_step = preset.schedule.min_steps if preset.training.freeze_below is None else looks[-1].step
     eligible = [place for place, look in enumerate(looks) if look.step >= from_step] or [len(looks) - 1]
     best = max(eligible, key=lambda place: _look_rank(looks[place]))
-    failed = _failed(r_indices[:, best], losses.get("orthogonality", np.ones((len(found), len(looks))))[:, best])
+    failed = _failed(r_indices[:, best], losses.get("orthogonality", np.ones((len(models), len(looks))))[:, best])
     if not with_misfit:
         return Judged(point, n_repetitions, looks, best, failed=failed)
-    distance = _misfit(study, point.n_patterns, looks[best].step, [(of, int(at[best]), k) for of, at, k in found])
+    distance = _misfit(study, point.n_patterns, looks[best].step, [(of, int(at[best]), k) for of, at, k in models])
     return Judged(point, n_repetitions, looks, best, distance, failed)
 
 
@@ -404,10 +294,10 @@ def _failed(r_indices: np.ndarray, overlaps: np.ndarray) -> tuple[int, ...]:
     return tuple(number for number, (fault, slow) in enumerate(faults) if fault or slow)
 
 
-def _misfit(study: Study, n_patterns: int, step: int, found: list[tuple[Trajectory, int, int]]) -> Misfit | None:
+def _misfit(study: Study, n_patterns: int, step: int, candidates: list[tuple[Trajectory, int, int]]) -> Misfit | None:
     """Compare the patients that sound models of a checkpoint synthesise with the real ones."""
-    faults = agreement.faults(np.stack([of.r_indices[at, k, :, :n_patterns] for of, at, k in found]).astype(float))
-    sound = [one for one, fault in zip(found, faults, strict=True) if not fault]
+    faults = agreement.faults(np.stack([of.r_indices[at, k, :, :n_patterns] for of, at, k in candidates]).astype(float))
+    sound = [one for one, fault in zip(candidates, faults, strict=True) if not fault]
     if not sound:
         return None
     weights = [of.weights_of(k, n_patterns, step) for of, _, k in sound]
@@ -416,7 +306,7 @@ def _misfit(study: Study, n_patterns: int, step: int, found: list[tuple[Trajecto
     return misfit(models, correlations, study.people(), study.settings.preset.training.composition, study.settings.seed)
 
 
-def _find(
+def found_models(
     members: list[Member], chunks: Sequence[Chunk], execution: Execution
 ) -> list[tuple[Trajectory, np.ndarray, int]]:
     """Return each member's trajectory, which of its checkpoints to look at, and the member's place in it.
@@ -426,14 +316,14 @@ def _find(
     place = {member: (chunk, k) for chunk in chunks for k, member in enumerate(chunk.members)}
     longer = {member._replace(prolonged=False): where for member, where in place.items() if member.prolonged}
     chosen = [(member in longer, *(longer.get(member) or place[member])) for member in members]
-    found = [(execution.store[chunk].end() if late else execution.store[chunk], k) for late, chunk, k in chosen]
-    looks = np.arange(max(len(trajectory.steps) for trajectory, _ in found))
-    return [(trajectory, np.minimum(looks, len(trajectory.steps) - 1), k) for trajectory, k in found]
+    trajectories = [(execution.store[chunk].end() if late else execution.store[chunk], k) for late, chunk, k in chosen]
+    looks = np.arange(max(len(trajectory.steps) for trajectory, _ in trajectories))
+    return [(trajectory, np.minimum(looks, len(trajectory.steps) - 1), k) for trajectory, k in trajectories]
 
 
 def _look(step: int, r_indices: np.ndarray, losses: dict[str, np.ndarray]) -> Look:
     faults = agreement.faults(r_indices)
-    usable = _usable(faults)
+    usable = usable_models(faults)
     pairs = agreement.pairwise(r_indices[usable])
     means = {name: float(values[usable].mean()) if len(usable) else np.nan for name, values in losses.items()}
     error, interval = Agreement(*agreement.jackknife(pairs).tolist()), agreement.interval(pairs)
@@ -449,37 +339,7 @@ def _look_rank(look: Look) -> tuple[bool, float, int, int]:
     )
 
 
-def _usable(faults: list[str]) -> np.ndarray:
+def usable_models(faults: list[str]) -> np.ndarray:
     """Models without fault; if there are none, those that are at least finite, so that there is something to show."""
     sound = np.array([i for i, fault in enumerate(faults) if not fault], int)
     return sound if len(sound) else np.array([i for i, fault in enumerate(faults) if fault != "diverged"], int)
-
-
-def consensus(judged: Judged, chunks: Sequence[Chunk], execution: Execution) -> Selected:
-    """Bring the sound models of a setting's best checkpoint to one order of patterns; leave out who disagrees."""
-    n_patterns = judged.point.n_patterns
-    found = _find(members_of([judged.point], range(judged.n_repetitions)), chunks, execution)
-    patients = np.stack([of.r_indices[looks[judged.best], k, :, :n_patterns] for of, looks, k in found]).astype(float)
-    faults = agreement.faults(patients)
-    usable = _usable(faults)
-    if not len(usable):
-        raise FloatingPointError(
-            "All models diverged (their weights are no longer finite). Check the table for extreme values, "
-            "or lower the learning rates."
-        )
-    agreed = agreement.find_consensus(patients[usable])
-    left_out = {i: fault for i, fault in enumerate(faults) if i not in usable}
-    left_out |= {
-        int(usable[place]): f"disagrees with the others ({value:.3f})"
-        for place, value in enumerate(agreed.agreement_with_medoid)
-        if place not in agreed.kept
-    }
-    orders = {int(usable[place]): order for place, order in zip(agreed.kept, agreed.orders, strict=True)}
-    kept = sorted(orders, key=lambda member: member != usable[agreed.medoid])
-    aligned, correlations = [], []
-    for member in kept:
-        (trajectory, looks, k), order = found[member], orders[member]
-        aligned.append(reorder_patterns(trajectory.weights_of(k, n_patterns, judged.look.step), order))
-        correlations.append(trajectory.correlations[looks[judged.best], k][np.ix_(order, order)])
-    models = jax.tree.map(lambda *leaves: np.stack(leaves), *aligned)
-    return Selected(models, kept, dict(sorted(left_out.items())), np.mean(correlations, axis=0))

@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 
 from rindices.linear.factors import one_thread
 from rindices.preprocessing import Preprocessing
-from rindices.settings import Correction
+from rindices.presets import Correction
 
 _FOLDS = 5
 _GROUPS = 10  # of people who are left out in turn
@@ -90,11 +90,11 @@ def _cross_validated(
 ) -> float:
     values = []
     for one in range(_FOLDS):
-        known = fold != one
-        own = None if covariates is None else covariates[known & ~patient]
-        scaled = Preprocessing.fit(regions[known & ~patient], own, correction).transform(regions, covariates)
-        rule = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(scaled[known], patient[known])
-        values.append(roc_auc_score(patient[~known], rule.decision_function(scaled[~known])))
+        learned = fold != one
+        own = None if covariates is None else covariates[learned & ~patient]
+        scaled = Preprocessing.fit(regions[learned & ~patient], own, correction).transform(regions, covariates)
+        rule = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(scaled[learned], patient[learned])
+        values.append(roc_auc_score(patient[~learned], rule.decision_function(scaled[~learned])))
     return float(np.mean(values))
 
 

@@ -225,10 +225,10 @@ class _Spread(NamedTuple):
                 labels += [group] * len(part)
                 blocks += [int(place)] * len(part)
         different = np.abs(_differences(regions, patient, design, site)) > _DIFFERENT
-        found = cls(np.concatenate(rows), np.array(labels), np.array(blocks), different)
-        if min(found.labels.sum(), (~found.labels).sum()) < _FEWEST_ROWS:
+        spread = cls(np.concatenate(rows), np.array(labels), np.array(blocks), different)
+        if min(spread.labels.sum(), (~spread.labels).sum()) < _FEWEST_ROWS:
             raise NotTestable("too few people are left in a group once covariates are allowed for")
-        return found
+        return spread
 
     def eigenvalues(self, labels: np.ndarray) -> np.ndarray:
         """Return the largest variances of patients relative to controls."""
@@ -237,9 +237,9 @@ class _Spread(NamedTuple):
     def held_out(self, rng: np.random.Generator) -> np.ndarray:
         """Return, in standard errors, the log ratio of variances of rows that directions were not learned from."""
         if self.different.any():
-            found = self._held_out(self.different, rng)
-            if found[0] > _FOUND_AGAIN:
-                return found
+            directions = self._held_out(self.different, rng)
+            if directions[0] > _FOUND_AGAIN:
+                return directions
         return self._held_out(None, rng)
 
     def _held_out(self, changed: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rindices.judging.selection import Study
 from rindices.judging.spectrum import LEVEL, Spectrum
+from rindices.judging.study import Study
 from rindices.linear.factors import one_thread
 from rindices.linear.halves import fitted, halves_agreement, matched_concordance
 from rindices.problems import Message, Text, counted, listed
@@ -120,7 +120,7 @@ class Verdict:
         if self.state not in ("reproducible", "weak") or not names:
             return self
         also = listed(list(names), joiner=" and ")
-        more = f" But patients and controls also differ in {also}: what is reproducible may be that."
+        more = f" But patients and controls also differ in {also}: the reproducible patterns may reflect that."
         return replace(self, state="confounded", message=Message(self.message, more))
 
 
@@ -203,10 +203,10 @@ def halves_test(study: Study, n_patterns: int) -> tuple[float, float, float]:
 
 def _no_difference(evidence: Evidence) -> str:
     return (
-        f"Patients and controls differ no more than groups of the same people put together at random (p = "
-        f"{evidence.p:.2g}). That does not mean that they are alike: a difference would have shown where regions tell "
-        f"the groups apart with an AUC of about {evidence.detectable_auc:.2f}, or where patients vary in one direction "
-        f"{evidence.detectable_ratio:.1f} times as much as controls."
+        f"Patients and controls differ no more than randomly assigned groups of the same people (p = {evidence.p:.2g})."
+        " That does not mean that they are alike: a difference would have been detected if regions distinguished the "
+        f"groups with an AUC of about {evidence.detectable_auc:.2f}, or if patients varied "
+        f"{evidence.detectable_ratio:.1f} times as much as controls in one direction."
     )
 
 

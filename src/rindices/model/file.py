@@ -20,7 +20,7 @@ from rindices.schema import first_problem
 if TYPE_CHECKING:
     from rindices.core.networks import Parameters
     from rindices.preprocessing import Preprocessing
-    from rindices.scoring.scale import SeverityScale
+    from rindices.scoring.severity import SeverityScale
     from rindices.scoring.strangers import Familiar
 
 
@@ -38,7 +38,7 @@ def write_model(
     maps: Mapping[str, np.ndarray],
 ) -> Path:
     """Write a model beside `path`, then rename, so that no half-written file is ever seen there."""
-    from rindices.preprocessing.storage import arrays_of
+    from rindices.preprocessing.pipeline import arrays_of
 
     path, text = Path(path), header.to_text()
     texts = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "header": text}
@@ -143,8 +143,8 @@ def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
     # Here and not above, so that what a model says about itself can be read without loading JAX.
     from rindices.core import networks
     from rindices.preprocessing.missing import Population
-    from rindices.preprocessing.storage import restore
-    from rindices.scoring.scale import SHAPES, SeverityScale
+    from rindices.preprocessing.pipeline import restore
+    from rindices.scoring.severity import SHAPES, SeverityScale
     from rindices.scoring.strangers import Familiar
 
     read, n_models = partial(_checked, arrays), len(header.members)

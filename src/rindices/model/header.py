@@ -9,8 +9,9 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, PositiveInt, TypeAdapter
 from pydantic.dataclasses import dataclass
 
+from rindices.presets import Correction, Preset
 from rindices.schema import STRICT, Contract
-from rindices.settings import Correction, Preset, State
+from rindices.settings import State
 
 FORMAT = "rindices-model"
 FORMAT_VERSION = 4  # those of before the first release are not read
@@ -54,7 +55,7 @@ class Header:
     package_version
         The version of rindices that wrote the file.
     preprocessing
-        What `rindices.preprocessing.storage` says about what was estimated in controls, and checks when it is restored.
+        What `rindices.preprocessing.pipeline` says about what was estimated in controls, and checks again.
     """
 
     members: tuple[int, ...] = Field(min_length=1)

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy.interpolate import CubicSpline
 
+from rindices.presets import Correction
 from rindices.problems import InputError, Remedy, counted
-from rindices.settings import Correction
 
 MIN_DISTINCT = 5  # values; fewer than knots cannot show a curve
 # Random splits of healthy people (40 a group or more) lie below; splits whose patients are 17 years older lie above.
@@ -142,9 +142,9 @@ class CovariateResidualizer:
         return _design(covariates, self.covariates, self.interactions, self.centre) - self.centre
 
 
-def count_columns(known: Sequence[Covariate], interactions: Pairs) -> int:
+def count_columns(terms: Sequence[Covariate], interactions: Pairs) -> int:
     """Return the number of columns of the design: of each covariate, and of the products of pairs."""
-    of = {covariate.name: covariate.n_columns for covariate in known}
+    of = {covariate.name: covariate.n_columns for covariate in terms}
     return sum(of.values()) + sum(of[first] * of[second] for first, second in interactions)
 
 
@@ -189,16 +189,16 @@ def _check_enough(n_controls: int, n_columns: int, n_groups: int) -> None:
 
 
 def _design(
-    covariates: pd.DataFrame, known: Sequence[Covariate], pairs: Pairs, centre: np.ndarray | None = None
+    covariates: pd.DataFrame, terms: Sequence[Covariate], pairs: Pairs, centre: np.ndarray | None = None
 ) -> np.ndarray:
     """Return the columns of all covariates, and the products of the pairs' columns.
 
     Products are taken after centring, at the means of `centre` or of these people: else they would repeat the columns.
     """
-    main = np.hstack([np.empty((len(covariates), 0)), *(one.columns(covariates) for one in known)])
+    main = np.hstack([np.empty((len(covariates), 0)), *(one.columns(covariates) for one in terms)])
     centred = main - (main.mean(axis=0) if centre is None else centre[: main.shape[1]])
-    ends = np.cumsum([one.n_columns for one in known])
-    place = {one.name: slice(end - one.n_columns, end) for one, end in zip(known, ends, strict=True)}
+    ends = np.cumsum([one.n_columns for one in terms])
+    place = {one.name: slice(end - one.n_columns, end) for one, end in zip(terms, ends, strict=True)}
     products = [
         (centred[:, place[first], None] * centred[:, None, place[second]]).reshape(len(main), -1)
         for first, second in pairs
@@ -310,7 +310,7 @@ def uncertainty_in_words(uncertainty: float) -> str:
     """Say what a high `uncertainty_of_patients` means and what to do."""
     return (
         f"The effects of covariates are {uncertainty:.1f} times as uncertain (in squared error) in patients as in "
-        "controls, because few controls have covariates like the patients'. What is removed from patients is then "
-        "wrong in the same way in all of them, and can be taken for a pattern. Choose controls whose covariates are "
-        "like the patients'."
+        "controls, because few controls have covariates like the patients'. The correction is then wrong in the same "
+        "way in all patients, and can be mistaken for a pattern. Choose controls whose covariates are like the "
+        "patients'."
     )

@@ -15,7 +15,7 @@ from scipy.linalg import cholesky, solve_triangular
 from sklearn.covariance import ledoit_wolf
 
 from rindices.preprocessing.pipeline import Preprocessing
-from rindices.settings import Correction
+from rindices.presets import Correction
 
 _ROUNDS = 6  # of estimating and filling in; with a fifth missing, later ones change draws by less than 0.01 sd
 _PASSES = 2  # of correcting and filling in
@@ -84,9 +84,9 @@ class Population:
         squares = [1.0]
         for row, gaps, expected, factor in self._conditionals(np.where(hidden, np.nan, people)):
             inverse = solve_triangular(factor, np.eye(len(expected)))
-            told = hidden[row, gaps]
-            errors = (people[row, gaps] - expected)[told] ** 2
-            squares += (errors / (inverse**2).sum(axis=1)[told]).tolist()
+            hidden_values = hidden[row, gaps]
+            errors = (people[row, gaps] - expected)[hidden_values] ** 2
+            squares += (errors / (inverse**2).sum(axis=1)[hidden_values]).tolist()
         return float(np.sqrt(np.mean(squares)))
 
     def _conditionals(self, people: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:

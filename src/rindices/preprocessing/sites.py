@@ -248,9 +248,11 @@ def _labels(covariates: pd.DataFrame, name: str) -> np.ndarray:
     return values.astype(str).to_numpy(dtype=object)
 
 
-def _check_new_sites(name: str, sites: list[str], sizes: np.ndarray, known: Sequence[str], few_controls: bool) -> None:
+def _check_new_sites(
+    name: str, sites: list[str], sizes: np.ndarray, earlier: Sequence[str], few_controls: bool
+) -> None:
     """Refuse sites that are known already or too small; small ones are learned, with a warning, if that is asked."""
-    if again := [site for site in sites if site in known]:
+    if again := [site for site in sites if site in earlier]:
         raise InputError(
             f"The model knows {listed(again)} already: it is a site of its training.\n"
             f"Give controls of new sites only, named in {name!r} as people there are going to be."
@@ -291,7 +293,7 @@ def _check_sites(name: str, sites: list[str], sizes: np.ndarray) -> None:
             f"{MIN_SITE_CONTROLS} controls: {listed(small)}.\n"
             f"Leave their people out with ",
             Remedy("small_sites", "drop"),
-            ", join them with a similar site, or do without ",
+            ", join them with a similar site, or leave out ",
             Remedy("site"),
             ".",
         )

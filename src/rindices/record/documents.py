@@ -22,10 +22,10 @@ import pandas as pd
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from rindices.files import atomic_file
+from rindices.presets import Correction
 from rindices.problems import InputError, Remedy, counted, listed
-from rindices.record.verdict_words import SENTENCES
 from rindices.setting_fields import settings_of
-from rindices.settings import Basis, Correction, OutputSettings, SearchSettings, State, TableSettings
+from rindices.settings import Basis, OutputSettings, SearchSettings, State, TableSettings
 
 SUMMARY, SETTINGS = "summary.json", "run.toml"
 DONE: Literal["done"] = "done"
@@ -34,7 +34,7 @@ UNFINISHED: Literal["unfinished"] = "unfinished"
 _AGAIN = "Give the folder of a finished run, or make the run again: rindices fit ... "
 _GIVE_SETTINGS = (
     "Give the run.toml that a run left in its folder. Correct it where somebody changed it; where another version "
-    "wrote it, use that version: it is told under [versions]."
+    "wrote it, use that version: it is named under [versions]."
 )
 _EARLIER = re.compile(r"0\.[0-2]\.")  # versions whose runs are not read
 _TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "is not known"} | dict.fromkeys(
@@ -146,9 +146,9 @@ def toml_text(sections: Mapping[str, Mapping[str, Plain]]) -> str:
 def read_settings(path: Path) -> RunSettings:
     """Read a `run.toml`; one that somebody changed, or that another version wrote, is refused."""
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-        _refuse_earlier(path, found)
-        settings = RunSettings.model_validate_json(json.dumps(found, default=str), strict=True)
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        _refuse_earlier(path, document)
+        settings = RunSettings.model_validate_json(json.dumps(document, default=str), strict=True)
     except OSError as error:
         raise InputError(f"There is no file {path} that can be read ({error.strerror}).\n{_GIVE_SETTINGS}") from error
     except ValidationError as error:
@@ -156,7 +156,7 @@ def read_settings(path: Path) -> RunSettings:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path} cannot be read as the settings of a run: {error}.\n{_GIVE_SETTINGS}") from error
     always = (one.name for one in settings_of(SearchSettings) if one.always)
-    unsaid = [name for name in always if name not in found["training"]]
+    unsaid = [name for name in always if name not in document["training"]]
     if unsaid:
         raise InputError(f"{path} does not say {listed(unsaid, joiner=' and ')}.\n{_GIVE_SETTINGS}")
     return settings
@@ -362,3 +362,38 @@ def write_text(path: Path, text: str) -> None:
     """Write a text beside, then rename."""
     with atomic_file(path) as beside:
         beside.write_text(text, encoding="utf-8")
+
+
+# In a sentence, and what follows from it; the reason stands between them. None: was not judged.
+SENTENCES: dict[State | None, tuple[str, str]] = {
+    "reproducible": ("The patterns are reproducible:", ""),
+    "weak": (
+        "The patterns are reproducible, but weak:",
+        "Use them to compare groups; a single person's severity says little.",
+    ),
+    "confounded": (
+        "The patterns are reproducible, but the groups also differ in something else.",
+        "Do not interpret them as disease until that is ruled out.",
+    ),
+    "not found again": (
+        "The groups differ, but not in patterns that are found again.",
+        "Do not interpret single patterns.",
+    ),
+    "no difference": ("No difference between patients and controls was found.", "Do not interpret these patterns."),
+    "not testable": (
+        "Whether there is anything to find could not be tested.",
+        "Do not interpret the patterns until that is settled.",
+    ),
+    None: ("Whether the patterns are reproducible was not judged.", ""),
+}
+
+# Whether patterns are reliable.
+IN_SHORT: dict[State | None, str] = {
+    "reproducible": "yes",
+    "weak": "yes, for groups; a single person's severity says little",
+    "confounded": "yes, but patients and controls also differ in something else",
+    "not found again": "no, though the groups differ",
+    "no difference": "no difference between the groups was found",
+    "not testable": "could not be tested",
+    None: "not judged",
+}

@@ -89,7 +89,7 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
     status = status_of(out)
     replace_it = Message("replace it with ", Remedy("overwrite", True), ".")
     if not (out / SETTINGS).is_file():
-        raise InputError(f"The folder {out} holds a run without its run.toml.\nTo go on, ", replace_it)
+        raise InputError(f"The folder {out} holds a run without its run.toml.\nTo resume, ", replace_it)
     before, now = (one.compared() for one in (read_settings(out / SETTINGS), settings))
     others = {key for key in {*before, *now} if before.get(key) != now.get(key) and (before.get(key) or now.get(key))}
     grown = {key for key in others if key[1] in MORE and _is_more(before.get(key), now.get(key))}
@@ -100,11 +100,11 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
     if others == grown and (begun or kept if status == DONE else not begun):
         return said
     if said:
-        gone = "\nIts models are not there, so that no more can be added." if others == grown and status == DONE else ""
-        told = "".join(f"\n  {name}: {change}" for name, change in said.items())
+        gone = "\nIts models are not there, so nothing can be added." if others == grown and status == DONE else ""
+        changes = "".join(f"\n  {name}: {change}" for name, change in said.items())
         raise InputError(
-            f"The folder {out} holds another run:{told}{gone}\nRepeat its own command to go on "
-            f"with it, choose another folder with ",
+            f"The folder {out} holds another run:{changes}{gone}\nRepeat its own command to resume "
+            f"it, choose another folder with ",
             Remedy("out"),
             ", or ",
             replace_it,
@@ -176,13 +176,13 @@ def worker_of(folder: Path) -> int | None:
     """Return the number of the process of this machine that is at work in a run folder; None where there is none."""
     holder = folder / JOURNAL / "holder.txt"
     text = holder.read_text(encoding="utf-8", errors="replace") if holder.is_file() else ""
-    found = re.match(r"(\d{1,9}) on (.*), since", text)
-    if found is None or found[2] != platform.node() or not may_be_alive(int(found[1])):
+    match = re.match(r"(\d{1,9}) on (.*), since", text)
+    if match is None or match[2] != platform.node() or not may_be_alive(int(match[1])):
         return None
     try:
         FileLock(folder / JOURNAL / "lock").acquire(timeout=0).lock.release()
     except Timeout:
-        return int(found[1])
+        return int(match[1])
     return None  # the number is that of another process by now
 
 

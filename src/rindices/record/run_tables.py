@@ -227,12 +227,12 @@ def read_run(folder: Path, summary: Summary | None = None) -> Run:
     # Only the summary knows which variables are categories: a category may be called 1.
     figures = {name: float for name, kind in summary.variables.items() if kind == "number"}
     variables = _read(folder / VARIABLES, (_ID, *summary.variables), {*_WHO, *summary.variables} - {*figures})
-    known = variables[[*summary.variables]]
+    own_variables = variables[[*summary.variables]]
     z_scores = _read(folder / Z_SCORES, (_ID,), _WHO)
     results = Results(
         r_indices=_read(folder / R_INDICES, (_ID, "diagnosis", "group", *scores)),
         z_scores=z_scores.drop(columns=[*_WHO], errors="ignore"),
-        variables=known.mask(known == "").astype(figures),
+        variables=own_variables.mask(own_variables == "").astype(figures),
         patterns=_read(folder / PATTERNS, ("region", "pattern", "change_sd", "change_percent", "spread_sd")),
         people=_read(folder / PEOPLE, (_ID, "diagnosis", "group", "used", "reason", "distance", "flags")),
     )
@@ -256,12 +256,12 @@ def _read(path: Path, required: Sequence[str], text: Collection[str] = _TEXT) ->
         names = pd.read_csv(path, nrows=0, encoding="utf-8").columns
         as_text = {name: str for name in names if plain_text(name) in text}
         empty = {name: [""] for name in names if name not in as_text}
-        found = pd.read_csv(path, dtype=as_text, keep_default_na=False, na_values=empty, encoding="utf-8")
+        rows = pd.read_csv(path, dtype=as_text, keep_default_na=False, na_values=empty, encoding="utf-8")
     except FileNotFoundError as error:
         raise damaged(path, "is missing") from error
     except (OSError, ValueError) as error:
         raise damaged(path, f"is not a table ({str(error).strip()})") from error
-    table = plain(found)
+    table = plain(rows)
     lacking = [name for name in required if name not in table]
     if lacking:
         raise damaged(path, f"has no column {lacking[0]!r}")
@@ -290,8 +290,8 @@ def _truth(path: Path, summary: Summary, people: pd.Series) -> pd.DataFrame | No
     if summary.recovery is None:
         return None
     names = list(summary.recovery.matched_truth)
-    known = _read(path, (_ID, *names)).drop_duplicates(_ID).set_index(_ID)
-    return known[names].reindex(people).reset_index(drop=True)
+    severities = _read(path, (_ID, *names)).drop_duplicates(_ID).set_index(_ID)
+    return severities[names].reindex(people).reset_index(drop=True)
 
 
 def _check_together(folder: Path, summary: Summary, results: Results, ids: Mapping[str, pd.Series]) -> None:
@@ -301,9 +301,9 @@ def _check_together(folder: Path, summary: Summary, results: Results, ids: Mappi
     """
     group = results.first_visits["group"]
     for name, key in GROUPS.items():
-        found, expected = int((group == name).sum()), getattr(summary, key)
-        if found != expected:
-            said = f"{found} people of the group {name}, but summary.json has {expected}"
+        number, expected = int((group == name).sum()), getattr(summary, key)
+        if number != expected:
+            said = f"{number} people of the group {name}, but summary.json has {expected}"
             raise damaged(folder / R_INDICES, f"has {said}: the tables have different numbers of rows")
     for name, people in ids.items():
         _check_people(folder / name, people.tolist(), results.r_indices[_ID].tolist())
@@ -320,7 +320,7 @@ def _check_people(path: Path, here: list[str], there: list[str]) -> None:
     rows, others = Counter(here), Counter(there)
     for who in {**others, **rows}:
         if rows[who] != others[who]:
-            found = f"participant {who} has {counted(rows[who], 'row')} in it and {others[who]} in r_indices.csv"
-            raise damaged(path, f"has other people than r_indices.csv: {found}")
+            difference = f"participant {who} has {counted(rows[who], 'row')} in it and {others[who]} in r_indices.csv"
+            raise damaged(path, f"has other people than r_indices.csv: {difference}")
     if here != there:
         raise damaged(path, "has its people in another order than r_indices.csv")

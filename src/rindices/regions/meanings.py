@@ -6,13 +6,12 @@ atlas's name, and totals, head size, quality and the like. Each file starts with
 
 from __future__ import annotations
 
+import csv
 import re
-from functools import cache
+from functools import cache, lru_cache
 from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
-
-import pandas as pd
 
 FOLDER = Path(__file__).parent / "dictionaries"
 ATLAS = "atlas_"  # what the names of atlases' files start with
@@ -66,14 +65,14 @@ def plain_name(name: str) -> str:
 
 def muse_numbers(name: str) -> list[int]:
     """Return the numbers in a name that MUSE gives: ``MUSE_47+48 hippocampus``; none for other names."""
-    found = _MUSE.fullmatch(name.strip())
-    return [int(number) for number in found[1].split("+")] if found else []
+    match = _MUSE.fullmatch(name.strip())
+    return [int(number) for number in match[1].split("+")] if match else []
 
 
 @cache
 def atlas_meanings(atlas: str) -> dict[str | int | tuple[str, str], Meaning]:
     """Return regions of an atlas of the cortex and of aseg by code (lHip), number of MUSE, and side with name."""
-    known: dict[str | int | tuple[str, str], Meaning] = {}
+    meanings: dict[str | int | tuple[str, str], Meaning] = {}
     for own in (atlas, "aseg"):
         for row in _read(FOLDER / f"{ATLAS}{own}.csv"):
             middle = row["midline"] == "yes"
@@ -81,16 +80,16 @@ def atlas_meanings(atlas: str) -> dict[str | int | tuple[str, str], Meaning]:
             left_right = {side: one._replace(side=side) for side in ("left", "right")}
             for side, sided in left_right.items():
                 if row["code"]:
-                    known[side[0] + row["code"]] = sided
+                    meanings[side[0] + row["code"]] = sided
                 if row[f"muse_{side}"]:
-                    known[int(row[f"muse_{side}"])] = one if middle else sided
+                    meanings[int(row[f"muse_{side}"])] = one if middle else sided
             names = [word for word in (row["name"], row["region"], *row["synonyms"].split(";")) if word]
             names += map(" ".join, permutations(names, 2))
             for side, sided in {**left_right, "": one}.items():
                 # Abbreviations without a side may stand for anything.
                 words = names if side or middle or own != "muse" else names[:1]
-                known |= {(side, plain_name(word)): sided for word in words}
-    return known
+                meanings |= {(side, plain_name(word)): sided for word in words}
+    return meanings
 
 
 @cache
@@ -101,13 +100,13 @@ def source_meanings(source: str) -> dict[str, Meaning]:
         for path in sorted(FOLDER.glob(f"{ATLAS}*.csv"))
         for row in _read(path)
     }
-    known = {}
+    meanings = {}
     for row in _read(FOLDER / f"{source}.csv"):
         title, middle = (row["name"], not row["side"]) if row["name"] else titles[row["atlas"], row["region"]]
-        known[row["column"].casefold()] = Meaning(
+        meanings[row["column"].casefold()] = Meaning(
             row["kind"], title, row["atlas"], _outlines(row), row["side"], middle, row["measure"], source
         )
-    return known
+    return meanings
 
 
 @cache
@@ -116,6 +115,7 @@ def sources() -> tuple[str, ...]:
     return tuple(path.stem for path in sorted(FOLDER.glob("*.csv")) if not path.stem.startswith(ATLAS))
 
 
+@lru_cache(maxsize=20_000)
 def source_columns(name: str) -> list[Meaning]:
     """Return what a column means in the programs and studies that use its name.
 
@@ -124,21 +124,22 @@ def source_columns(name: str) -> list[Meaning]:
     >>> [(one.source, one.side, one.title) for one in source_columns("ST29SV")]
     [('adni', 'left', 'hippocampus')]
     """
-    found, small = [], name.strip().casefold()
+    meanings, small = [], name.strip().casefold()
     for source in sources():
         written = _WRITTEN[source].fullmatch(small) if source in _WRITTEN else None
         key = next(filter(None, written.groups())) if written else small
-        known = source_meanings(source)
+        columns = source_meanings(source)
         other = re.sub(r"\d+", "*", key)  # a number that the dictionary does not have, in a form that it has
-        if (meaning := known.get(key) or known.get(other)) and (written or not key.isdigit()):
-            found.append(meaning)
-    return found
+        if (meaning := columns.get(key) or columns.get(other)) and (written or not key.isdigit()):
+            meanings.append(meaning)
+    return meanings
 
 
 def _outlines(row: dict[str, str]) -> tuple[str, ...]:
     return tuple(filter(None, row["region"].split(";")))
 
 
+@cache
 def _read(path: Path) -> list[dict[str, str]]:
-    table = pd.read_csv(path, comment="#", keep_default_na=False, dtype=str)
-    return [dict(zip(table.columns, row, strict=True)) for row in table.to_numpy().tolist()]
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))

@@ -8,20 +8,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from rindices.regions.meanings import Meaning, atlas_meanings, muse_numbers, plain_name, source_columns, source_meanings
-
-__all__ = [
-    "KnownColumn",
-    "Region",
-    "known_columns",
-    "known_regions",
-    "pair_sides",
-    "region_label",
-    "split_measure",
-    "split_side",
-]
 
 ATLASES = ("dk", "muse", "destrieux")  # of the cortex, the first that fits best; FreeSurfer's aseg goes with each
 
@@ -71,10 +61,10 @@ def split_side(name: str) -> tuple[str, str]:
     ('', 'Brain stem')
     """
     for form in _FORMS:
-        found = form.match(name)
-        if found:
-            side = "left" if found["side"][0] in "lL" else "right"
-            return side, found["before"] + found["after"]
+        match = form.match(name)
+        if match:
+            side = "left" if match["side"][0] in "lL" else "right"
+            return side, match["before"] + match["after"]
     return "", name
 
 
@@ -86,12 +76,12 @@ def pair_sides(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     >>> pair_sides(["lHip", "rHip", "lAmy", "Vermis"])
     {'lHip': ('left', 'Hip'), 'rHip': ('right', 'Hip')}
     """
-    found = _sides(list(names))
-    every, counts = {name for name, *_ in found}, Counter((side, base) for _, side, base in found)
+    sided = _sides(list(names))
+    every, counts = {name for name, *_ in sided}, Counter((side, base) for _, side, base in sided)
     # Two lefts, or a region that is called like the pair, would make the common name ambiguous.
     return {
         name: (side, base)
-        for name, side, base in found
+        for name, side, base in sided
         if side and counts["left", base] == counts["right", base] == 1 and base not in every
     }
 
@@ -137,8 +127,10 @@ def known_regions(names: Iterable[str]) -> dict[str, Region]:
     """
     every = list(dict.fromkeys(map(str, names)))
     written = _with_muse_numbers(every)
-    found = [{name: region for name in every if (region := _region(name, written[name], atlas))} for atlas in ATLASES]
-    return max(found, key=len)
+    by_atlas = [
+        {name: region for name in every if (region := _region(name, written[name], atlas))} for atlas in ATLASES
+    ]
+    return max(by_atlas, key=len)
 
 
 class KnownColumn(NamedTuple):
@@ -184,9 +176,9 @@ def known_columns(names: Iterable[str]) -> dict[str, KnownColumn]:
     every = list(dict.fromkeys(map(str, names)))
     written, regions = _with_muse_numbers(every), known_regions(every)
     meant = {name: source_columns(written[name]) for name in every}
-    beside = Counter(one.source for found in meant.values() for one in found if one.kind == "region")
+    beside = Counter(one.source for meanings in meant.values() for one in meanings if one.kind == "region")
     n_of_atlas = sum(not meant[name] for name in regions)
-    known = {}
+    columns = {}
     for name in every:
         usual = [
             one
@@ -195,15 +187,17 @@ def known_columns(names: Iterable[str]) -> dict[str, KnownColumn]:
         ]
         if name in regions and not any(one.kind == "spread" for one in usual):
             said = "volume" if muse_numbers(written[name]) else split_measure(name)[1]
+            if "accumbens" in name.casefold() and said == "area":  # which is part of its name
+                said = ""
             measure = usual[0].measure if usual else _MEASURE_OF.get(said, "")
             kind = "total" if _is_sum(regions[name], regions.values()) else "region"
             source = usual[0].source if usual else f"atlas_{regions[name].atlas}"
-            known[name] = KnownColumn(name, kind, regions[name].title, measure, _UNITS.get(measure, ""), source)
+            columns[name] = KnownColumn(name, kind, regions[name].title, measure, _UNITS.get(measure, ""), source)
         elif usual:
             one = usual[0]
             title = f"{one.side} {one.title}".strip()
-            known[name] = KnownColumn(name, one.kind, title, one.measure, _UNITS.get(one.measure, ""), one.source)
-    return known
+            columns[name] = KnownColumn(name, one.kind, title, one.measure, _UNITS.get(one.measure, ""), one.source)
+    return columns
 
 
 def region_label(short: str, pairs: Mapping[str, tuple[str, str]], names: Mapping[str, str]) -> tuple[str, str]:
@@ -233,8 +227,8 @@ def split_measure(name: str) -> tuple[str, str]:
     >>> split_measure("Left-Hippocampus")
     ('Left-Hippocampus', '')
     """
-    found = _MEASURE.search(name)
-    measure = found["before"] or found["after"] or found["end"] if found else ""
+    match = _MEASURE.search(name)
+    measure = match["before"] or match["after"] or match["end"] if match else ""
     return _MEASURE.sub("", name, count=1), measure.casefold()
 
 
@@ -265,15 +259,15 @@ def _with_muse_numbers(names: Iterable[str]) -> dict[str, str]:
 
 def _sides(names: list[str]) -> list[tuple[str, str, str]]:
     """Return names with side and rest; where only a dictionary knows the side, the rest is what it calls the region."""
-    written, found = _with_muse_numbers(names), []
-    known = {name: one for name in names for one in _numbered_or_of_study(written[name]) if one.side}
-    several = len({one.measure for one in known.values()}) > 1
+    written, sided = _with_muse_numbers(names), []
+    meanings = {name: one for name in names for one in _numbered_or_of_study(written[name]) if one.side}
+    several = len({one.measure for one in meanings.values()}) > 1
     for name in names:
         side, base = split_side(name)
-        if not side and name in known:
-            side, base = known[name].side, known[name].title + f", {known[name].measure}" * several
-        found.append((name, side, base))
-    return found
+        if not side and name in meanings:
+            side, base = meanings[name].side, meanings[name].title + f", {meanings[name].measure}" * several
+        sided.append((name, side, base))
+    return sided
 
 
 def _numbered_or_of_study(name: str) -> list[Meaning]:
@@ -283,29 +277,30 @@ def _numbered_or_of_study(name: str) -> list[Meaning]:
 
 def _region(name: str, written: str, atlas: str) -> Region | None:
     """Return what a name means in an atlas; None where it is unknown, or a sum of different regions."""
-    found = _meanings(written, atlas)
+    meanings = _meanings(written, atlas)
     # One region, on one side or on both.
-    whats = {one and one._replace(side="") for one in found}
-    if len(whats) != 1 or None in whats or found[0] is None:
+    whats = {one and one._replace(side="") for one in meanings}
+    if len(whats) != 1 or None in whats or meanings[0] is None:
         return None
-    one, sides = found[0], {meaning.side for meaning in found if meaning}
+    one, sides = meanings[0], {meaning.side for meaning in meanings if meaning}
     side = sides.pop() if len(sides) == 1 else ""
     both = "" if one.midline or side else ", both sides"
     words = f"{side} {one.title}{both}".strip()
     return Region(name, words, one.atlas, (side,) if side else ("left", "right"), one.outlines)
 
 
+@lru_cache(maxsize=20_000)
 def _meanings(name: str, atlas: str) -> Sequence[Meaning | None]:
-    known = atlas_meanings(atlas)
+    meanings = atlas_meanings(atlas)
     # Codes are told apart by their letters' case: lAcc is the accumbens, but ACC often the anterior cingulate.
-    if name in known:
-        return [known[name]]
+    if name in meanings:
+        return [meanings[name]]
     if of_study := [one for one in source_columns(name) if one.measure]:
         return [one for one in of_study if one.kind == "region" and one.atlas in (atlas, "aseg")][:1]
     if numbers := muse_numbers(name):
-        return [known.get(number) for number in numbers]
+        return [meanings.get(number) for number in numbers]
     for written in (name, split_measure(name)[0]):
         side, base = split_side(written.strip())
-        if meaning := known.get((side, plain_name(_CORTEX.sub("", base)))):
+        if meaning := meanings.get((side, plain_name(_CORTEX.sub("", base)))):
             return [meaning]
     return []

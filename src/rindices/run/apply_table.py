@@ -16,17 +16,19 @@ import pandas as pd
 
 from rindices import record
 from rindices.cohort import People, read_people
+from rindices.cohort.follow_up import check_follow_up
 from rindices.files import private_folder, write_csv, write_csv_parts
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
 from rindices.model.file import fills_gaps, read_header
-from rindices.problems import InputError, Remedy, Wording, counted, in_python, listed, worded
+from rindices.presets import Correction
+from rindices.problems import Blank, InputError, Remedy, Text, Wording, counted, in_python, joined, listed, worded
 from rindices.run.plan import versions
-from rindices.settings import ApplySettings, Correction, OutputSettings, check_level, check_scan_noise
+from rindices.setting_fields import check_level, check_scan_noise
+from rindices.settings import ApplySettings, OutputSettings, follow_up_of
 
 if TYPE_CHECKING:
     from rindices.estimator import SurrealGAN
-
-__all__ = ["Adapted", "Applied", "adapt_model", "apply_table", "people_for"]
+    from rindices.schema import Contract
 
 
 class Applied(NamedTuple):
@@ -89,10 +91,12 @@ def apply_table(
     whole = report is not None
     batches = people_for(model, path, settings, progress=progress, whole=whole)
     first = next(batches)  # the table is looked at before the engine is loaded
+    follow_up, few_events = _follow_up(first, read_header(model).contract, settings, whole=whole)
     whole = whole or first.visit is not None  # which is read at once
     check_scan_noise(output.scan_noise, (read_header(model).parameters.n_patterns,), visits=first.visit is not None)
     from rindices.estimator import load_model
-    from rindices.run.scores_and_analyses import change_of, reference_of, results_of, scores_of, training_of, unknown_of
+    from rindices.run.scores_and_analyses import change_of, results_of, scores_of
+    from rindices.scoring.person import reference_of, training_of, unknown_of
 
     fitted, counts = load_model(model), Counter[str]()
     notes, left_out, results = dict[str, None](), list[pd.DataFrame](), list[record.Results]()
@@ -114,13 +118,14 @@ def apply_table(
     summary = _summary(fitted, counts).updated(
         model={"file": model.name, "sha256": record.sha256_of(model)},
         source=path.name,
-        warnings=(*notes, *_of_strangers(counts), *unknown_of(fitted)),
+        warnings=(*notes, *(worded(one, wording) for one in few_events), *_of_strangers(counts), *unknown_of(fitted)),
         level=output.level,
         scan_noise=output.scan_noise,
         reference=reference_of(fitted),
         training=training_of(fitted),
         finished=date.today().isoformat(),
-        clinical=tuple(map(str, first.clinical.columns)),
+        clinical=tuple(name for name in map(str, first.clinical.columns) if name not in follow_up.values()),
+        follow_up=follow_up,
         visits=first.visit is not None,
         subgroup_limits=output.limits,
         correction=asdict(fitted.correction or Correction()),
@@ -132,6 +137,19 @@ def apply_table(
     if report is not None:
         _write_report(fitted, results[0], report, output, summary)
     return Applied(summary, counts["rows"], counts["flagged"], beside, change, changed.get("scan_noise"))
+
+
+def _follow_up(
+    people: People, contract: Contract, settings: ApplySettings, *, whole: bool
+) -> tuple[dict[str, str], list[Text]]:
+    """Return the columns of follow-up, and what is to be said of them; they are refused where there is no report."""
+    named = follow_up_of(settings)
+    if named and not whole:
+        ask = Remedy("report", Blank("FILE"))
+        raise InputError(joined(map(Remedy, named), ", "), " are about the report.\nAsk for one with ", ask, ".")
+    asked = people.first_visit & (people.group != "control").to_numpy()
+    covariates = [spec for spec in contract.covariates if spec.name != contract.site_column]
+    return named, check_follow_up(settings, people.clinical, people.features.index, asked, len(covariates))
 
 
 def people_for(
@@ -210,9 +228,9 @@ def adapt_model(
         warnings.simplefilter("always", UserWarning)
         adapted = load_model(model).adapt(people.features[local], people.covariates[local], few_controls=few_controls)
         adapted.save(out)
-    told = (*(worded(note, wording) for note in people.notes), *(str(one.message) for one in caught))
+    notes = (*(worded(note, wording) for note in people.notes), *(str(one.message) for one in caught))
     sizes = people.covariates[local][contract.site_column].value_counts()
-    return Adapted({str(site): int(number) for site, number in sizes.items()}, int((~local).sum()), told)
+    return Adapted({str(site): int(number) for site, number in sizes.items()}, int((~local).sum()), notes)
 
 
 def _of_strangers(counts: Counter[str]) -> list[str]:

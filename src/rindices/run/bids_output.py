@@ -11,8 +11,6 @@ import pandas as pd
 from rindices.files import atomic_file, guarded, plain_text
 from rindices.record import Summary, write_text
 
-__all__ = ["write_bids"]
-
 _NAME = "rindices"
 # Where the specification wants measures of participants, also in derivatives; the root is for participants.tsv only.
 _FILES = ("dataset_description.json", "phenotype/r_indices.tsv", "phenotype/r_indices.json")
@@ -38,7 +36,7 @@ _COLUMNS = {
     r"flags": {"Description": "What is unusual about this participant's data; n/a if nothing is"},
     r"r\d+": {
         "LongName": "R-index #",
-        "Description": "R-index of pattern #, about the place of a person among the patients: low as in controls, "
+        "Description": "R-index of pattern #, roughly the person's rank among the patients: low as in controls, "
         "about 1 as in the most severe patients; of training controls by repetitions that did not learn from them",
         "Units": "arbitrary",
         "Derivative": True,

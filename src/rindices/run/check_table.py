@@ -5,8 +5,9 @@ It is read and checked by what `rindices.run.plan` uses for a run; nothing is de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,13 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from rindices.analysis import balance_warnings, flow_table
 from rindices.cohort import Cohort, Looked
 from rindices.pages.privacy import Curtain
-from rindices.problems import InputError, Remedy, Text, Value, Wording, in_python, remedies_in, worded
+from rindices.problems import InputError, Problem, Remedy, Text, Value, Wording, in_python, remedies_in, worded
 from rindices.run.plan import balance_of, look
 from rindices.schema.role_guesses import Kind, grouped, kinds_of
 from rindices.settings import TableSettings
 from rindices.tables import Source, read_source
-
-__all__ = ["CheckedTable", "check_table"]
 
 # Where a table is refused, people are told as if these were given.
 _SETTLED: tuple[dict[str, Value], ...] = (
@@ -251,40 +250,42 @@ def check_cohort(
     """Return what `check_table` does, and the people whom `fit` would train on; None where it would refuse them."""
     looked = look(path, settings, read)
     kinds = kinds_of(looked.roles.regions, looked.found.regions.values)
-    known = CheckedTable(
+    curtain = Curtain({*looked.found.roster.ids}, active=True)
+    columns_alone = CheckedTable(
         source=looked.source,
         n_rows=len(looked.found.labels),
         columns=_columns(looked, kinds, wording),
         kinds={name: tuple(names) for name, names in grouped(looked.roles.regions, kinds).items()},
         labels={str(label): int(number) for label, number in looked.found.labels.value_counts().items()},
+        **_warned_of((*looked.told, *looked.notes), curtain, wording),
     )
-    curtain = Curtain({*looked.found.roster.ids}, active=True)
-    refused, told = None, dict[str, object](usable=True)
+    refused, verdict = None, dict[str, object](usable=True)
     for settled in _SETTLED:
         try:
             cohort = looked.cohort(**settled)
         except InputError as error:
             if refused is None:
-                refused, told = error, refused_for(error, curtain, wording, looked.settings.id)
+                problems = [one for one in error.problems if one.what not in looked.told]  # which are warnings here
+                refused, verdict = error, refused_for(error, problems, curtain, wording, looked.settings.id)
         else:
             as_if = tuple(wording(Remedy(name, value)) for name, value in settled.items())
-            found = known.model_copy(update=told | {"as_if": as_if} | _described(cohort, curtain, wording))
-            return found, cohort if found.usable else None
-    return known.model_copy(update=told), None
+            checked = columns_alone.model_copy(update=verdict | {"as_if": as_if} | _described(cohort, curtain, wording))
+            return checked, cohort if checked.usable else None
+    return columns_alone.model_copy(update=verdict), None
 
 
 def _columns(looked: Looked, kinds: list[Kind], wording: Wording) -> tuple[CheckedColumn, ...]:
     """Describe every column, in the order of the table."""
-    regions, found = dict(zip(looked.roles.regions, kinds, strict=True)), looked.found
-    block = found.regions
+    regions, observed = dict(zip(looked.roles.regions, kinds, strict=True)), looked.found
+    block = observed.regions
     seen = {
         name: (block.values[:, at], block.missing[:, at], block.impossible[:, at]) for at, name in enumerate(regions)
     }
     seen |= {
-        name: (one.values[:, 0], one.missing[:, 0], one.impossible[:, 0]) for name, one in found.covariates.items()
+        name: (one.values[:, 0], one.missing[:, 0], one.impossible[:, 0]) for name, one in observed.covariates.items()
     }
-    others = [*found.background.items(), *found.scores.items()]
-    none = np.zeros(len(found.labels), bool)
+    others = [*observed.background.items(), *observed.scores.items()]
+    none = np.zeros(len(observed.labels), bool)
     seen |= {str(name): (of.to_numpy(), of.isna().to_numpy(), none) for name, of in others if name not in seen}
     columns = []
     for name, (role, why) in looked.roles.why.items():
@@ -310,17 +311,21 @@ def _columns(looked: Looked, kinds: list[Kind], wording: Wording) -> tuple[Check
 
 
 def refused_for(
-    error: InputError, curtain: Callable[[str], str], wording: Wording, id_column: str = ""
+    error: InputError,
+    problems: Sequence[Problem],
+    curtain: Callable[[str], str],
+    wording: Wording,
+    id_column: str = "",
 ) -> dict[str, object]:
     """Say what a table is refused for."""
-    texts = [worded(one.what, wording) for one in error.problems]
+    texts = [worded(one.what, wording) for one in problems]
     return {
         "usable": False,
         "problems": tuple(
             FoundProblem(
                 text=curtain(text), columns=one.where, shown=text if one.where == (id_column,) else curtain(text)
             )
-            for text, one in zip(texts, error.problems, strict=True)
+            for text, one in zip(texts, problems, strict=True)
         ),
         "remedies": tuple(curtain(worded(one, wording)) for one in error.remedies),
         "fixes": fixes_in([error.message]),
@@ -338,7 +343,6 @@ def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, 
     rows = balance[[*Balance.model_fields]].astype(object).where(balance[[*Balance.model_fields]].notna(), None)
     reasons = cohort.people["reason"][~cohort.people["used"].astype(bool)].value_counts()
     flow = flow_table(cohort.people)[[*Flow.model_fields]]
-    warnings = tuple(worded(one, wording) for one in (*cohort.messages, *balance_warnings(balance)))
     return {
         "control_labels": cohort.control_labels,
         "patient_labels": cohort.patient_labels,
@@ -349,7 +353,11 @@ def _described(cohort: Cohort, curtain: Curtain, wording: Wording) -> dict[str, 
         "flow": tuple(Flow.model_validate(row) for row in flow.to_dict("records")),
         "balance": tuple(Balance.model_validate(row) for row in rows.to_dict("records")),
         "outliers": tuple(FoundOutlier(row=one.row, text=one.text, cells=dict(one.cells)) for one in cohort.outliers),
-        "warnings": tuple(map(curtain, warnings)),
-        "shown_warnings": warnings,
-        "advice": fixes_in(cohort.messages),
+        **_warned_of((*cohort.messages, *balance_warnings(balance)), curtain, wording),
     }
+
+
+def _warned_of(messages: Sequence[Text], curtain: Curtain, wording: Wording) -> dict[str, Any]:
+    """Say what a table is warned of, with and without people's names, and the settings that would help."""
+    said = tuple(worded(one, wording) for one in messages)
+    return {"warnings": tuple(map(curtain, said)), "shown_warnings": said, "advice": fixes_in(messages)}

@@ -18,8 +18,6 @@ from rindices.problems import InputError, Remedy, listed
 from rindices.record import Run, read_run
 from rindices.schema import MIN_REGIONS
 
-__all__ = ["ComparedRuns", "Pair", "check_comparison_folder", "compare_runs", "shown_pairs", "write_comparison"]
-
 FEWEST = 20  # patients in both, for an order to tell anything; with fewer, patterns are matched by their maps
 _FILES = ("patterns.csv", "regions.csv", "people.csv", "compare.html")
 
@@ -183,7 +181,7 @@ def _pair(
         f"{side}{run.results.score_names[n - 1]}" for (side, run), n in zip(_sides(runs), (first, second), strict=True)
     ]
     a, b = (scores[name].to_numpy(float) for name in names)
-    known = len(maps[0]) >= MIN_REGIONS
+    enough_regions = len(maps[0]) >= MIN_REGIONS
     limits = [f"{name}_{end}" for name in names for end in ("low", "high")]
     moved = None
     if all(name in scores for name in limits):
@@ -193,7 +191,7 @@ def _pair(
         first,
         second,
         concordance(a[patients], b[patients]) if patients.sum() > 1 else np.nan,
-        float(np.corrcoef(maps[0][first], maps[1][second])[0, 1]) if known else np.nan,
+        float(np.corrcoef(maps[0][first], maps[1][second])[0, 1]) if enough_regions else np.nan,
         float(np.mean(b - a)) if len(a) else np.nan,
         float(np.std(b - a, ddof=1)) if len(a) > 1 else np.nan,
         moved,

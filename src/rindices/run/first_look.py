@@ -5,26 +5,35 @@ The test is the one that `fit` makes, with the same random numbers; the patterns
 
 from __future__ import annotations
 
+import os
+import time
 import warnings
 from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from rindices import plots
 from rindices.analysis import group_balance
 from rindices.cohort import Cohort, correction_of
+from rindices.core import devices
 from rindices.judging.spectrum import Spectrum
 from rindices.judging.verdict import Evidence, differences_that_count
 from rindices.linear_estimator import ContrastiveFactors
 from rindices.pages.elements import Gallery, Picture
 from rindices.pages.privacy import Curtain
 from rindices.pages.sections.verdict_section import spectrum_picture
-from rindices.problems import InputError, Wording, counted, listed
+from rindices.presets import get_preset
+from rindices.problems import InputError, Wording, counted, listed, roughly
 from rindices.regions.region_names import known_regions
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
 from rindices.run.planning import in_words
-from rindices.run.time_needed import time_needed
 from rindices.schema.column_relations import pairs_of_sides
 from rindices.settings import SearchSettings
 
@@ -54,7 +63,7 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
     return FirstLook(
         headline=_headline(spectrum, model.untestable_),
         verdicts=_verdicts(spectrum, differing)
-        + ("" if spectrum is None else _few(int((~patient).sum()), int(patient.sum()), list(map(str, regions)))),
+        + ("" if spectrum is None else _few(patient, list(map(str, regions)), spectrum.differs)),
         chances=in_words(int((~patient).sum()), int(patient.sum()), regions.shape[1]),
         time=str(needed),
         seconds=needed.seconds,
@@ -65,13 +74,13 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
     )
 
 
-def with_look(found: CheckedTable, cohort: Cohort, wording: Wording) -> CheckedTable:
+def with_look(checked: CheckedTable, cohort: Cohort, wording: Wording) -> CheckedTable:
     """Return a checked table with the look at its people, or with what training would refuse them for."""
     try:
-        return found.model_copy(update={"look": first_look(cohort)})
+        return checked.model_copy(update={"look": first_look(cohort)})
     except InputError as error:
         curtain = Curtain({*cohort.people["participant_id"]}, active=True)
-        return found.model_copy(update=refused_for(error, curtain, wording))
+        return checked.model_copy(update=refused_for(error, error.problems, curtain, wording))
 
 
 def _headline(spectrum: Spectrum | None, untestable: str) -> str:
@@ -81,8 +90,8 @@ def _headline(spectrum: Spectrum | None, untestable: str) -> str:
         return f"Patients and controls differ no more than by chance (p = {spectrum.p:.2g})."
     if not spectrum.found_again:
         return (
-            f"Patients and controls differ (p = {spectrum.p:.2g}), but no single direction of that is found again in "
-            "people who were left out."
+            f"Patients and controls differ (p = {spectrum.p:.2g}), but no single direction is found again in held-out "
+            "people."
         )
     return f"At least {counted(spectrum.found_again, 'direction')} beyond chance (p = {spectrum.p:.2g})."
 
@@ -94,25 +103,26 @@ def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
     if not spectrum.differs:
         auc, ratio = spectrum.detectable
         return (
-            "The verdict can only be: no difference found. A difference would have shown where regions tell the groups "
-            f"apart with an AUC of about {auc:.2f}, or where patients vary in one direction {ratio:.1f} times as much "
-            "as controls."
+            "The verdict can only be: no difference found. A difference would have been detected if regions "
+            f"distinguished the groups with an AUC of about {auc:.2f}, or if patients varied {ratio:.1f} times as much "
+            "as controls in one direction."
         )
     good = "reproducible, or weak (for comparing groups only)"
     if differing:
         also = listed(differing, joiner=" and ")
         good = f"confounded, since the groups also differ in {also}"
-    return f"Verdicts that are possible: {good}; or not found again, if two halves of the people do not agree."
+    return f"Possible verdicts: {good}; or not found again, if two halves of the people do not agree."
 
 
-def _few(n_controls: int, n_patients: int, regions: list[str]) -> str:
-    """Say what helps where there are more regions than people of a group."""
-    number, group = min((n_controls, "control"), (n_patients, "patient"))
+def _few(patient: NDArray[np.bool_], regions: list[str], differs: bool) -> str:
+    """Say what is missed where there are more regions than people of a group, and what helps."""
+    number, group = min((int((~patient).sum()), "control"), (int(patient.sum()), "patient"))
     if number >= len(regions):
         return ""
     sides = "average left and right, " if len(pairs_of_sides(regions)) > len(regions) / 4 else ""
-    said = f" {counted(number, group)} and {counted(len(regions), 'region')}: only strong differences show"
-    return f"{said}; {sides}choose fewer regions, or add people."
+    said = f" With {counted(number, group)} and {counted(len(regions), 'region')}, "
+    missed = "further patterns that are weaker may be missed" if differs else "a smaller difference would be missed"
+    return f"{said}{missed}: {sides}choose fewer regions, or add people."
 
 
 def _preview(model: ContrastiveFactors, controls: pd.DataFrame) -> tuple[PreviewedPattern, ...]:
@@ -146,6 +156,73 @@ def look_pictures(look: FirstLook) -> tuple[Picture | None, Picture | None]:
     if not rows:
         return scree, None
     words = [f"pattern {one.pattern}: {listed(one.regions, 3)}" for one in look.patterns]
-    known = {name: region.title for name, region in known_regions(look.patterns[0].regions).items()}
-    figure = plots.pattern_dots(pd.DataFrame(rows).astype({"change_percent": float}), top=_ROWS, names=known)
+    titles = {name: region.title for name, region in known_regions(look.patterns[0].regions).items()}
+    figure = plots.pattern_dots(pd.DataFrame(rows).astype({"change_percent": float}), top=_ROWS, names=titles)
     return scree, gallery.draw("preview", figure, f"Strongest regions of a linear model, {'; '.join(words)}.")
+
+
+# Seconds on one core whose `_slowness` is 1: of a step with three patterns, and more for each pair of regions (16 to
+# 400 regions measured); the same with other numbers of patterns, relative to so many more than there are.
+_STEP, _STEP_BY_REGIONS, _PATTERNS = 0.6e-3, 1.0e-7, 2.5
+_BATCH = 32  # people a step, for which that holds
+# Of compiling, the table and the report, whatever its size; of linear models and permutations, by people and regions.
+_AROUND, _JUDGING = 35.0, 6e-7
+# On an H200: ten models take no longer than one, more take longer in proportion; to start it and the rest.
+_GPU_STEP, _GPU_STEP_OF_MODEL, _GPU_AROUND = 1.8e-4, 8e-6, 20.0
+_LOOPS, _USUAL = 1000, 0.021  # of the arithmetic that tells how slow a core is; seconds that it took
+
+
+class TimeNeeded(NamedTuple):
+    """About how many seconds a fit takes, the report included, and on what."""
+
+    seconds: float
+    place: str
+
+    def __str__(self) -> str:
+        return f"about {roughly(self.seconds)} on {self.place} of this machine"
+
+
+def time_needed(n_people: int, n_regions: int, n_patterns: int, search: SearchSettings) -> TimeNeeded:
+    """Return about how long a fit takes here.
+
+    Parameters
+    ----------
+    n_people, n_regions
+        Of the training.
+    n_patterns
+        The largest number of patterns that is trained.
+    search
+        What is trained.
+    """
+    schedule = get_preset(search.preset).schedule
+    steps = search.max_steps or schedule.max_steps
+    models = search.n_repetitions * len(search.orthogonality or (1,))
+    if _has_accelerator():
+        seconds = _GPU_AROUND + steps * max(_GPU_STEP, models * _GPU_STEP_OF_MODEL)
+        return TimeNeeded(seconds, "the GPU")
+    people = (schedule.batch_size or n_people / 8) / _BATCH
+    a_step = (_STEP + _STEP_BY_REGIONS * n_regions**2) * people * (n_patterns + _PATTERNS) / (3 + _PATTERNS)
+    n_cores = devices.n_cores()
+    on_each = -(-models // n_cores)
+    seconds = slowness() * (_AROUND + _JUDGING * n_people * n_regions**2 + on_each * steps * a_step)
+    return TimeNeeded(seconds, f"the {n_cores} cores" if n_cores > 1 else "the one core")
+
+
+def _has_accelerator() -> bool:
+    """Say whether JAX would train on a GPU, without starting it: a page that only asks should not hold its memory."""
+    wanted = os.environ.get("JAX_PLATFORMS", "cuda")
+    plugins = any(find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
+    return plugins and "cuda" in wanted and Path("/dev/nvidiactl").exists()
+
+
+@threadpool_limits.wrap(limits=1, user_api="blas")
+def slowness() -> float:
+    """Return how slow one core is at what training does, relative to the one that was measured on."""
+    weights = np.full((128, 128), 1 / 128, np.float32)
+    times = []
+    for _ in range(3):
+        batch, start = np.ones((_BATCH, 128), np.float32), time.perf_counter()
+        for _ in range(_LOOPS):
+            batch = np.maximum(batch @ weights, 0.01)
+        times.append(time.perf_counter() - start)
+    return median(times) / _USUAL

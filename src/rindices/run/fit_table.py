@@ -22,8 +22,6 @@ from rindices.settings import ExecutionSettings, OutputSettings, SearchSettings,
 from rindices.training.execution import Progress
 from rindices.training.journal import Journal
 
-__all__ = ["FittedRun", "carry_out", "fit_table"]
-
 
 class FittedRun(NamedTuple):
     """A finished run.
@@ -144,12 +142,12 @@ def carry_out(
         journal = Journal(out / record.JOURNAL, settings.fingerprint(), out / record.TRAINED)
         try:
             with ThreadPoolExecutor(1) as beside:  # what analyses and draws takes seconds to load: while a GPU trains
-                beside.submit(import_module, "rindices.run.outcome")
-                told = _fit(search, plan, journal, progress)
+                beside.submit(import_module, "rindices.run.write_results")
+                messages = _fit(search, plan, journal, progress)
             from rindices.pages.report import write_report
-            from rindices.run.outcome import summarise, write_results
+            from rindices.run.write_results import summarise, write_results
 
-            summary = write_results(plan, search, summarise(plan, search, told, wording), truth)
+            summary = write_results(plan, search, summarise(plan, search, messages, wording), truth)
             settings = settings.model_copy(update={"plan": {"models_per_chunk": search.models_per_chunk_}})
             record.write_text(out / record.SETTINGS, settings.text())
             summary = summary.updated(resumed=goes_on, seconds=round(time.perf_counter() - start, 1))
@@ -164,7 +162,7 @@ def carry_out(
                 record.discard(out)
             raise
         except Exception as error:
-            from rindices.run.outcome import write_failure
+            from rindices.run.write_results import write_failure
 
             write_failure(plan, error, wording)
             raise
@@ -199,6 +197,6 @@ def _fit(
         patient_labels=cohort.patient_labels,
         unit=table.unit,
     )
-    told = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
+    messages = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
     damaged = [f"{name} in the journal was damaged and trained again." for name in journal.damaged]
-    return [*cohort.messages, *told, *damaged]
+    return [*cohort.messages, *messages, *damaged]

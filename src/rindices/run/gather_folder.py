@@ -73,11 +73,11 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         ``leave_out`` they are left out.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder.\nName the folder that the program wrote to.")
-    found = next(filter(None, (read(folder, settings) for read in _READERS)), None)
-    if found is None:
-        raise InputError(f"{folder} has nothing that is known.\nLooked for {_LOOKED_FOR}.")
-    people, repeated = _without_repeats(found.people)
+        raise InputError(f"{folder} is not a folder.\nName the folder that the program wrote to.")
+    program = next(filter(None, (read(folder, settings) for read in _READERS)), None)
+    if program is None:
+        raise InputError(f"{folder} contains no known files.\nLooked for {_LOOKED_FOR}.")
+    people, repeated = _without_repeats(program.people)
     troubled = [f"{one.where.relative_to(folder)}: {one.problem}" for one in people if one.problem]
     if troubled and not settings.leave_out:
         named = "\n".join(f"  {line}" for line in troubled[:_MOST_NAMED])
@@ -93,16 +93,16 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
     if not kept:
         raise InputError(f"Nobody in {folder} can be used: {listed(troubled) or 'all files are empty'}.")
     table, notes = _table(kept)
-    known = known_columns(table.columns)
+    meanings = known_columns(table.columns)
     dictionary = out.with_suffix(".json")
-    _write_dictionary(dictionary, table, known, found)
+    _write_dictionary(dictionary, table, meanings, program)
     write_csv(table, out, index=False, digits=10)
     return Gathered(
         len(table),
-        sum(name in known and known[name].kind == "region" for name in table.columns),
+        sum(name in meanings and meanings[name].kind == "region" for name in table.columns),
         dict(Counter(one.program for one in kept)),
         {str(one.where.relative_to(folder)): one.problem for one in people if one.problem},
-        (*found.notes, *repeated, *notes),
+        (*program.notes, *repeated, *notes),
         dictionary,
     )
 
@@ -148,9 +148,11 @@ def _table(people: Sequence[Measured]) -> tuple[pd.DataFrame, list[str]]:
         if old in table and new in table:
             table = table.assign(**{new: table[new].fillna(table[old])}).drop(columns=old)
     notes = []
-    known = known_columns(table.columns)
+    meanings = known_columns(table.columns)
     empty = [
-        name for name in table.columns if name in known and known[name].kind == "region" and _is_empty(table[name])
+        name
+        for name in table.columns
+        if name in meanings and meanings[name].kind == "region" and _is_empty(table[name])
     ]
     if empty:
         notes.append(f"Left out, as 0 in everybody: {listed(empty)}.")
@@ -172,12 +174,12 @@ def _is_empty(column: pd.Series) -> bool:
     return bool((column.fillna(0) == 0).all() and np.isfinite(column).any())
 
 
-def _write_dictionary(path: Path, table: pd.DataFrame, known: dict[str, KnownColumn], found: Found) -> None:
+def _write_dictionary(path: Path, table: pd.DataFrame, meanings: dict[str, KnownColumn], program: Found) -> None:
     """Write what each column is, as BIDS has it."""
-    units = {"volume": found.unit, "": found.unit}
+    units = {"volume": program.unit, "": program.unit}
     entries: dict[str, dict[str, str]] = {"participant_id": {"Description": "the person, as the folder calls them"}}
     for name in table.columns[1:]:
-        if one := known.get(name):
+        if one := meanings.get(name):
             unit = units.get(one.measure, one.unit) if one.kind in ("region", "head size") else ""
             entries[name] = {"Description": one.title} | ({"Units": unit} if unit else {})
     entries[PROGRAM] = {"Description": "what measured the regions, with its version"}

@@ -22,21 +22,12 @@ from rindices.cohort import Cohort, Looked, look_at, wanted_names
 from rindices.cohort.column_roles import named_parts, paths_of
 from rindices.files import check_folder
 from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
+from rindices.presets import adjusted, get_preset
 from rindices.problems import Blank, InputError, Message, Remedy, listed
 from rindices.schema.role_guesses import is_region_name
-from rindices.setting_fields import settings_of
-from rindices.settings import (
-    OutputSettings,
-    SearchSettings,
-    TableSettings,
-    adjusted,
-    check_level,
-    check_scan_noise,
-    get_preset,
-)
+from rindices.setting_fields import check_level, check_scan_noise, settings_of
+from rindices.settings import OutputSettings, SearchSettings, TableSettings
 from rindices.tables import Source, Table, files_of, read_source
-
-__all__ = ["PlannedRun", "balance_of", "look", "planned", "planned_again", "versions"]
 
 _VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
 _MOST_PATTERNS = 20

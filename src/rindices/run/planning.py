@@ -24,8 +24,6 @@ from rindices.linear.factors import sparse_factors
 from rindices.problems import InputError, Remedy
 from rindices.training.starts import power_of_uniform
 
-__all__ = ["by_size", "chances", "in_words", "like", "simulated_study", "stamp"]
-
 PATTERNS, STRENGTHS = (1, 2, 3), (0.5, 1.0, 2.0)
 CONTROLS, PATIENTS, REGIONS = (40, 80, 160, 320), (40, 80, 160, 320), (34, 68, 128)
 SHARE = 0.25  # of the regions that a pattern changes
@@ -47,13 +45,13 @@ class Study(NamedTuple):
 
 def stamp() -> str:
     """Return a mark of the training that a table was made with: all constants of the look and of the linear model."""
-    known = {
+    versions = {
         f"{module.__name__}.{name}": value
         for module in (spectrum, factors)
         for name, value in vars(module).items()
         if name.isupper() and isinstance(value, int | float | tuple)
     }
-    return hashlib.sha256(repr((sorted(known.items()), N_PERMUTATIONS, SHARE)).encode()).hexdigest()[:12]
+    return hashlib.sha256(repr((sorted(versions.items()), N_PERMUTATIONS, SHARE)).encode()).hexdigest()[:12]
 
 
 def simulated_study(

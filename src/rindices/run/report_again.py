@@ -6,18 +6,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from rindices import record
 from rindices.cohort import expand_names, wanted_names
 from rindices.cohort.column_roles import require_column
+from rindices.cohort.follow_up import check_follow_up
 from rindices.pages.report import write_report
-from rindices.problems import InputError, Message, Remedy, Text, counted, refusal
+from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, refusal
 from rindices.schema import Roster, ScoreField
-from rindices.settings import ImageSettings, ReportSettings, check_scan_noise
+from rindices.setting_fields import check_scan_noise
+from rindices.settings import FOLLOW_UP, ImageSettings, ReportSettings, follow_up_of
 from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, with_missing_codes
-
-__all__ = ["compare_images", "report_again"]
 
 
 def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tuple[Path, tuple[Text, ...]]:
@@ -52,17 +53,37 @@ def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tu
     if settings.atlas is not None and settings.atlas_table is not None:
         notes.append(_paint(run, settings.atlas, settings.atlas_table))
     check_scan_noise(settings.scan_noise, (run.summary.n_patterns,), visits=run.summary.visits)
-    if settings.clinical is not None or settings.remove_scores or settings.limits or settings.scan_noise:
+    follow_up = follow_up_of(settings)
+    if settings.clinical is not None or settings.remove_scores or settings.limits or settings.scan_noise or follow_up:
         removed = expand_names(wanted_names(settings.remove_scores), run.summary.clinical, source="remove_scores")
         results = replace(run.results, variables=run.results.variables.drop(columns=list(removed)))
         scores = tuple(name for name in run.summary.clinical if name not in removed)
+        before = run.summary.follow_up
         if settings.clinical is not None:
-            results, scores, changed = _with_scores(results, scores, settings.clinical, settings)
+            results, scores, changed = _with_scores(results, (*scores, *before.values()), settings.clinical, settings)
             notes += changed
-        changes = {"clinical": scores, "subgroup_limits": settings.limits or run.summary.subgroup_limits}
+        notes += _check_followed(results, run.summary, settings)
+        gone = [name for name in before.values() if follow_up and name not in follow_up.values()]
+        results = replace(results, variables=results.variables.drop(columns=gone))
+        changes = {
+            "clinical": tuple(name for name in scores if name not in {*before.values(), *follow_up.values()}),
+            "follow_up": follow_up or before,
+            "subgroup_limits": settings.limits or run.summary.subgroup_limits,
+        }
         changes |= {"scan_noise": settings.scan_noise} if settings.scan_noise else {}
         _analyse_again(folder, results, run.summary.updated(**changes, variables=results.kinds))
     return write_report(folder, out, show_ids=show_ids, figures=figures), tuple(notes)
+
+
+def _check_followed(results: record.Results, summary: record.Summary, settings: ReportSettings) -> list[Text]:
+    """Refuse columns of follow-up that a run does not have, or that cannot be used."""
+    for name, column in follow_up_of(settings).items():
+        ways = Message("Correct the name, or give the table that has it with ", Remedy("clinical", Blank("FILE")), ".")
+        require_column(results.variables.columns, column, FOLLOW_UP[name], ways)
+    asked = results.first_visit & (results.r_indices["group"] != "control").to_numpy()
+    adjusted = [name for name in summary.covariates if name != summary.correction.site]
+    ids = results.r_indices["participant_id"].tolist()
+    return check_follow_up(settings, results.variables, ids, np.asarray(asked, bool), len(adjusted))
 
 
 def _analyse_again(folder: Path, results: record.Results, summary: record.Summary) -> None:
@@ -96,7 +117,7 @@ def _with_scores(
         raise InputError(
             f"{path.name} has no clinical scores that the run does not have otherwise.\nAdd their columns."
         )
-    joined, found = join_by_id(
+    joined, join_notes = join_by_id(
         results.r_indices[list(keys)].reset_index(drop=True),
         scores,
         "participant_id",
@@ -108,14 +129,14 @@ def _with_scores(
     joined = joined.assign(**{field.name: field.observe(joined, people).values[:, 0] for field in fields})
     if problems := [problem for field in fields for problem in field.check()]:
         raise refusal(problems)
-    told: list[Text] = [*found, *(note for field in fields for note in field.notes)]
-    told += [f"Left as they are, because the run has them already: {', '.join(left)}."] if left else []
+    notes: list[Text] = [*join_notes, *(note for field in fields for note in field.notes)]
+    notes += [f"Left as they are, because the run has them already: {', '.join(left)}."] if left else []
     for name in [name for name in names if name in before]:
         lost = int((before[name].notna() & joined[name].isna()).sum())
         emptied = counted(lost, "row that had a value has", "rows that had a value have")
-        told.append(f"Replaced the column {name!r}: {emptied} none now.")
+        notes.append(f"Replaced the column {name!r}: {emptied} none now.")
     variables = before.assign(**{name: joined[name] for name in names})
-    return replace(results, variables=variables), tuple(dict.fromkeys([*clinical, *names])), tuple(told)
+    return replace(results, variables=variables), tuple(dict.fromkeys([*clinical, *names])), tuple(notes)
 
 
 def _paint(run: record.Run, atlas: Path, table: Path) -> str:
@@ -155,7 +176,6 @@ def compare_images(
     from rindices.imaging import compare_maps, comparison_table, write_comparisons
 
     run = record.read_run(folder)
-    low, high = settings.limits or run.summary.subgroup_limits
     covariates = [name for name in run.summary.covariates if name in run.results.variables]
     who = run.results.r_indices.filter(["participant_id", "visit", "first_visit"])
     comparisons = compare_maps(
@@ -163,12 +183,8 @@ def compare_images(
         pd.concat([who, run.results.scores], axis=1),
         run.results.r_indices["group"].to_numpy(),
         run.results.variables[covariates] if covariates else None,
-        low=low,
-        high=high,
-        mask=settings.mask,
-        regressions=settings.regressions,
-        resample=settings.resample,
-        progress=progress,
+        replace(settings, limits=settings.limits or run.summary.subgroup_limits),
+        progress,
     )
     if all(comparison.result is None for comparison in comparisons):  # earlier images must not give way to nothing
         why = "; ".join(dict.fromkeys(f"{one.level}: {one.note}" for one in comparisons))

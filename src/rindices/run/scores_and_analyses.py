@@ -16,22 +16,17 @@ import pandas as pd
 
 from rindices import analysis
 from rindices.cohort import Cohort, People
-from rindices.cohort.exclusions import missing_regions
 from rindices.core import inference
-from rindices.estimator import Scaled, SurrealGAN
+from rindices.estimator import SurrealGAN
 from rindices.judging.separation import separated
 from rindices.preprocessing import SCALED_SD
-from rindices.problems import OutsideTraining, listed
+from rindices.presets import Correction
+from rindices.problems import OutsideTraining
 from rindices.record import Results, Separation, Summary
 from rindices.scoring.change_intervals import Noise, can_tell, change_limits, paired_readings
-from rindices.scoring.intervals import severity_intervals
-from rindices.scoring.scale import CENTILES, DOSES, KNOTS, increasing
-from rindices.settings import Correction, OutputSettings
-
-__all__ = [
-    *("analyse", "change_of", "keep_training", "reference_of", "results_of", "scores_of", "separation", "training_of"),
-    "unknown_of",
-]
+from rindices.scoring.person import Scaled, person_columns, person_flags
+from rindices.scoring.severity import CENTILES, DOSES, KNOTS, increasing
+from rindices.settings import OutputSettings
 
 _FEW_CONTROLS = 10  # with fewer, a pattern's mean change would be theirs rather than that of controls
 _MAPS = (
@@ -41,8 +36,6 @@ _MAPS = (
 _AT = "change_sd_at_"  # a smaller severity than 1, in what a model keeps
 _SEVERITIES = (0.25, 0.5, 0.75)  # besides 1, which the patterns themselves show
 _MOST_CARDS = 3000  # a report with a card for more people would be too large to open
-_REFERENCE = [5, 50, 95]  # centiles of held-out controls that a report draws
-_STRANGEST = 3  # regions that are named where a person is a stranger
 
 
 def results_of(model: SurrealGAN, people: Cohort | People, level: float = OutputSettings.level) -> Results:
@@ -93,26 +86,17 @@ def scores_of(
         who |= {"visit": people.visit.to_numpy(), "years": years, "first_visit": people.first_visit}
     who |= {"diagnosis": people.diagnosis.to_numpy(), "group": people.group.to_numpy()}
     scaled = scaled or _scaled(model, people)
-    r_indices, spread, more_sd = model.scores(scaled)
-    scale, parts = model.scale_, {"r{}": r_indices, "r{}_sd": spread}
-    if scale is not None and scale.reference is not None and isinstance(people, Cohort):
-        parts["r{}"] = r_indices = _as_unseen(model, people, scaled, r_indices)
-    if scale is not None:
-        parts["severity{}"] = scale.severities(r_indices)
-        if scale.quantiles is not None:
-            parts["severity{}_low"], parts["severity{}_high"] = severity_intervals(scale, r_indices, level, more_sd)
-        if scale.reference is not None:
-            parts["centile{}"] = scale.centiles(r_indices)
-    networks = model.network_r_indices(scaled)
-    parts |= {} if networks is None else {"r{}_networks": networks}
-    columns = {name.format(k + 1): of[:, k] for name, of in parts.items() for k in range(of.shape[1])}
+    scores = model.scores(scaled)
+    if model.scale_ is not None and model.scale_.reference is not None and isinstance(people, Cohort):
+        scores = scores._replace(r_indices=_as_unseen(model, people, scaled, scores.r_indices))
+    columns = person_columns(model.scale_, scores, level, model.network_r_indices(scaled))
     if isinstance(people, Cohort):  # whose controls are no strangers to the model
         flags = people.people["flags"][people.people["used"].astype(bool)].tolist()
     else:
         columns |= {} if model.familiar_ is None else {"strangeness": model.strangeness(scaled)}
-        flags = _flags(model, scaled, people.flags, columns.get("strangeness", np.zeros(len(r_indices))))
-    scores = pd.DataFrame(columns, index=range(len(r_indices)))
-    return pd.concat([pd.DataFrame(who), scores], axis=1).assign(flags=flags)
+        flags = person_flags(model, scaled, people.flags, columns.get("strangeness", np.zeros(len(scaled.values))))
+    rows = pd.DataFrame(columns, index=range(len(scaled.values)))
+    return pd.concat([pd.DataFrame(who), rows], axis=1).assign(flags=flags)
 
 
 def _as_unseen(model: SurrealGAN, people: Cohort, scaled: Scaled, r_indices: np.ndarray) -> np.ndarray:
@@ -130,20 +114,6 @@ def _as_unseen(model: SurrealGAN, people: Cohort, scaled: Scaled, r_indices: np.
     return np.where(np.isnan(honest), r_indices, honest)
 
 
-def _flags(model: SurrealGAN, people: Scaled, found: pd.Series, strangeness: np.ndarray) -> list[str]:
-    """Say who lacks regions, and who is unlike anybody that the model can produce, besides what was found before."""
-    regions, parts = np.array(model.contract_.features, dtype=object), [[text] if text else [] for text in found]
-    if people.gaps is not None:
-        for row in np.flatnonzero(people.gaps.any(axis=1)).tolist():
-            parts[row].append(missing_regions(regions[people.gaps[row]].tolist()))
-    if model.familiar_ is not None:
-        for row in np.flatnonzero(strangeness > 1).tolist():
-            most = listed(regions[model.familiar_.strangest(people.values[row], _STRANGEST)])
-            far = f"strangeness {strangeness[row]:.2f}, most in {most}"
-            parts[row].append(f"unlike anybody that the model can produce ({far})")
-    return ["; ".join(part) for part in parts]
-
-
 def keep_training(model: SurrealGAN, results: Results, analyses: Mapping[str, pd.DataFrame]) -> None:
     """Let a model know what came out for the people of its training, which its reports show whoever is scored later."""
     columns = [name for name in results.patterns if name not in ("region", "pattern")]
@@ -153,32 +123,8 @@ def keep_training(model: SurrealGAN, results: Results, analyses: Mapping[str, pd
     shape = model.n_patterns, -1
     model.maps_ = {name: of.to_numpy(float).reshape(shape) for name, of in tables.items() if np.isfinite(of).all()}
     patients = results.r_indices[(results.r_indices["group"] == "patient") & results.first_visit]
-    known = np.quantile(patients[[f"r{k + 1}" for k in range(model.n_patterns)]], CENTILES, axis=0).T
-    model.scale_ = replace(model.scale_, patients=known)
-
-
-def training_of(model: SurrealGAN) -> dict[str, list[list[float]]]:
-    """Return the severities of the people of a model's training at their centiles, by group; none where not known."""
-    scale = model.scale_
-    known = {"control": scale.reference, "patient": scale.patients}
-    return {group: scale.severities(of.T).T.tolist() for group, of in known.items() if of is not None}
-
-
-def reference_of(model: SurrealGAN) -> list[list[float]] | None:
-    """Return the 5th, 50th and 95th centile of the severities of held-out controls, where they are known."""
-    if model.scale_.reference is None:
-        return None
-    return model.scale_.severities(model.scale_.reference[:, _REFERENCE].T).T.tolist()
-
-
-def unknown_of(model: SurrealGAN) -> list[str]:
-    """Say what a model cannot tell about people, and why."""
-    scale = model.scale_
-    if model.seed_ is None:
-        return ["The model was imported without its people: severities have no intervals and no centiles."]
-    few = "Severities have no intervals: these need three repetitions that agree, of which one makes people whom others"
-    nobody = "Severities have no centiles: no controls were held out of any repetition."
-    return [f"{few} score."] * (scale.quantiles is None) + [nobody] * (scale.reference is None)
+    centiles = np.quantile(patients[[f"r{k + 1}" for k in range(model.n_patterns)]], CENTILES, axis=0).T
+    model.scale_ = replace(model.scale_, patients=centiles)
 
 
 def separation(cohort: Cohort, correction: Correction | None) -> Separation | None:
@@ -188,8 +134,8 @@ def separation(cohort: Cohort, correction: Correction | None) -> Separation | No
     regions = cohort.features[own].fillna(cohort.features[own].median()).to_numpy(float)
     covariates = cohort.covariates[own] if cohort.covariates.shape[1] else None
     sites = None if cohort.site is None else pd.factorize(cohort.site[own])[0]
-    found = separated(regions, (cohort.group[own] == "patient").to_numpy(), covariates, correction, sites)
-    return None if found is None else Separation(**found._asdict())
+    auc = separated(regions, (cohort.group[own] == "patient").to_numpy(), covariates, correction, sites)
+    return None if auc is None else Separation(**auc._asdict())
 
 
 def _scaled(model: SurrealGAN, people: Cohort | People) -> Scaled:
@@ -278,12 +224,12 @@ def change_of(model: SurrealGAN, results: Results, summary: Summary) -> dict[str
     """
     if "years" not in results.r_indices or results.r_indices["years"].isna().all():
         return {}
-    scores, found = results.scores, analysis.scan_noise(results.z_scores, *_whose(results))
+    scores, scans = results.scores, analysis.scan_noise(results.z_scores, *_whose(results))
     source, freedom, noise = "unknown", np.nan, np.full(scores.shape, np.nan)
     if summary.scan_noise:
         source, noise = "given", np.broadcast_to(np.array(summary.scan_noise), scores.shape)
-    elif found.freedom:
-        source, freedom, noise = "controls", float(found.freedom), _noise_sd(model, results, found)
+    elif scans.freedom:
+        source, freedom, noise = "controls", float(scans.freedom), _noise_sd(model, results, scans)
     change = analysis.change_per_year(
         scores,
         *_whose(results),
@@ -293,10 +239,10 @@ def change_of(model: SurrealGAN, results: Results, summary: Summary) -> dict[str
     )
     if not len(change):
         return {}
-    change = _with_true_change(model, results, change, found if source == "controls" else None, noise, summary.level)
+    change = _with_true_change(model, results, change, scans if source == "controls" else None, noise, summary.level)
     came_again = results.r_indices["participant_id"].isin(change["participant_id"]).to_numpy()
-    about = {"pattern": np.arange(scores.shape[1]) + 1, "source": source, "n_controls": found.n_controls}
-    about |= {"freedom": freedom, "years": found.years, "sd": np.sqrt(pd.DataFrame(noise[came_again] ** 2).mean())}
+    about = {"pattern": np.arange(scores.shape[1]) + 1, "source": source, "n_controls": scans.n_controls}
+    about |= {"freedom": freedom, "years": scans.years, "sd": np.sqrt(pd.DataFrame(noise[came_again] ** 2).mean())}
     return {"change": change, "scan_noise": pd.DataFrame(about)}
 
 
@@ -348,13 +294,13 @@ def _noise_sd(model: SurrealGAN, results: Results, noise: analysis.ScanNoise) ->
     rows = whose.duplicated(keep=False).to_numpy()
     slopes = inference.slopes(model.models_, 1 + SCALED_SD * results.z_scores.to_numpy()[rows])
     sd = np.sqrt(((SCALED_SD * slopes @ noise.vectors.T) ** 2).sum(axis=-1) / noise.freedom)
-    found, scores = np.full(results.scores.shape, np.nan), results.scores.reset_index(drop=True)
+    noise_sd, scores = np.full(results.scores.shape, np.nan), results.scores.reset_index(drop=True)
     own = results.r_indices.filter(regex=r"^r\d+$").to_numpy(float)[rows]
     low, middle, high = (model.scale_.severities(own + side * sd) for side in (-1, 0, 1))
-    found[rows] = np.where(high < DOSES[-1], (high - low) / 2, np.where(low < DOSES[-1], middle - low, np.nan))
-    highest = scores.where(found > 0, -1).groupby(whose.to_numpy()).transform("idxmax").to_numpy()
-    found = np.take_along_axis(found, highest.astype(int), axis=0)
-    return np.where(found > 0, found, np.nan)  # where all visits read 0, nothing is known
+    noise_sd[rows] = np.where(high < DOSES[-1], (high - low) / 2, np.where(low < DOSES[-1], middle - low, np.nan))
+    highest = scores.where(noise_sd > 0, -1).groupby(whose.to_numpy()).transform("idxmax").to_numpy()
+    noise_sd = np.take_along_axis(noise_sd, highest.astype(int), axis=0)
+    return np.where(noise_sd > 0, noise_sd, np.nan)  # where all visits read 0, nothing is known
 
 
 def _associations(results: Results, summary: Summary, patients: np.ndarray) -> pd.DataFrame:
@@ -388,13 +334,18 @@ def _prognosis(results: Results, summary: Summary) -> dict[str, pd.DataFrame]:
     """Relate the severities at the first visit to what became of people; of patients, or all if no patient has it."""
     first, site = results.first_visit, summary.correction.site
     variables, scores = (of[first].reset_index(drop=True) for of in (results.variables, results.scores))
-    told = {name: variables[column].to_numpy(float) for name, column in summary.follow_up.items()}
+    columns = {name: variables[column].to_numpy(float) for name, column in summary.follow_up.items()}
     where = None if site is None else variables[site].to_numpy(object)
     follow_up = analysis.FollowUp(
-        told["time"], told["event"], told.get("entry"), told.get("last_without"), told.get("competing"), where
+        columns["time"],
+        columns["event"],
+        columns.get("entry"),
+        columns.get("last_without"),
+        columns.get("competing"),
+        where,
     )
     people = (results.r_indices["group"][first] != "control").to_numpy()
-    if not (people & (told["event"] == 1)).any():
+    if not (people & (columns["event"] == 1)).any():
         people = np.ones(len(people), bool)
     covariates = variables[[name for name in summary.covariates if name != site]]
     own = (scores[people], follow_up.of(people))

@@ -27,8 +27,6 @@ from rindices.run.apply_table import apply_table
 from rindices.schema import Contract
 from rindices.settings import ApplySettings, OutputSettings, ShareSettings
 
-__all__ = ["Verified", "example_people", "share_model", "verify_model"]
-
 CARD, EXAMPLES, SCORES, MANIFEST = "CARD.md", "examples.csv", "examples_scores.csv", "manifest.json"
 FILES = (record.MODEL, CARD, EXAMPLES, SCORES)
 TOLERANCE = 1e-3  # of scores: what another processor changes is a thousand times smaller, what another model is larger
@@ -83,8 +81,8 @@ def share_model(folder: Path, out: Path, settings: ShareSettings) -> Path:
         shutil.copyfile(model, beside / record.MODEL)
         write_csv(example_people(contract), beside / EXAMPLES, index=False)
         _score(beside, beside / SCORES, level)
-        told = {"ages": _ages(run), "intervals": "severity1_low" in run.results.r_indices}
-        card = render("card.md.j2", summary=run.summary, said=asdict(settings), contract=contract, **told)
+        facts = {"ages": _ages(run), "intervals": "severity1_low" in run.results.r_indices}
+        card = render("card.md.j2", summary=run.summary, said=asdict(settings), contract=contract, **facts)
         (beside / CARD).write_text(card, encoding="utf-8")
         sums = {name: record.sha256_of(beside / name) for name in FILES}
         manifest = Manifest(format=1, rindices=run.summary.versions.get("rindices", ""), level=level, sha256=sums)
@@ -116,8 +114,8 @@ def example_people(contract: Contract) -> pd.DataFrame:
     regions = median + np.clip(together / 2, -1, 1) * np.where(together > 0, high - median, median - low)
     table: dict[str, object] = {contract.id_column: [f"example-{number:02d}" for number in range(1, _N_EXAMPLES + 1)]}
     for spec in contract.covariates:
-        if known := spec.categories or spec.codes:
-            table[spec.name] = np.resize(np.array(known, dtype=object), _N_EXAMPLES)
+        if values := spec.categories or spec.codes:
+            table[spec.name] = np.resize(np.array(values, dtype=object), _N_EXAMPLES)
         else:
             table[spec.name] = rng.uniform(spec.minimum or 0.0, spec.maximum or 0.0, _N_EXAMPLES)
     if contract.visit_column is not None:
@@ -151,12 +149,12 @@ def verify_model(path: Path, out: Path | None = None) -> Verified:
     """
     with private_folder() as folder:
         manifest = _unpack(path, folder)
-        found = _score(folder, folder / "again.csv", manifest.level).filter(regex=_COMPARED)
+        scores = _score(folder, folder / "again.csv", manifest.level).filter(regex=_COMPARED)
         try:
-            apart = (pd.read_csv(folder / SCORES)[[*found]].astype(float) - found).abs().to_numpy()
+            apart = (pd.read_csv(folder / SCORES)[[*scores]].astype(float) - scores).abs().to_numpy()
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"In {path}, {SCORES} has no scores of this model.\n{_GIVE}") from error
-        difference = float(apart.max()) if apart.shape == found.shape else np.nan
+        difference = float(apart.max()) if apart.shape == scores.shape else np.nan
         if not difference <= TOLERANCE:
             raise InputError(
                 f"The model in {path} does not give the scores that were sent along: they differ by {difference:.3g}.\n"
@@ -165,7 +163,7 @@ def verify_model(path: Path, out: Path | None = None) -> Verified:
         if out is not None:
             with atomic_file(out) as beside:
                 shutil.copyfile(folder / record.MODEL, beside)
-    return Verified(len(found), difference, manifest.rindices)
+    return Verified(len(scores), difference, manifest.rindices)
 
 
 def _unpack(path: Path, folder: Path) -> Manifest:

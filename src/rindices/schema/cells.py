@@ -101,8 +101,9 @@ def typed(frame: pd.DataFrame, text_columns: Collection[str] = (), *, decimal_co
     """
     columns: dict[str, pd.Series] = {}
     for name in frame.columns:
-        if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name]) and name not in text_columns:
-            columns[name] = pd.Series(numbers_of(frame[name]), index=frame.index)
+        plain = None if name in text_columns else _plain_numbers(frame[name])
+        if plain is not None:
+            columns[name] = pd.Series(plain, index=frame.index)
             continue
         text = text_of(frame[name])
         numbers = pd.Series(numbers_of(text, decimal_comma=decimal_comma), index=frame.index)
@@ -115,6 +116,19 @@ def typed(frame: pd.DataFrame, text_columns: Collection[str] = (), *, decimal_co
         else:
             columns[name] = numbers
     return pd.DataFrame(columns, index=frame.index)
+
+
+def _plain_numbers(column: pd.Series) -> NDArray[np.float64] | None:
+    """Return the numbers of a column in which nothing else is written; None where its cells need a closer look."""
+    if is_numeric_dtype(column) and not is_bool_dtype(column):
+        return numbers_of(column)
+    cells = column.to_numpy(dtype=object)
+    written = [cell for cell in cells.tolist() if isinstance(cell, str)]
+    if {*map(type, cells.tolist())} <= {str, float} and not any(map(_CODE.fullmatch, written)):
+        with contextlib.suppress(ValueError):
+            numbers = cells.astype(np.float64)
+            return None if {cell for cell in cells[np.isnan(numbers)] if isinstance(cell, str)} else numbers
+    return None
 
 
 def _with_points(text: pd.Series) -> pd.Series:

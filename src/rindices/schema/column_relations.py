@@ -40,8 +40,7 @@ def pairs_of_sides(names: Sequence[str]) -> list[tuple[str, str]]:
 def copies_and_sums(names: Sequence[str], values: NDArray[np.float64]) -> dict[int, tuple[int, ...]]:
     """Return which columns (of people × columns) are sums or means of others, or multiples of one: its parts.
 
-    A sum is larger than its parts, so each column is compared with smaller ones. Sums of left and right are found among
-    any number of people, other sums only where people are more than columns.
+    Sums of left and right are found among any number of people, other sums only where people are more than columns.
 
     Examples
     --------
@@ -61,21 +60,47 @@ def copies_and_sums(names: Sequence[str], values: NDArray[np.float64]) -> dict[i
     later, earlier = np.nonzero(np.tril(unit.T @ unit, -1) > 1 - _LEFT_OVER**2 / 2)
     found: dict[int, tuple[int, ...]] = dict(zip(later.tolist(), zip(earlier.tolist()), strict=True))
     found |= {place: pair for place, pair in _sums_of_sides(names, centred, spread).items() if place not in found}
-    by_size = np.argsort(np.abs(np.median(complete, axis=0)), kind="stable").tolist()
-    order = [place for place in by_size if spread[place] and place not in found][: len(complete) - _MORE_PEOPLE]
-    left_over = np.abs(np.diag(np.linalg.qr(centred[:, order], mode="r")))
-    plain: list[int] = []
-    for place, rest in zip(order, left_over.tolist(), strict=True):
-        weights = np.zeros(1)
-        if rest <= _LEFT_OVER * spread[place] and plain:
-            weights, *_ = np.linalg.lstsq(centred[:, plain], centred[:, place])
-        is_part = weights > weights.max() / 2
-        # Others are combinations of another kind, such as shares that add up to 1.
-        if np.abs(np.where(is_part, weights - weights.max(), weights)).max() < _SAME * weights.max():
-            found[place] = tuple(np.array(plain)[is_part].tolist())
-        else:
-            plain.append(place)
+    # A sum is larger than its parts; several means, which are not, go with the others better than their parts do.
+    for height in (np.abs(np.median(complete, axis=0)), (unit.T @ unit).sum(axis=0)):
+        by_height = np.argsort(height, kind="stable").tolist()
+        order = [place for place in by_height if spread[place] and place not in found][: len(complete) - _MORE_PEOPLE]
+        found |= _sums_in_order(order, centred, spread)
     return found
+
+
+def _sums_in_order(
+    order: Sequence[int], centred: NDArray[np.float64], spread: NDArray[np.float64]
+) -> dict[int, tuple[int, ...]]:
+    """Return the columns that are sums or means of columns before them in the order."""
+    left_over = np.abs(np.diag(np.linalg.qr(centred[:, order], mode="r")))
+    found, plain = dict[int, tuple[int, ...]](), list[int]()
+    for place, rest in zip(order, left_over.tolist(), strict=True):
+        plain.append(place)
+        if rest <= _LEFT_OVER * spread[place] and len(plain) > 2:
+            weights, *_ = np.linalg.lstsq(centred[:, plain[:-1]], centred[:, place])
+            if sum_of := _whole_and_parts(weights):
+                whole, parts = sum_of
+                found[plain[whole]] = tuple(plain[part] for part in parts)
+                plain.pop(whole)
+    return found
+
+
+def _whole_and_parts(weights: NDArray[np.floating]) -> tuple[int, list[int]] | None:
+    """Return the place of a sum or mean among weighted columns and the one after them that they make up, and its parts.
+
+    It is the last one, made of equal parts; or one of the others: a mean is smaller than its largest part, which is n
+    times the mean less the other parts. Other combinations, such as shares that add up to 1, are none.
+    """
+    largest, last = int(weights.argmax()), len(weights)
+    is_part = weights > weights[largest] / 2
+    if is_part.sum() > 1:
+        alike = np.abs(np.where(is_part, weights - weights[largest], weights)).max() < _SAME * weights[largest]
+        return (last, np.flatnonzero(is_part).tolist()) if alike else None
+    is_part = np.abs(weights + 1) < _SAME
+    neither = ~is_part & (np.arange(last) != largest)
+    if weights[largest] < 2 - _SAME or not is_part.any() or np.abs(weights[neither]).max(initial=0.0) > _SAME:
+        return None
+    return largest, [*np.flatnonzero(is_part).tolist(), last]
 
 
 def _sums_of_sides(
@@ -83,11 +108,12 @@ def _sums_of_sides(
 ) -> dict[int, tuple[int, ...]]:
     """Return the columns that are sums or means of a left and a right one."""
     place_of, found = {name: place for place, name in enumerate(names)}, dict[int, tuple[int, ...]]()
+    products = centred.T @ centred
     for left, right in pairs_of_sides(names):
         pair = place_of[left], place_of[right]
-        both = centred[:, pair[0]] + centred[:, pair[1]]
+        both = products[pair[0]] + products[pair[1]]
         for times in (1.0, 0.5):
-            rest = np.sqrt(((centred - times * both[:, None]) ** 2).sum(axis=0))
-            same = np.flatnonzero((rest <= _LEFT_OVER * spread) & (spread > 0))
+            rest = spread**2 - 2 * times * both + times**2 * both[[*pair]].sum()  # what is left of squares
+            same = np.flatnonzero((rest <= (_LEFT_OVER * spread) ** 2) & (spread > 0))
             found.update(dict.fromkeys([place for place in same.tolist() if place not in pair], pair))
     return found

@@ -146,7 +146,7 @@ class DiagnosisField(Field[pd.Series]):
             f"Cannot tell which people are the patients: {self._where} has "
             f"{counted(len(others), 'label')} besides the controls'."
             f"\nLabels found: {labels_with_counts(counts)}.\n",
-            Message(f"{listed(meant)} may be controls: take them in with ", Remedy("control", [*healthy, *meant]), ". ")
+            Message(f"{listed(meant)} may be controls: include them with ", Remedy("control", [*healthy, *meant]), ". ")
             if meant
             else "",
             "Name the patients' labels, for example ",

@@ -144,3 +144,8 @@ def whole_power(powers: NDArray[np.float64]) -> NDArray[np.int64]:
     nearest = np.rint(powers)
     close = (np.abs(powers - nearest) <= _TOLERANCE) & (np.abs(nearest) <= _LARGEST_POWER)
     return np.where(close, nearest, 0).astype(np.int64)
+
+
+def missing_regions(names: Sequence[str]) -> str:
+    """Say which regions a person lacks."""
+    return f"{counted(len(names), 'region')} missing ({listed(names, 5)})"

@@ -68,7 +68,9 @@ _NAMED: dict[Suspicion, re.Pattern[str]] = {
     "fact about the person": re.compile("sex|gender|education|educ|edu|handedness|race|ethnicity"),
     "score": re.compile("scores?|scale|subscale|questionnaire"),
 }
-NEVER_REGIONS = ("head size", "age or time", "fact about the person")  # whatever else the name says
+# Left out unless they are asked for, whatever else the name says.
+NEVER_REGIONS = ("head size", "age or time", "fact about the person", "score", "quality measure")
+_DEVIATIONS = frozenset({"zscore", "zscores", "wscore", "wscores"})  # of regions: what lh_insula_z_score ends with
 _SHARE_OF_VALUES = 0.25  # that differ; where fewer do, a column holds a score, whose gaps are not to be filled in
 _TIED = 0.4  # correlation; 128 regions of healthy adults have 0.55 or more with the one they are most like
 _FEW_VALUES = 20  # different ones, each of at least five people on average: measures differ more
@@ -185,7 +187,7 @@ def kind_of(name: str) -> Kind:
     if _CLINICAL.fullmatch(name.casefold()):
         return Kind(measure, "score", "its name")
     for suspicion, telling in _NAMED.items():
-        if any(map(telling.fullmatch, terms)):
+        if any(map(telling.fullmatch, terms)) and not (suspicion == "score" and _DEVIATIONS & {*terms}):
             return Kind(measure, suspicion, "its name")
     no_sides = [word for word in words if word not in _SIDES]
     whole = bool(no_sides) and all(word in _MEASURES or _WHOLE.fullmatch(word) for word in no_sides)
@@ -204,12 +206,7 @@ def kinds_of(names: Sequence[str], values: NDArray[np.float64]) -> list[Kind]:
     >>> [(name, kind.suspicion) for name, kind in zip(names, kinds_of(names, block)) if kind.suspicion]
     [('everything', 'total'), ('grade', 'code')]
     """
-    known = known_columns(names)
-    regions = {name for name in names if name in known and known[name].kind == "region"}  # csf of aseg is no sum
-    kinds = [
-        kind._replace(suspicion="", why="") if name in regions and kind.suspicion == "total" else kind
-        for name, kind in zip(names, map(kind_of, names), strict=True)
-    ]
+    kinds = _kinds_by_name(names)
     measured = np.isfinite(values)
     medians = np.array(
         [np.median(column[of]) if of.any() else 0.0 for column, of in zip(values.T, measured.T, strict=True)]
@@ -231,6 +228,20 @@ def kinds_of(names: Sequence[str], values: NDArray[np.float64]) -> list[Kind]:
             of = f"its values: those of {listed((names[part] for part in parts), 2, ' + ')}"
             kinds[place] = kinds[place]._replace(suspicion="total" if len(parts) > 1 else "copy", why=of)
     return kinds
+
+
+def _kinds_by_name(names: Sequence[str]) -> list[Kind]:
+    """Tell columns by their names, and by dictionaries: csf of aseg is no sum, and ADNI's ST24TA is a thickness."""
+    kinds = [kind_of(name) for name in names]
+    known = {name: one for name, one in known_columns(names).items() if one.kind == "region"}
+    told = {name: measure for name in known for measure in _MEASURES.values() if measure == known[name].measure}
+    unsaid = {name for name, kind in zip(names, kinds, strict=True) if kind.measure == "measure"}
+    if 2 * len(unsaid & {*told}) <= len(unsaid):  # a name or two may be another study's
+        told = {}
+    return [
+        Kind(told.get(name, kind.measure), *(("", "") if name in known and kind.suspicion == "total" else kind[1:]))
+        for name, kind in zip(names, kinds, strict=True)
+    ]
 
 
 _PLURALS: dict[str, str] = {

@@ -18,7 +18,7 @@ from rindices.core.networks import Parameters
 from rindices.preprocessing import SCALED_SD
 from rindices.scoring.intervals import FEWEST, SEVERITIES_OF_F, draw_others, make_people
 from rindices.scoring.reference import mean_known
-from rindices.scoring.scale import DOSES, SeverityScale, increasing
+from rindices.scoring.severity import DOSES, SeverityScale, increasing
 
 _PEOPLE = 500  # made for each pattern
 # Of simulated people's true changes, readings follow 0.84 to 1.0, by how severe they are (0.93 on average).
@@ -74,7 +74,7 @@ def paired_readings(
     )
     n_models, n_patterns = curves.shape[:2]
     correlation = np.eye(n_patterns) if correlation is None else correlation
-    found = []
+    readings = []
     for pattern in range(n_patterns):
         brain, maker = rng.integers(len(brains), size=_PEOPLE), rng.integers(n_models, size=_PEOPLE)
         others = draw_others(rng.random(_PEOPLE), pattern, correlation, rng)
@@ -91,8 +91,8 @@ def paired_readings(
             r_indices = mean_known(inference.r_indices(models, made + scan), np.arange(n_models)[:, None] != by)
             read = scale.severities(r_indices)[:, pattern].reshape(_PEOPLE, len(DOSES))
             visits.append(read + noise.sd[pattern] * rng.standard_normal((_PEOPLE, 1)))
-        found.append(visits)
-    return np.array(found)
+        readings.append(visits)
+    return np.array(readings)
 
 
 def change_limits(
@@ -124,8 +124,8 @@ def change_limits(
     likely = (least <= change[:, None]) & (change[:, None] <= most)
     sides = (np.where(likely, _CHANGES, fill) for fill in (np.inf, -np.inf))
     least, most = (pick(of, axis=1) for pick, of in zip((np.min, np.max), sides, strict=True))
-    known = likely.any(axis=1)
-    return np.where(known, least, np.nan), np.where(known, most, np.nan)
+    has_neighbours = likely.any(axis=1)
+    return np.where(has_neighbours, least, np.nan), np.where(has_neighbours, most, np.nan)
 
 
 def can_tell(scale: SeverityScale | None, n_models: int) -> bool:

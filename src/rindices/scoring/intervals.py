@@ -15,8 +15,8 @@ from scipy.special import ndtr, ndtri
 
 from rindices.core import inference
 from rindices.core.networks import Parameters
-from rindices.scoring.reference import Variances, mean_known, split_variance
-from rindices.scoring.scale import DOSES, LEVELS, SeverityScale, increasing
+from rindices.scoring.reference import HeldOut, Variances, mean_known, split_variance
+from rindices.scoring.severity import CENTILES, DOSES, KNOTS, LEVELS, SeverityScale, increasing
 
 FEWEST = 3  # repetitions: one makes people, others score them
 _PEOPLE = 400  # made for each severity of each pattern
@@ -89,7 +89,7 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
     """
     rng, n_models = np.random.default_rng([seed, len(healthy.brains)]), len(healthy.held_out)
     curves = inference.doses(models, healthy.brains, composition, SEVERITIES_OF_F)
-    found = []
+    by_pattern = []
     for pattern in range(len(correlation)):
         brain = rng.integers(len(healthy.brains), size=(len(DOSES), _PEOPLE)).ravel()
         maker = _makers(healthy.held_out[:, brain], rng)
@@ -100,11 +100,11 @@ def quantiles(models: Parameters, healthy: Healthy, composition: str, correlatio
         z = draw_others(own, pattern, correlation, rng)
         made = make_people(models, healthy.brains[brain], z, maker, composition)
         scores = inference.r_indices(models, made)[:, :, pattern, None]
-        known = np.arange(n_models)[:, None] != maker
-        unseen = known & healthy.held_out[:, brain]
-        known = np.where(unseen.any(axis=0), unseen, known)
-        found.append(_scatter(scores, known, n_models))
-    return np.stack(found)
+        others = np.arange(n_models)[:, None] != maker
+        unseen = others & healthy.held_out[:, brain]
+        others = np.where(unseen.any(axis=0), unseen, others)
+        by_pattern.append(_scatter(scores, others, n_models))
+    return np.stack(by_pattern)
 
 
 def _makers(held_out: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -139,15 +139,56 @@ def make_people(
     return made
 
 
-def _scatter(scores: np.ndarray, known: np.ndarray, n_models: int) -> np.ndarray:
+def _scatter(scores: np.ndarray, unseen: np.ndarray, n_models: int) -> np.ndarray:
     """Return the quantiles of one pattern's consensus at each dose, from scores of people in the order of `DOSES`."""
-    means = mean_known(scores, known)
+    means = mean_known(scores, unseen)
     expected = increasing(means.reshape(len(DOSES), -1).mean(axis=1))
     centred = scores - np.repeat(expected, _PEOPLE)[None, :, None]
-    variances: Variances = split_variance(centred, known)
-    shrinkage = variances.shrinkage(known.sum(axis=0), n_models)
+    variances: Variances = split_variance(centred, unseen)
+    shrinkage = variances.shrinkage(unseen.sum(axis=0), n_models)
     errors = ((means - np.repeat(expected, _PEOPLE)[:, None]) * shrinkage).reshape(len(DOSES), -1)
     around = np.quantile(errors, LEVELS, axis=1).T
     smooth = np.pad(around, [(1, 1), (0, 0)], mode="edge")
     smooth = (smooth[:-2] + 2 * smooth[1:-1] + smooth[2:]) / 4
     return increasing((expected[:, None] + smooth).T).T
+
+
+def fit_curves(models: Parameters, brains: np.ndarray, composition: str) -> np.ndarray:
+    """Return the curve of each pattern at `KNOTS`, mean over models: never falling, from 0 to 1."""
+    means = increasing(inference.doses(models, brains, composition, KNOTS).mean(axis=0))
+    return (means - means[:, :1]) / (means[:, -1:] - means[:, :1])
+
+
+class Scored(NamedTuple):
+    """The scale of a consensus, the R-indices of the controls as people whom it has not seen, and how they are made."""
+
+    scale: SeverityScale
+    r_indices: np.ndarray
+    held_out: HeldOut
+
+
+def fit_scale(
+    models: Parameters, healthy: Healthy, composition: str, correlation: np.ndarray | None, seed: int
+) -> Scored:
+    """Return the scale of a consensus, and what it says of the controls.
+
+    A person's severity is the one with which such an R-index is the median: R-indices of people whom f changes fully
+    are mostly below 1, and those of healthy people above 0. Such curves and intervals need several repetitions, and a
+    reference needs controls that were held out; without them there are the curves of f alone, or none.
+    """
+    n_models = len(healthy.held_out)
+    scores = inference.r_indices(models, healthy.brains)
+    unseen = HeldOut.of(scores, healthy.held_out, n_models)
+    honest = unseen.scores(scores, np.arange(scores.shape[1]))
+    reference = np.quantile(honest, CENTILES, axis=0).T if healthy.held_out.any() else None
+    if n_models < FEWEST:
+        return Scored(SeverityScale(fit_curves(models, healthy.brains, composition), reference), honest, unseen)
+    copula = np.eye(honest.shape[1]) if correlation is None else correlation
+    by_dose = quantiles(models, healthy, composition, copula, seed)
+    return Scored(SeverityScale(usual_severities(by_dose), reference, by_dose), honest, unseen)
+
+
+def usual_severities(quantiles: np.ndarray) -> np.ndarray:
+    """Return the severity with which each of `KNOTS` is the median R-index ``(patterns, knots)``; from 0 on."""
+    medians = quantiles[:, :, np.flatnonzero(LEVELS == 0.5)[0]]
+    return np.stack([np.interp(KNOTS, increasing(of), DOSES) for of in medians])

@@ -28,27 +28,27 @@ class Variances(NamedTuple):
         return np.sqrt(np.divide(every, some, out=np.ones_like(some), where=some > 0))  # 1 where all are alike
 
 
-def split_variance(scores: np.ndarray, known: np.ndarray) -> Variances:
-    """Split the variance of centred `scores` ``(repetitions, people, patterns)``, as far as they are `known`.
+def split_variance(scores: np.ndarray, unseen: np.ndarray) -> Variances:
+    """Split the variance of centred `scores` ``(repetitions, people, patterns)`` of people who are `unseen`.
 
     Where nobody has two scores, all of it is taken to be between people.
     """
-    n_scores = known.sum(axis=0)
+    n_scores = unseen.sum(axis=0)
     several = n_scores > 1
     if not several.any():
-        person = (scores[known] ** 2).mean(axis=0)
+        person = (scores[unseen] ** 2).mean(axis=0)
         return Variances(person, np.zeros_like(person))
-    means = mean_known(scores, known)
-    within = np.where(known[:, several, None], scores[:, several] - means[several], 0)
+    means = mean_known(scores, unseen)
+    within = np.where(unseen[:, several, None], scores[:, several] - means[several], 0)
     repetition = (within**2).sum(axis=(0, 1)) / (n_scores[several] - 1).sum()
     between = (means[several] ** 2).mean(axis=0) - repetition * (1 / n_scores[several]).mean()
     return Variances(np.maximum(between, 0), repetition)
 
 
-def mean_known(scores: np.ndarray, known: np.ndarray) -> np.ndarray:
+def mean_known(scores: np.ndarray, unseen: np.ndarray) -> np.ndarray:
     """Return the mean of each person's known `scores` ``(repetitions, people, patterns)``; 0 where there are none."""
-    total = np.where(known[..., None], scores, 0).sum(axis=0)
-    return total / np.maximum(known.sum(axis=0), 1)[:, None]
+    total = np.where(unseen[..., None], scores, 0).sum(axis=0)
+    return total / np.maximum(unseen.sum(axis=0), 1)[:, None]
 
 
 def leave_one_out(controls: np.ndarray, leverage: np.ndarray) -> np.ndarray:

@@ -228,11 +228,11 @@ def _check_people(controls: pd.DataFrame) -> None:
     ids = controls.get("participant_id", pd.Series(dtype=str))
     bad = ids[ids.isna() | ids.duplicated()].tolist()
     if bad:
-        found = list(dict.fromkeys("an empty cell" if pd.isna(one) else repr(one) for one in bad))[:5]
+        cells = list(dict.fromkeys("an empty cell" if pd.isna(one) else repr(one) for one in bad))[:5]
         raise InputError(
             "Expected one row per person in ",
             _OWN,
-            f", found participant_id missing or repeated: {', '.join(found)}. "
+            f", found participant_id missing or repeated: {', '.join(cells)}. "
             "Keep one row each, or drop the column to have people numbered.",
         )
 
@@ -247,7 +247,7 @@ def _check_volumes(volumes: pd.DataFrame) -> None:
             "Expected no negative volumes in ",
             _OWN,
             f", found {first_of(volumes, wrong)}. Give raw volumes, not "
-            "scaled ones, correct or leave out such people, and leave out columns that are no regions.",
+            "scaled ones, correct or leave out such people, and leave out columns that are not regions.",
         )
 
 
@@ -272,8 +272,8 @@ def first_of(table: pd.DataFrame, wrong: np.ndarray) -> str:
     """
     row, column = np.argwhere(wrong)[0]
     cell, line = str(table.iat[row, column]), table.index[row]
-    told = {"nan": "an empty cell"}.get(cell, cell)
-    return f"{told} in column {table.columns[column]!r}, row {line + 2 if isinstance(line, int | np.integer) else line}"
+    what = {"nan": "an empty cell"}.get(cell, cell)
+    return f"{what} in column {table.columns[column]!r}, row {line + 2 if isinstance(line, int | np.integer) else line}"
 
 
 def _split_sizes(n_rows: int, n_controls: int | None, n_patients: int | None) -> tuple[int, int]:

@@ -294,8 +294,8 @@ def draw_severities(
                 f" out of {', '.join(SEVERITIES)}.",
             )
         rows = _given(severities, n_patterns)
-        told = f"Severities: drawn from the {counted(len(rows), 'row')} of the given table."
-        return rows[rng.integers(len(rows), size=n_patients)], told
+        note = f"Severities: drawn from the {counted(len(rows), 'row')} of the given table."
+        return rows[rng.integers(len(rows), size=n_patients)], note
     if severities not in SEVERITIES:
         raise InputError(
             "Expected ",
@@ -306,11 +306,11 @@ def draw_severities(
         )
     matrix = severity_correlation_matrix(correlation, n_patterns)
     scores = rng.standard_normal((n_patients, n_patterns)) @ np.linalg.cholesky(matrix).T
-    told, quantile = SEVERITIES[severities]
+    note, quantile = SEVERITIES[severities]
     if age_correlation != 0:
         scores = age_correlation * _age_scores(people, age_correlation) + np.sqrt(1 - age_correlation**2) * scores
-        told += f"; their normal scores correlate {age_correlation:g} with age"
-    return quantile(ndtr(scores)), f"Severities: {told}."
+        note += f"; their normal scores correlate {age_correlation:g} with age"
+    return quantile(ndtr(scores)), f"Severities: {note}."
 
 
 def _given(severities: pd.DataFrame | np.ndarray, n_patterns: int) -> np.ndarray:
@@ -321,13 +321,13 @@ def _given(severities: pd.DataFrame | np.ndarray, n_patterns: int) -> np.ndarray
         if isinstance(severities, pd.DataFrame)
         else pd.DataFrame(severities).rename(lambda i: i - 1, axis=0).rename(lambda k: f"s{k + 1}", axis=1)
     )  # an array has no header, so its first row is row 1
-    found = [str(name) for name in table.columns if re.fullmatch(r"s[1-9]\d*", str(name))]
-    if sorted(found) != names or table.empty:
+    given = [str(name) for name in table.columns if re.fullmatch(r"s[1-9]\d*", str(name))]
+    if sorted(given) != names or table.empty:
         raise InputError(
             "Expected ",
             Remedy("severities"),
-            f" as a table with the columns {', '.join(names)}, one a pattern, and a "
-            f"row a patient, found {counted(len(table), 'row')} with {listed(found or table.columns) or 'no columns'}. "
+            f" as a table with the columns {', '.join(names)}, one per pattern, and one row "
+            f"per patient, found {counted(len(table), 'row')} with {listed(given or table.columns) or 'no columns'}. "
             f"Rename its columns, or ask for as many patterns as it has with ",
             Remedy("n_patterns"),
             ".",

@@ -13,6 +13,7 @@ import pandas as pd
 
 from rindices.files import write_csv
 from rindices.problems import InputError, Remedy
+from rindices.settings import SimulationSettings
 from rindices.simulate.healthy_people import HealthyPeople, ReferencePopulation, drawn_people, own_people
 from rindices.simulate.patterns import (
     KINDS,
@@ -88,17 +89,17 @@ def simulate_cohort(
     *,
     n_controls: int | None = None,
     n_patients: int | None = None,
-    n_patterns: int = 3,
-    seed: int = 0,
+    n_patterns: int = SimulationSettings.n_patterns,
+    seed: int = SimulationSettings.seed,
     controls: pd.DataFrame | None = None,
     regions: Sequence[str] | None = None,
-    severities: str | pd.DataFrame | np.ndarray = "uniform",
+    severities: str | pd.DataFrame | np.ndarray = SimulationSettings.severities,
     severity_correlation: Correlation | None = None,
-    severity_age: float = 0.0,
-    spread: float = 1.0,
-    n_visits: int = 1,
-    progression: float = 0.1,
-    scan_noise: float = 0.2,
+    severity_age: float = SimulationSettings.severity_age,
+    spread: float = SimulationSettings.spread,
+    n_visits: int = SimulationSettings.n_visits,
+    progression: float = SimulationSettings.progression,
+    scan_noise: float = SimulationSettings.scan_noise,
 ) -> SimulatedCohort:
     """Simulate a cohort of controls and of patients with known severities.
 

@@ -113,7 +113,7 @@ def _read_rows(path: Path) -> Dictionary:
     heading = _roles(rows.columns).get("name")
     if heading is None:
         raise InputError(
-            f"{path.name} is no data dictionary: none of its columns names the variables (found: "
+            f"{path.name} is not a data dictionary: none of its columns names the variables (found: "
             f"{listed(rows.columns)}).\nCall that column 'variable'; 'label', 'unit', 'levels' and 'missing codes' "
             "are known too."
         )

@@ -95,7 +95,7 @@ def stacked(
     table = table[[id_column, diagnosis, *(name for name in everywhere if name != id_column)]]
     ends = pd.Series([len(frame) for frame in frames]).cumsum() + 1
     rows = ", ".join(f"{file} up to row {end}" for file, end in zip(names, ends, strict=True))
-    notes: list[Text] = [f"Row numbers go on from table to table: {rows}."]
+    notes: list[Text] = [f"Row numbers continue from table to table: {rows}."]
     if alone:
         notes.append(f"Columns that not all tables have are left out: {alone}.")
     return typed(table, (id_column, diagnosis)), notes

@@ -188,7 +188,7 @@ def _a_row_each_visit(
     rows = rows[[*keys, *(name for name in frame.columns if name != id_column)]]
     if len(rows) == len(frame):
         return rows.set_axis(frame.index, axis=0), []
-    note = f"{main} has a row a person, {listed(of_visits)} a row a visit: row numbers are those of the joined table."
+    note = f"{main} has one row per person, {listed(of_visits)} one row per visit: rows are numbered as joined."
     return rows, [note]
 
 
@@ -196,7 +196,7 @@ def _bids_root(path: Path) -> Path | None:
     """Return the folder of the BIDS dataset that is meant, None for any other table."""
     if path.is_dir() and not (path / _PARTICIPANTS).is_file():
         raise InputError(
-            f"{path} is a folder without {_PARTICIPANTS}, so it is no BIDS dataset.\n"
+            f"{path} is a folder without {_PARTICIPANTS}, so it is not a BIDS dataset.\n"
             f"Name a {KINDS_OF_FILES} file, or the folder of a BIDS dataset; from the folder of FreeSurfer, SynthSeg "
             "and other programs, rindices gather makes a table."
         )
@@ -336,8 +336,8 @@ def _refuse_bad_keys(
     if repeated.any():
         first = there[repeated].iloc[0]
         who = listed(map(repr, first.split("\t")), joiner=" and ")
-        apart = Message("Keep one row a person, or tell the visits apart with ", Remedy("visit", visit_column), ".")
-        remedy = Message("Keep one row a person and visit.") if len(keys) > 1 else apart
+        apart = Message("Keep one row per person, or name the visits with ", Remedy("visit", visit_column), ".")
+        remedy = Message("Keep one row per person and visit.") if len(keys) > 1 else apart
         raise InputError(
             f"{source} has {who} in rows {listed(rows[(there == first).to_numpy()], joiner=' and ')}, so it cannot be "
             f"joined to the people.\n",

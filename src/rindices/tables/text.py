@@ -172,7 +172,7 @@ class TextFile:
                     )
                 if "\0" in piece or piece.startswith(("%PDF", "PK\x03\x04")):
                     raise InputError(
-                        f"{self._path.name} is no table of text: it has signs that only other files have (PDF, "
+                        f"{self._path.name} is not a text table: it has characters that only other files have (PDF, "
                         "pictures, Excel workbooks in spite of their name).\n"
                         f"Save the table as 'CSV UTF-8', or give another {KINDS_OF_FILES} file."
                     )
@@ -183,7 +183,7 @@ class TextFile:
         before, damage, _ = text.partition("\ufffd")  # what stands for a sign that cannot be read
         if self._encoding == "utf-16" or not text.replace(damage, "").isascii():
             raise InputError(
-                f"{self._path.name} is damaged: row {before.count(chr(10)) + 1} has a sign that cannot be read as "
+                f"{self._path.name} is damaged: row {before.count(chr(10)) + 1} has a character that cannot be read as "
                 f"{self._encoding.removesuffix('-sig').upper()}, as the others can.\n"
                 "Correct that row, and save the table as 'CSV UTF-8' in the spreadsheet program."
             )

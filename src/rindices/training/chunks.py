@@ -20,7 +20,7 @@ import numpy as np
 from rindices.core.devices import Device
 from rindices.core.networks import Parameters, shapes, sizes, unpad
 from rindices.core.train import Checkpoint, People, make_members, saved_states, train
-from rindices.settings import Preset, Schedule
+from rindices.presets import Preset, Schedule
 from rindices.training.starts import Start, beside_networks, start_of
 
 _SAVE_SECONDS = 20.0  # between two saved states: what a killed run may lose

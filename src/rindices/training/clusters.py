@@ -42,7 +42,7 @@ def parallel(dask: str | None = None, workers: int | None = None) -> Iterator[No
     if dask not in (None, "local") and workers is not None:
         raise InputError(
             Remedy("workers", workers),
-            " does not go with ",
+            " cannot be combined with ",
             Remedy("dask", dask),
             ": a cluster has the workers that were started for it.\nLeave out ",
             Remedy("workers"),
@@ -244,7 +244,7 @@ def _check_versions(expected: dict[str, str], versions: dict[str, str], whose: s
         there, here = (", ".join(f"{name} {of[name]}" for name in differing) for of in (versions, expected))
         raise InputError(
             f"{whose} has {there}; expected was what this machine has: {here}.\n"
-            f"Results would be others, or none. {_SAME_VERSIONS}"
+            f"Results would differ, or there would be none. {_SAME_VERSIONS}"
         )
 
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from rindices.core.held_out_controls import held_out
 from rindices.core.losses import Prior
+from rindices.core.train import held_out
 from rindices.linear.factors import LinearModel
 from rindices.linear.halves import Method, fitted
 

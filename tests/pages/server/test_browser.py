@@ -189,7 +189,7 @@ def test_from_a_table_to_new_people(tmp_path, visit):
     assert kept.value.path().read_bytes() == (folder / "first" / "r_indices.csv").read_bytes()
     frame = page.frame_locator("iframe.report")
     frame.locator("h1").wait_for(state="attached")
-    page.get_by_role("link", name="Look at single people").click()
+    page.get_by_role("link", name="Look at individuals").click()
     page.wait_for_selector("#linked", state="attached")
     if page.locator("details.gate").count():
         page.locator("details.gate > summary").click()

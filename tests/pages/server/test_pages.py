@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rindices.cli import app
-from rindices.cli import open as open_command
+from rindices.cli import results as open_command
 from tests.pages.page import rows_of
 from tests.pages.server.conftest import TOKEN
 from tests.tables.trees import subjects_dir
@@ -45,7 +45,7 @@ def test_roles_are_guessed_shown_and_changed(client, folder):
     assert f"rindices check cohort.csv --covariates age,sex --clinical {region}" in changed
     back = client.get(f"/table/checked?{query_of(changed)}&column={region}&role=region").text
     assert "clinical" not in query_of(back)
-    assert "no role of a column" in client.get("/table/checked?table=cohort.csv&column=age&role=king").text
+    assert "not a role of a column" in client.get("/table/checked?table=cohort.csv&column=age&role=king").text
 
 
 def test_controls_and_patients_in_files_of_their_own_are_one_table(client, folder):
@@ -103,6 +103,21 @@ def test_a_total_is_a_region_where_that_is_chosen(client, folder):
     assert "they look like totals: V1" in chosen
 
 
+def test_a_score_by_its_name_is_left_out_and_offered_for_what_it_is(client, folder):
+    table = pd.read_csv(folder / "cohort.csv")
+    table.assign(mmse=table.index % 13, qc_rating=table["age"] % 7).to_csv(folder / "more.csv", index=False)
+    text = client.get("/table/checked?table=more.csv").text
+    assert "This table can be trained on" in text
+    assert "Not taken for regions, by name: mmse (score)." in text
+    assert "Not taken for regions, by name: qc_rating (quality measure)." in text
+    button = re.search(r'data-change="(clinical=mmse)"', text)[1]
+    used = client.get(f"/table/checked?{query_of(text)}&{button}").text
+    assert re.search("rindices check more.csv .*--clinical mmse", used)
+    assert "mmse (score)" not in used
+    chosen = client.get(f"/table/checked?{query_of(text)}&column=mmse&role=region").text
+    assert "they look like scores: mmse" in chosen
+
+
 def test_a_folder_is_gathered_and_refusals_stand_above_the_form(client, folder):
     subjects_dir(folder / "subjects", 3)
     assert "<option>subjects</option>" in client.get("/gather").text
@@ -118,7 +133,7 @@ def test_a_folder_is_gathered_and_refusals_stand_above_the_form(client, folder):
         ({}, "new name that ends in .csv"),
         ({"out": "more.csv", "measures": "weight"}, "should be one or more of volume, thickness, area"),
         ({"out": "more.csv", "folder": ".."}, "is not in the folder"),
-        ({"out": "more.csv", "folder": "finished"}, "has nothing that is known"),
+        ({"out": "more.csv", "folder": "finished"}, "contains no known files"),
     ):
         refused = client.post("/gather", data=asked | change)
         assert refused.status_code == 400

@@ -154,7 +154,7 @@ def _reliable(view: RunView, change: pd.DataFrame) -> dict[str, object]:
     columns = [counts("Pattern", pattern), words("Group", group), counts("People", people)]
     columns += [counts("Reliably worse", worse), counts("Reliably better", better)]
     known = noise["sd"].notna().all() and change[f"{names[0]}_reliable"].notna().any()
-    table = Table("Reliable change of single people", columns) if known else None
+    table = Table("Reliable change of individuals", columns) if known else None
     about = noise.iloc[0]
     return {
         "noise": {

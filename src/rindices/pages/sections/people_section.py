@@ -18,7 +18,7 @@ Row = dict[Hashable, Any]  # of a table, by column
 _CENTILES = (0.05, 0.5, 0.95)
 _EXAMPLE_CENTILE = 0.9  # a patient with a high severity, but not the most extreme one
 # Mean severity of controls: 0.02 to 0.16 in cohorts whose intervals hold, 0.36 where they hold the truth in half of the
-# people only (experiments/results/severity.csv).
+# people only (results/severity.csv).
 _HIGH_FOR_CONTROLS = 0.2
 
 

@@ -30,7 +30,7 @@ from rindices.pages.server.query import (
 from rindices.pages.server.run_pages import call
 from rindices.pages.server.table_page import stamp_of
 from rindices.problems import InputError
-from rindices.record.verdict_words import SENTENCES
+from rindices.record.documents import SENTENCES
 from rindices.regions import known_regions
 from rindices.run.apply_table import people_for
 from rindices.run.check_table import fixes_in
@@ -133,7 +133,7 @@ def scored_page(desk: Desk, request: Request) -> HTMLResponse:
         options: Any = {"dtype": {"participant_id": str, "flags": str}, "keep_default_na": False, "na_values": [""]}
         table = _scores_table(plain(pd.read_csv(desk.path(scores), **options)), scores)
     except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{scores} is no table of scores.") from error
+        raise InputError(f"{scores} is not a table of scores.") from error
     report = f"{scores.removesuffix('.csv')}.html"
     shown = {"model": model, "scores": scores, "table": table, "verdict": verdict_of(header)}
     shown["report"] = report if desk.path(report).is_file() else ""

@@ -122,7 +122,7 @@ def options_of(settings: object, desk: Desk) -> dict[str, Value]:
         texts = [text for name, text in pairs if name == one.parameter]
         apart = [text for text in texts if one.kind.several and "," in text]
         if apart:
-            comma = "has a comma, which parts two names in a command.\nRename the column."
+            comma = "has a comma, which separates names in a command.\nRename the column."
             raise InputError(f"The name {apart[0]!r} {comma}")
         if texts:
             options[one.parameter] = True if one.kind.type is bool else ",".join(texts)
@@ -159,7 +159,7 @@ def with_role(settings: TableSettings, column: str, role: str) -> TableSettings:
     ('lHip',)
     """
     if role not in ROLES:
-        raise InputError(f"{role!r} is no role of a column.")
+        raise InputError(f"{role!r} is not a role of a column.")
     changes: dict[str, object] = {}
     about = {one.name: one for one in settings_of(TableSettings)}
     names = [name for name in ROLES.values() if name]

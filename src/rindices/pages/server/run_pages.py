@@ -151,7 +151,7 @@ def call(desk: Desk, words: list[str]) -> None:
         [*desk.program, *words], cwd=desk.folder, capture_output=True, text=True, errors="replace", check=False
     )
     if done.returncode:
-        raise InputError(done.stderr.strip().removeprefix("Error: ") or "The command line said nothing.")
+        raise InputError(done.stderr.strip().removeprefix("Error: ") or "The process printed nothing.")
 
 
 def file_answer(desk: Desk, request: Request) -> Response:

@@ -130,7 +130,7 @@ def changed(settings: TableSettings, request: Request) -> TableSettings:
 def table_page(desk: Desk, request: Request) -> Response:
     """Show which tables there are, or the one that was chosen, which is checked while the page is there already.
 
-    Controls and patients in files of their own come as labels and files, and get the name of one table.
+    Controls and patients in separate files come as labels and files, and get the name of one table.
     """
     asked = request.query_params
     if parts := [

@@ -24,9 +24,10 @@ from rindices.pages.layout import render
 from rindices.pages.server.page import free_name, is_running, page, row_of, runs_of, tables_of
 from rindices.pages.server.query import Desk, address, form_of, guessed, options_of, pairs_of, read_query
 from rindices.pages.server.table_page import checked, stamp_of
+from rindices.presets import get_preset
 from rindices.problems import InputError, Remedy, roughly
 from rindices.record.progress import Progress, log_of, progress_of
-from rindices.settings import AUTO, SearchSettings, TableSettings, get_preset
+from rindices.settings import AUTO, SearchSettings, TableSettings
 
 _PATIENCE = 8.0  # seconds that a process gets to stop
 _NAME = re.compile(r"[\w][\w .-]*(/[\w][\w .-]*)?")
@@ -133,7 +134,7 @@ def _estimate(desk: Desk, name: str, settings: TableSettings, search: SearchSett
     cohort = checked(stamp_of(path, settings), path, settings, desk.wording).cohort
     if cohort is None:
         return ""
-    from rindices.run.time_needed import time_needed  # the engine, which is loaded once
+    from rindices.run.first_look import time_needed  # the engine, which is loaded once
 
     most = 3 if search.n_patterns == AUTO else max(search.n_patterns)
     return str(time_needed(len(cohort.features), cohort.features.shape[1], most, search))

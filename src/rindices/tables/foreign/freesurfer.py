@@ -1,7 +1,8 @@
 """A ``SUBJECTS_DIR`` of FreeSurfer or FastSurfer: ``stats`` folders of people, read without FreeSurfer.
 
-Volumes of structures are in ``aseg.stats``, measures of cortical regions in ``lh.aparc.stats`` and the like. Columns
-are called as ``asegstats2table`` and ``aparcstats2table`` call them. Sums of other columns are not copied.
+Volumes of structures are in ``aseg.stats``, measures of cortical regions in ``lh.aparc.stats`` and the like; FastSurfer
+without surfaces has volumes of both in ``aseg+DKT.stats``. Columns are called as ``asegstats2table`` and
+``aparcstats2table`` call them. Sums of other columns are not copied.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ PARCELLATIONS = {
     "destrieux": ("aparc.a2009s",),
 }
 MEASURES = {"thickness": "ThickAvg", "volume": "GrayVol", "area": "SurfArea"}
+_SEGMENTED = ("aseg+DKT.VINN", "aseg+DKT")  # FastSurfer without surfaces: volumes of structures and cortical regions
 _HOLES = ("lhSurfaceHoles", "rhSurfaceHoles")
-_VERSION = re.compile(r"(?:^|[-v])(\d+\.\d+(?:\.\d+)?)(?=[-_ ]|$)")
+_VERSION = re.compile(r"(?:^|[-v])(\d+\.\d+(?:\.\d+)?)(?=[-_+ ]|$)")
 _BASE = "base-tps"  # the file of a template that was made of one person's visits
 
 
@@ -66,7 +68,8 @@ def read_freesurfer(folder: Path, settings: GatherSettings) -> Found | None:
     measures = tuple(settings.measures)
     found = each(lambda one: _person(one, stems, measures), people, settings.jobs)
     if not stems:
-        notes.append("No folder has a parcellation of the cortex: only aseg.stats was read.")
+        read = dict.fromkeys(f"{_segmentation(one.folder / 'stats')}.stats" for one in people if not one.problem)
+        notes.append(f"No folder has a parcellation of the cortex: only {listed(read)} was read.")
     elif settings.atlas is None and stems != PARCELLATIONS["dk"]:
         notes.append(f"There is no aparc.stats: the cortex is that of {stems[0]}.")
     return Found(tuple(found), "mm3", tuple(notes))
@@ -109,26 +112,26 @@ def _person(subject: Subject, stems: tuple[str, ...], measures: tuple[str, ...])
     stats, problems, missing = subject.folder / "stats", [subject.problem] * bool(subject.problem), []
     values: dict[str, float] = {}
     program = ""
-    names = ["aseg", *(_first(stats, [f"{side}.{stem}" for stem in stems]) for side in ("lh", "rh") if stems)]
+    aseg = "aseg" if stems else _segmentation(stats)
+    names = [aseg, *(_first(stats, [f"{side}.{stem}" for stem in stems]) for side in ("lh", "rh") if stems)]
     for name in names:
         path = stats / f"{name}.stats"
         if not path.is_file():
             missing.append(path.name)
             continue
-        content = read_stats(path)
-        if content.problem:
-            problems.append(f"{path.name} {content.problem}")
-        elif name == "aseg":
-            program = _program(subject.folder, content)
-            values |= {region: float(row["Volume_mm3"]) for region, row in content.rows.items()}
-            values |= {key: content.measures[key] for key in ("eTIV", *_HOLES) if key in content.measures}
-            for key in _HOLES:
-                if key in values:  # a sphere with n handles has 2 - 2 n
-                    values[f"{key[:2]}EulerNumber"] = 2 - 2 * values[key]
-        else:
-            for measure in measures:
-                of = {f"{name[:2]}_{region}_{measure}": row[MEASURES[measure]] for region, row in content.rows.items()}
-                values |= {column: float(value) for column, value in of.items()}
+        try:
+            content = read_stats(path)
+            if content.problem:
+                problems.append(f"{path.name} {content.problem}")
+            elif name == aseg:
+                program = _program(subject.folder, content)
+                values |= _of_aseg(content)
+            else:
+                for measure in measures:
+                    of = content.rows.items()
+                    values |= {f"{name[:2]}_{region}_{measure}": float(row[MEASURES[measure]]) for region, row in of}
+        except (KeyError, ValueError, IndexError):
+            problems.append(f"{path.name} is damaged: a number or a column is missing")
     person, _, template = subject.name.partition(".long.")
     return Measured(
         template or person,
@@ -139,6 +142,19 @@ def _person(subject: Subject, stems: tuple[str, ...], measures: tuple[str, ...])
         tuple(missing) if not problems else (),
         person if template else "",
     )
+
+
+def _of_aseg(content: Stats) -> dict[str, float]:
+    """Return volumes, the head's and the numbers of holes in the surfaces."""
+    values = {region: float(row["Volume_mm3"]) for region, row in content.rows.items()}
+    values |= {key: content.measures[key] for key in ("eTIV", *_HOLES) if key in content.measures}
+    holes = {key: values[key] for key in _HOLES if key in values}
+    return values | {f"{key[:2]}EulerNumber": 2 - 2 * number for key, number in holes.items()}  # of n handles
+
+
+def _segmentation(stats: Path) -> str:
+    """Return the file of structures where there are no surfaces."""
+    return _first(stats, ["aseg", *_SEGMENTED])
 
 
 def _first(stats: Path, names: list[str]) -> str:
@@ -178,6 +194,8 @@ def read_stats(path: Path) -> Stats:
 
 def _program(folder: Path, aseg: Stats) -> str:
     """Return program and version; FreeSurfer leaves a stamp, and FastSurfer parcellations of its own."""
+    if by_itself := _VERSION.search(aseg.said.get("FastSurfer_version", "")):
+        return f"FastSurfer {by_itself[1]}"
     is_fast = any((folder / "stats").glob("*.mapped.stats"))
     name = "FastSurfer with FreeSurfer" if is_fast else "FreeSurfer"
     stamp = folder / "scripts" / "build-stamp.txt"

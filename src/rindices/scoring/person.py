@@ -1,0 +1,187 @@
+"""A person's numbers: R-indices and how uncertain they are, severities with their limits, centiles and flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pandas as pd
+
+from rindices.core import inference
+from rindices.core.networks import Parameters
+from rindices.preprocessing import SCALED_SD, Preprocessing
+from rindices.problems import listed
+from rindices.schema.contract import Contract
+from rindices.schema.region_field import missing_regions
+from rindices.scoring.intervals import severity_intervals
+from rindices.scoring.severity import SeverityScale
+from rindices.scoring.strangers import Familiar
+
+DRAWS = 20  # of missing regions; in pairs, so that few say what is expected
+_REFERENCE = [5, 50, 95]  # centiles of held-out controls that a report draws
+_STRANGEST = 3  # regions that are named where a person is a stranger
+
+
+class FittedModel(Protocol):
+    """What is needed of a model to score people: a fitted `rindices.SurrealGAN`."""
+
+    inference: str
+    models_: Parameters
+    preprocessing_: Preprocessing
+    contract_: Contract
+    scale_: SeverityScale
+    familiar_: Familiar | None
+    seed_: int | None
+
+
+class Scaled(NamedTuple):
+    """People as the networks see them; what takes a table of regions takes this instead, without covariates.
+
+    Attributes
+    ----------
+    values
+        Corrected and scaled regions.
+    covariates
+        As they were given.
+    gaps
+        Which regions were missing: in their place is what is expected, given the others. None where all were there.
+    """
+
+    values: np.ndarray
+    covariates: pd.DataFrame | None
+    gaps: np.ndarray | None = None
+
+    def of(self, rows: np.ndarray) -> Scaled:
+        """Return some of the people."""
+        covariates = None if self.covariates is None else self.covariates[rows]
+        return Scaled(self.values[rows], covariates, None if self.gaps is None else self.gaps[rows])
+
+
+class Scores(NamedTuple):
+    """What a model says about people, pattern by pattern.
+
+    Attributes
+    ----------
+    r_indices, spread
+        R-indices, and their standard deviation over repetitions.
+    more_sd
+        Standard deviation of the R-indices beyond that of other people: what missing regions make, and the error of a
+        site that was learned later; 0 where there is neither.
+    """
+
+    r_indices: np.ndarray
+    spread: np.ndarray
+    more_sd: np.ndarray
+
+
+def score_people(model: FittedModel, people: Scaled) -> Scores:
+    """Return what the repetitions of a model say about people, those with gaps by several ways to fill them."""
+    members = inference.r_indices(model.models_, people.values)
+    more_sd = _site_sd(model, people, members.mean(axis=0))
+    medoid = model.inference == "medoid"
+    if people.gaps is not None and model.familiar_ is not None:
+        rows = people.gaps.any(axis=1)
+        measured = np.where(people.gaps[rows], np.nan, people.values[rows])
+        draws = model.familiar_.population.fill(measured, DRAWS).reshape(-1, measured.shape[1])
+        by_draw = inference.r_indices(model.models_, draws).reshape(len(members), DRAWS, len(measured), -1)
+        members[:, rows] = by_draw.mean(axis=1)
+        scored = by_draw[0] if medoid else by_draw.mean(axis=0)
+        more_sd[rows] = np.hypot(more_sd[rows], scored.std(axis=0, ddof=1))
+    return Scores(members[0] if medoid else members.mean(axis=0), spread_over_repetitions(members), more_sd)
+
+
+def _site_sd(model: FittedModel, people: Scaled, r_indices: np.ndarray) -> np.ndarray:
+    """Return the error of the R-indices of people whose site was learned later.
+
+    Errors of offsets and scales of regions move R-indices by their slopes; those of offsets that go together as people
+    do, as R-indices of healthy people vary; and those of scales that go together, by how far R-indices are from healthy
+    people's. Estimates of two regions' variances correlate by the square of their correlation.
+    """
+    harmonizer, errors = model.preprocessing_.harmonizer, np.zeros(r_indices.shape)
+    if harmonizer is None or people.covariates is None or model.scale_.reference is None:
+        return errors
+    shared, offsets, scales = harmonizer.errors_left(people.covariates)
+    rows, healthy = shared > 0, model.scale_.reference
+    if rows.any():
+        together = 0.0 if model.familiar_ is None else model.familiar_.population.squared_correlation()
+        away = (people.values[rows] - 1) ** 2
+        of_regions = SCALED_SD**2 * offsets[rows] + away * scales[rows]
+        squares = np.einsum("pkr,pr->pk", inference.slopes(model.models_, people.values[rows]) ** 2, of_regions)
+        squares += (shared[rows, None] * healthy.std(axis=1)) ** 2
+        away_from_healthy = (r_indices[rows] - healthy.mean(axis=1)) ** 2
+        errors[rows] = np.sqrt(squares + together * shared[rows, None] ** 2 / 2 * away_from_healthy)
+    return errors
+
+
+def spread_over_repetitions(members: np.ndarray) -> np.ndarray:
+    """Return the standard deviation over repetitions, NaN with a single one."""
+    return members.std(axis=0, ddof=1) if len(members) > 1 else np.full(members.shape[1:], np.nan)
+
+
+def person_columns(
+    scale: SeverityScale | None, scores: Scores, level: float, networks: np.ndarray | None
+) -> dict[str, np.ndarray]:
+    """Return the columns of ``r_indices.csv`` that say how ill people are, a value a person.
+
+    What the model does not know has no columns: intervals and centiles of imported models.
+
+    Parameters
+    ----------
+    scale
+        The model's.
+    scores
+        What the model says of people.
+    level
+        Of the intervals of severities.
+    networks
+        The networks' own reading, where R-indices are not just that.
+    """
+    parts = {"r{}": scores.r_indices, "r{}_sd": scores.spread}
+    if scale is not None:
+        parts["severity{}"] = scale.severities(scores.r_indices)
+        if scale.quantiles is not None:
+            limits = severity_intervals(scale, scores.r_indices, level, scores.more_sd)
+            parts["severity{}_low"], parts["severity{}_high"] = limits
+        if scale.reference is not None:
+            parts["centile{}"] = scale.centiles(scores.r_indices)
+    parts |= {} if networks is None else {"r{}_networks": networks}
+    return {name.format(k + 1): of[:, k] for name, of in parts.items() for k in range(of.shape[1])}
+
+
+def person_flags(model: FittedModel, people: Scaled, said: Iterable[str], strangeness: np.ndarray) -> list[str]:
+    """Say who lacks regions, and who is unlike anybody that the model can produce, besides what was said before."""
+    regions, parts = np.array(model.contract_.features, dtype=object), [[text] if text else [] for text in said]
+    if people.gaps is not None:
+        for row in np.flatnonzero(people.gaps.any(axis=1)).tolist():
+            parts[row].append(missing_regions(regions[people.gaps[row]].tolist()))
+    if model.familiar_ is not None:
+        for row in np.flatnonzero(strangeness > 1).tolist():
+            most = listed(regions[model.familiar_.strangest(people.values[row], _STRANGEST)])
+            far = f"strangeness {strangeness[row]:.2f}, most in {most}"
+            parts[row].append(f"unlike anybody that the model can produce ({far})")
+    return ["; ".join(part) for part in parts]
+
+
+def training_of(model: FittedModel) -> dict[str, list[list[float]]]:
+    """Return the severities of the people of a model's training at their centiles, by group; none where not known."""
+    scale = model.scale_
+    centiles = {"control": scale.reference, "patient": scale.patients}
+    return {group: scale.severities(of.T).T.tolist() for group, of in centiles.items() if of is not None}
+
+
+def reference_of(model: FittedModel) -> list[list[float]] | None:
+    """Return the 5th, 50th and 95th centile of the severities of held-out controls, where they are known."""
+    if model.scale_.reference is None:
+        return None
+    return model.scale_.severities(model.scale_.reference[:, _REFERENCE].T).T.tolist()
+
+
+def unknown_of(model: FittedModel) -> list[str]:
+    """Say what a model cannot tell about people, and why."""
+    scale = model.scale_
+    if model.seed_ is None:
+        return ["The model was imported without its people: severities have no intervals and no centiles."]
+    few = "Severities have no intervals: these need three repetitions that agree, of which one makes people whom others"
+    nobody = "Severities have no centiles: no controls were held out of any repetition."
+    return [f"{few} score."] * (scale.quantiles is None) + [nobody] * (scale.reference is None)

@@ -1,0 +1,87 @@
+"""Draw the pictures of docs/gallery.md: its own code is run on a small simulated cohort.
+
+python tools/draw_gallery.py --work /tmp/gallery
+
+Two runs are trained in that folder (a few minutes on two cores), unless they are there already.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from draw_pictures import save
+from PIL import Image
+
+from rindices import OutputSettings, SearchSettings, TableSettings, fit_table, simulate_cohort
+from rindices.plots import figure_png, figure_svg
+from rindices.run.compare_runs import compare_runs, write_comparison
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE, PICTURES = DOCS / "gallery.md", DOCS / "pictures" / "gallery"
+# A block of Python, and the picture that stands below it.
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n!\[[^\]]*\]\(pictures/gallery/([\w.]+)\))?", re.MULTILINE | re.DOTALL)
+TABLE = TableSettings(covariates="age,sex", site="site", visit="session", clinical="memory,carrier", unit="mL")
+
+
+def write_cohort() -> None:
+    """Write people of two sites; half are seen again two years later, when patients have lost more."""
+    cohort = simulate_cohort("basic", n_controls=150, n_patients=300, n_patterns=3, seed=2)
+    rng, people = np.random.default_rng(2), cohort.table
+    severity = cohort.truth.set_index("participant_id").reindex(people["participant_id"]).fillna(0).to_numpy()
+    people = people.assign(
+        memory=(28 - 9 * severity[:, 0] + 2 * rng.standard_normal(len(people))).round(1),
+        carrier=np.where(rng.random(len(people)) < 0.2 + 0.4 * severity[:, 1], "yes", "no"),
+        site=rng.choice(["Aachen", "Bristol"], len(people)),
+        session="m00",
+    )
+    later = people[::2].assign(session="m24", age=lambda table: table["age"] + 2)
+    for place, regions in enumerate(cohort.patterns.values()):
+        more = 0.2 * rng.uniform(size=len(later)) * (severity[::2, place] > 0)  # of severity, in two years
+        later[list(regions)] *= 1 - 0.3 * more[:, None] + 0.01 * rng.standard_normal((len(later), len(regions)))
+    pd.concat([people, later]).to_csv("cohort.csv", index=False)
+    cohort.truth.to_csv("truth.csv", index=False)
+
+
+def train() -> None:
+    """Train two runs that differ in their seed, and compare them."""
+    if not Path("truth.csv").exists():
+        write_cohort()
+    without = OutputSettings(report=False)
+    several = SearchSettings(n_patterns=(2, 3, 4), n_repetitions=4, exhaustive=True)
+    fit_table("cohort.csv", "run", TABLE, several, without)
+    fit_table("cohort.csv", "other", TABLE, SearchSettings(n_patterns=(3,), n_repetitions=4, random_state=1), without)
+    write_comparison(compare_runs(Path("run"), Path("other")), Path("compared"))
+
+
+def draw() -> None:
+    """Run the page's code from the top, and keep the figure of each block that has a picture."""
+    names: dict[str, object] = {}
+    PICTURES.mkdir(exist_ok=True)
+    for code, picture in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+        exec(code, names)
+        path = PICTURES / picture
+        if path.suffix == ".svg":
+            path.write_text(figure_svg(names["figure"]), encoding="utf-8")
+        elif path.suffix == ".png":
+            image = Image.open(figure_png(names["figure"], path))
+            save(image, path, picture.startswith("draw_brain"), 1000)  # letters of 10 pixels, as shown
+
+
+def main() -> None:
+    """Train where needed, then draw."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--work", type=Path, required=True, help="folder for the cohort and its runs")
+    work = options.parse_args().work
+    work.mkdir(parents=True, exist_ok=True)
+    os.chdir(work)
+    train()
+    draw()
+
+
+if __name__ == "__main__":
+    main()

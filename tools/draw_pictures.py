@@ -1,0 +1,100 @@
+"""Make the pictures of the pages again, from the run folders that the tutorials leave behind.
+
+python tools/draw_pictures.py --demo demo/run --study study-run --abide abide-run
+
+What is not given is left as it is. Screens need Chromium or Chrome.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import shutil
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+from rindices.pages.report import write_report
+from rindices.record import read_summary
+
+PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+WIDTH, NARROWER, SHARP, COLOURS = 1100, 760, 1760, 128
+# The name of a figure in the report's folder, without its number, and that of the picture.
+FIGURES = {
+    "demo": {"severities_1": "r-indices", "recovery": "recovery", "pattern_1": "pattern", "brain_pattern_1": "brain"},
+    "study": {"spectrum": "directions", "associations_patients": "associations"},
+    "abide": {"brain_pattern_1": "abide-brain"},
+}
+# The name of a picture: whether it is dark, and which parts of the page it shows, one below another.
+FIRST = ("header", "#pattern-1")
+SCREENS = {
+    "demo": {
+        "report-first-screen": ("light", FIRST),
+        "report-first-screen-dark": ("dark", FIRST),
+        "report-people": ("light", ("#linked",)),
+    },
+    "study": {},
+    "abide": {"abide-report": ("light", ("header", "#difference"))},
+}
+
+
+def save(image: Image.Image, path: Path, has_scale: bool, width: int = 0, verdict: str = "") -> None:
+    """Keep a picture, small; with few colours, the scale of a brain would have steps that can be seen.
+
+    A picture of a report says in itself what the verdict was, so that a test can compare them.
+    """
+    width, about = width or (NARROWER if has_scale else WIDTH), PngInfo()
+    about.add_text("Verdict", verdict)
+    small = image.convert("RGB").resize((width, round(image.height * width / image.width)), Image.Resampling.LANCZOS)
+    kept = small.point(lambda value: value & 252 | value >> 6) if has_scale else small.quantize(COLOURS)
+    kept.save(path, optimize=True, pnginfo=about)
+
+
+def pictures(run: Path, kind: str) -> None:
+    """Take figures and screens of a run's report."""
+    with tempfile.TemporaryDirectory() as name:
+        report = write_report(run, Path(name, "report.html"), figures=Path(name, "figures"))
+        made = {path.stem.partition("_")[2]: path for path in Path(name, "figures").glob("*.png")}
+        for figure, picture in FIGURES[kind].items():
+            save(Image.open(made[figure]), PICTURES / f"{picture}.png", "brain" in picture)
+        if SCREENS[kind]:
+            summary = read_summary(run)
+            screens(report, SCREENS[kind], f"{summary.verdict_words[0]} {summary.reliable_reason}")
+
+
+def screens(report: Path, wanted: dict[str, tuple[str, tuple[str, ...]]], verdict: str) -> None:
+    """Photograph a report in a real browser."""
+    from playwright.sync_api import sync_playwright
+
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=180_000)
+        for name, (scheme, places) in wanted.items():
+            page = browser.new_page(viewport={"width": 1160, "height": 830}, color_scheme=scheme, device_scale_factor=2)
+            page.set_default_timeout(180_000)
+            page.goto(report.as_uri())
+            page.add_style_tag(
+                content=".slider { display: none !important } .tools, figcaption button, nav { visibility: hidden }"
+            )
+            parts = [Image.open(io.BytesIO(page.locator(place).first.screenshot())) for place in places]
+            whole = Image.new("RGB", (parts[0].width, sum(one.height for one in parts)), parts[0].getpixel((0, 0)))
+            for place, one in enumerate(parts):
+                whole.paste(one, (0, sum(before.height for before in parts[:place])))
+            save(whole, PICTURES / f"{name}.png", True, SHARP, verdict)
+        browser.close()
+
+
+def main() -> None:
+    """Make the pictures of the runs that are given."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for kind in FIGURES:
+        options.add_argument(f"--{kind}", type=Path, help="its run folder")
+    for kind, run in vars(options.parse_args()).items():
+        if run is not None:
+            pictures(run, kind)
+
+
+if __name__ == "__main__":
+    main()
