@@ -319,7 +319,7 @@ BAD_BRAIN = """<figure data-name="bad"><svg class="brain" viewBox="0 0 300 120" 
 
 
 def test_check_of_pages_finds_wrong_scales_and_text_over_text(browser, tmp_path):
-    spec = importlib.util.spec_from_file_location("check_pages", Path(__file__).parents[2] / "packaging/check_pages.py")
+    spec = importlib.util.spec_from_file_location("check_pages", Path(__file__).parents[2] / "tools/check_pages.py")
     checks = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(checks)
     (tmp_path / "bad.html").write_text(f"<!DOCTYPE html><meta charset=utf-8>{BAD_BRAIN}")
