@@ -181,7 +181,10 @@ def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
 
 @pytest.mark.parametrize(
     ("source", "said", "has_table"),
-    [("given", "The noise of a scan was given", True), ("unknown", "40 controls came again, too few to tell", False)],
+    [
+        ("given", "The noise of a scan was given", True),
+        ("unknown", "40 controls came again, too few to estimate scan noise", False),
+    ],
 )
 def test_change_says_what_the_scan_noise_is(analysed, undrawn, source, said, has_table):
     add_visits(analysed)
