@@ -69,7 +69,7 @@ def draw() -> None:
             path.write_text(figure_svg(names["figure"]), encoding="utf-8")
         elif path.suffix == ".png":
             image = Image.open(figure_png(names["figure"], path))
-            save(image, path, picture.startswith("draw_brain"))
+            save(image, path, picture.startswith("draw_brain"), 1000)  # letters of 10 pixels, as shown
 
 
 def main() -> None:

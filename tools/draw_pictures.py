@@ -60,7 +60,8 @@ def pictures(run: Path, kind: str) -> None:
         for figure, picture in FIGURES[kind].items():
             save(Image.open(made[figure]), PICTURES / f"{picture}.png", "brain" in picture)
         if SCREENS[kind]:
-            screens(report, SCREENS[kind], read_summary(run).verdict or "")
+            summary = read_summary(run)
+            screens(report, SCREENS[kind], f"{summary.verdict_words[0]} {summary.reliable_reason}")
 
 
 def screens(report: Path, wanted: dict[str, tuple[str, tuple[str, ...]]], verdict: str) -> None:

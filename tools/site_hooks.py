@@ -9,13 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from markdown.extensions.toc import slugify
 from mkdocs.structure.files import File
 
 from rindices.cli import app
 from rindices.pages import report
+from rindices.pages.elements import for_page
+from rindices.plots.style import PALETTE
 
 ROOT = Path(__file__).resolve().parents[1]
 _DRAWING = re.compile(r'<img alt="([^"]*)" class="drawing" src="[^"]*pictures/([\w-]+\.svg)" ?/?>')
+_FIGURE = re.compile(r'<img alt="([^"]*)" src="[^"]*(pictures/gallery|figures)/([\w-]+\.svg)" ?/?>')
+_FOLDERS = {"figures": ROOT / "results", "pictures/gallery": ROOT / "docs" / "pictures" / "gallery"}
+_LETTERS = re.compile(r"font(?:-size)?: ([\d.]+)px")  # whose unit is a point
+_LEAST = 10.5  # pixels that the smallest letters of a figure have
+_OPTION = re.compile(r"<code>[^<]*</code>")
+_SECTION = re.compile(r"^## (.*?)\n.*?!\[([^\]]*)\]\((pictures/gallery/[\w.]+)\)", re.MULTILINE | re.DOTALL)
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -36,6 +45,8 @@ def _sample(archive: Path) -> str:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Put in what is written elsewhere, so that it can only be wrong there."""
+    if "<!-- thumbnails -->" in markdown:
+        return markdown.replace("<!-- thumbnails -->", thumbnails(markdown))
     if page.file.src_uri in ("reproduction.md", "results.md"):
         return markdown.replace("](../results/", "](figures/")
     if "<!-- commands -->" in markdown:
@@ -47,8 +58,42 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """Put drawings into the page itself, so that their lines and letters have the colour of its text."""
-    return _DRAWING.sub(lambda found: _drawing(found[1], found[2]), html)
+    """Put drawings and figures into the page itself, so that their colours are those of its text, and keep options."""
+    html = _DRAWING.sub(lambda found: _drawing(found[1], found[2]), html)
+    drawn = _FIGURE.sub(lambda found: _figure(found[1], _FOLDERS[found[2]] / found[3]), html)
+    kept = _OPTION.sub(lambda found: re.sub(r"--[a-z][a-z-]+", r'<span class="option">\g<0></span>', found[0]), drawn)
+    return kept if drawn == html else _palette() + kept
+
+
+def thumbnails(markdown: str) -> str:
+    """Return a small picture of each section of the gallery, with a link to it."""
+    parts = [f"## {part}" for part in markdown.split("\n## ")[1:]]
+    found = [match for part in parts if (match := _SECTION.match(part))]
+    links = [
+        f"[![{words}]({path}){{ loading=lazy }}<span>{title}</span>](#{_anchor(title)})"
+        for title, words, path in map(re.Match.groups, found)
+    ]
+    return '<div class="thumbnails" markdown>\n' + "\n".join(links) + "\n</div>"
+
+
+def _anchor(title: str) -> str:
+    return slugify(title, "-")
+
+
+def _figure(words: str, path: Path) -> str:
+    """Return a figure whose colours follow the page; letters are never too small, on a telephone it is pushed aside."""
+    svg = path.read_text(encoding="utf-8")
+    svg = svg[svg.index("<svg") :]
+    least = min(map(float, _LETTERS.findall(svg)))
+    width = float(re.search(r'viewBox="[\d.]+ [\d.]+ ([\d.]+)', svg)[1]) * _LEAST / least
+    shown = re.sub("min-width: [0-9]+", f"min-width: {width:.0f}", for_page(svg, words))
+    return f'<span class="drawing figure">{shown}</span>'
+
+
+def _palette() -> str:
+    light, dark = ("".join(f"--{name}: {two[place]}; " for name, two in PALETTE.items()) for place in (0, 1))
+    dark += "--paper: var(--md-default-bg-color)"
+    return f'<style>:root {{ {light}}} [data-md-color-scheme="slate"] {{ {dark} }}</style>'
 
 
 def _drawing(words: str, name: str) -> str:

@@ -310,15 +310,16 @@ def test_arrow_keys_choose_people(folder, visit):
 
 
 BAD_BRAIN = """<figure data-name="bad"><svg class="brain" viewBox="0 0 300 120" width="300"><defs>
-<linearGradient id="a-lower"><stop stop-color="#00f"/><stop offset="1" stop-color="#00f" stop-opacity="0"/></linearGradient>
+<linearGradient id="a-lower"><stop stop-color="#00f"/><stop offset="1" stop-opacity="0"/></linearGradient>
 <linearGradient id="a-higher"><stop stop-opacity="0"/><stop offset="1" stop-color="#00f"/></linearGradient>
 <path id="p" d="M0 0H90V60H0z"/></defs><use href="#p" class="lower" fill="#b00"/>
-<rect y="70" width="100" height="10" fill="url(#a-lower)"/><rect x="100" y="70" width="100" height="10" fill="url(#a-higher)"/>
-<text x="10" y="110" font-size="12">one</text><text x="14" y="112" font-size="12">two</text></svg></figure>"""  # noqa: E501
+<rect y="70" width="100" height="10" fill="url(#a-lower)"/>
+<rect x="100" y="70" width="100" height="10" fill="url(#a-higher)"/>
+<text x="10" y="110" font-size="12">one</text><text x="14" y="112" font-size="12">two</text></svg></figure>"""
 
 
 def test_check_of_pages_finds_wrong_scales_and_text_over_text(browser, tmp_path):
-    spec = importlib.util.spec_from_file_location("check_pages", Path(__file__).parents[2] / "packaging/check_pages.py")
+    spec = importlib.util.spec_from_file_location("check_pages", Path(__file__).parents[2] / "tools/check_pages.py")
     checks = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(checks)
     (tmp_path / "bad.html").write_text(f"<!DOCTYPE html><meta charset=utf-8>{BAD_BRAIN}")

@@ -254,7 +254,7 @@ def test_stopped_run_shows_no_results(run, status, headline):
     page = Page(report.html)
     assert report.status == status
     assert page.headings[:3] == [(1, "R-indices report"), (2, headline), (3, "Warnings")]
-    told = ["Out of memory.", "repeat the same command. It goes on where it stopped.", "One region is constant."]
+    told = ["Out of memory.", "repeat the same command. It resumes where it stopped.", "One region is constant."]
     assert [words for words in (*told, 'line = "rindices fit volumes.csv"') if words not in page.words] == []
     assert "Patients60" in page.words.replace(" ", "")
     assert "jax0.7.0" in page.words.replace(" ", "")

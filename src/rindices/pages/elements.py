@@ -57,7 +57,7 @@ class Gallery:
             plots.strip_above(figure, self.strip)
         text = plots.figure_svg(figure, f"{name}-")
         self.figures.append((name, figure, text))
-        return Picture(name, _for_page(text, alt))
+        return Picture(name, for_page(text, alt))
 
     def keep(self, name: str, figure: Figure, svg: str, alt: str, *, result: bool = True) -> Picture:
         """Keep a figure that knows its own SVG, which is smaller than that made of it."""
@@ -65,7 +65,7 @@ class Gallery:
             plots.strip_above(figure, self.strip)
             svg = _with_strip(svg, self.strip)
         self.figures.append((name, figure, svg))
-        return Picture(name, _for_page(svg, alt))
+        return Picture(name, for_page(svg, alt))
 
     def save(self, folder: Path) -> list[Path]:
         """Write each figure as SVG and PNG, ``01_r_indices.svg`` and so on, and return the paths."""
@@ -96,7 +96,7 @@ def _with_strip(svg: str, strip: str) -> str:
     return f"{opening}>{box}{''.join(texts)}{rest}"
 
 
-def _for_page(text: str, alt: str) -> Markup:
+def for_page(text: str, alt: str) -> Markup:
     """Return an SVG whose colours follow the page, and whose letters never get too small to read."""
     opening, rest = text.split(">", 1)
     width = re.search(r' width="([\d.]+)(pt)?"', opening)

@@ -8,10 +8,12 @@ import sys
 import time
 
 import pandas as pd
+import pytest
 from typer.testing import CliRunner
 
 from rindices.cli import app
 from rindices.cli import results as open_command
+from tests.pages.page import rows_of
 from tests.pages.server.conftest import TOKEN
 from tests.tables.trees import subjects_dir
 
@@ -343,9 +345,16 @@ def test_one_person_becomes_a_table(client, folder):
 
 def test_two_runs_are_compared(client, folder):
     shutil.copytree(folder / "finished", folder / "again")
+    scores = folder / "again" / "r_indices.csv"
+    people = pd.read_csv(scores)
+    people.assign(severity1=people["severity1"] + 0.4 * (people.index == 3)).to_csv(scores, index=False)
     text = client.get("/compare?first=finished&second=again").text
     assert "Patterns that belong together" in text
-    assert text.count("The patterns are") + text.count("Whether the patterns") >= 2
+    assert text.count("reproducible") >= 2
+    assert text.index("of 100 pairs of the same patients in the same order") < text.index("<h2>")  # the answer first
+    moved = [[float(cell.replace("−", "-")) for cell in row[3:]] for row in rows_of(text, "Largest differences")]
+    assert moved[0][2] == 0.4
+    assert all(second - first == pytest.approx(change, abs=0.011) for first, second, change in moved)
     assert "are the same run" in client.get("/compare?first=finished&second=finished").text
 
 

@@ -25,6 +25,7 @@ def test_token_works_once_and_becomes_a_strict_cookie(client_of, folder):
     cookie = first.get("/enter", params={"token": TOKEN}).headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
+    assert "max-age=" in cookie  # whoever closes the browser can come back
     assert first.get("/").status_code == 200
     assert first.get("/enter", params={"token": TOKEN}).status_code == 200  # the same browser again
     first.cookies.clear()
