@@ -312,7 +312,7 @@ def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, mon
     ("state", "older", "final", "told"),
     [
         ("reproducible", 0, "reproducible", "The patterns are reproducible: Why. Try --steps 19."),
-        ("weak", 0, "weak", "The patterns are reproducible, but weak: Why. Try --steps 19. Compare groups by them"),
+        ("weak", 0, "weak", "The patterns are reproducible, but weak: Why. Try --steps 19. Use them to compare groups"),
         ("weak", 20, "confounded", "but the groups also differ in something else. Why. Try --steps 19."),
         (
             "reproducible",

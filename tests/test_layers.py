@@ -1,6 +1,7 @@
 """Imports go downwards only, and the light parts do not load the heavy libraries."""
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -18,8 +19,8 @@ MAY_IMPORT = {
     "rindices": [],  # loads everything else when it is first used
     "problems": [],
     "setting_fields": ["problems"],
-    "settings": ["problems", "setting_fields"],
     "presets": ["problems"],
+    "settings": ["setting_fields", "presets"],
     "files": ["problems"],
     "regions": [],
     "schema": ["regions"],
@@ -130,6 +131,12 @@ def test_neither_the_table_of_layers_nor_the_modules_have_a_circle():
     assert set(TopologicalSorter(graph).static_order()) >= set(graph)
 
 
+def test_contributors_are_shown_every_room():
+    page = (SRC.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rooms = re.findall(r"^\| `([\w/]+)` \| [^|]+ \|$", page, re.MULTILINE)
+    assert sorted(room.replace("/", ".") for room in rooms) == sorted(MAY_IMPORT)
+
+
 def test_no_two_modules_have_one_name():
     names = [path.name for path in MODULES if path.name != "__init__.py"]
     assert sorted(names) == sorted(set(names))
@@ -151,8 +158,21 @@ def test_engine_knows_jax_optax_and_numpy_only(path):
     assert roots - sys.stdlib_module_names - {"rindices"} <= ENGINE_LIBRARIES
 
 
-@pytest.mark.parametrize("module", ["rindices", "rindices.cohort", "rindices.settings", "rindices.cli"])
-def test_light_modules_load_neither_jax_nor_scikit_learn(module):
-    code = f"import sys, {module}; sys.exit(', '.join({{'jax', 'sklearn', 'optax'}} & set(sys.modules)) or 0)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+VERSION = "from rindices.cli import app; app(['--version'], standalone_mode=False)"
+
+
+@pytest.mark.parametrize(
+    ("code", "heavy"),
+    [
+        ("import rindices", ["jax", "optax", "sklearn"]),
+        ("import rindices.cohort", ["jax", "optax", "sklearn"]),
+        ("import rindices.settings", ["jax", "optax", "sklearn"]),
+        (VERSION, ["numpy", "pandas", "pydantic", "scipy"]),
+        ("import rindices.run.check_table", ["jax", "optax", "sklearn", "scipy.stats", "statsmodels", "matplotlib"]),
+    ],
+    ids=["package", "cohort", "settings", "version", "check"],
+)
+def test_light_parts_do_not_wait_for_heavy_libraries(code, heavy):
+    loaded = f"{code}\nimport sys; sys.exit(', '.join({{*{heavy}}} & set(sys.modules)) or 0)"
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

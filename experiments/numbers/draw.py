@@ -43,8 +43,9 @@ def mark(axes: Axes, value: float, words: str) -> None:
 
 def severities() -> Figure:
     """Accuracy, errors, coverage and width, by kind of cohort."""
-    table = pd.read_csv(RESULTS / "severity.csv")
-    figure = Figure(figsize=(11, 6.2), layout="constrained")
+    table = pd.read_csv(RESULTS / "linear_start.csv")
+    table = table[table["unit"] != 0]  # of the authors' sample nobody knows the unit
+    figure = Figure(figsize=(11, 7.6), layout="constrained")
     panels = figure.subplots(1, 4, sharey=True)
     titles = {
         "less_ridge": "concordance less that of ridge\nregression told the truth",
@@ -64,11 +65,10 @@ def severities() -> Figure:
 
 def choice() -> Figure:
     """How often the number of patterns is right."""
-    table = pd.read_csv(RESULTS / "choice.csv")
-    figure = Figure(figsize=(6.5, 5.6), layout="constrained")
+    table = pd.concat([pd.read_csv(RESULTS / f"{name}.csv") for name in ("verdicts", "counts")]).query("true > 0")
+    figure = Figure(figsize=(6.5, 4.4), layout="constrained")
     axes = figure.subplots()
-    sick = table[~table["purpose"].str.contains("no disease")]
-    shares = (sick["chosen"] == sick["n_patterns"]).groupby(sick["purpose"], sort=False).agg(["mean", "sum", "size"])
+    shares = (table["counted"] == table["true"]).groupby(table["cohort"], sort=False).agg(["mean", "sum", "size"])
     axes.barh(range(len(shares)), shares["mean"], color=OURS, height=0.65)
     axes.set_yticks(range(len(shares)), list(map(str, shares.index)))
     for row, (right, size) in enumerate(zip(shares["sum"], shares["size"], strict=True)):

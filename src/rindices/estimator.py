@@ -428,7 +428,7 @@ class SurrealGAN(RIndexEstimator):
         X : array-like of shape (n_samples, n_features)
             Regional measures of controls.
         z : array-like of shape (n_patterns,) or (n_samples, n_patterns)
-            Severities from 0 to 1, the same for everybody or one row a person.
+            Severities from 0 to 1, the same for everybody or one row per person.
         covariates : array-like, optional
             As in `fit`.
         """

@@ -58,8 +58,8 @@ class SurrealGANSearch(RIndexEstimator):
     best_score_ : float
         Pattern agreement of its repetitions.
     results_ : DataFrame
-        A row per setting at its best checkpoint: agreement by three indices with 95 % jackknife intervals over models,
-        and the misfit, the squared distance of the covariances of synthesised and real patients.
+        One row per setting at its best checkpoint: agreement by three indices with 95 % jackknife intervals over
+        models, and the misfit, the squared distance of the covariances of synthesised and real patients.
     history_ : DataFrame
         The same at every checkpoint.
     spectrum_ : Spectrum or None

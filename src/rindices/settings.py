@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from rindices.presets import PRESETS
 from rindices.setting_fields import (
     FILE,
     FILES,
@@ -92,7 +93,7 @@ def follow_up_of(settings: object) -> dict[str, str]:
 class TableSettings:
     """Which columns of a table are what, and who of its people is used; ``[table]`` of a run.toml.
 
-    Names are a name, several separated by commas, a sequence, or a file with one a line; in `features`, `exclude` and
+    Names are a name, several separated by commas, a sequence, or a file with one per line; in `features`, `exclude` and
     `clinical` also patterns such as ``l*``. Interactions are written ``age:sex``; see `Correction`.
     """
 
@@ -168,7 +169,7 @@ class SearchSettings(TakesPlainValues):
     exhaustive: bool = setting(False, FLAG, "Train every setting in full.", resumes="more")
     preset: str = setting(
         "fast",
-        choice("fast", "linear", "blind", "paper", "official"),
+        choice(*PRESETS),
         "How patterns are learned: fast (networks from a linear start), linear (seconds, no networks), blind (from "
         "random weights), paper or official.",
         also="method",

@@ -20,7 +20,7 @@ COMMANDS = {
 OPTIONS = {option for options in COMMANDS.values() for option in options} | {"--version"}
 # These pages name options of scripts, too.
 _OF_SCRIPTS = ("docs/results.md", "docs/reproduction.md", "docs/peers.md")
-_OTHER_TOOLS = ("python", "make", "pip", "pytest", "mkdocs", "…", "#SBATCH")
+_OTHER_TOOLS = ("python", "make", "pip", "pytest", "mkdocs", "…", "#SBATCH", "--seg_only", "--tal_reg")
 
 
 def _lists_in(code):

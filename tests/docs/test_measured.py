@@ -14,35 +14,6 @@ def percent(values, digits=0):
     return [f"{100 * value:.{digits}f} %" for value in values]
 
 
-def test_confounded_studies():
-    table = pd.read_csv(RESULTS / "balance.csv")
-    plain = table[table["sites"] == 1]
-    for size in (50, 100, 150):
-        of = plain[(plain["a_group"] == size) & (plain["older_sd"] == 0)].groupby("variables")["confounded"].mean()
-        assert f"| randomised, {size} a group | {' | '.join(percent(of))} |" in PAGE
-    older = plain[plain["older_sd"] > 0].groupby("variables")["confounded"].mean()
-    assert f"| age different by 0.5 sd, 100 a group | | | {' | '.join(percent(older))} |" in PAGE
-    sites = table[table["sites"] == 4].groupby("older_sd")["confounded"].mean()
-    assert (
-        f"randomised {percent(sites)[0]}, which is more than 5 %; age different by 0.5 sd {percent(sites)[1]}." in PAGE
-    )
-
-
-def test_interval_of_the_auc():
-    of = pd.read_csv(RESULTS / "separation.csv").groupby("aim")[["inside", "before"]].mean()
-    assert f"| inside | {' | '.join(percent(of['inside'], 1))} |" in PAGE
-    assert f"| Hanley and McNeil, as before | {' | '.join(percent(of['before'], 1))} |" in PAGE
-
-
-def test_filled_gaps():
-    table = pd.read_csv(RESULTS / "gaps.csv")
-    auc = table[table["what"] == "auc"].groupby("gaps")["value"].agg(["mean", "sem"])
-    told = " | ".join(f"{row['mean']:.3f} ({row['sem']:.3f})" for _, row in auc.iterrows())
-    assert f"| AUC without disease (standard error) | {told} |" in PAGE
-    kept = table[(table["what"] == "kept") & (table["gaps"] > 0)].groupby("gaps")["value"].mean()
-    assert f"| difference kept | | {' | '.join(percent(kept))} |" in PAGE
-
-
 def test_where_severities_are_counted_from():
     table = pd.read_csv(RESULTS / "severe.csv").groupby("cohort", sort=False).mean(numeric_only=True)
     for cohort, row in table.iterrows():
@@ -53,14 +24,36 @@ def test_where_severities_are_counted_from():
     assert ((table["at_zero"] > MOST_AT_ZERO) == severe).all()
 
 
-def test_every_claim_is_computed_from_a_committed_table():
+def test_every_table_is_computed_from_committed_ones():
     spec = importlib.util.spec_from_file_location("claims", ROOT / "experiments" / "numbers" / "claims.py")
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    table = PAGE.split("| claim | cohorts | n | estimate | interval | command | training |\n")[1].split("\n\n")[0]
-    assert table.split("\n")[1:] == [str(row) for row in script.claims()]
+    for head, rows in script.HEADS.items():
+        table = PAGE.split(f"{head}\n")[1].split("\n\n")[0]
+        assert table.split("\n")[1:] == rows()
     for row in script.claims():
         assert (ROOT / row.command.split("`")[1].split()[1]).exists()
+
+
+def test_what_is_said_of_verdicts_and_counts():
+    table = pd.read_csv(RESULTS / "verdicts.csv")
+    null, ill = table[table["true"] == 0], table[table["true"] > 0]
+    weak = null["state"] == "weak"
+    assert f"none of {len(null)} was *reproducible* and {weak.sum()} were *weak*" in PAGE
+    assert not (null["state"] == "reproducible").any()
+    assert (ill["state"] == "reproducible").all()
+    assert f"all {len(ill)} were *reproducible*" in PAGE
+    assert weak.groupby(null["cohort"]).sum().max() == 1
+    found = ill["concordance"] >= 0.75
+    assert f"Of {found.sum()} cohorts whose consensus" in PAGE
+    assert not table["state"].eq("not testable").any()
+    sites = pd.read_csv(RESULTS / "balance.csv").query("sites == 4").groupby("older_sd")["confounded"].mean()
+    assert f"randomised {percent(sites)[0]}; age different by 0.5 sd {percent(sites)[1]}." in PAGE
+    shown = pd.read_csv(RESULTS / "demonstration.csv")
+    assert f"a concordance of {shown['concordance'].min():.3f} to {shown['concordance'].max():.3f}" in PAGE
+    assert (shown["used"] == shown["trained"]).all()
+    trained = pd.read_csv(RESULTS / "linear_start.csv")
+    assert f"{trained['left_out'].sum()} of {10 * len(trained):,} repetitions were left out" in PAGE
 
 
 def test_intervals_of_change_and_elsewhere():

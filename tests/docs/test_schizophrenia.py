@@ -98,7 +98,7 @@ def test_sentences_on_verdicts_are_those_of_the_table():
     assert {*verdicts["p"], *verdicts["p_shift"]} == {0.005}
     assert f"p for spread {verdicts['p_spread'].min():.2f} and more" in PAGE
     halves = verdicts["halves"]
-    assert f"agreement {halves.min():.2f} to {halves.max():.2f}, where 0.5 is chance" in PAGE
+    assert f"agreement {halves.min():.2f} to {halves.max():.2f}; chance is 0.5)" in PAGE
     change = pd.read_csv(RESULTS / "schizophrenia_change.csv")
     own = change[(change["group"] == "patients less controls") & (change["q"] < 0.05)]
     assert own["table"].tolist() == ["averaged"]  # and not of the same table matched for sex

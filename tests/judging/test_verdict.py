@@ -122,7 +122,7 @@ def test_more_patterns_than_are_found_again_are_not_called_supported(given):
     five = np.random.default_rng(4).uniform(size=(N_PATIENTS, 3))
     five[:, :2] = study_of()[1]
     verdict = given(r_indices=five)
-    assert "differ in 2 directions only: of 3 patterns no more than 2 are supported. Ask for fewer." in verdict.message
+    assert "differ in only 2 directions: of 3 patterns, at most 2 are supported. Ask for fewer." in verdict.message
 
 
 def test_the_verdict_does_not_depend_on_the_order_of_patterns(given):

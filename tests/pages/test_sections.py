@@ -185,7 +185,10 @@ def test_change_of_patients_and_controls_is_compared(analysed, undrawn):
 
 @pytest.mark.parametrize(
     ("source", "said", "has_table"),
-    [("given", "The noise of a scan was given", True), ("unknown", "40 controls came again, too few to tell", False)],
+    [
+        ("given", "The noise of a scan was given", True),
+        ("unknown", "40 controls came again, too few to estimate scan noise", False),
+    ],
 )
 def test_change_says_what_the_scan_noise_is(analysed, undrawn, source, said, has_table):
     add_visits(analysed)
@@ -311,7 +314,7 @@ def test_search_lists_settings_best_first(searched):
         (FOUND, "2 directions are beyond chance, and held-out people differ in 3 directions."),
         (
             FOUND | {"directions": 1, "found_again": 1},
-            "1 direction is beyond chance, and people who were left out differ in 1",
+            "1 direction is beyond chance, and held-out people differ in 1",
         ),
         (FOUND, "agree at 0.934 (0.5 is chance; at most 0.551 with permuted groups). Repetitions agree at 0.951"),
         (FOUND, "Their consensus agrees with a linear model of everybody at 0.883."),

@@ -42,7 +42,7 @@ def associations(
     Parameters
     ----------
     r_indices
-        One column a pattern.
+        One column per pattern.
     variables
         Numbers or text. Missing values are left out, variable by variable.
     covariates
@@ -54,7 +54,7 @@ def associations(
     Returns
     -------
     DataFrame
-        One row a pattern and variable: ``people``, ``pattern`` (1, 2, …), ``variable``, ``level`` (of a dichotomous
+        One row per pattern and variable: ``people``, ``pattern`` (1, 2, …), ``variable``, ``level`` (of a dichotomous
         variable: the value that counts as 1), ``kind``, ``statistic`` (Pearson's r for continuous variables, point-
         biserial r for those of two values, η² for text of three or more), ``n``, ``coefficient``, ``low`` and
         ``high`` (95 %), ``p`` (t or F test), ``q`` (Benjamini–Hochberg over the rows), the same for the ``partial``
@@ -97,7 +97,7 @@ class _Adjustment:
 
 
 def _associated(name: str, column: Coded, scores: np.ndarray, adjustment: _Adjustment | None) -> pd.DataFrame:
-    """Return one row a pattern."""
+    """Return one row per pattern."""
     whole = partial = Estimate.unknown(scores.shape[1])
     note, level = _why_not(column), ""
     if not note:

@@ -93,10 +93,10 @@ def group_balance(
     Parameters
     ----------
     variables
-        One row a person, one column a variable. Text, true/false and numbers with exactly two distinct values are
+        One row per person, one column per variable. Text, true/false and numbers with exactly two distinct values are
         categories, other numbers are numbers. Missing values are left out, variable by variable.
     patient
-        True for patients, false for controls; one value a person.
+        True for patients, false for controls; one value per person.
     site
         Of each person, where it is known: labels are permuted within sites.
     regions
@@ -106,7 +106,7 @@ def group_balance(
     Returns
     -------
     DataFrame
-        One row a variable: ``variable``, ``kind`` ("number" or "category"), ``n_controls`` and ``n_patients`` (not
+        One row per variable: ``variable``, ``kind`` ("number" or "category"), ``n_controls`` and ``n_patients`` (not
         missing), ``controls`` and ``patients`` (in words), ``difference`` (numbers: patients less controls, in pooled
         standard deviations; categories: Cramér's V, 0 to 1), ``p`` (Welch's t test; chi-square test without
         correction; NaN where there is none), ``p_corrected`` (for the number of variables, by permuting labels; see
@@ -223,11 +223,11 @@ def group_check(
     Parameters
     ----------
     r_indices
-        One column a pattern, everybody.
+        One column per pattern, everybody.
     background
         Age, sex, site and the like, the same people: numbers or text.
     group
-        ``control``, ``patient`` or ``other``, one a person; others are left out.
+        ``control``, ``patient`` or ``other``, one per person; others are left out.
     removed
         Variables whose effects in controls were removed before training.
     imbalanced
@@ -236,7 +236,7 @@ def group_check(
     Returns
     -------
     DataFrame
-        One row a pattern and variable: ``pattern``, ``variable``, ``kind``, ``statistic``, ``removed``;
+        One row per pattern and variable: ``pattern``, ``variable``, ``kind``, ``statistic``, ``removed``;
         ``n_controls``, ``coefficient``, ``p``, ``q`` (as in `associations`, in controls; no p and q where the variable
         was removed), ``n_patients``, ``coefficient_patients``, ``q_patients`` (the same in patients; none where
         their categories make it another statistic), ``imbalanced`` (as in `group_balance`), ``difference``,

@@ -31,15 +31,15 @@ def change_per_year(
     Parameters
     ----------
     r_indices
-        One column a pattern, one row a visit.
+        One column per pattern, one row per visit.
     participant_id
         Whose visit it is.
     years
         Time of the visit in years; visits of unknown time (NaN) are left out.
     group
-        ``control``, ``patient`` or ``other``, one a visit; a person's is that of the first visit.
+        ``control``, ``patient`` or ``other``, one per visit; a person's is that of the first visit.
     noise_sd
-        Standard deviation of each severity over scans of a person who has not changed: one number, or one a visit and
+        Standard deviation of each severity over scans of a person who has not changed: one number, or one per visit and
         pattern; without it changes have no intervals.
     freedom
         Degrees of freedom that `noise_sd` was estimated with.
@@ -50,7 +50,7 @@ def change_per_year(
     -------
     DataFrame
         ``participant_id``, ``group``, ``n_visits``, ``years`` (first to last), ``r1_per_year``, … by the names of the
-        columns; one row a person who was seen at two different times or more. ``r1_change`` is the change from the
+        columns; one row per person who was seen at two different times or more. ``r1_change`` is the change from the
         first visit to the last along the line, with two visits their difference; ``r1_change_low`` and
         ``r1_change_high`` are its limits, and ``r1_reliable`` is 1 or −1 where these exclude 0 (reliable change, for
         worse or better), 0 where they do not; all three NaN without `noise_sd`.
@@ -102,7 +102,7 @@ def group_change(
     Returns
     -------
     DataFrame
-        One row a group and pattern: ``group``, ``pattern``, ``n`` (people), ``n_visits``, ``start`` (mean at time 0),
+        One row per group and pattern: ``group``, ``pattern``, ``n`` (people), ``n_visits``, ``start`` (mean at time 0),
         ``mean`` (change per year), ``low`` and ``high`` (95 %), ``p``, ``q`` (Benjamini–Hochberg over the patterns),
         ``random_effects``, and ``note``: why there is no figure, or a simpler model. Rows of the group ``patients less
         controls`` compare the two; ``n`` is that of both together.

@@ -32,7 +32,7 @@ def corrected_p(
     Parameters
     ----------
     variables
-        Numbers or text, a row a person.
+        Numbers or text, one row per person.
     patient
         Who is a patient.
     site

@@ -27,7 +27,7 @@ _MOST_COMPARED = 1000  # people: concordance compares all pairs of them
 
 
 class FollowUp(NamedTuple):
-    """What became of people, a value a person.
+    """What became of people, one value per person.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ def prognosis(
     Parameters
     ----------
     scores
-        Severities, a column a pattern.
+        Severities, one column per pattern.
     follow_up
         What became of the same people.
     covariates
@@ -89,8 +89,8 @@ def prognosis(
     Returns
     -------
     DataFrame
-        A row a pattern: ``n``, ``n_events``, ``kind`` of the model, ``hazard_ratio`` for 0.1 of severity with ``low``,
-        ``high``, ``p`` and ``q``; ``p_proportional``, small where the ratio changes with time (Schoenfeld's
+        One row per pattern: ``n``, ``n_events``, ``kind`` of the model, ``hazard_ratio`` for 0.1 of severity with
+        ``low``, ``high``, ``p`` and ``q``; ``p_proportional``, small where the ratio changes with time (Schoenfeld's
         residuals); ``concordance`` of covariates and severity, ``base`` of covariates alone, ``gain``, and
         ``gain_corrected`` for the optimism of the same people having been fitted (bootstrap); ``note``.
     """

@@ -34,9 +34,9 @@ def dose_response(
     Parameters
     ----------
     z_scores
-        One column a region, in sd of controls.
+        One column per region, in sd of controls.
     r_indices
-        One column a pattern, the same people.
+        One column per pattern, the same people.
     group
         ``control``, ``patient`` or ``other``; patients are used.
     patterns_table
@@ -91,9 +91,9 @@ def group_effects(
     Parameters
     ----------
     z_scores
-        One column a region.
+        One column per region.
     group
-        ``control``, ``patient`` or ``other``, one a person.
+        ``control``, ``patient`` or ``other``, one per person.
     covariates
         What else the regression has beside the group. Regions that were corrected before keep their values, but the
         intervals allow for the effects having been estimated.
@@ -158,9 +158,9 @@ def subgroup_sizes(
     Parameters
     ----------
     r_indices
-        One column a pattern, everybody.
+        One column per pattern, everybody.
     group
-        ``control``, ``patient`` or ``other``, one a person.
+        ``control``, ``patient`` or ``other``, one per person.
     low, high
         Limits of severity: below `low` is little, above `high` is much.
     smallest
@@ -201,7 +201,7 @@ def subgroup_effects(
     Parameters
     ----------
     z_scores
-        One column a region, the same people as `r_indices`.
+        One column per region, the same people as `r_indices`.
     r_indices, group, low, high, smallest
         As in `subgroup_sizes`.
 
@@ -254,7 +254,7 @@ def subgroups_of(r_indices: pd.DataFrame, group: ArrayLike, low: float, high: fl
 
 
 def _compared(patients: np.ndarray, controls: np.ndarray) -> pd.DataFrame:
-    """Return one row a region."""
+    """Return one row per region."""
     difference = patients.mean(axis=0) - controls.mean(axis=0)
     squares = len(patients) * patients.var(axis=0) + len(controls) * controls.var(axis=0)
     freedom, precision = len(patients) + len(controls) - 2, 1 / len(patients) + 1 / len(controls)
@@ -285,7 +285,7 @@ def drivers(
     decomposed
         What g₁ says each pattern did, in sd of controls: people × patterns × regions.
     z_scores
-        One column a region, the same people.
+        One column per region, the same people.
     participant_id, visit
         Who they are, and which visit where there are several.
     n

@@ -70,7 +70,8 @@ def check(
         console.print(f"fit can train on this table.{time}", style="green")
         return
     ready = ready_options(joined((Remedy(fix.setting, fix.value) for fix in checked.fixes), " "))
-    console.print(f"fit would refuse this table.{_ways(checked)}{ready}", style="red")
+    helps = f" What helps: {'; '.join(checked.remedies)}." if checked.remedies else ""
+    console.print(f"fit would refuse this table.{helps}{ready}", style="red")
     raise typer.Exit(USER_ERROR)
 
 
@@ -101,11 +102,6 @@ def _write_page(checked: CheckedTable, report: Path) -> Path:
 
         pictures = look_pictures(checked.look)
     return write_sheet("check", report, title=f"Check of {checked.source}", found=checked, pictures=pictures)
-
-
-def _ways(checked: CheckedTable) -> str:
-    """Say what would help."""
-    return f" What helps: {'; '.join(checked.remedies)}." if checked.remedies else ""
 
 
 def _show_columns(checked: CheckedTable) -> None:

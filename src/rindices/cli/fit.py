@@ -79,7 +79,7 @@ def simulate(
 
 
 def _correlation(text: str) -> Any:
-    """Read one number, or a file with a matrix: a row a line, numbers separated by spaces or commas."""
+    """Read one number, or a file with a matrix: one row per line, numbers separated by spaces or commas."""
     try:
         if not Path(text).is_file():
             return float(text)

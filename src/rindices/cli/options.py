@@ -154,7 +154,11 @@ def with_settings(function: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         for name, (usual, shown) in groups.items():
             typed = [(about, given.pop(about.parameter)) for about in shown]
-            values = {about.name: _value(about, text) for about, text in typed if text is not None}
+            values = {
+                about.name: about.read(text) if about.kind.type is str else text
+                for about, text in typed
+                if text is not None
+            }
             given[name] = replace(usual, **values)
         function(**given)
 
@@ -179,10 +183,6 @@ def _parameter(about: Setting, usual: Any) -> inspect.Parameter:
     )
     annotation = Annotated[kind if is_written else kind | None, option]  # type: ignore[valid-type]
     return inspect.Parameter(about.parameter, inspect.Parameter.KEYWORD_ONLY, default=decided, annotation=annotation)
-
-
-def _value(about: Setting, given: Any) -> Any:
-    return about.read(given) if about.kind.type is str else given
 
 
 def one_table(tables: list[Path]) -> Path:

@@ -172,7 +172,7 @@ def describe(model: Model) -> None:
         "Controls": ", ".join(contract.control_labels) or "y = 0",
         "Patients": ", ".join(contract.patient_labels) or "y = 1",
         "Id column": contract.id_column,
-        "Visits": contract.visit_column or "one a person",
+        "Visits": contract.visit_column or "one per person",
         "Covariates": "; ".join(spans) or "none",
         "Correction": _correction(parameters.correction) or ("lines" if spans else "none"),
         "Unit": contract.unit or "not stated",

@@ -18,7 +18,7 @@ _NEEDS = {"time": "event", "event": "time", "entry": "time", "last_without": "ti
 def check_follow_up(
     settings: TableSettings | ApplySettings | ReportSettings,
     table: pd.DataFrame,
-    ids: Sequence[str],
+    ids: Sequence[str] | pd.Index,
     asked: NDArray[np.bool_],
     n_covariates: int,
 ) -> list[Text]:
@@ -71,8 +71,8 @@ def check_follow_up(
     return [
         Message(
             f"There are {counted(n_events, 'event')} for {counted(n_variables, 'variable')} (a severity and the "
-            "covariates), fewer than ten per variable: hazard ratios are description. Wait for more events, or name "
-            "fewer covariates with ",
+            "covariates), fewer than ten per variable: hazard ratios are descriptive only. Wait for more events, or "
+            "name fewer covariates with ",
             Remedy("covariates"),
             ".",
         )
@@ -90,7 +90,7 @@ def _numbers(values: pd.Series) -> np.ndarray:
     return values.to_numpy(float)
 
 
-def _check_cells(ids: Sequence[str], columns: dict[str, str], values: dict[str, np.ndarray]) -> None:
+def _check_cells(ids: Sequence[str] | pd.Index, columns: dict[str, str], values: dict[str, np.ndarray]) -> None:
     """Refuse the first impossible cell: a negative time, an event that is neither 0 nor 1, an order that cannot be."""
     time, nothing = values["time"], np.full(len(ids), np.nan)
 

@@ -11,10 +11,9 @@ import pandas as pd
 
 from rindices.cohort.column_roles import Roles, assign_roles, paths_of, wanted_names
 from rindices.cohort.comparability import check_comparability
-from rindices.cohort.deviations import deviation_unit
 from rindices.cohort.exclusions import leave_out, refuse_unusable
-from rindices.cohort.mixed_units import refuse_mixed_units
 from rindices.cohort.people import Cohort
+from rindices.cohort.units import deviation_unit, refuse_mixed_units
 from rindices.problems import InputError, Problem, Remedy, Text, joined, listed
 from rindices.schema import (
     NO_LABEL,

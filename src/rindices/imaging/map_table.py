@@ -120,7 +120,7 @@ def rows_of(maps: MapTable, people: pd.DataFrame) -> np.ndarray:
     maps
         From `map_table`.
     people
-        ``participant_id`` and, where there are visits, ``visit``; one row a person.
+        ``participant_id`` and, where there are visits, ``visit``; one row per person.
 
     Raises
     ------

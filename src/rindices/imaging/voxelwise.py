@@ -129,7 +129,7 @@ def compare_maps(
         ``participant_id``, ``visit`` (optional) and severity1, severity2, … or r1, r2, …; where it has a column
         ``first_visit``, later visits are left out. Other columns are ignored.
     group
-        ``control``, ``patient`` or ``other``, one a row of `r_indices`.
+        ``control``, ``patient`` or ``other``, one per row of `r_indices`.
     covariates
         Numbers and categories, with the same rows; people who lack one are left out.
     settings

@@ -73,8 +73,8 @@ def muse72(table: pd.DataFrame, *, complete: bool = True) -> pd.DataFrame:
     Parameters
     ----------
     table
-        One row a person. Columns are called ``MUSE_Volume_47``, ``H_MUSE_Volume_47``, ``DL_MUSE_Volume_47``, ``47`` or
-        ``Right Hippocampus``; capitals, spaces, points and underscores do not matter. Other columns are not looked at.
+        One row per person. Columns are called ``MUSE_Volume_47``, ``H_MUSE_Volume_47``, ``DL_MUSE_Volume_47``, ``47``
+        or ``Right Hippocampus``; capitals, spaces, points and underscores do not matter. Other columns are ignored.
     complete
         Whether all regions must be there; else up to a fifth of the 72 may be missing, as in another segmentation.
 

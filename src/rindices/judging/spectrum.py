@@ -143,13 +143,9 @@ def look(
         second[1:],
         float(patient.mean()),
         spread.held_out(rng),
-        *(_p_value(values) for values in (largest, first, second)),
+        # Shares of permutations, and of the data, which come first, that are as large as the data.
+        *(float((values >= values[0]).mean()) for values in (largest, first, second)),
     )
-
-
-def _p_value(values: np.ndarray) -> float:
-    """Share of permutations, and of the data, which come first, that are as large as the data."""
-    return float((values >= values[0]).mean())
 
 
 def _standardised(values: np.ndarray) -> np.ndarray:

@@ -231,7 +231,7 @@ def _found(state: State, n_patterns: int, evidence: Evidence) -> str:
     elif least < n_patterns:
         directions = counted(evidence.found_again or 0, "direction")
         words.append(
-            f"But people who were left out differ in {directions} only: of {n_patterns} patterns no more than {least} "
+            f"But held-out people differ in only {directions}: of {n_patterns} patterns, at most {least} "
             f"{'is' if least == 1 else 'are'} supported. Ask for fewer."
         )
     return " ".join(words)

@@ -1,12 +1,10 @@
 """Figures of a run: tables in, a matplotlib ``Figure`` out; no pyplot, no state that outlives a call."""
 
-from rindices.plots.comparison import two_maps, two_scores
-from rindices.plots.follow_up_curves import follow_up_curves
+from rindices.plots.curves import follow_up_curves, power_curves
 from rindices.plots.pattern_card import pattern_mixture, severity_by_age, severity_histogram
 from rindices.plots.patterns_and_associations import disorder_dots, forest, pattern_dots, subgroup_dots
-from rindices.plots.power_curves import power_curves
 from rindices.plots.rendering import figure_png, figure_svg, strip_above
-from rindices.plots.repetitions import agreement_over_settings, agreement_over_training, spectrum
+from rindices.plots.repetitions import agreement_over_settings, agreement_over_training, spectrum, two_maps, two_scores
 from rindices.plots.scores import (
     change_lines,
     dose_response,

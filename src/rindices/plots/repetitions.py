@@ -1,4 +1,4 @@
-"""Figures of how well repeated trainings agree: over training, over the settings, and where there is no disease."""
+"""Figures of how well trainings agree: repetitions over training and settings, without a disease, and two runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from rindices.plots.rendering import hover
-from rindices.plots.style import GREY, INK, MARKERS, PATIENT, SHADES, STYLE, WIDTH
+from rindices.plots.style import GREY, INK, MARKERS, PATIENT, SHADES, STYLE, WIDTH, safe_label
 from rindices.problems import counted
 
 CHANCE_CONCORDANCE, CHANCE_CORRELATION = 0.5, 0.0
@@ -22,7 +22,6 @@ WIDEST_DODGE = 0.72  # of the distance between two numbers of patterns
 MARKER, SMALL_MARKER = 6.0, 3.6
 # An interval from three models can reach far below anything seen; it must not flatten the rest.
 MOST_BELOW = 0.25
-DOT_COLUMNS = 60
 _LINES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (2, 1)))
 _PANELS = (
     ("pattern_agreement", CHANCE_CONCORDANCE, "Pattern agreement"),
@@ -213,4 +212,63 @@ def spectrum(eigenvalues: Sequence[float], band: Sequence[float], limit: float) 
     axes.plot(places[~beyond], np.asarray(eigenvalues)[~beyond], "o", color=GREY, markerfacecolor="white")
     axes.set(xlabel="Direction", ylabel="Variance of patients\n(controls = 1)", xticks=places, ylim=(0, None))
     figure.legend(loc="outside upper center", ncols=3)
+    return figure
+
+
+_FIRST, _SECOND = INK, GREY
+_ROW, _PANEL = 0.22, 3.0  # inches
+_LETTERS = 30  # of a name, below a panel
+
+
+@matplotlib.rc_context(STYLE)
+def two_maps(changes: pd.DataFrame, names: tuple[str, str], top: int = 15) -> Figure:
+    """Draw the change of each region by two patterns, those that change most on top.
+
+    Parameters
+    ----------
+    changes
+        Columns region, first and second: changes in sd of controls.
+    names
+        What the two are called.
+    top
+        How many regions are shown.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"region": ["a", "b"], "first": [0.1, -2.0], "second": [0.0, -1.5]})
+    >>> [label.get_text() for label in two_maps(table, ("A", "B")).axes[0].get_yticklabels()]
+    ['b', 'a']
+    """
+    largest = changes[["first", "second"]].abs().mean(axis=1)
+    shown = changes.loc[largest.sort_values(ascending=False).index[:top]].reset_index(drop=True)
+    figure = Figure(figsize=(6.0, 1.0 + _ROW * len(shown)), layout="constrained")
+    axes = figure.subplots()
+    axes.hlines(shown.index, shown["first"], shown["second"], color=GREY, linewidth=1)
+    for name, column, colour, marker in (
+        (names[0], "first", _FIRST, "o"),
+        (names[1], "second", _SECOND, "^"),
+    ):
+        axes.plot(shown[column], shown.index, marker, color=colour, label=safe_label(name), markersize=5)
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_yticks(shown.index, [safe_label(region) for region in shown["region"]])
+    axes.invert_yaxis()
+    axes.set_xlabel("Change (sd of controls)")
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
+@matplotlib.rc_context(STYLE)
+def two_scores(first: pd.Series, second: pd.Series, names: tuple[str, str]) -> Figure:
+    """Draw everybody's score by two runs against each other.
+
+    Examples
+    --------
+    >>> two_scores(pd.Series([0.1, 0.9]), pd.Series([0.2, 0.8]), ("A", "B")).axes[0].get_xlabel()
+    'A'
+    """
+    figure = Figure(figsize=(_PANEL, _PANEL), layout="constrained")
+    axes = figure.subplots()
+    axes.scatter(first, second, s=8, color=_FIRST, alpha=0.4, linewidths=0)
+    axes.axline((0, 0), slope=1, color="black", linewidth=1, linestyle="--")
+    axes.set(xlabel=safe_label(names[0], _LETTERS), ylabel=safe_label(names[1], _LETTERS))
     return figure

@@ -130,7 +130,7 @@ class Results:
 
     @property
     def first_visit(self) -> np.ndarray:
-        """True in one row a person."""
+        """True in one row per person."""
         return self.r_indices.get("first_visit", pd.Series(True, self.r_indices.index)).to_numpy(dtype=bool)
 
     @property

@@ -147,7 +147,7 @@ def _common_scores(first: Run, second: Run) -> pd.DataFrame:
 
 
 def _common_maps(first: Run, second: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the changes of the regions in both runs, a column a pattern."""
+    """Return the changes of the regions in both runs, one column per pattern."""
     maps = [
         run.results.patterns.pivot(index="region", columns="pattern", values="change_sd") for run in (first, second)
     ]

@@ -142,7 +142,7 @@ def _without_repeats(people: Sequence[Measured]) -> tuple[list[Measured], list[s
 
 
 def _table(people: Sequence[Measured]) -> tuple[pd.DataFrame, list[str]]:
-    """Return a row a person, and what there is to say about columns and gaps."""
+    """Return one row per person, and what there is to say about columns and gaps."""
     table = pd.DataFrame([dict(one.values) for one in people])
     for old, new in _OLD_NAMES.items():
         if old in table and new in table:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rindices.problems import listed
 from rindices.regions import known_columns
-from rindices.schema.column_relations import copies_and_sums
+from rindices.schema.sums_and_sides import copies_and_sums
 from rindices.settings import TableSettings
 
 # Names by which columns are known, by the setting that names them.

@@ -314,7 +314,7 @@ def draw_severities(
 
 
 def _given(severities: pd.DataFrame | np.ndarray, n_patterns: int) -> np.ndarray:
-    """Return the severities of a table, one row a patient, or say what is wrong with it."""
+    """Return the severities of a table, one row per patient, or say what is wrong with it."""
     names = [f"s{k}" for k in range(1, n_patterns + 1)]
     table = (
         severities

@@ -45,7 +45,7 @@ class SimulatedCohort:
     patterns : mapping of str to tuple of str
         Regions that each pattern p1 to pM changes.
     losses : DataFrame
-        Share of each region that each pattern takes at severity 1: a row a pattern, a column a region.
+        Share of each region that each pattern takes at severity 1: one row per pattern, one column per region.
     kind : str
         Kind of the cohort.
     note : str

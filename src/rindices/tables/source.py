@@ -94,7 +94,7 @@ def read_source(
 
     Of a BIDS dataset, `participants.tsv` and all tables in `phenotype/` are read with their JSON files and joined
     by `participant_id`. A phenotype table with several sessions of a person needs `visit_column`; where
-    `participants.tsv` has one row a person, each session becomes a row.
+    `participants.tsv` has one row per person, each session becomes a row.
 
     Parameters
     ----------
@@ -244,10 +244,10 @@ def join_by_id(
     frame
         The table that says who is there; its rows and index stay as they are.
     other
-        A table with one row a person, or one a person and visit.
+        A table with one row per person, or one per person and visit.
     id_column, visit_column
         Columns to join by; the other table may have its ids elsewhere, see `rindices.tables.ids.own_ids`. The visit
-        counts where both tables have it; else one row a person is needed.
+        counts where both tables have it; else one row per person is needed.
     source
         Name of the other table.
 

@@ -13,7 +13,7 @@ from rindices.pages.sections.brain_section import voxelwise_section
 from rindices.pages.sections.cards_section import cards_section, groups_section
 from rindices.pages.sections.clinical_section import associations_section, change_section, prognosis_section
 from rindices.pages.sections.methods_section import methods_section, settings_section
-from rindices.pages.sections.patterns_section import dose_section, subgroups_section
+from rindices.pages.sections.patterns_section import dose_section, resemblance_section, subgroups_section
 from rindices.pages.sections.people_section import (
     correlation_section,
     explorer_section,
@@ -21,7 +21,6 @@ from rindices.pages.sections.people_section import (
     reading_section,
     recovery_section,
 )
-from rindices.pages.sections.resemblance_section import resemblance_section
 from rindices.pages.sections.verdict_section import (
     agreement_section,
     repetitions_section,

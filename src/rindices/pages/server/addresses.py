@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from rindices.pages.layout import page_script, page_style
-from rindices.pages.server import apply_page, gather_page, run_pages, table_page, train_page
+from rindices.pages.server import apply_page, run_pages, table_page, train_page
 from rindices.pages.server.page import NotYet, busy, trouble
 from rindices.pages.server.query import Desk
 from rindices.pages.server.safety import ENTRANCE, Guard, TooLarge, receive_file
@@ -29,7 +29,7 @@ _PAGES: dict[str, Handler] = {
     "/table": table_page.table_page,
     "/table/checked": table_page.checked_part,
     "/table/look": table_page.look_part,
-    "/gather": gather_page.gather_page,
+    "/gather": table_page.gather_page,
     "/train": train_page.train_page,
     "/run": run_pages.run_page,
     "/events": train_page.watch,
@@ -43,7 +43,7 @@ _PAGES: dict[str, Handler] = {
     "/person": apply_page.person_page,
 }
 _CHANGES: dict[str, Handler] = {
-    "/gather": gather_page.gather,
+    "/gather": table_page.gather,
     "/train": train_page.begin,
     "/stop": train_page.stop,
     "/continue": train_page.go_on,
