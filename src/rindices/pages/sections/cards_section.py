@@ -107,7 +107,7 @@ def cards_section(view: RunView) -> dict[str, object]:
         "cards": [_card(view, place, own, training, had) for place, own in rows.items()],
         "brains": brains,
         "ends": ends,
-        "sided": bool(pair_sides(patterns["region"])),
+        "sided": bool(pair_sides(rows[1]["region"])),
         "ticks": [value for value in MaxNLocator(4).tick_values(*ends) if ends[0] <= value <= ends[1]],
         "training": training is not None,
         "mixture": mixture,
