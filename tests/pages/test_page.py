@@ -152,9 +152,14 @@ def test_one_pattern_and_one_training(tmp_path, undrawn):
     ("changes", "expected", "classes"),
     [
         ({"verdict": None, "reliable": None}, "Whether the patterns are reproducible was not judged.", "verdict "),
-        ({"verdict": "reproducible"}, "At least 3 patterns are reproducible:", "verdict good"),
+        ({"verdict": "reproducible"}, "The patterns are reproducible:", "verdict good"),
+        (
+            {"verdict": "reproducible", "evidence": FOUND},
+            "At least 3 patterns are reproducible:",
+            "verdict good",
+        ),
         ({"verdict": "confounded"}, "reproducible, but the groups also differ in something else.", "verdict warnings"),
-        ({"verdict": "weak"}, "At least 3 patterns are reproducible, but weak:", "verdict weak"),
+        ({"verdict": "weak"}, "The patterns are reproducible, but weak:", "verdict weak"),
         ({"verdict": "not testable"}, "Whether there is anything to find could not be tested.", "verdict untested"),
         (
             {"verdict": "not found again"},
@@ -204,7 +209,7 @@ def test_every_result_carries_its_strip(tmp_path, changes, strip):
     change_summary(tmp_path, **changes)
     text = write_report(tmp_path).read_text(encoding="utf-8")
     drawn = pictures(text)
-    results = ("mixture", "severities_1", "pattern_1")
+    results = ("severities_1", "pattern_1")  # how a single pattern mixes is no question
     assert {*drawn} == {*results, "agreement_over_training"}
     for name, picture in drawn.items():
         written = strip is not None and strip in words_of(picture)

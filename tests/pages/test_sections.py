@@ -146,6 +146,10 @@ def test_regions_without_sides_and_full_names_have_neither_columns_for_them(run,
     assert ">Left</th>" not in text
 
 
+def test_regions_with_sides_have_a_column_for_each(analysed, undrawn):
+    assert page_text(analysed).count(">Left</th>") == 2  # on the card of each pattern
+
+
 def test_card_of_many_patterns_names_three_that_go_with_it_most(tmp_path, undrawn):
     make_run(tmp_path, n_patterns=6)
     told = re.findall(r"Of them, (.*?)\. ", report_of(tmp_path).words)

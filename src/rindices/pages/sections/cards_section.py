@@ -66,7 +66,7 @@ def groups_section(view: RunView) -> dict[str, object] | None:
     names, clear = view.region_names, rows["q"] < _CLEAR
     *code, name = _named(rows["region"], names)  # the code is last: on a telephone it is out of sight
     effects = measures("d", rows["effect"], 2, "+"), limits(rows["low"], rows["high"]), probabilities("q", rows["q"])
-    columns = [name, *effects, *code]
+    columns = [name._replace(title="Region"), *effects, *(one._replace(title="Column") for one in code)]
     return {
         "pictures": _effect_maps(view, rows),
         "table": Table("Patients against controls, every region", columns, source="analysis/group_effects.csv"),
@@ -107,7 +107,7 @@ def cards_section(view: RunView) -> dict[str, object]:
         "cards": [_card(view, place, own, training, had) for place, own in rows.items()],
         "brains": brains,
         "ends": ends,
-        "sided": bool(pair_sides(patterns["region"])),
+        "sided": bool(pair_sides(rows[1]["region"])),
         "ticks": [value for value in MaxNLocator(4).tick_values(*ends) if ends[0] <= value <= ends[1]],
         "training": training is not None,
         "mixture": mixture,
