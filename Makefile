@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 
-.PHONY: demo test test-slow test-browser test-oldest test-pages fuzz docs dist audit lint size format bench bench-official reproduce reproduce-full clean
+.PHONY: demo test test-all test-slow mutate test-browser test-oldest test-pages fuzz docs dist audit lint size format bench bench-official reproduce reproduce-full clean
 
 $(VENV)/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

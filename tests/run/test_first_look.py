@@ -137,6 +137,17 @@ def test_time_grows_with_what_is_trained(monkeypatch):
     ):
         assert looks.time_needed(people, regions, patterns, search).seconds > 1.2 * usual
     assert looks.time_needed(1392, 128, 3, SearchSettings(preset="linear")).seconds < usual
+    assert looks.time_needed(1392, 128, 3, SearchSettings(), n_numbers=2).seconds > 1.5 * usual
+
+
+def test_two_numbers_of_patterns_take_longer_where_none_is_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(looks, "slowness", lambda: 1.0)
+    table = simulate_cohort("basic", n_controls=60, n_patients=60, seed=3).table.iloc[:, : 4 + N_REGIONS]
+    table.assign(diagnosis=["CN", "PT"] * 60).to_csv(tmp_path / "null.csv", index=False)
+    cohort = read_cohort(tmp_path / "null.csv", covariates="age")
+    found, given = first_look(cohort), first_look(cohort, SearchSettings(n_patterns=(1,)))
+    assert found.directions == 0
+    assert found.seconds > given.seconds
     assert str(looks.TimeNeeded(700, "the 2 cores")) == "about 10 minutes on the 2 cores of this machine"
     assert roughly(80 * 60) == "80 minutes"
     assert 0.01 < np.median([looks.slowness() for _ in range(2)]) < 100

@@ -68,12 +68,12 @@ def check_follow_up(
     n_variables = 1 + n_covariates
     if n_events >= _EVENTS_A_VARIABLE * n_variables:
         return []
+    fewer = (", or name fewer covariates with ", Remedy("covariates")) if isinstance(settings, TableSettings) else ()
     return [
         Message(
             f"There are {counted(n_events, 'event')} for {counted(n_variables, 'variable')} (a severity and the "
-            "covariates), fewer than ten per variable: hazard ratios are descriptive only. Wait for more events, or "
-            "name fewer covariates with ",
-            Remedy("covariates"),
+            "covariates), fewer than ten per variable: hazard ratios are descriptive only. Wait for more events",
+            *fewer,
             ".",
         )
     ]

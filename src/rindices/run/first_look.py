@@ -35,7 +35,7 @@ from rindices.regions.region_names import known_regions
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
 from rindices.run.planning import in_words
 from rindices.schema.sums_and_sides import pairs_of_sides
-from rindices.settings import SearchSettings
+from rindices.settings import AUTO, SearchSettings
 
 _ROWS = 6  # of a pattern, in its drawing
 
@@ -59,7 +59,9 @@ def first_look(cohort: Cohort, search: SearchSettings | None = None) -> FirstLoo
         model.fit(regions, patient, covariates)
     spectrum, differing = model.spectrum_, differences_that_count(group_balance(cohort.background[training], patient))
     evidence = {} if spectrum is None else asdict(Evidence.of(spectrum))
-    needed = time_needed(len(patient), regions.shape[1], model.n_patterns_, search)
+    is_counted = spectrum is not None and spectrum.differs and spectrum.found_again > 0
+    n_numbers = 2 if search.n_patterns == AUTO and not is_counted else 1
+    needed = time_needed(len(patient), regions.shape[1], model.n_patterns_, search, n_numbers)
     return FirstLook(
         headline=_headline(spectrum, model.untestable_),
         verdicts=_verdicts(spectrum, differing)
@@ -182,7 +184,9 @@ class TimeNeeded(NamedTuple):
         return f"about {roughly(self.seconds)} on {self.place} of this machine"
 
 
-def time_needed(n_people: int, n_regions: int, n_patterns: int, search: SearchSettings) -> TimeNeeded:
+def time_needed(
+    n_people: int, n_regions: int, n_patterns: int, search: SearchSettings, n_numbers: int = 1
+) -> TimeNeeded:
     """Return about how long a fit takes here.
 
     Parameters
@@ -193,10 +197,12 @@ def time_needed(n_people: int, n_regions: int, n_patterns: int, search: SearchSe
         The largest number of patterns that is trained.
     search
         What is trained.
+    n_numbers
+        How many numbers of patterns are tried: two where the look before training finds none to count.
     """
     schedule = get_preset(search.preset).schedule
     steps = search.max_steps or schedule.max_steps
-    models = search.n_repetitions * len(search.orthogonality or (1,))
+    models = n_numbers * search.n_repetitions * len(search.orthogonality or (1,))
     if _has_accelerator():
         seconds = _GPU_AROUND + steps * max(_GPU_STEP, models * _GPU_STEP_OF_MODEL)
         return TimeNeeded(seconds, "the GPU")
