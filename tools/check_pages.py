@@ -133,11 +133,11 @@ class Visit:
                 break
             seen = self._screen()
             if "region" in at:
-                own, scale = (seen.getpixel([round(end) for end in at[name]]) for name in ("region", "scale"))
+                own, scale = (_colour(seen, at[name]) for name in ("region", "scale"))
                 self._note(math.dist(own, scale) > ALIKE, f"{at['name']}: {own} in the brain is {scale} on its scale")
             for kind in ("deuteranopia", "protanopia", "tritanopia"):
                 eyes.send("Emulation.setEmulatedVisionDeficiency", {"type": kind})
-                low, high = (self._screen().getpixel([round(end) for end in point]) for point in at["ends"])
+                low, high = (_colour(self._screen(), point) for point in at["ends"])
                 self._note(math.dist(low, high) < APART, f"{at['name']}: with {kind} smaller and larger look alike")
             eyes.send("Emulation.setEmulatedVisionDeficiency", {"type": "none"})
 
@@ -162,6 +162,12 @@ class Visit:
         opened = self.page.evaluate("document.activeElement.parentElement.open === true")
         self._note(not opened, "has details that the keyboard does not open")
         return f"{height} pixels high, printed on {sheets} pages"
+
+
+def _colour(screen: Image.Image, point: list[float]) -> tuple[int, ...]:
+    """Return red, green and blue of a point."""
+    found = screen.getpixel((round(point[0]), round(point[1])))
+    return found if isinstance(found, tuple) else ()
 
 
 def _is_local(url: str) -> bool:

@@ -85,7 +85,7 @@ def _figure(words: str, path: Path) -> str:
     svg = path.read_text(encoding="utf-8")
     svg = svg[svg.index("<svg") :]
     least = min(map(float, _LETTERS.findall(svg)))
-    width = float(re.search(r'viewBox="[\d.]+ [\d.]+ ([\d.]+)', svg)[1]) * _LEAST / least
+    width = float(svg.partition('viewBox="')[2].split()[2]) * _LEAST / least
     shown = re.sub("min-width: [0-9]+", f"min-width: {width:.0f}", for_page(svg, words))
     return f'<span class="drawing figure">{shown}</span>'
 
