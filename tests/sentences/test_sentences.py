@@ -389,7 +389,7 @@ CLAIMS = [
             f"{standardised(told.ages('AD'), told.ages('CN')):.2f}",
         ],
     ),
-    (rf"unusual about {N} rows of the table", lambda told: [int((told.table("people")["flags"].notna()).sum())]),
+    (rf"unusual in {N} rows of the table", lambda told: [int((told.table("people")["flags"].notna()).sum())]),
     (
         rf"{N} rows lack regions, {N} of {N} at most \(roi01, .* and {N} more\)",
         lambda told: [(gaps := told.given[REGIONS].isna().sum(axis=1)).gt(0).sum(), gaps.max(), 12, 6],
