@@ -148,7 +148,7 @@ class Correction:
             raise InputError("smooth and interactions should be lists, found text.")
         smooth, pairs = tuple(self.smooth), tuple(tuple(pair) for pair in self.interactions)
         if not all(isinstance(name, str | None) for name in (*smooth, *chain(*pairs), self.proportion, self.site)):
-            raise InputError(f"A correction should name covariates by text, found {self!r}.")
+            raise InputError(f"A correction should name its covariates as strings, found {self!r}.")
         if any(len(set(pair)) != 2 or len(pair) != 2 for pair in pairs):
             raise InputError(f"interactions should be pairs of two covariates, found {self.interactions!r}.")
         if len(set(smooth)) < len(smooth) or len(set(map(frozenset, pairs))) < len(pairs):

@@ -258,8 +258,8 @@ def _inside(path: Path, grid: Grid, resample: bool) -> np.ndarray:
         )
     if not (own.same_as(grid) or resample):
         raise InputError(
-            f"The mask {path} should have the grid of the maps: {differences(own, grid)}.\n"
-            f"Make it on that grid, or let it be resampled with ",
+            f"The mask {path} should be on the same grid as the maps: {differences(own, grid)}.\n"
+            "Make it on that grid, or have it resampled with ",
             Remedy("resample", True),
             ".",
         )

@@ -254,7 +254,9 @@ def _choose_people(
         people = own_people(controls, regions, n_controls, n_patients, rng)
         return people, "People: the given table of controls, split at random."
     if regions is not None:
-        raise InputError("`regions` are columns of your own table. Give it with ", Remedy("controls"), " as well.")
+        raise InputError(
+            "`regions` names columns of your own table. Pass that table, too, with ", Remedy("controls"), "."
+        )
     people = drawn_people(n_controls, n_patients, rng)
     return people, "People: drawn from the embedded reference population (IXI, under 70)."
 

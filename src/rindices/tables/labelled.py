@@ -75,8 +75,8 @@ def stacked(
     for part, frame in zip(parts, frames, strict=True):
         if diagnosis in frame.columns:
             raise InputError(
-                f"{part.path.name} has a column {diagnosis!r} already, and is given the label {part.label!r}.\n"
-                "Remove the column, or put all people into one table with it."
+                f"{part.path.name} already has a column {diagnosis!r}, but was also given the label {part.label!r}.\n"
+                "Remove the column, or put everyone into a single table that has this column."
             )
     frames = [frame.rename(columns={own_ids(frame, id_column): id_column}) for frame in frames]
     everywhere = [name for name in frames[0].columns if all(name in frame.columns for frame in frames)]
