@@ -411,7 +411,7 @@ def test_a_long_list_is_a_ready_option_below_the_message_and_no_file(fitted, tmp
     table, rng = fitted[2], np.random.default_rng(0)
     monkeypatch.chdir(tmp_path)
     others = {
-        f"score {i}": np.where(np.arange(len(table)) == i, np.nan, rng.integers(7, size=len(table))) for i in range(30)
+        f"item {i}": np.where(np.arange(len(table)) == i, np.nan, rng.integers(7, size=len(table))) for i in range(30)
     }
     table.assign(**others).to_csv("wide.csv", index=False)
     refused = run("fit", "wide.csv", "--out", "run", "--patients", "PT", "--complete-only")

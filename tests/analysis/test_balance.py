@@ -151,7 +151,7 @@ def test_warnings_name_the_imbalanced_variables_in_words():
 
 @pytest.mark.parametrize(
     ("patient", "message"),
-    [([True, False], "one value a person"), ([0, 1, 2], "found '2'"), (["0", "1", "1"], "found '0'")],
+    [([True, False], "one value per person"), ([0, 1, 2], "found '2'"), (["0", "1", "1"], "found '0'")],
 )
 def test_wrong_groups_are_told(patient, message):
     with pytest.raises(InputError, match=message):

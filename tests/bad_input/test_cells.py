@@ -92,9 +92,9 @@ def test_text_among_numbers(stage, case):
     ),
     fit(
         "score with gaps taken for a region",
-        lambda people: cell("MMST", 4, "")(people.assign(MMST=people["age"] % 12 + 18)),
-        ("MMST (1 person)", "row 6"),
-        "name it with --clinical MMST if it is a score, not a region",
+        lambda people: cell("Punkte", 4, "")(people.assign(Punkte=people["age"] % 12 + 18)),
+        ("Punkte (1 person)", "row 6"),
+        "name it with --clinical Punkte if it is a score, not a region",
     ),
     fit(
         "half of the regions with units",

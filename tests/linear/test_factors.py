@@ -186,3 +186,10 @@ def test_changes_are_those_of_generalised_least_squares():
     expected = np.linalg.lstsq(columns, (people @ white.T).ravel(), rcond=None)[0]
     np.testing.assert_allclose(found[tuple(places.T)], expected, rtol=1e-8)
     assert (found.T[true == 0] == 0).all()
+
+
+@pytest.mark.parametrize("projected", [np.zeros((5, 2)), np.outer(np.arange(5.0), [1, 1]), 1e200 * np.eye(4)[:, :2]])
+def test_components_that_cannot_be_computed_are_not_rotated(projected):
+    found = factors._independent(projected, 0)
+    assert np.isfinite(found).all()
+    assert np.linalg.matrix_rank(found) == 2

@@ -367,7 +367,7 @@ CLAIMS = [
         r"severities of (.*?)\. A",
         scan_noise,
     ),
-    (rf"with the noise of a scan learned from {N} controls", lambda told: scan_noise(told)[:1]),
+    (rf"given scan noise learned from {N} controls", lambda told: scan_noise(told)[:1]),
     (rf"called reliable where its {N} % interval", lambda told: [f"{100 * told.summary['level']:g}"]),
     (rf"{N} % intervals of a person's change", lambda told: [f"{100 * told.summary['level']:g}"]),
     (r"Of the controls here, (.*?) are called changed", controls_that_changed),
@@ -433,7 +433,8 @@ def strayed(told):
         assert said == [[str(one) for one in row] for row in held[: len(said)]], form
         text = re.sub(form, " … ", text)
     known = literal_numbers()
-    return [line for line in text.split("\n") if set(NUMBER.findall(line.replace("–", " "))) - known]
+    lines = {line: set(NUMBER.findall(line.replace("–", " "))) - known for line in text.split("\n")}
+    return [(numbers, line) for line, numbers in lines.items() if numbers]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -53,7 +53,7 @@ OF_THE_PAGES = {
     "pages.server.run_pages": {"subprocess"},  # starts rindices report
     "pages.server.train_page": {"subprocess"},  # starts rindices fit
     "pages.server.addresses": {"socket"},  # listens on the loopback address
-    "cli.open": {"webbrowser"},  # opens that address
+    "cli.results": {"webbrowser"},  # opens that address
 }
 # Modules by name: our own, and libraries for images that may not be installed. Neither name comes from data.
 IMPORTED_BY_NAME = {"rindices", "imaging.images"}

@@ -146,14 +146,23 @@ def contrastive_ica(
     whitening = Whitening.of(controls) if whitening is None else whitening
     white = patients @ whitening.inverse_root
     directions = np.linalg.eigh(np.atleast_2d(np.cov(white.T)))[1][:, ::-1][:, :n_patterns]
-    ica = FastICA(n_patterns, fun="cube", random_state=seed, max_iter=1000, tol=1e-5, whiten="unit-variance")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the last rotation is as good as any
-        ica.fit(white @ directions)
-    mixing = directions @ ica.mixing_
+    mixing = directions @ _independent(white @ directions, seed)
     maps = whitening.root @ (mixing * np.sign(mixing.T @ white.mean(axis=0)))
     rounds = _QUICK[0] if quick else _ROUNDS
     return _refined(controls, patients, maps, np.eye(n_patterns), whitening.covariance, rounds, sparse=False)
+
+
+def _independent(projected: np.ndarray, seed: int) -> np.ndarray:
+    """Return the mixing matrix of independent components; that of no rotation where they cannot be computed."""
+    n_patterns = projected.shape[1]
+    ica = FastICA(n_patterns, fun="cube", random_state=seed, max_iter=1000, tol=1e-5, whiten="unit-variance")
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the last rotation is as good as any
+        try:
+            mixing = ica.fit(projected).mixing_
+        except (ValueError, np.linalg.LinAlgError):  # hardly anybody differs from the others in a direction
+            mixing = np.full((n_patterns, n_patterns), np.nan)
+    return mixing if np.isfinite(mixing).all() else np.eye(n_patterns)
 
 
 def _check_number(patients: np.ndarray, n_patterns: int) -> None:
