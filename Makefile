@@ -1,5 +1,5 @@
 # make demo   install, then find three known disease patterns in a simulated cohort
-# make test   install, then run the test suite
+# make test   install, then run the tests that every change needs (eight minutes on two cores)
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,9 +18,23 @@ $(VENV)/installed: pyproject.toml
 demo: $(VENV)/installed
 	$(BIN)/rindices demo --out demo
 
+# What is left to `make test-all`: browsers, whole runs from the command line, documents followed to the letter, tables of
+# other programs, checks of other libraries, and tests that draw their own cases.
+SECOND := tests/docs tests/fuzz tests/longevity tests/properties tests/sentences tests/pages/server \
+	tests/pages/test_browser.py tests/pages/test_brain_section.py tests/plots/test_frames.py tests/tables/test_formats.py \
+	tests/trust/test_whole_life.py tests/run/test_later_follow_up.py tests/test_brain_commands.py tests/test_cli.py \
+	tests/test_cli_official.py tests/test_real_tables.py tests/test_sklearn_checks.py tests/test_streaming.py
+
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --ignore tests/survival
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --ignore tests/survival $(SECOND:%=--ignore=%)
+
+test-all: $(VENV)/installed
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile $(SECOND)
 	$(BIN)/python -m pytest -m "not slow" tests/survival  # these kill and restart processes: one at a time
+
+# One token of the source at a time is changed (NUMBER=150, SEED=0): which changes does no test notice?
+mutate: $(VENV)/installed
+	$(BIN)/python tools/mutate.py $(if $(NUMBER),--number $(NUMBER)) $(if $(SEED),--seed $(SEED))
 
 test-slow: $(VENV)/installed
 	$(BIN)/python -m pytest -m slow
