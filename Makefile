@@ -18,12 +18,12 @@ $(VENV)/installed: pyproject.toml
 demo: $(VENV)/installed
 	$(BIN)/rindices demo --out demo
 
-# What is left to `make test-all`: browsers, whole runs from the command line, documents followed to the letter, tables of
-# other programs, checks of other libraries, and tests that draw their own cases.
-SECOND := tests/docs tests/fuzz tests/longevity tests/properties tests/sentences tests/pages/server \
-	tests/pages/test_browser.py tests/pages/test_brain_section.py tests/plots/test_frames.py tests/tables/test_formats.py \
-	tests/trust/test_whole_life.py tests/run/test_later_follow_up.py tests/test_brain_commands.py tests/test_cli.py \
-	tests/test_cli_official.py tests/test_real_tables.py tests/test_sklearn_checks.py tests/test_streaming.py
+# What is left to `make test-all`: pages, figures, whole runs, documents followed to the letter, tables of other
+# programs, checks of other libraries, and tests that draw their own cases.
+SECOND := tests/docs tests/fuzz tests/longevity tests/pages tests/plots tests/properties tests/run tests/sentences \
+	tests/tables/test_formats.py tests/trust/test_whole_life.py tests/test_brain_commands.py tests/test_cli.py \
+	tests/test_cli_official.py tests/test_real_tables.py tests/test_search.py tests/test_sklearn_checks.py \
+	tests/test_streaming.py
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --ignore tests/survival $(SECOND:%=--ignore=%)

@@ -141,7 +141,7 @@ def test_several_tables_that_do_not_go_together(tmp_path):
     one, other = apart(tmp_path)
     assert "need a label each" in run("check", one.partition("=")[2], other)[1]
     assert "nobody to compare" in run("check", one)[1]
-    assert "'diagnosis' already" in run("check", one, apart(tmp_path, diagnosis="SCZ")[1])[1]
+    assert "already has a column 'diagnosis'" in run("check", one, apart(tmp_path, diagnosis="SCZ")[1])[1]
     apart(tmp_path)
     pd.read_csv(tmp_path / "patients.csv").rename(columns=str.upper).to_csv(tmp_path / "patients.csv", index=False)
     assert "hardly have columns in common" in run("check", one, other)[1]
