@@ -14,13 +14,13 @@ import rindices
 SRC = Path(rindices.__file__).parent
 
 # What each room or file imports of ours besides itself and `EVERYBODY`: no more, and no less.
-EVERYBODY = ["problems", "files", "setting_fields", "settings", "presets"]
+EVERYBODY = ["problems", "files", "value_kinds", "settings", "presets"]
 MAY_IMPORT = {
     "rindices": [],  # loads everything else when it is first used
     "problems": [],
-    "setting_fields": ["problems"],
+    "value_kinds": ["problems"],
     "presets": ["problems"],
-    "settings": ["setting_fields", "presets"],
+    "settings": ["value_kinds", "presets"],
     "files": ["problems"],
     "regions": [],
     "schema": ["regions"],
@@ -31,9 +31,12 @@ MAY_IMPORT = {
     "judging": ["core", "linear", "preprocessing", "training"],
     "scoring": ["schema", "core", "preprocessing", "training", "judging"],
     "model": ["rindices", "schema", "core", "preprocessing", "scoring"],
-    "estimator": ["rindices", "schema", "core", "preprocessing", "training", "judging", "scoring", "model"],
-    "linear_estimator": ["linear", "preprocessing", "training", "judging", "model", "estimator"],
-    "search": ["training", "judging", "scoring", "estimator"],
+    "fitted_model": ["schema", "core", "preprocessing", "scoring", "model"],
+    "estimator": [
+        *("rindices", "schema", "core", "preprocessing", "training", "judging", "scoring", "model", "fitted_model"),
+    ],
+    "linear_estimator": ["linear", "preprocessing", "training", "judging", "model", "fitted_model", "estimator"],
+    "search": ["training", "judging", "scoring", "fitted_model", "estimator"],
     "tables": ["regions", "schema"],
     "cohort": ["regions", "schema", "tables"],
     "plots": ["regions"],

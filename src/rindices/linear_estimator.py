@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rindices.estimator import OfTwoGroups, SurrealGAN
+from rindices.estimator import SurrealGAN
+from rindices.fitted_model import OfTwoGroups
 from rindices.judging.spectrum import NotTestable, Spectrum
 from rindices.linear.halves import METHODS, Method, fitted
 from rindices.model.estimator_inputs import covariate_table

@@ -116,6 +116,10 @@ class Schedule:
     folds: int = 5  # costs no accuracy
     longest: int = 0
 
+    def people_per_step(self, n_patients: int) -> int:
+        """Return how many people of each group a step takes."""
+        return self.batch_size or max(1, n_patients // 8)
+
 
 @dataclass(frozen=True)
 class Correction:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rindices.record import Summary
-from rindices.run.bids_output import write_bids
+from rindices.run.write_results import write_bids
 
 SUMMARY = Summary(
     status="unfinished",

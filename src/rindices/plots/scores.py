@@ -348,7 +348,7 @@ def outlier_distances(people: pd.DataFrame) -> Figure:
             far, values = marked[own], known[measure][own].to_numpy(dtype=float)
             places = row + np.random.default_rng(0).uniform(-0.3, 0.3, len(values))
             draw_points(axes, values[~far], places[~far], area=7, alpha=0.4, marker=group.marker, colour=group.colour)
-            draw_points(axes, values[far], places[far], area=30, marker="x", colour="black", linewidths=1.4)
+            draw_points(axes, values[far], places[far], area=30, marker="x", colour="black")
         axes.set(xlabel=f"{words}\n{marked.sum():,} of {len(known):,} are outliers in it (crosses)")
         axes.tick_params(axis="y", length=0)
         _widen(axes, known[measure])

@@ -34,7 +34,7 @@ from rindices.record.documents import (
     write_summary,
     write_text,
 )
-from rindices.record.folder import (
+from rindices.record.run_folder import (
     ANALYSIS,
     BIDS,
     BRAIN,
@@ -54,15 +54,13 @@ from rindices.record.folder import (
     VOXELWISE,
     Z_SCORES,
     check_free,
-    run_around,
-)
-from rindices.record.resumption import (
     discard,
     held,
     is_complete,
     keep_trained,
     locked,
     more_of,
+    run_around,
     status_of,
     worker_of,
 )

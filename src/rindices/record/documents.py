@@ -24,8 +24,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 from rindices.files import atomic_file
 from rindices.presets import Correction
 from rindices.problems import InputError, Remedy, counted, listed
-from rindices.setting_fields import settings_of
 from rindices.settings import Basis, OutputSettings, SearchSettings, State, TableSettings
+from rindices.value_kinds import settings_of
 
 SUMMARY, SETTINGS = "summary.json", "run.toml"
 DONE: Literal["done"] = "done"

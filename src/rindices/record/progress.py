@@ -15,8 +15,7 @@ from safetensors import SafetensorError, safe_open
 
 from rindices.judging import agreement
 from rindices.record.documents import DONE, FAILED, read_summary
-from rindices.record.folder import JOURNAL, TRAINED
-from rindices.record.resumption import status_of
+from rindices.record.run_folder import JOURNAL, TRAINED, status_of
 
 _MOST_PATIENTS = 400  # in an agreement on the way
 _LAST_EVENTS = 15

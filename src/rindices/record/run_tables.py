@@ -25,7 +25,7 @@ from rindices.record.documents import (
     read_settings,
     read_summary,
 )
-from rindices.record.folder import (
+from rindices.record.run_folder import (
     ANALYSIS,
     MODEL,
     PATTERNS,

@@ -33,7 +33,7 @@ from rindices.presets import get_preset
 from rindices.problems import InputError, Wording, counted, listed, roughly
 from rindices.regions.region_names import known_regions
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
-from rindices.run.planning import in_words
+from rindices.run.study_power import in_words
 from rindices.schema.sums_and_sides import pairs_of_sides
 from rindices.settings import AUTO, SearchSettings
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,8 @@ import pandas as pd
 from rindices.pages.elements import Gallery, Picture, Table, counts, measures, probabilities
 from rindices.pages.run_view import RunView
 from rindices.plots import brain
-from rindices.plots.brain_drawing import BrainDrawing, draw_brain, measures_of, outlined_regions
+from rindices.plots.brain_drawing import BrainDrawing, Layout, draw_brain
+from rindices.plots.region_outlines import measures_of, outlined_regions
 from rindices.record import BRAIN, VOXELWISE, Run, damaged
 from rindices.regions import known_regions
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 _ENOUGH = 0.5  # of the regions must have an outline, or the picture would mislead
 _MOST_CLUSTERS = 10  # of a comparison
-SMALL_BRAIN: Any = {"per_line": 2, "width": 330, "most_slices": 2}  # it fits a telephone
+SMALL_BRAIN = Layout(per_line=2, width=330, most_slices=2)  # it fits a telephone
 _STRONGEST = 12  # regions of a pattern that are named where the picture lacks them
 _SURE, _LEAST = 2.0, 0.1  # spreads over repetitions, and sd of controls, that a change must exceed, else it is grey
 _UNIT = "Change (sd of controls)"
@@ -103,7 +104,7 @@ def _drawings(view: RunView) -> dict[int, dict[str, BrainDrawing]]:
     patterns, found = view.results.patterns, dict[int, dict[str, BrainDrawing]]()
     for pattern, measure in product(range(1, view.summary.n_patterns + 1), measures_of(patterns["region"])):
         unsure = unsure_regions(patterns, pattern)
-        drawing = draw_brain(patterns, pattern, (1.0,), measure=measure, unsure=unsure, **SMALL_BRAIN)
+        drawing = draw_brain(patterns, pattern, (1.0,), measure=measure, unsure=unsure, layout=SMALL_BRAIN)
         if drawing is not None:
             found.setdefault(pattern, {})[measure] = drawing
     return found

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from rindices.problems import InputError, Remedy, counted, listed
 from rindices.settings import GatherSettings
-from rindices.tables.foreign.measured import Found, Measured, each
+from rindices.tables.foreign import Found, Measured, each
 
 # Folders that FreeSurfer puts beside people.
 TEMPLATES = ("fsaverage*", "?h.EC_average", "cvs_avg35*", "V1_average")
