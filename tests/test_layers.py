@@ -171,7 +171,10 @@ VERSION = "from rindices.cli import app; app(['--version'], standalone_mode=Fals
         ("import rindices.cohort", ["jax", "optax", "sklearn"]),
         ("import rindices.settings", ["jax", "optax", "sklearn"]),
         (VERSION, ["numpy", "pandas", "pydantic", "scipy"]),
-        ("import rindices.run.check_table", ["jax", "optax", "sklearn", "scipy.stats", "statsmodels", "matplotlib"]),
+        (
+            "import rindices.run.check_table",
+            ["jax", "optax", "sklearn", "scipy.stats", "scipy.linalg", "statsmodels", "matplotlib"],
+        ),
     ],
     ids=["package", "cohort", "settings", "version", "check"],
 )
