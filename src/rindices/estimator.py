@@ -1,7 +1,5 @@
 """`SurrealGAN`: the scikit-learn shell around the engine. It validates, delegates, keeps, and stores in a file."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace

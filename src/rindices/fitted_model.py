@@ -1,7 +1,5 @@
 """What the estimators of R-indices have in common, and what a fitted one says about people: scores, maps, changes."""
 
-from __future__ import annotations
-
 import warnings
 from copy import copy
 from dataclasses import dataclass, replace

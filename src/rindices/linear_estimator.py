@@ -1,7 +1,5 @@
 """`ContrastiveFactors`: the linear model alone, as a scikit-learn estimator; seconds, and no networks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 

@@ -4,8 +4,6 @@ Two kinds of numbers: `LossWeights` and `LearningRates` are arguments of one com
 them trains at once; `Training` holds the formulas that are compiled in. `Schedule` steers from outside.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from numbers import Integral

@@ -1,7 +1,5 @@
 """`SurrealGANSearch`: how many patterns, and is there anything to find? In the manner of scikit-learn's searches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path

@@ -4,8 +4,6 @@
 What can be chosen about training itself is in `rindices.presets`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

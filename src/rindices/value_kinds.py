@@ -4,8 +4,6 @@ A setting is a field of a dataclass, made by `setting`; `settings_of` gives the 
 of the command line, the sections of a ``run.toml``, forms and addresses of the page are made from them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace

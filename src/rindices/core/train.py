@@ -5,8 +5,6 @@ processor one after the other, because there a model that stays in the cache is 
 the same time: on a processor each keeps one core busy.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The authors' published checkpoints as ordinary models."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

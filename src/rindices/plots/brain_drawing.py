@@ -5,8 +5,6 @@ where its colours end, and ``regions[name].title`` what a region is called in wo
 change, and scales end at 1, 2 or 4, so that two reports can be laid side by side.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

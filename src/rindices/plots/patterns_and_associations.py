@@ -1,7 +1,5 @@
 """Figures with a row for each region or variable: patterns, subgroups of patients, and clinical associations."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

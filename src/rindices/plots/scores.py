@@ -1,7 +1,5 @@
 """Figures of people: their severities, what regions do as these rise, change over time, and who is far from others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from string import ascii_letters
 from typing import Any

@@ -1,7 +1,5 @@
 """How every figure looks: colours, markers and labels, and panels."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """How far a training is, by its journal and by what its process logs; and how well its models agree so far."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from datetime import datetime

@@ -4,8 +4,6 @@
 that was interrupted can be told from another one. `summary.json` says how far it got, and is the last to say "done".
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -19,7 +17,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from rindices.files import check_writable, may_be_alive
+from rindices.files import check_writable, may_be_alive, write_text
 from rindices.problems import InputError, Message, Remedy, counted, listed
 from rindices.record.documents import (
     DONE,
@@ -32,7 +30,6 @@ from rindices.record.documents import (
     Summary,
     read_settings,
     write_summary,
-    write_text,
 )
 
 MODEL, PICTURE, REPORT = "model.safetensors", "r_indices.png", "report.html"

@@ -1,7 +1,5 @@
 """The tables of a run folder: one writer and one reader, and one check that they belong together."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

@@ -3,8 +3,6 @@
 The test is the one that `fit` makes, with the same random numbers; the patterns are those of one linear model.
 """
 
-from __future__ import annotations
-
 import os
 import time
 import warnings

@@ -3,8 +3,6 @@
 Nothing here loads the training engine before the table was read and found to be sound.
 """
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Callable
 from dataclasses import asdict, fields, replace

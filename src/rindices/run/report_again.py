@@ -1,7 +1,5 @@
 """Runs that are there, shown once more: with scores that came later, on an atlas, and voxel by voxel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

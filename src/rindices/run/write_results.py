@@ -4,8 +4,6 @@ R-indices and severities can also be written as a BIDS derivative: a phenotype t
 dataset is.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence
@@ -20,13 +18,13 @@ from rindices import plots, record
 from rindices.analysis import balance_warnings
 from rindices.cohort import Cohort
 from rindices.core import devices
-from rindices.files import atomic_file, guarded, plain_text
+from rindices.files import atomic_file, guarded, plain_text, write_text
 from rindices.judging.agreement import match_patterns
 from rindices.judging.verdict import Verdict, differences_that_count, to_json
 from rindices.pages.report import write_report
 from rindices.presets import Correction
 from rindices.problems import Text, Wording, without_data, without_people, worded
-from rindices.record import Summary, write_text
+from rindices.record import Summary
 from rindices.run.plan import PlannedRun, balance_of, versions
 from rindices.run.scores_and_analyses import analyse, keep_training, results_of, separation
 from rindices.scoring.person import reference_of, unknown_of

@@ -1,7 +1,5 @@
 """What a cell is: a number, a text or a gap; and numbers in another spelling."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """Covariates, the site and clinical scores: numbers or categories, spelling, unknown values, the fewest controls."""
 
-from __future__ import annotations
-
 from typing import Self
 
 import numpy as np

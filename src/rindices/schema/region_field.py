@@ -1,7 +1,5 @@
 """The regions: gaps and how many may be filled, impossible values, and units, judged by the medians of the regions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

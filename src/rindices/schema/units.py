@@ -4,8 +4,6 @@ Factors of ten, a hundred or a thousand, of some people, of a column in some peo
 disease and from odd people by their neatness: nobody lies between.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

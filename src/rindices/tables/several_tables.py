@@ -3,8 +3,6 @@
 Tables of different people have a label each, ``CN=controls.csv,SCZ=patients.csv``, and go one below the other.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

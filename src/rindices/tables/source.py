@@ -1,7 +1,5 @@
 """Where a table comes from: a file, a BIDS dataset, or several tables of the same people joined by their ids."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping, Sequence

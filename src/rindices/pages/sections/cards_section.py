@@ -1,7 +1,5 @@
 """What people look at first: patients against controls, and a card for each pattern."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -25,8 +23,8 @@ from rindices.pages.elements import (
     words,
 )
 from rindices.pages.run_view import RunView
-from rindices.pages.sections.brain_section import SMALL_BRAIN, brains_of, has_outlines
 from rindices.pages.sections.clinical_section import related
+from rindices.pages.sections.patterns_section import SMALL_BRAIN, brains_of, has_outlines
 from rindices.plots.brain_drawing import draw_brain
 from rindices.plots.region_outlines import measures_of
 from rindices.plots.style import PATTERN_COLOURS

@@ -1,7 +1,5 @@
 """What was chosen about a table, as the part of an address after the question mark, and as words of a command."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace

@@ -3,8 +3,6 @@
 Also how the folder of a segmentation program becomes a table, as `rindices gather` does it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import lru_cache

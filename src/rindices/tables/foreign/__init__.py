@@ -3,8 +3,6 @@
 Here is what every reader returns, whichever program wrote it; each reader has a file of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field

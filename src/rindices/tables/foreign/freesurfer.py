@@ -5,8 +5,6 @@ without surfaces has volumes of both in ``aseg+DKT.stats``. Columns are called a
 ``aparcstats2table`` call them. Sums of other columns are not copied.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatch

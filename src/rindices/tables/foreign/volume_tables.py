@@ -3,8 +3,6 @@
 CAT12 has a file for each scan: grey matter in the regions of Neuromorphometrics, in mL.
 """
 
-from __future__ import annotations
-
 import csv
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
