@@ -140,6 +140,13 @@ def test_contributors_are_shown_every_room():
     assert sorted(room.replace("/", ".") for room in rooms) == sorted(MAY_IMPORT)
 
 
+def test_every_question_about_the_tree_has_an_answer_that_is_there():
+    page = Path(__file__).with_name("questions.md").read_text(encoding="utf-8")
+    answers = dict(re.findall(r"^\| (\d+) \| `([^`]+)` \|$", page, re.MULTILINE))
+    assert [*answers] == re.findall(r"^(\d+)\. ", page, re.MULTILINE)
+    assert [path for path in answers.values() if not (SRC / path).is_file()] == []
+
+
 def test_no_two_modules_have_one_name():
     names = [path.name for path in MODULES if path.name != "__init__.py"]
     assert sorted(names) == sorted(set(names))

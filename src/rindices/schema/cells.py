@@ -121,8 +121,9 @@ def _plain_numbers(column: pd.Series) -> NDArray[np.float64] | None:
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         return numbers_of(column)
     cells = column.to_numpy(dtype=object)
-    written = "\n".join([cell for cell in cells.tolist() if isinstance(cell, str)])
-    if {*map(type, cells.tolist())} <= {str, float} and not _CODE.search(written):
+    kinds = {*map(type, cells)}
+    written = cells if kinds == {str} else [cell for cell in cells if isinstance(cell, str)]
+    if kinds <= {str, float} and not _CODE.search("\n".join(written)):
         with contextlib.suppress(ValueError):
             numbers = cells.astype(np.float64)
             return None if {cell for cell in cells[np.isnan(numbers)] if isinstance(cell, str)} else numbers
