@@ -1,7 +1,5 @@
 """A model and new people: a table of them, or a form for one; what does not match the model, and what helps."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Any, NamedTuple
