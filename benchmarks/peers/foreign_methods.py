@@ -98,6 +98,7 @@ def surreal_gan(given: Given) -> Found:
 
 def smile_gan(given: Given) -> Found:
     """Train one model as the package's sample code has it: cluster probabilities."""
+    os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # the package loads what it has just saved
     import torch
     from SmileGAN.model import SmileGAN
     from SmileGAN.Smile_GAN_clustering import single_model_clustering
@@ -180,7 +181,8 @@ METHODS = {"Surreal-GAN": surreal_gan, "Smile-GAN": smile_gan, "HYDRA": hydra, "
 def main() -> None:
     """Fit and write."""
     method, source, target, seconds = sys.argv[1:]
-    with contextlib.redirect_stdout(io.StringIO()):
+    nowhere = io.StringIO()
+    with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
         found = METHODS[method](Given(np.load(source), float(seconds)))
     np.savez(target, **found)
 

@@ -19,7 +19,7 @@ from rindices import simulate_cohort
 
 SPREAD = 1.71  # healthy people vary so much more: the paper's difficulty (experiments/paper/matched.py)
 FIRST_SEED = 7_300  # nothing else has used these cohorts
-STRENGTH = 0.75  # severity of a discrete subtype
+STRENGTH = 0.5  # severity of a discrete subtype
 Z_EVENTS, Z_END = (1, 2, 3), 5  # of SuStaIn's tutorial: sd of controls at which a lobe becomes abnormal; at the end
 NOT_REGIONS = ("participant_id", "diagnosis", "age", "sex")
 
