@@ -298,8 +298,8 @@ def _eight_times_as_long(folder: Folder) -> list[str]:
             "**How long is an iteration?** The released package counts passes through the patients, so the paper's",
             "100,000 iterations may have been 800,000 steps of a batch of an eighth. Trained that long without the",
             "stopping rule (one cohort of each kind, five λ, three models each; concordance of single models, mean",
-            "over λ), models improve on basic and stay below the paper's figures; the weight decay of the released package",
-            "makes them worse at these rates. Its models were stopped at 400,000 steps.",
+            "over λ), models improve on basic and stay below the paper's figures; the weight decay of the released",
+            "package makes them worse at these rates. Its models were stopped at 400,000 steps.",
         ),
         *markdown(table, "cohort, settings"),
     ]
@@ -342,7 +342,8 @@ def agreement_and_weight(folder: Folder) -> list[str]:
         *paragraph(
             "**Does agreement choose λ?** The paper chooses λ without the truth, by how well repeated trainings agree.",
             "All cohorts trained with its settings to 100,000 steps: in how many the chosen λ is more accurate than",
-            "the mean over the five (sign test), what it gains, and what it loses against the λ that is best by the truth.",
+            "the mean over the five (sign test), what it gains, and what it loses against the λ that is best by the",
+            "truth.",
         ),
         *markdown(table, "difficulty"),
     ]
