@@ -42,4 +42,4 @@ def test_competing_events_and_entry_are_said(tmp_path):
 
 def test_runs_without_follow_up_have_no_such_section(tmp_path):
     make_run(tmp_path / "run")
-    assert "What became of people" not in make_report(tmp_path / "run").html
+    assert "Follow-up and prognosis" not in make_report(tmp_path / "run").html

@@ -56,7 +56,7 @@ SECTIONS = (
     Section("explorer", "result", "People", explorer_section),
     Section("associations", "result", "Clinical variables", associations_section),
     Section("resemblance", "result", "What the patterns resemble", resemblance_section),
-    Section("prognosis", "result", "What became of people", prognosis_section),
+    Section("prognosis", "result", "Follow-up and prognosis", prognosis_section),
     Section("change", "result", "Change between visits", change_section),
     Section("voxelwise", "result", "Voxel by voxel", voxelwise_section),
     Section("verdict", "checks", "Is there anything to find?", verdict_section),
