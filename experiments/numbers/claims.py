@@ -100,7 +100,9 @@ def _counts() -> list[Claim]:
     noise = table["cohort"] == "noise within patterns"
     script, hard = f"{script}, also with `--counts`", "small, correlated, Beta(1, 3), hard basic, hard mild, real"
     return [
-        share("correct number, 1 to 4 patterns", "basic, mild, scarce, overlap, half absent", right[easy], script, NONE),
+        share(
+            "correct number, 1 to 4 patterns", "basic, mild, scarce, overlap, half absent", right[easy], script, NONE
+        ),
         share("the same", hard, right[~easy & ~noise], script, NONE),
         share("the same", "noise within patterns", right[noise], script, NONE),
         share("number overestimated", "eleven kinds", more[~noise], script, NONE),
@@ -153,14 +155,18 @@ def _groups() -> list[Claim]:
     rows = [
         share("randomised, called *confounded*", "1 to 20 variables", called[plain & random], script, NONE),
         share("the same at four sites", "20 variables", called[several & random], script, NONE),
-        share("age difference of 0.5 sd, called *confounded*", "6 or 20 variables", called[plain & older], script, NONE),
+        share(
+            "age difference of 0.5 sd, called *confounded*", "6 or 20 variables", called[plain & older], script, NONE
+        ),
     ]
     for aim, of in auc.groupby("aim")["inside"]:
         claim = f"interval contains the AUC in new people, AUC {aim:g}"
         rows.append(share(claim, "three sizes", of, _COMMAND.format("separation"), NONE))
     script = _COMMAND.format("gaps")
     states = gaps[gaps["what"] == "state"]["state"].isin(["reproducible", "weak"])
-    rows.append(share("*reproducible* or *weak* without disease, 20 % of cells missing", "100 + 200", states, script, LINEAR))
+    rows.append(
+        share("*reproducible* or *weak* without disease, 20 % of cells missing", "100 + 200", states, script, LINEAR)
+    )
     for n_controls, of in gaps[gaps["what"] == "auc"].groupby("n_controls"):
         null = of.pivot(index="seed", columns="gaps", values="value").dropna()
         for amount in null.columns[1:] if len(null) > 1 else ():
