@@ -17,7 +17,7 @@ def dose_section(view: RunView) -> dict[str, object] | None:
         return None
     alt = (
         "Mean of the strongest regions in patients, in standard deviations of the controls, against severity; "
-        "one panel per pattern. The table has the values."
+        "one panel per pattern. The table gives the values."
     )
     columns = [
         counts("Pattern", table["pattern"]),
@@ -49,7 +49,7 @@ def subgroups_section(view: RunView) -> dict[str, object] | None:
     ]
     alt = (
         "Difference of each subgroup of patients from controls in its strongest regions, as Cohen's d; one panel "
-        "per pattern. The table has the values."
+        "per pattern. The table gives the values."
     )
     picture = (
         view.gallery.draw("subgroups", plots.subgroup_dots(effects, sizes), alt)
@@ -76,7 +76,7 @@ def _effects(effects: pd.DataFrame) -> Table:
         probabilities("p", rows["p"]),
         probabilities("q", rows["q"]),
     ]
-    caption = "Regions of the subgroups against controls, strongest first"
+    caption = "Regions of the subgroups compared with controls, strongest first"
     return Table(caption, columns, source="analysis/subgroups.csv")
 
 
@@ -91,13 +91,13 @@ def resemblance_section(view: RunView) -> dict[str, object]:
     cortex = None if table is None else table[table["measure"] != _SUBCORTEX]
     if table is None or cortex is None or cortex.empty:
         return {"rows": None, "what": _what(view)}
-    alt = "Correlation of each pattern with the case-control map of each disorder. The table has the values."
+    alt = "Correlation of each pattern with the case-control map of each disorder. The table gives the values."
     rows = [_row(part) for _, part in cortex.groupby(["pattern", "measure"], sort=False)]
     return {
         "rows": rows,
         "n_regions": int(cortex["n_regions"].min()),
         "picture": view.gallery.draw("resemblance", plots.disorder_dots(cortex), alt),
-        "table": _table(cortex, "Patterns and disorders, over the cortex"),
+        "table": _table(cortex, "Patterns and disorders, cortical"),
         "subcortex": _subcortex(table[table["measure"] == _SUBCORTEX]),
     }
 
@@ -106,7 +106,7 @@ def _what(view: RunView) -> str:
     """Say what the table has instead of regions that there are maps of."""
     found = {column.measure for column in known_columns(view.region_names).values() if column.kind == "region"}
     known = sorted(found - {""})
-    return f"{listed(known)} of regions" if known else "regions whose names do not say what was measured"
+    return f"{listed(known)} of regions" if known else "regions whose names do not indicate the measure"
 
 
 def _row(part: pd.DataFrame) -> dict[str, object]:
@@ -129,8 +129,8 @@ def _table(rows: pd.DataFrame, caption: str) -> Table:
         probabilities("p", rows["p"]),
         probabilities("p, corrected", rows["p_corrected"]),
         measures("r beyond the mean", rows["beyond"], 2, "+"),
-        probabilities("p of that", rows["beyond_p"]),
-        probabilities("p of that, corrected", rows["beyond_p_corrected"]),
+        probabilities("its p", rows["beyond_p"]),
+        probabilities("its p, corrected", rows["beyond_p_corrected"]),
     ]
     return Table(caption, columns, source="analysis/resemblance.csv")
 
@@ -138,4 +138,4 @@ def _table(rows: pd.DataFrame, caption: str) -> Table:
 def _subcortex(rows: pd.DataFrame) -> Table | None:
     columns = [counts("Pattern", rows["pattern"]), words("Disorder", rows["disorder"])]
     columns += [counts("Structures", rows["n_regions"]), measures("r", rows["r"], 2, "+")]
-    return Table("Patterns and disorders, below the cortex", columns) if len(rows) else None
+    return Table("Patterns and disorders, subcortical", columns) if len(rows) else None
