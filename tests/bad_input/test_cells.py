@@ -56,13 +56,13 @@ def thousands(people):
         "points of thousands beside whole numbers",
         lambda people: as_text(thousands(people), sep=";", decimal=","),
         ("'region3'", "'4.999' in row 6", "decimal commas"),
-        "without separators of thousands, here 4999",
+        "without thousands separators, here 4999",
     ),
     fit(
         "points of thousands beside decimal commas",
         lambda people: as_text(cell("region3", 4, "4.999")(region(european("", ","))(people)), sep=";", decimal=","),
         ("'region3'", "'4.999' in row 6", "decimal commas"),
-        "without separators of thousands, here 4999",
+        "without thousands separators, here 4999",
     ),
     fit(
         "separators of thousands everywhere",
@@ -106,7 +106,7 @@ def test_text_among_numbers(stage, case):
         "people whom the joined table does not know",
         lambda people: people.drop(columns="icv"),
         ("icv (3 people)", "row 2 (participant p00)", "3 rows of the main table not found in more.csv"),
-        "leave these people out with --drop-missing",
+        "exclude these people with --drop-missing",
         "--join more.csv --covariates icv",
         files={"more.csv": lambda people: people.loc[3:, ["participant_id", "icv"]]},
     ),
@@ -145,7 +145,7 @@ def test_regions_of_text_are_not_lost_without_a_word(stage, case):
 def number(name, value, shown=None):
     """Return a case of a region with one impossible number."""
     found = (f"region3 = {shown or value}", "row 6 (participant p04)")
-    return fit(name, cell("region3", 4, value), found, "leave these people out with --drop-missing")
+    return fit(name, cell("region3", 4, value), found, "exclude these people with --drop-missing")
 
 
 @cases(

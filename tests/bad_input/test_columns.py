@@ -136,7 +136,7 @@ def test_columns_that_do_not_do(stage, case):
     fit(
         "scores among the regions",
         lambda people: people.assign(mmse=people["age"] % 30, panss_total=people["age"] % 41),
-        ("Not taken for regions, by name: mmse, panss_total (score)", "12 regions"),
+        ("Not treated as regions because of their names: mmse, panss_total (score)", "12 regions"),
         "Use them with --clinical mmse,panss_total. To train on them, name all regions with --features",
         code=0,
     ),

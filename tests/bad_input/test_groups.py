@@ -31,7 +31,7 @@ def three(people):
     fit(
         "no labels",
         lambda p: p.assign(diagnosis=""),
-        "Nobody has a label in column 'diagnosis'",
+        "No one has a label in column 'diagnosis'",
         "for example CN and AD",
     ),
     fit("label misspelt", None, ("'CNN' (from --control)", "Did you mean 'CN'?"), "CN (40)", "--control CNN"),
@@ -205,7 +205,7 @@ def test_covariates_and_sites(stage, case):
     fit(
         "age in words",
         both(covariate(age=lambda p: p.index % 40 + 0.5), cell("age", 4, "55 years")),
-        "age has text among its numbers (1 cell, row 6)",
+        "age contains text among its numbers (1 cell, row 6)",
         "Warning",
         code=0,
     ),
@@ -244,7 +244,7 @@ def below(*lines):
 
 
 def test_note_below_the_table_is_told_as_one(stage):
-    remedy = "leave these people out with --drop-missing"
+    remedy = "exclude these people with --drop-missing"
     said = stage(fit("note", below("checked by AB"), ("12 region columns", "row 82"), remedy)).message
     assert "--exclude" not in said  # nothing would remain
 

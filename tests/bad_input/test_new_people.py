@@ -127,7 +127,7 @@ def millilitres(people):
         "somebody not in the joined table",
         lambda p: p.drop(columns="age"),
         ("age (2 people)", "row 2 (participant p00)", "2 rows of the main table not found in more.csv"),
-        "leave these people out with --drop-missing",
+        "exclude these people with --drop-missing",
         "--join more.csv",
         more=lambda p: p.loc[2:, ["participant_id", "age"]],
     ),
@@ -191,7 +191,7 @@ def test_people_outside_the_range_are_flagged(stage, case):
     new(
         "ids under a usual name",
         lambda p: p.rename(columns={"participant_id": "subject"}),
-        ("Scored 80 people", "The ids are in the column 'subject'"),
+        ("Scored 80 people", "The ids are taken from column 'subject'"),
         "--id COLUMN",
         code=0,
         writes=("s.csv",),

@@ -86,7 +86,7 @@ def test_a_second_row_of_headings_is_said_also_where_people_come_some_at_a_time(
     described = pd.concat([pd.DataFrame([{name: f"what {name} is" for name in frame}]), frame])
     described.to_csv(tmp_path / "people.csv", index=False)
     (people,) = read_people(tmp_path / "people.csv", contract, DROP)
-    assert "The row below the names in people.csv describes the columns: it is left out." in people.notes
+    assert "The row below the column names in people.csv describes the columns and is skipped." in people.notes
     assert "what" not in "".join(people.features.index)
 
 

@@ -174,7 +174,10 @@ def test_tracts_measured_by_what_is_elsewhere_a_quality_pass(check):
     code, said = check(people().drop(columns=REGIONS).join(tracts))
     assert (code, "they look like quality measures" in said) == (0, True)
     code, said = check(people(motion=np.linspace(0, 1, 120)))
-    assert (code, "Not taken for regions, by name: motion (quality measure). To train on it" in said) == (0, True)
+    assert (
+        code,
+        "Not treated as regions because of their names: motion (quality measure). To train on it" in said,
+    ) == (0, True)
 
 
 def test_what_is_no_problem_is_no_problem_where_a_table_is_refused(check, tmp_path):
@@ -187,4 +190,4 @@ def test_what_is_no_problem_is_no_problem_where_a_table_is_refused(check, tmp_pa
     assert code == 2
     assert "Problem: Volumes" in said or "Problem: Impossible" in said or "lHip = -9" in said
     assert "Problem: labels.csv" not in said
-    assert "Warning: Not taken for regions, by name: mmse (score). Use it with --clinical mmse" in said
+    assert "Warning: Not treated as regions because of their names: mmse (score). Use it with --clinical mmse" in said

@@ -125,7 +125,7 @@ def test_totals_and_copies_are_left_out_with_a_sentence_unless_named(real):
     cohort = make_cohort(table, drop_missing=True)
     assert list(cohort.features.columns) == names
     said = "".join(cohort.warnings)
-    assert "TotalGrayVol, lh_MeanThickness_thickness (a total, by its name); V3 (a copy of" in said
+    assert "TotalGrayVol, lh_MeanThickness_thickness (a total, judging by its name); V3 (a copy of" in said
     assert "name all regions with `features`" in said
     chosen = make_cohort(table, drop_missing=True, features=[*names, "TotalGrayVol"])
     assert any("look like totals: TotalGrayVol" in warning for warning in chosen.warnings)
@@ -206,7 +206,7 @@ def test_a_second_row_of_headings_is_no_person(tmp_path, real):
         rows.to_csv(tmp_path / "people.csv", index=False)
         cohort = read_cohort(tmp_path / "people.csv", drop_missing=True)
         assert len(cohort.people) == len(real)
-        assert any("The row below the names in people.csv" in warning for warning in cohort.warnings)
+        assert any("The row below the column names in people.csv" in warning for warning in cohort.warnings)
 
 
 def test_somebody_whose_scan_failed_is_no_heading(tmp_path):

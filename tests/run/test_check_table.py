@@ -56,7 +56,7 @@ def test_every_column_has_a_part_and_a_reason(people, tmp_path):
     assert (by_name["note"].why, by_name["empty"].why) == ("text, not numbers", "no values")
     assert not any(column.suspicion for column in found.columns)
     assert [by_name[name].why for name in ("TotalGrayVol", "qc_rating", "mmse")] == [
-        "a total, by its name",
+        "a total, judging by its name",
         "quality measure",
         "score",
     ]

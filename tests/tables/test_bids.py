@@ -119,8 +119,8 @@ def test_further_tables_are_joined(tmp_path):
     assert source.dictionary["mmse"].unit == "points"
     assert source.files == (main, scores, tmp_path / "scores.json")
     assert tuple(map(str, source.notes)) == (
-        "1 row of scores.tsv left out: the main table has nobody with that id (participants 009).",
-        "1 row of the main table not found in scores.tsv: gaps in its columns (participants 002).",
+        "1 row of scores.tsv excluded: these ids are not in the main table (participants 009).",
+        "1 row of the main table not found in scores.tsv: its columns have missing values for them (participants 002).",
     )
 
 

@@ -135,7 +135,9 @@ class Record:
                 f"{counted(len(rows), 'row lacks', 'rows lack')} regions, {gaps.sum(axis=1).max()} of {len(names)} at "
                 f"most ({listed(names[gaps.any(axis=0)])}): these are imputed from the other regions and covariates."
             )
-            self.doubts.append(Message(drawn, " Use complete people only with ", Remedy("complete_only", True), "."))
+            self.doubts.append(
+                Message(drawn, " To use only people with complete data, give ", Remedy("complete_only", True), ".")
+            )
 
     def warning(self) -> list[str]:
         """Return a sentence on who was left out."""
@@ -206,8 +208,8 @@ def _leave_out_outliers(
     elif outliers:
         people = counted(len(outliers), "person lies", "people lie")
         far = (  # warnings are kept, so nobody's values are in them
-            f"{people} far from everybody else, which may be errors: row {listed(observed.roster.rows[who], 10)}. What "
-            "is unusual is in the column flags of people.csv. Look at them, or leave them out with "
+            f"{people} far from all others and may be errors: row {listed(observed.roster.rows[who], 10)}. The "
+            "column flags of people.csv describes what is unusual. Check these rows, or exclude them with "
         )
         record.doubts.append(Message(far, Remedy("drop_outliers", True), "."))
 
@@ -218,11 +220,11 @@ def _refuse_own_sites(sites: pd.Series) -> None:
     if n_sites > len(sites) / _PEOPLE_A_SITE:
         raise InputError(
             f"Column {str(sites.name)!r} cannot be the site: it has {n_sites} different values for "
-            f"{counted(len(sites), 'person', 'people')}, so that many would have a site of their own "
-            f"(such as {listed(sites.dropna().unique()[:3])}).\n"
-            f"Name the column of the site with ",
+            f"{counted(len(sites), 'person', 'people')}, so many of them would be alone at their site (such as "
+            f"{listed(sites.dropna().unique()[:3])}).\n"
+            f"Name the site column with ",
             Remedy("site"),
-            "; if it is the right one, leave out people of small sites with ",
+            "; if it is correct, exclude people from small sites with ",
             Remedy("small_sites", "drop"),
             ".",
         )
@@ -244,9 +246,9 @@ def _leave_out_small_sites(record: Record, sites: pd.Series, controls: NDArray[n
     raise InputError(
         f"Every site needs at least {MIN_SITE_CONTROLS} controls to separate its shift from disease, but "
         f"{counted(len(small), 'site has', 'sites have')} fewer (column {str(sites.name)!r}): {which}.\n"
-        f"Leave these people out with ",
+        f"Exclude these people with ",
         Remedy("small_sites", "drop"),
-        ", merge sites that share a scanner, or leave out ",
+        ", merge sites that share a scanner, or omit ",
         Remedy("site"),
         ".",
     )

@@ -253,7 +253,7 @@ class _Check:
     def _unknown(self) -> list[str]:
         """Say which columns of numbers nobody asked for."""
         extra = [name for name, is_number in self._extra.items() if is_number]
-        return [f"Columns that the model does not know are not used: {listed(extra)}."] if extra else []
+        return [f"Columns unknown to the model are ignored: {listed(extra)}."] if extra else []
 
     def _flags(self, block: NDArray[np.float64], covariates: pd.DataFrame) -> pd.Series:
         """Say what lies outside the training range, and whose site is unknown."""
@@ -265,7 +265,7 @@ class _Check:
         for spec in self._contract.covariates:
             for part, value in zip(parts, covariates[spec.name], strict=True):
                 if spec.categories is not None and value not in spec.categories:
-                    part.append(f"site {value} is not one of the model's: not corrected for site")
+                    part.append(f"site {value} is unknown to the model: not corrected for site")
                 elif spec.limits is not None and not spec.limits[0] <= value <= spec.limits[1]:
                     is_low = value < spec.limits[0]
                     limit = f"below {shown(spec.minimum)}" if is_low else f"above {shown(spec.maximum)}"
@@ -286,4 +286,4 @@ class _Check:
             raise refusal(problems)
         if not self._reasons[""]:
             why = listed(f"{reason} ({number})" for reason, number in self._reasons.items() if reason)
-            raise InputError(f"Nobody is left to score: {why}.\nFill in the cells, or add people.")
+            raise InputError(f"No one is left to score: {why}.\nFill in the cells, or add people.")

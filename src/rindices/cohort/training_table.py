@@ -199,7 +199,7 @@ def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) 
     fields = _fields(roles, settings, dictionary)
     observed = fields.observe(table)
     problems = [one for one in problems if not {*one.where} & {*roles.others}] + [*roles.problems, *fields.check()]
-    empty = [f"Columns without a single value are left out: {listed(roles.empty)}."] if roles.empty else []
+    empty = [f"Columns without any values are excluded: {listed(roles.empty)}."] if roles.empty else []
     told = (*notes, *roles.notes, *empty, *fields.notes)
     return Looked(settings, dictionary, roles, observed, tuple(problems), told)
 

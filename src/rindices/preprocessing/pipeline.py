@@ -94,9 +94,9 @@ class Preprocessing:
             raise InputError(
                 "The model was trained without ",
                 Remedy("site"),
-                ": it has no place for another one.\nFit it again with ",
+                ", so it cannot learn a new one.\nFit it again with ",
                 Remedy("site"),
-                ", or apply it as it is.",
+                ", or apply it unchanged.",
             )
         sized = controls if self.head_size is None else self.head_size.transform(controls, covariates)
         return replace(self, harmonizer=self.harmonizer.with_new_sites(sized, covariates, few_controls=few_controls))

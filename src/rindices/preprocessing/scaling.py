@@ -49,7 +49,7 @@ def _sizes(covariates: pd.DataFrame, name: str) -> np.ndarray:
         raise InputError(
             f"Regions are divided by {name!r}, but it is {shown(float(sizes[first]))} for person "
             f"{covariates.index[first]} ({counted(int((sizes <= 0).sum()), 'person', 'people')} in all).\n"
-            f"Correct the value, drop the person, or leave out ",
+            f"Correct the value, exclude the person, or omit ",
             Remedy("proportion"),
             ".",
         )

@@ -193,7 +193,7 @@ class CovariateField(NumberField):
                 f"The first unknown value is {value!r} in {place} ({number} in all)."
             )
             uncorrected = Message("score these people uncorrected with ", Remedy("new_sites", "uncorrected"))
-            adapt = "learn a new site from controls who were measured there: rindices adapt"
+            adapt = "learn the new site from controls measured there: rindices adapt"
             others = (adapt, uncorrected) if self._is_site else ("remove these people",)
             problems.append(Problem(text, ("code it as in the training table", *others)))
         return problems

@@ -42,10 +42,10 @@ class IdField(Field[pd.Index]):
         places = listed(again.index[(again == key).all(axis=1)], joiner=" and ")
         more = f" ({counted(others, 'other')} repeated as well)" if others else ""
         if len(self._columns) == 1:
-            text = f"Every person needs an id of their own, but {key.iloc[0]!r} occurs in rows {places}{more}."
+            text = f"Every person needs a unique id, but {key.iloc[0]!r} occurs in rows {places}{more}."
             column = self._visits[0] if self._visits else Blank("COLUMN")
-            visits = Message("if these are visits of one person, name their column with ", Remedy("visit", column))
-            return [Problem(text, (visits, "make the ids differ"), (self.name,))]
+            visits = Message("if these are visits of one person, name the visit column with ", Remedy("visit", column))
+            return [Problem(text, (visits, "make the ids unique"), (self.name,))]
         text = (
             f"A person's visits must differ, but participant {key.iloc[0]!r} has the visit {key.iloc[1]!r} (column "
             f"{self._columns[1]!r}) in rows {places}{more}."

@@ -174,15 +174,15 @@ def years_since_first(
         if np.mean(grows[several & timeline.first()]) >= _ENOUGH_GROW:
             standing = ids[~grows].nunique()
             warning = (
-                f"In {counted(standing, 'person', 'people')} age does not grow from visit to visit, or is missing: "
-                "their change per year is not known."
+                f"In {counted(standing, 'person', 'people')} age does not increase from visit to visit, or is "
+                "missing, so their change per year is unknown."
             )
             return _since_first(timeline, ages[0]).where(grows), (warning,) if standing else ()
     if timeline.years is not None:
         return _since_first(timeline, timeline.years), ()
     return None, (
         f"Change per year cannot be computed: the visits in {column!r} are neither dates nor times such as m06, and no "
-        "column 'age' grows from visit to visit.",
+        "column 'age' increases from visit to visit.",
     )
 
 

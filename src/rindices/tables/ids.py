@@ -70,8 +70,8 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
     if several := [name for name in partners if len({*partners[name]}) > 1]:
         said = listed((f"{name!r} could be {' or '.join(map(repr, partners[name][:3]))}" for name in several), 5, "; ")
         raise InputError(
-            f"Ids of {source} differ from those of the main table, and not one to one: {said}.\n"
-            "Write the ids alike, or name the visits with ",
+            f"Ids of {source} differ from those in the main table and cannot be matched one to one: {said}.\n"
+            "Write the ids in the same way, or name the visits with ",
             Remedy("visit"),
             ".",
         )
@@ -80,7 +80,7 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
     renamed = {other: one for one, other in pairs}
     such = f"participants {' and '.join(map(repr, min(pairs)))} for example"
     return theirs.replace(renamed), [
-        f"{counted(len(pairs), 'id is', 'ids are')} written differently in {source} ({such}): taken for the same."
+        f"{counted(len(pairs), 'id is', 'ids are')} written differently in {source} ({such}): treated as the same."
     ]
 
 

@@ -41,7 +41,7 @@ def labelled_parts(path: str | Path) -> tuple[Part, ...]:
     parts = tuple(Part(one[1].strip(), Path(one[2].strip())) for one in found if one is not None)
     if len({part.label for part in parts}) == 1:
         raise InputError(
-            f"All tables have the label {parts[0].label!r}, so there is nobody to compare.\n"
+            f"All tables have the label {parts[0].label!r}, so there is no one to compare.\n"
             "Give controls and patients, each with their own label: CN=controls.csv AD=patients.csv."
         )
     return parts
@@ -87,8 +87,8 @@ def stacked(
     alone = "; ".join(f"{listed(columns)} ({file})" for file, columns in others.items() if columns)
     if len(everywhere) < _LEAST_SHARED * max(len(frame.columns) for frame in frames):
         raise InputError(
-            f"{listed(names)} hardly have columns in common: {alone}.\nName regions alike in all tables; tables of the "
-            "same people are joined instead."
+            f"{listed(names)} have hardly any columns in common: {alone}.\nUse the same region names in all "
+            "tables; to combine tables of the same people, join them instead."
         )
     below = [frame[everywhere].assign(**{diagnosis: part.label}) for part, frame in zip(parts, frames, strict=True)]
     table = pd.concat(below, ignore_index=True)
@@ -97,5 +97,5 @@ def stacked(
     rows = ", ".join(f"{file} up to row {end}" for file, end in zip(names, ends, strict=True))
     notes: list[Text] = [f"Row numbers continue from table to table: {rows}."]
     if alone:
-        notes.append(f"Columns that not all tables have are left out: {alone}.")
+        notes.append(f"Columns that are not in all tables are excluded: {alone}.")
     return typed(table, (id_column, diagnosis)), notes

@@ -89,7 +89,8 @@ class Workbook:
             if not name and _text(cell.value) and any(names[: cell.column - 1]):
                 raise InputError(
                     f"The column of cell {cell.coordinate} of {self._where} has no name in row {first}, the first that "
-                    "is not empty.\nExpected the names of all columns there: remove titles above them, undo merged "
+                    "is not empty.\nThat row should contain the names of all columns: remove titles above them, "
+                    "undo merged "
                     "cells, and name or delete the column."
                 )
 

@@ -108,8 +108,8 @@ def test_a_score_by_its_name_is_left_out_and_offered_for_what_it_is(client, fold
     table.assign(mmse=table.index % 13, qc_rating=table["age"] % 7).to_csv(folder / "more.csv", index=False)
     text = client.get("/table/checked?table=more.csv").text
     assert "This table can be trained on" in text
-    assert "Not taken for regions, by name: mmse (score)." in text
-    assert "Not taken for regions, by name: qc_rating (quality measure)." in text
+    assert "Not treated as regions because of their names: mmse (score)." in text
+    assert "Not treated as regions because of their names: qc_rating (quality measure)." in text
     button = re.search(r'data-change="(clinical=mmse)"', text)[1]
     used = client.get(f"/table/checked?{query_of(text)}&{button}").text
     assert re.search("rindices check more.csv .*--clinical mmse", used)
