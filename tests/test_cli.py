@@ -313,12 +313,12 @@ def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, mon
     [
         ("reproducible", 0, "reproducible", "The patterns are reproducible: Why. Try --steps 19."),
         ("weak", 0, "weak", "The patterns are reproducible, but weak: Why. Try --steps 19. Use them to compare groups"),
-        ("weak", 20, "confounded", "but the groups also differ in something else. Why. Try --steps 19."),
+        ("weak", 20, "confounded", "but the groups also differ in another variable. Why. Try --steps 19."),
         (
             "reproducible",
             20,
             "confounded",
-            "The patterns are reproducible, but the groups also differ in something else.",
+            "The patterns are reproducible, but the groups also differ in another variable.",
         ),
         ("not found again", 20, "not found again", "not in patterns that are found again. Why. Try --steps 19."),
         ("no difference", 20, "no difference", "No difference between patients and controls was found. Why. Try"),

@@ -21,7 +21,7 @@ from rindices.scoring.reference import leave_one_out
 from rindices.scoring.severity import SHAPES
 
 # Trainings of forty steps seldom agree.
-pytestmark = pytest.mark.filterwarnings("ignore:Repetitions left out:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:Excluded repetitions:UserWarning")
 
 
 @pytest.fixture(scope="module")

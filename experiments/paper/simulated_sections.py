@@ -67,7 +67,8 @@ def _choice(looks: pd.DataFrame, found: pd.DataFrame) -> list[str]:
         *paragraph(
             "The first column is the easier test, because both quantities rise during training; the second has five",
             "points per cohort. The target was that the chosen λ loses at most 0.01 relative to the best λ;",
-            f"this was {reached(mean_loss <= 0.01, looks)} (at most {shown(mean_loss)} averaged over the cohorts of a kind, and",
+            f"this was {reached(mean_loss <= 0.01, looks)} (at most {shown(mean_loss)} averaged over the cohorts "
+            "of a kind, and",
             f"{shown(float(found['largest_loss'].max()))} in a single cohort).",
         ),
     ]

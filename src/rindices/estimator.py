@@ -292,7 +292,7 @@ class SurrealGAN(RIndexEstimator):
         self.held_out_r_indices_[~study.patient] = honest
         if self.left_out_:
             reasons = ", ".join(f"no. {member} {why}" for member, why in self.left_out_.items())
-            warnings.warn(f"Repetitions left out: {reasons}.", UserWarning, stacklevel=3)
+            warnings.warn(f"Excluded repetitions: {reasons}.", UserWarning, stacklevel=3)
         return self
 
     def held_out_again(self, X: Any, first: np.ndarray, covariates: Any = None) -> np.ndarray:
@@ -565,7 +565,7 @@ class SurrealGAN(RIndexEstimator):
         n_outside = int(contract.outside(X).any(axis=1).sum())
         if n_outside:
             warnings.warn(
-                f"{n_outside} of {len(X)} people have regions outside the range of the training people.",
+                f"{n_outside} of {len(X)} people have regional values outside the training range.",
                 OutsideTraining,
                 stacklevel=4,
             )

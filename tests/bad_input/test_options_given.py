@@ -45,7 +45,7 @@ def option(options, found, remedy, name="", **rest):
     option("more.csv", ("Several tables need a label each", "CN=people.csv"), "--join FILE"),
     option("--features ''", "empty value after --features", "leave it out"),
     option("--features=", "empty value after --features", "leave it out"),
-    option("--features ,", "names no regions, found ','", "leave out --features"),
+    option("--features ,", "names no regions, but got ','", "leave out --features"),
     option("--covariates ' '", "empty value after --covariates", "leave it out"),
     Case("empty table", "fit '' --out run", ("empty value after fit",), "shell variable"),
     Case("empty place", "demo --out ''", ("empty value after --out",), "shell variable"),

@@ -138,7 +138,7 @@ def test_gaps_stay_gaps_and_text_is_refused(volumes):
     assert found.isna().sum().sum() == 1
     assert np.isnan(found.loc[1, "MUSE_47+48 hippocampus"])
     table.loc[1, 47] = "about 3000"
-    with pytest.raises(InputError, match="47 should hold volumes, but row 3 has the text 'about 3000'"):
+    with pytest.raises(InputError, match="47 should contain volumes, but row 3 has the text 'about 3000'"):
         muse72(table)
 
 

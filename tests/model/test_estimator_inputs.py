@@ -85,7 +85,7 @@ def test_a_table_keeps_its_names_and_loses_its_index():
 @pytest.mark.parametrize(
     ("covariates", "message"),
     [
-        ([1.0, 2.0, 3.0], "covariates should have 2 rows like X, found 3"),
+        ([1.0, 2.0, 3.0], "covariates should have 2 rows like X, but have 3"),
         (pd.DataFrame({"age": [60.0, 61.0], "sex": ["F", None]}), "Covariate 'sex' is missing in row 1"),
         ([60.0, np.nan], "Covariate 'covariate0' is missing in row 1"),
         (pd.DataFrame([[1, 2], [3, 4]], columns=[1, "1"]), "Covariate '1' is given twice"),

@@ -158,7 +158,11 @@ def test_one_pattern_and_one_training(tmp_path, undrawn):
             "At least 3 patterns are reproducible:",
             "verdict good",
         ),
-        ({"verdict": "confounded"}, "reproducible, but the groups also differ in something else.", "verdict warnings"),
+        (
+            {"verdict": "confounded"},
+            "reproducible, but the groups also differ in another variable.",
+            "verdict warnings",
+        ),
         ({"verdict": "weak"}, "The patterns are reproducible, but weak:", "verdict weak"),
         ({"verdict": "not testable"}, "Whether there is anything to find could not be tested.", "verdict untested"),
         (

@@ -74,7 +74,7 @@ def test_files_of_others_are_named_and_kept(out):
     begin(out)
     for name in ("thesis.docx", ".hidden", "data.partial"):
         (out / name).write_text("mine")
-    with pytest.raises(InputError, match=r"already holds other files: \.hidden, data\.partial, thesis\.docx\."):
+    with pytest.raises(InputError, match=r"already contains other files: \.hidden, data\.partial, thesis\.docx\."):
         check_free(out)
     assert (out / "thesis.docx").read_text() == "mine"
 
@@ -133,7 +133,7 @@ def test_other_runs_are_refused_with_their_differences(out, difference, change):
     with pytest.raises(InputError) as error:
         begin(out, altered(**change))
     lines = str(error.value).splitlines()
-    assert lines[0] == f"The folder {out} holds another run:"
+    assert lines[0] == f"The folder {out} contains another run:"
     assert lines[1:-1] == [f"  {difference}"]
     assert "overwrite=True" in lines[-1]
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before

@@ -224,7 +224,8 @@ def outliers(told):
 # What is said, and what the folder holds: a list for each time that it is said, or one for all times.
 CLAIMS = [
     (
-        rf"This run compares {N} patients \(AD\) with {N} controls \(CN\) in {N} regions, learns (.*?) \(a number (.*?)\)",
+        rf"This run compares {N} patients \(AD\) with {N} controls \(CN\) in {N} regions, learns (.*?) \(a number "
+        r"(.*?)\)",
         headline,
     ),
     (
@@ -273,7 +274,8 @@ CLAIMS = [
     ),
     (
         rf"non-overlapping halves of the sample agree at {N} \(0\.5 is chance; at most {N} with permuted groups\)\. "
-        rf"Repetitions agree with each other at {N}\. Their consensus agrees with a linear model of the whole sample at "
+        rf"Repetitions agree with each other at {N}\. Their consensus agrees with a linear model of the whole "
+        r"sample at "
         rf"{N}\.",
         lambda told: [
             shown(told.summary["evidence"][name], 3)
@@ -300,7 +302,8 @@ CLAIMS = [
         lambda told: [*reversed(groups_of(told)), N_REGIONS],
     ),
     (
-        rf"preset “linear” of rindices\), {N} of them, each fitted to (.*?) of the controls and (.*?) of the patients \(seed {N}\)",
+        rf"preset “linear” of rindices\), {N} of them, each fitted to (.*?) of the controls and (.*?) of the "
+        rf"patients \(seed {N}\)",
         lambda told: [
             told.summary["repetitions"],
             {5: "four fifths"}[Schedule(0, 0).folds],
@@ -364,7 +367,8 @@ CLAIMS = [
     (r"Runner-up: (.*?)\. Every setting was trained in full: (\d+) models\.", lambda told: _runners_up(told)),
     (rf"{N} people had at least two visits, over a median of {N} years", visits),
     (
-        rf"estimated from {N} controls with repeated visits within {N} years; it corresponds to a standard deviation of the "
+        rf"estimated from {N} controls with repeated visits within {N} years; it corresponds to a standard "
+        r"deviation of the "
         r"severities of (.*?)\. A",
         scan_noise,
     ),

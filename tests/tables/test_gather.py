@@ -34,7 +34,7 @@ def test_forty_subjects_of_freesurfer_become_a_table(tmp_path):
     quality = ["eTIV", "lhSurfaceHoles", "rhSurfaceHoles", "lhEulerNumber", "rhEulerNumber"]
     assert list(table.columns) == ["participant_id", *ASEG[:-1], *quality, *cortex, "program"]
     assert (found.n_people, found.n_regions, found.programs) == (40, 35, {"FreeSurfer 7.4.1": 40})
-    assert found.notes == ("Left out, as 0 in everybody: 5th-Ventricle.",)
+    assert found.notes == ("Excluded because they are 0 in everyone: 5th-Ventricle.",)
     assert (table["lhEulerNumber"] == 2 - 2 * table["lhSurfaceHoles"]).all()
     units = {
         name: dictionary[name].get("Units")
@@ -224,10 +224,10 @@ def test_tables_of_dlmuse(tmp_path):
     assert (found.n_regions, dictionary["47"]) == (145, {"Description": "right hippocampus", "Units": "mm3"})
     assert found.notes == (
         "2 sums of regions were not copied, such as 701, 601.",
-        "2 people are in several files with the same numbers: taken once.",
+        "2 people are in several files with the same numbers; used once.",
     )
     table.assign(**{"47": 1.0}).iloc[[0]].to_csv(folder / "again.csv", index=False)
-    with pytest.raises(InputError, match="a is there 3 times, with other numbers"):
+    with pytest.raises(InputError, match="a is there 3 times, with different numbers"):
         gathered(folder, tmp_path / "t.csv")
     (folder / "again.csv").write_text(",".join(columns) + "\ne,1,2\n")
     with pytest.raises(InputError, match=r"again\.csv has 3 of 149 cells in this row"):

@@ -56,5 +56,6 @@ def test_who_did_not_match_is_listed_by_name(tmp_path):
     said = [str(note) for note in joined(tmp_path, ["a1", "a2", "a3"], ["a1", "b7", "b8"]).notes]
     assert said[1:] == [
         "2 rows of more.csv excluded: these ids are not in the main table (participants b7, b8).",
-        "2 rows of the main table not found in more.csv: its columns have missing values for them (participants a2, a3).",
+        "2 rows of the main table not found in more.csv: its columns have missing values for them (participants "
+        "a2, a3).",
     ]

@@ -197,7 +197,7 @@ def power(*, asked: PowerSettings) -> None:
     check_output(asked.figure, "figure", _FIGURE, *([] if asked.like is None else [asked.like]))
     if asked.like is not None and asked.figure is not None:
         raise InputError(
-            "The figure shows the studies that come with rindices, not your own people.\nLeave out ",
+            "The figure shows the studies included with rindices, not your own people.\nLeave out ",
             Remedy("like"),
             " or ",
             Remedy("figure"),
@@ -208,7 +208,9 @@ def power(*, asked: PowerSettings) -> None:
     else:
         table, n_regions = _own(asked.like, asked.n_controls, asked.n_patients)
     sizes = f"{counted(asked.n_controls, 'control')}, {counted(asked.n_patients, 'patient')}"
-    console.print(f"{sizes}, {counted(n_regions, 'region')}: chance of finding all patterns, and error of severities.")
+    console.print(
+        f"{sizes}, {counted(n_regions, 'region')}: probability of finding all patterns, and error of severities."
+    )
     for row in table.to_dict("records"):
         console.print(
             f"{counted(int(row['patterns']), 'pattern')} of {row['strength']:g} sd: {100 * row['chance']:.0f} % "
@@ -217,7 +219,8 @@ def power(*, asked: PowerSettings) -> None:
         )
     console.print(
         "Each simulated pattern changes a quarter of the regions, by this many sd of controls at severity 1; "
-        "severities are uniform. Patterns of a real disease may be narrower, and its patients more alike."
+        "severities are uniform. Patterns of a real disease may affect fewer regions, and its patients may be "
+        "more alike."
     )
     if asked.figure is not None:
         _draw(asked.figure, asked, n_regions)

@@ -123,7 +123,9 @@ def correction_of(settings: TableSettings) -> Correction | None:
     for text in wanted_names(settings.interactions):
         first, _, second = (part.strip() for part in text.partition(":"))
         if not first or not second or first == second or ":" in second:
-            raise InputError(Remedy("interactions"), f" should be pairs of covariates such as age:sex, found {text!r}.")
+            raise InputError(
+                Remedy("interactions"), f" should be pairs of covariates such as age:sex, but got {text!r}."
+            )
         pairs.append((first, second))
     correction = Correction(wanted_names(settings.smooth), tuple(pairs), settings.proportion, settings.site)
     return None if correction == Correction() else correction
@@ -204,7 +206,7 @@ def assign_roles(table: pd.DataFrame, settings: TableSettings, categories: Seque
         if name in parts:
             from_table = " If it comes from a table of scores, remove it there." if name in scores else ""
             raise InputError(
-                f"Column {name!r} is {parts[name]}, so it cannot be {part} too.\nName another column with ",
+                f"Column {name!r} is {parts[name]}, so it cannot also be {part}.\nName another column with ",
                 _SETTINGS[part],
                 f".{from_table}",
             )
@@ -251,7 +253,7 @@ def _reason(name: str, column: pd.Series, taken: Mapping[str, str], settings: Ta
         return "text, not numbers"
     if settings.features is not None:
         return Message("not named by ", Remedy("features"))
-    return Message("left out by ", Remedy("exclude"))
+    return Message("excluded with ", Remedy("exclude"))
 
 
 def require_column(names: Collection[str], name: str, role: str, remedy: Text) -> None:
@@ -296,7 +298,7 @@ def _choose_regions(
     if isinstance(settings.features, str) and not wanted:
         raise InputError(
             Remedy("features"),
-            f" names no regions, found {settings.features!r}.\nName them, or omit ",
+            f" names no regions, but got {settings.features!r}.\nName them, or omit ",
             Remedy("features"),
             " to use every numeric column.",
         )
@@ -305,7 +307,7 @@ def _choose_regions(
         if name in taken:
             asked = Remedy("exclude" if name in left_out else "features")
             both = f"Column {name!r} is {taken[name]}, so it cannot be in "
-            raise InputError(both, asked, " too.\nRemove it from one of the two.")
+            raise InputError(both, asked, " as well.\nRemove it from one of the two.")
     regions = tuple(name for name in chosen if name not in left_out)
     sorted_out = Candidates(regions, {}, (), []) if wanted else sort_candidates(table, regions)
     regions = tuple(name for name in regions if name not in sorted_out.aside)

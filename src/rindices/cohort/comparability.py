@@ -136,7 +136,7 @@ def _check_covariates(
             raise InputError(
                 f"The effect of {name!r} cannot be estimated: it has the same value "
                 f"({shown(values[is_control][0])}) in "
-                f"all controls.\nLeave out ",
+                f"all controls.\nOmit ",
                 without,
                 ", or add controls with other values.",
             )

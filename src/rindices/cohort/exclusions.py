@@ -145,7 +145,7 @@ class Record:
         if not len(left_out):
             return []
         total, why = int(left_out.sum()), listed(f"{reason} ({number})" for reason, number in left_out.items())
-        return [f"{total} of {len(self.reason)} rows {'is' if total == 1 else 'are'} left out: {why}."]
+        return [f"{total} of {len(self.reason)} rows {'is' if total == 1 else 'are'} excluded: {why}."]
 
     def table(self, people: dict[str, pd.Series | pd.Index | None]) -> pd.DataFrame:
         """Return the record, with the columns of `people` that are there before what it knows itself."""

@@ -47,8 +47,8 @@ def check_follow_up(
         if _NEEDS[name] not in columns:
             need = _NEEDS[name]
             raise InputError(
-                f"{FOLLOW_UP[name][:1].upper()}{FOLLOW_UP[name][1:]} is named ({columns[name]!r}), but not "
-                f"{FOLLOW_UP[need]}.\nName it with ",
+                f"{FOLLOW_UP[name][:1].upper()}{FOLLOW_UP[name][1:]} is given ({columns[name]!r}), but "
+                f"{FOLLOW_UP[need]} is not.\nName it with ",
                 Remedy(need, Blank("COLUMN")),
                 ".",
             )
@@ -83,7 +83,7 @@ def _numbers(values: pd.Series) -> np.ndarray:
     if values.dtype.kind != "f":
         known = values.dropna()
         raise InputError(
-            f"Column {values.name!r} should have numbers, found "
+            f"Column {values.name!r} should contain numbers, but got "
             f"{str(known.iloc[0]) if len(known) else 'no values'!r}.\n"
             "Write times as numbers, and events as 1 and 0."
         )

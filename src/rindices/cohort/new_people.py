@@ -145,7 +145,7 @@ class _Check:
         decimal_comma: bool = False,
     ) -> None:
         if settings.new_sites not in ("refuse", "uncorrected"):
-            raise InputError(Remedy("new_sites"), f" should be refuse or uncorrected, found {settings.new_sites!r}.")
+            raise InputError(Remedy("new_sites"), f" should be refuse or uncorrected, but got {settings.new_sites!r}.")
         self.visit = settings.visit or (contract.visit_column if contract.visit_column in columns else None)
         self._contract, self._settings, self._comma = contract, settings, decimal_comma
         kept = {str(name) for name in (settings.id, contract.diagnosis_column, self.visit, contract.site_column)}
@@ -196,7 +196,7 @@ class _Check:
         for source, wanted in (asked | follow_up_of(self._settings)).items():
             chosen[source] = expand_names(wanted_names(wanted), columns, source=source, pattern_columns=free)
             if taken := [name for name in chosen[source] if name in needed]:
-                raise InputError(f"The model needs column {taken[0]!r}.\nTake it out of ", Remedy(source), ".")
+                raise InputError(f"The model needs column {taken[0]!r}.\nRemove it from ", Remedy(source), ".")
         excluded = chosen.pop("exclude")
         scores = tuple(dict.fromkeys(name for names in chosen.values() for name in names))
         without_role = {*excluded, *scores, *self._contract.ignored_columns}
@@ -278,7 +278,11 @@ class _Check:
         if self._absent:
             number = f"{len(self._absent)} of the model's {counted(len(self._contract.features), 'region')}"
             return [f"The table lacks {number}: {listed(self._absent)}. They are {drawn}."]
-        return [f"Some people lack regions. These are {drawn}; see the column flags."] if np.isnan(block).any() else []
+        return (
+            [f"Some people have missing regions. These are {drawn}; see the column flags."]
+            if np.isnan(block).any()
+            else []
+        )
 
     def finish(self) -> None:
         """Refuse the table if anything was wrong with any of its rows."""

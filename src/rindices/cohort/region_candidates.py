@@ -48,10 +48,10 @@ class Candidates(NamedTuple):
         if not self.strangers:
             return []
         them = "it is a region" if len(self.strangers) == 1 else "they are regions"
-        like = f", as of the other {len(self.regions)} columns of numbers" if self.regions else ""
+        like = f", unlike for the other {len(self.regions)} numeric columns" if self.regions else ""
         what = (
-            f"{listed(self.strangers, 12)}: neither name nor values say that {them}{like}. Ages, scores, counts and "
-            "scan numbers must not be trained on."
+            f"{listed(self.strangers, 12)}: neither the names nor the values show that {them}{like}. Ages, "
+            "scores, counts and scan numbers must not be used for training."
         )
         ways = [Message(f"if {them}, name all regions with ", Remedy("features", self.regions + self.strangers))]
         if not self.regions:

@@ -175,7 +175,7 @@ def deviation_unit(
     # What is divided by a head size has to be a size.
     undo = () if is_said or settings.proportion else (_SAY_SO, Remedy("unit", _RAW))
     raise InputError(
-        f"{again if is_said else guessed}\nLeave out ",
+        f"{again if is_said else guessed}\nOmit ",
         *[part for way in ways for part in (", ", Remedy(way))][1:],
         *(undo or ("; if they have not been adjusted, provide the original measures",)),
         ".",

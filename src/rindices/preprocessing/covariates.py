@@ -181,7 +181,7 @@ def _check_enough(n_controls: int, n_columns: int, n_groups: int) -> None:
         raise InputError(
             f"The covariates make {counted(n_columns, 'column')}{sites}: estimating their effects requires "
             f"{needed} controls or more, "
-            f"found {n_controls}.\nLeave out covariates, categories, ",
+            f"found {n_controls}.\nUse fewer covariates, categories, ",
             Remedy("smooth"),
             " or ",
             Remedy("interactions"),
@@ -213,7 +213,7 @@ def spline_knots(name: str, values: np.ndarray) -> tuple[float, ...]:
     if len(distinct) < MIN_DISTINCT:
         raise InputError(
             f"Covariate {name!r} has {counted(len(distinct), 'different value')} in controls: a smooth curve needs "
-            f"at least {MIN_DISTINCT}.\nTake {name} out of ",
+            f"at least {MIN_DISTINCT}.\nRemove {name} from ",
             Remedy("smooth"),
             "; its effect is then a straight line.",
         )

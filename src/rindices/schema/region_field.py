@@ -133,7 +133,7 @@ def unit_problems(
         return [Problem(text, ("convert the regions to the unit of the training table",))]
     which = listed(names[position] for position in single)
     text = (
-        f"{counted(len(single), 'region looks', 'regions look')} as if in another unit, unlike the others: {which}.\n"
+        f"{counted(len(single), 'region seems', 'regions seem')} to be in another unit, unlike the others: {which}.\n"
         f"Column {names[first]!r} is {times} than in training ({here})."
     )
     return [Problem(text, ("correct the values in the table",), tuple(names[position] for position in single))]

@@ -121,7 +121,8 @@ def _read_rows(path: Path) -> Dictionary:
     repeated = named[heading][named[heading].duplicated()]
     if len(repeated):
         raise InputError(
-            f"Row {spreadsheet_rows(repeated.to_frame())[0]} of {path.name} describes {repeated.iloc[0]!r} once more.\n"
+            f"Row {spreadsheet_rows(repeated.to_frame())[0]} of {path.name} describes {repeated.iloc[0]!r} a "
+            "second time.\n"
             "Keep one of the rows."
         )
     lines = zip(spreadsheet_rows(named), named[heading], named.to_dict("records"), strict=True)

@@ -184,7 +184,7 @@ def _check_archive(path: Path) -> None:
     if bombs or sheets > _MOST_IN_SHEETS or total - sheets > _MOST_ELSEWHERE:
         raise InputError(
             f"{path.name} unpacks to {total / 1e6:,.0f} MB, more than a table of people should need.\n"
-            "Leave out pictures and other sheets, or save the table as 'CSV UTF-8' in the spreadsheet program."
+            "Remove pictures and other sheets, or save the table as 'CSV UTF-8' in the spreadsheet program."
         )
 
 
