@@ -6,7 +6,7 @@
     python experiments/paper/paper_preset.py --judge trained             # on cores: results/paper_preset*.csv
     python experiments/paper/paper_preset.py --part 4 --out hard         # at the paper's difficulty, three cohorts each
     python experiments/paper/paper_preset.py --judge hard --name matched_paper
-    python experiments/paper/paper_preset.py --part 5 --out long         # eight times as long, with and without decay
+    python experiments/paper/paper_preset.py --part 5 --out long         # there, eight times as long, also with decay
     python experiments/paper/paper_preset.py --judge long --name paper_long
 
 Each part is one program of 250 or 350 models (part 3: one for each formula), takes less than ten minutes on one H200
