@@ -278,7 +278,7 @@ def test_demo_compares_with_the_truth(tmp_path):
         (["fit", "table.csv", "--out", "run", "--covariates", "agee"], "Did you mean 'age'"),
         (["fit", "table.csv", "--out", "run", "--preset", "quick"], "fast, linear, blind, paper, official"),
         (["fit", "table.csv", "--out", "table.csv"], "is a file"),
-        (["fit", "table.csv", "--out", "."], "already holds other files"),
+        (["fit", "table.csv", "--out", "."], "already contains other files"),
         (["fit", "table.csv", "--out", "run", "--patterns", "0"], "--patterns"),
         (["fit", "table.csv", "--out", "run", "--latent", "wrong"], "one of independent, correlated, found 'wrong'"),
         (["simulate", "easy", "--out", "c.csv"], "basic"),
@@ -294,8 +294,8 @@ def test_demo_compares_with_the_truth(tmp_path):
         (["simulate", "basic", "--out", "."], "is a folder"),
         (["simulate", "basic", "--out", "table.csv/c.csv"], "is a file"),
         (["simulate", "basic", "--out", "c.csv", "--truth", "c.csv"], "two different files"),
-        (["simulate", "null", "--out", "table.csv", "--own-controls", "table.csv"], "would replace"),
-        (["demo", "--out", "."], "holds other files"),
+        (["simulate", "null", "--out", "table.csv", "--own-controls", "table.csv"], "would overwrite"),
+        (["demo", "--out", "."], "contains other files"),
     ],
 )
 def test_mistakes_are_told_in_a_few_lines_and_leave_nothing_behind(tmp_path, monkeypatch, arguments, expected):

@@ -59,7 +59,7 @@ def test_what_a_model_cannot_score_is_left_out_when_asked(contract, tables):
     assert complete.left_out.empty
     (people,) = read_people(tables[0], contract, replace(DROP, join=tables[1]))
     assert len(people.features) == 117
-    assert people.notes[-1] == "3 of 120 rows are left out: missing covariate (3)."
+    assert people.notes[-1] == "3 of 120 rows are excluded: missing covariate (3)."
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_controls_and_patients_in_files_of_their_own(tmp_path):
     assert code == 0, said
     assert "controls.csv + patients.csv: 120 rows" in said
     assert "60 controls, 60 patients" in said
-    assert "not all tables have are left out: panss (patients.csv)" in said
+    assert "are not in all tables are excluded: panss (patients.csv)" in said
     line = ("--covariates", "age,sex", "--preset", "linear", "--patterns", "2", "--no-report")
     code, said = run("fit", *tables, "--out", tmp_path / "run", *line)
     assert code == 0, said
@@ -139,12 +139,12 @@ def test_controls_and_patients_in_files_of_their_own(tmp_path):
 
 def test_several_tables_that_do_not_go_together(tmp_path):
     one, other = apart(tmp_path)
-    assert "need a label each" in run("check", one.partition("=")[2], other)[1]
-    assert "nobody to compare" in run("check", one)[1]
+    assert "each needs a label" in run("check", one.partition("=")[2], other)[1]
+    assert "no one to compare" in run("check", one)[1]
     assert "already has a column 'diagnosis'" in run("check", one, apart(tmp_path, diagnosis="SCZ")[1])[1]
     apart(tmp_path)
     pd.read_csv(tmp_path / "patients.csv").rename(columns=str.upper).to_csv(tmp_path / "patients.csv", index=False)
-    assert "hardly have columns in common" in run("check", one, other)[1]
+    assert "have hardly any columns in common" in run("check", one, other)[1]
 
 
 def test_patients_in_another_unit_than_controls_are_refused(tmp_path):

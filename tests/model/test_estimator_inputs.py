@@ -121,7 +121,7 @@ def test_one_person_is_no_group(n_controls, n_patients):
 
 def test_covariates_in_another_order_are_refused():
     table = pd.DataFrame({"age": [50.0, 60.0, 70.0]}, index=["a", "b", "c"])
-    with pytest.raises(ValueError, match="another order"):
+    with pytest.raises(ValueError, match="not in the same order"):
         covariate_table(table.iloc[::-1], 3, table.index)
     assert covariate_table(table, 3, table.index)["age"].tolist() == [50.0, 60.0, 70.0]
     assert covariate_table(table["age"].to_numpy()[::-1], 3, table.index)["covariate0"].tolist() == [70.0, 60.0, 50.0]

@@ -137,7 +137,7 @@ def test_other_runs_are_refused_with_their_differences(out, difference, change):
     assert lines[1:-1] == [f"  {difference}"]
     assert "overwrite=True" in lines[-1]
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
-    with pytest.raises(InputError, match="holds another run"):
+    with pytest.raises(InputError, match="contains another run"):
         is_complete(out, altered(**change))
 
 
@@ -167,7 +167,7 @@ def test_more_is_added_to_a_finished_run_whose_models_are_there(out, killed):
 def test_nothing_is_added_to_a_run_whose_models_are_gone(out):
     begin(out)
     finish(out)
-    with pytest.raises(InputError, match="Its models are not there, so nothing can be added"):
+    with pytest.raises(InputError, match="Its models are missing, so nothing can be added"):
         is_complete(out, MORE)
 
 
@@ -227,7 +227,7 @@ def test_finished_run_stays_complete_on_another_machine(out):
     """Only a run that goes on there could mix bits of two machines."""
     begin(out)
     elsewhere = altered(versions={"jax": "0.9.0"}, device={"platform": "gpu"})
-    with pytest.raises(InputError, match="holds another run"):
+    with pytest.raises(InputError, match="contains another run"):
         is_complete(out, elsewhere)
     finish(out)
     assert is_complete(out, elsewhere)

@@ -55,7 +55,7 @@ def test_the_check_is_shown_first_and_the_look_is_what_fit_finds(tmp_path):
     words = Page((tmp_path / "check.html").read_text(encoding="utf-8")).words
     assert headline in words
     assert "Band: the same with permuted groups" in words
-    assert "What one linear model finds" in words
+    assert "Preview from one linear model" in words
 
 
 def test_the_look_can_be_left_out(tmp_path):
@@ -112,7 +112,7 @@ def test_what_only_training_refuses_is_refused(tmp_path):
     assert result.exit_code == 2
     found = json.loads(result.output)
     assert (found["usable"], found["look"]) == (False, None)
-    assert "their effects need 32 controls or more" in found["problems"][0]["text"]
+    assert "estimating their effects requires 32 controls or more" in found["problems"][0]["text"]
 
 
 def test_imbalanced_groups_cannot_be_more_than_confounded(tmp_path):

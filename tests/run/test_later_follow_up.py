@@ -72,6 +72,6 @@ def test_new_people_have_their_follow_up_in_the_report(tmp_path):
     said = " ".join(done.output.split())
     assert "fewer than ten per variable: hazard ratios are descriptive only. Wait for more events." in said
     assert "Follow-up and prognosis" in (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "does not know are not used" not in done.output
+    assert "unknown to the model are ignored" not in done.output
     wrong = run(*line, "--time", "years", "--event", "dead", "--report", tmp_path / "r.html")
     assert (wrong.exit_code, "'dead' (from --event) is not a column" in wrong.output) == (2, True), wrong.output

@@ -291,7 +291,7 @@ CLAIMS = [
         rf"(\d+ patterns?): no other number fits the patients clearly better, and repetitions agree at {N}\.",
         reason,
     ),
-    (rf"(\d+ patterns?): patients and controls differ no more than by chance.*?agree at {N}\.", reason),
+    (rf"(\d+ patterns?): patients and controls differ no more than expected by chance.*?agree at {N}\.", reason),
     (
         rf"(\d+ patterns?): held-out people also differ in {N} directions?",
         lambda told: [counted(n_patterns(told), "pattern"), told.summary["evidence"]["found_again"]],

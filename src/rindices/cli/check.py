@@ -135,7 +135,7 @@ def _show_people(checked: CheckedTable) -> None:
     left = listed(f"{reason} ({number})" for reason, number in checked.left_out.items())
     people = ", ".join(counted(number, name) for name, number in groups.items() if number)
     as_if = f" (with {' '.join(checked.as_if)})" if checked.as_if else ""
-    console.print(f"People who remain{as_if}: {people}. Left out: {left or 'nobody'}.")
+    console.print(f"People who remain{as_if}: {people}. Excluded: {left or 'no one'}.")
     sites = [row for row in checked.flow if row.site != "all" and row.group in ("control", "patient")]
     for site in dict.fromkeys(row.site for row in sites):
         here = {row.group: row.used for row in sites if row.site == site}
@@ -170,7 +170,7 @@ def gather(
     gathered = gather_folder(folder, out, gathering)
     warn(gathered.notes)
     for where, problem in gathered.left_out.items():
-        console.print(f"Left out: {where}: {problem}.")
+        console.print(f"Excluded: {where}: {problem}.")
     console.print(f"{counted(gathered.n_people, 'row')}, {counted(gathered.n_regions, 'region')}.", style="green")
     versions = [f"{program} ({counted(number, 'row')})" for program, number in gathered.programs.items()]
     console.print(f"Written by {listed(versions)}.")
