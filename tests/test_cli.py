@@ -416,7 +416,7 @@ def test_a_long_list_is_a_ready_option_below_the_message_and_no_file(fitted, tmp
     table.assign(**others).to_csv("wide.csv", index=False)
     refused = run("fit", "wide.csv", "--out", "run", "--patients", "PT", "--complete-only")
     assert refused.exit_code == 2
-    assert "leave the columns out with --exclude NAMES" in refused.stderr
+    assert "exclude the columns with --exclude NAMES" in refused.stderr
     option = shlex.split(refused.stderr.splitlines()[-1])
     assert option == ["--exclude", ",".join(others)]
     assert [path.name for path in tmp_path.iterdir()] == ["wide.csv"]

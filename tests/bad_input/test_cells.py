@@ -100,7 +100,7 @@ def test_text_among_numbers(stage, case):
         "half of the regions with units",
         lambda people: people.assign(**{f"region{n}": people[f"region{n}"].map("{} mm3".format) for n in range(6)}),
         ("'region0'", "4 more columns have text", "row 2"),
-        "leave the columns out with --exclude region0",
+        "exclude the columns with --exclude region0",
     ),
     fit(
         "people whom the joined table does not know",

@@ -147,7 +147,7 @@ def test_gaps_name_all_columns_and_the_row_of_the_file(tmp_path):
         "Missing values in 2 region columns: iq (2 people), score (115 people). "
         "The first is in column 'iq', row 5 (participant 002).\n"
         "Fill in the cells, exclude these people with drop_missing=True, name them with clinical=['iq', 'score'] "
-        "if they are scores, not regions, or leave the columns out with exclude=['iq', 'score']."
+        "if they are scores, not regions, or exclude the columns with exclude=['iq', 'score']."
     )
 
 

@@ -110,7 +110,8 @@ def test_each_fact_changes_the_paragraph(folder):
         ),
         (
             {"preset": "linear", "weights": {"change": 9.0, "prior": 300.0}},
-            "were learned by linear models alone (preset “linear” of rindices), 10 of them, each fitted to four fifths of the "
+            "were learned by linear models alone (preset “linear” of rindices), 10 of them, each fitted to four "
+            "fifths of the "
             "controls and nine tenths of the patients (seed 0).",
             "Surreal-GAN",
         ),
@@ -134,7 +135,8 @@ def test_each_fact_changes_the_paragraph(folder):
         ),
         (
             {"search": {"n_patterns": [2, 3], "basis": "fit"}},
-            "The number of patterns, 2, was chosen among 2 and 3 by the distance between the covariances of synthesised",
+            "The number of patterns, 2, was chosen among 2 and 3 by the distance between the covariances of "
+            "synthesised",
             "not interpreted",
         ),
     ],

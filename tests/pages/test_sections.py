@@ -318,7 +318,8 @@ def test_search_lists_settings_best_first(searched):
         ),
         (
             FOUND,
-            "agree at 0.934 (0.5 is chance; at most 0.551 with permuted groups). Repetitions agree with each other at 0.951",
+            "agree at 0.934 (0.5 is chance; at most 0.551 with permuted groups). Repetitions agree with each "
+            "other at 0.951",
         ),
         (FOUND, "Their consensus agrees with a linear model of the whole sample at 0.883."),
         (FOUND | {"repetitions": None}, "at most 0.551 with permuted groups). Their consensus agrees"),

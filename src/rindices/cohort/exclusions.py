@@ -64,7 +64,7 @@ def _columns_to_leave_out(
         one = len(scores) == 1
         them, are = ("it", "it is a score, not a region") if one else ("them", "they are scores, not regions")
         yield Message(f"name {them} with ", Remedy("clinical", scores), f" if {are}")
-    yield Message(f"leave the column{'s' if len(names) > 1 else ''} out with ", Remedy("exclude", names))
+    yield Message(f"exclude the column{'s' if len(names) > 1 else ''} with ", Remedy("exclude", names))
 
 
 class Record:
