@@ -314,7 +314,7 @@ class FittedEstimator(RIndexEstimator):
         n_outside = int(contract.outside(X).any(axis=1).sum())
         if n_outside:
             warnings.warn(
-                f"{n_outside} of {len(X)} people have regions outside the range of the training people.",
+                f"{n_outside} of {len(X)} people have regional values outside the training range.",
                 OutsideTraining,
                 stacklevel=4,
             )

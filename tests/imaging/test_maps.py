@@ -135,8 +135,8 @@ def test_flipped_maps_are_refused_or_resampled(made, tmp_path):
 
 def test_masks_are_checked(made, tmp_path):
     for name, values, message in [
-        ("soft", np.linspace(0, 1, np.prod(SHAPE)).reshape(SHAPE), "should hold two values"),
-        ("empty", np.zeros(SHAPE), "it holds 1"),
+        ("soft", np.linspace(0, 1, np.prod(SHAPE)).reshape(SHAPE), "should contain two values"),
+        ("empty", np.zeros(SHAPE), "it contains 1"),
         ("small", np.pad(np.ones((3, 3, 3)), 1), "shape 5 × 5 × 5 instead of 9 × 11 × 7"),
     ]:
         with pytest.raises(InputError, match=message):

@@ -19,7 +19,7 @@ from rindices.presets import PRESETS, Correction, LearningRates, LossWeights, Pr
 from rindices.scoring.severity import SHAPES
 
 # Trainings of forty steps seldom agree.
-pytestmark = pytest.mark.filterwarnings("ignore:Repetitions left out:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:Excluded repetitions:UserWarning")
 
 ODD_NAMES = [
     "Größe",

@@ -212,5 +212,5 @@ def test_ages_that_are_nearly_all_the_same_still_get_a_curve():
 def test_too_few_controls_for_the_columns_are_refused(people):
     table, curves = people[["age", "sex"]], {"smooth": ["age"], "interactions": [("age", "sex")]}
     CovariateResidualizer.fit(np.ones((18, 1)), table[:18], **curves)
-    with pytest.raises(ValueError, match="9 columns: their effects need 18 controls or more, found 17"):
+    with pytest.raises(ValueError, match="9 columns: estimating their effects requires 18 controls or more, found 17"):
         CovariateResidualizer.fit(np.ones((17, 1)), table[:17], **curves)

@@ -107,7 +107,7 @@ def test_a_second_row_of_headings_is_no_person(tmp_path):
     table = FORMATS / "made_up_values/abcd_smrip10201.txt"
     found = run("check", table, *with_labels(table, tmp_path), "--json")
     assert json.loads(found.output)["n_rows"] == 50
-    assert "The row below the names in abcd_smrip10201.txt describes the columns" in found.output
+    assert "The row below the column names in abcd_smrip10201.txt describes the columns" in found.output
 
 
 def test_both_hemispheres_and_the_participants_are_joined_by_their_own_ids(tmp_path):
@@ -128,7 +128,7 @@ def test_both_hemispheres_and_the_participants_are_joined_by_their_own_ids(tmp_p
 def test_participants_without_measures_are_refused_with_the_way_to_join_them(tmp_path):
     table = FORMATS / "aomic_participants.tsv"
     said = run("check", table, *with_labels(table, tmp_path))
-    assert (said.exit_code, "join the table that has the regions with --join FILE" in said.output) == (2, True)
+    assert (said.exit_code, "join the table that contains the regions with --join FILE" in said.output) == (2, True)
     said = run("check", FORMATS / "bids_ds000030_participants.tsv")
     assert said.exit_code == 2
     assert "bart (always 1)" in said.output

@@ -101,7 +101,7 @@ def _read(path: Path) -> tuple[Header, dict[str, np.ndarray]]:
     try:
         metadata, arrays = read_arrays(path)
     except PermissionError as error:
-        raise ModelFileError(f"{path} cannot be read: you are not allowed to.\nAsk whoever owns the file.") from error
+        raise ModelFileError(f"{path} cannot be read: permission denied.\nAsk the owner of the file.") from error
     except OSError as error:
         raise ModelFileError(
             f"{path} cannot be read as a model: it is truncated, damaged or of another kind.\n"

@@ -233,7 +233,7 @@ def _check_people(controls: pd.DataFrame) -> None:
             "Expected one row per person in ",
             _OWN,
             f", found participant_id missing or repeated: {', '.join(cells)}. "
-            "Keep one row each, or drop the column to have people numbered.",
+            "Keep one row per person, or drop the column to number people automatically.",
         )
 
 

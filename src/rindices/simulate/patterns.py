@@ -91,7 +91,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "graded": Kind("as basic, but from strong to weak within a pattern", shape="graded"),
         "signed": Kind("as basic, but half of a pattern's regions grow", shape="signed"),
         "shift": Kind("as basic, and all patients lose a little everywhere", shift=0.03),
-        "null": Kind("no disease: patients are drawn like controls", atrophy=0.0, noise=0.0),
+        "null": Kind("no disease: patients have the same distribution as controls", atrophy=0.0, noise=0.0),
     }
 )
 
@@ -241,7 +241,7 @@ def severity_correlation_matrix(correlation: Correlation | None, n_patterns: int
             Remedy("severity_correlation"),
             f": expected one number between {lowest} and 1, or {n_patterns} x "
             f"{n_patterns} numbers that are symmetric, have ones on the diagonal and can occur together (positive "
-            f"definite), found {correlation}. Correct it, or leave it out for independent severities.",
+            f"definite), found {correlation}. Correct it, or omit it for independent severities.",
         )
     return matrix
 
@@ -283,7 +283,7 @@ def draw_severities(
     if not isinstance(severities, str):
         if correlation is not None or age_correlation != 0:
             raise InputError(
-                "A table of severities has correlations of its own: patients are whole rows of it. Leave out ",
+                "A table of severities already has correlations, because patients are whole rows of it. Omit ",
                 Remedy("severity_correlation"),
                 " and ",
                 Remedy("severity_age"),

@@ -87,7 +87,8 @@ class Workbook:
             if not name and _text(cell.value) and any(names[: cell.column - 1]):
                 raise InputError(
                     f"The column of cell {cell.coordinate} of {self._where} has no name in row {first}, the first that "
-                    "is not empty.\nExpected the names of all columns there: remove titles above them, undo merged "
+                    "is not empty.\nThat row should contain the names of all columns: remove titles above them, "
+                    "undo merged "
                     "cells, and name or delete the column."
                 )
 
@@ -181,7 +182,7 @@ def _check_archive(path: Path) -> None:
     if bombs or sheets > _MOST_IN_SHEETS or total - sheets > _MOST_ELSEWHERE:
         raise InputError(
             f"{path.name} unpacks to {total / 1e6:,.0f} MB, more than a table of people should need.\n"
-            "Leave out pictures and other sheets, or save the table as 'CSV UTF-8' in the spreadsheet program."
+            "Remove pictures and other sheets, or save the table as 'CSV UTF-8' in the spreadsheet program."
         )
 
 
