@@ -311,7 +311,7 @@ def test_patterns_are_numbered_by_size_of_change(fitted, regions, covariates, by
 
 @pytest.mark.parametrize("z", [np.zeros(2), np.zeros((79, 3)), 0.5, [0.1, np.nan, 0.1]])
 def test_severities_of_another_shape_are_refused(fitted, regions, covariates, z):
-    with pytest.raises(ValueError, match="z should hold 3 finite severities"):
+    with pytest.raises(ValueError, match="z should contain 3 finite severities"):
         fitted.synthesize(regions, z, covariates)
 
 

@@ -270,7 +270,7 @@ def test_reason_names_both_figures_and_what_fewer_patterns_lack():
     neither = told(swept_of(setting(0.9, 2, 9.0), setting(0.55, 3, 3.0)))
     weights = told(swept_of(judged(0.9, weight=0.4), judged(0.8)))
     assert weights.startswith(
-        "3 patterns with orthogonality 0.4: of 2 weights the one that agreed best after 3 repetitions; "
+        "3 patterns with orthogonality 0.4: the weight, out of 2, with the best agreement after 3 repetitions; "
     )
     assert neither.startswith("2 patterns: no setting both fits the patients and reaches an agreement of 0.6 or")
     assert "Of those trained in full, it agrees best: repetitions agree at 0.900" in neither

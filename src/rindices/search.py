@@ -218,7 +218,7 @@ def explain(swept: Swept, basis: Basis, asked: str | int | Sequence[int], look: 
     others = [one for one in swept.judged if one is not chosen]
     agreement = f"repetitions agree at {chosen.value:.3f}"
     if len({one.point.n_patterns for one in swept.judged}) == 1:
-        best = f"of {len(swept.judged)} weights the one that agreed best after {swept.first_look} repetitions"
+        best = f"the weight, out of {len(swept.judged)}, with the best agreement after {swept.first_look} repetitions"
         words = [f"{name}: {best}; {agreement}."]
     elif basis == "fit":
         words = [f"{name}: no other number fits the patients clearly better, and {agreement}."]

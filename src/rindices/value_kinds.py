@@ -149,7 +149,7 @@ NUMBER = Kind(float, read=float, should="a number")
 NAMES = Kind(several=True)
 FILE, FILES = Kind(is_file=True), Kind(several=True, is_file=True)
 PATH = Kind(Path, is_file=True, read=Path, take=lambda value: None if value is None else Path(value))
-LIMITS = Kind(read=_limits, should="two rising numbers such as 0.4,0.7", take=_together)
+LIMITS = Kind(read=_limits, should="two increasing numbers such as 0.4,0.7", take=_together)
 
 
 @dataclass(frozen=True)

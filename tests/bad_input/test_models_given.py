@@ -207,9 +207,9 @@ def test_checkpoints_of_the_authors(stage, case):
         "impossible correlation",
         "simulate basic --out c.csv --correlation 1.5",
         ("--correlation", "1.5"),
-        "leave it out",
+        "omit it",
     ),
-    Case("correlation of nothing", "simulate basic --out c.csv --correlation nan", ("--correlation",), "leave it out"),
+    Case("correlation of nothing", "simulate basic --out c.csv --correlation nan", ("--correlation",), "omit it"),
     Case("correlation in words", "simulate basic --out c.csv --correlation high", ("'high'",), "--correlation"),
     Case(
         "correlation of two",
@@ -265,7 +265,7 @@ def severities(name, content, found, remedy, options="--severities s.csv --patte
     severities("column missing", "s1,s3\n0.1,0.2\n", ("s1, s2", "s1, s3"), "Rename"),
     severities("patterns more", "s1,s2,s3\n0,0,0\n", ("1 row with s1, s2, s3",), "--patterns"),
     severities("above 1", "id,s1,s2\na,0.1,0.2\n\nb,0.3,1.5\n", ("1.5 in column 's2', row 4",), "Correct"),
-    severities("empty cell", "s1,s2\n0.1,0.2\n0.1,\n", ("an empty cell in column 's2', row 3",), "leave out"),
+    severities("empty cell", "s1,s2\n0.1,0.2\n0.1,\n", ("an empty cell in column 's2', row 3",), "remove these rows"),
     severities("text", "s1,s2\n0.1,high\n", ("high in column 's2', row 2",), "Correct"),
     severities("no rows", "s1,s2\n", ("s.csv", "no people"), "one row"),
     severities(

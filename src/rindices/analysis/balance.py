@@ -316,7 +316,7 @@ def _link(row: Any) -> str:
     rises, size, own = row.coefficient > 0, f"(r = {row.coefficient:.2f}, {q})", f"pattern {row.pattern}"
     return {
         "categorical": f"{own} differs with {row.variable} (eta² = {row.coefficient:.2f}, {q})",
-        "dichotomous": f"{own} is {'stronger' if rises else 'weaker'} where {row.variable} is {row.level} {size}",
+        "dichotomous": f"{own} is {'stronger' if rises else 'weaker'} if {row.variable} is {row.level} {size}",
         "continuous": f"{own} {'rises' if rises else 'falls'} with {row.variable} {size}",
     }[row.kind]
 

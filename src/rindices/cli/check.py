@@ -154,7 +154,9 @@ def _show_people(checked: CheckedTable) -> None:
 @command()
 def gather(
     folder: Annotated[Path, argument("A SUBJECTS_DIR, or a folder with DLMUSE, SynthSeg or CAT12 files.")],
-    out: Annotated[Path, option("Table to write (.csv), replaced if it exists; its dictionary (.json) beside it.")],
+    out: Annotated[
+        Path, option("Table to write (.csv), replaced if it exists; a data dictionary (.json) is written next to it.")
+    ],
     *,
     gathering: GatherSettings,
 ) -> None:
@@ -218,8 +220,9 @@ def power(*, asked: PowerSettings) -> None:
             f"error {row['error']:.2f}, concordance {row['concordance']:.2f}"
         )
     console.print(
-        "Each simulated pattern changes a quarter of the regions, by this many sd of controls at severity 1; "
-        "severities are uniform. Patterns of a real disease may affect fewer regions, and its patients may be "
+        "Each simulated pattern changes a quarter of the regions, by the stated number of sd of controls at "
+        "severity 1; severities are uniform. Patterns of a real disease may affect fewer regions, and its "
+        "patients may be "
         "more alike."
     )
     if asked.figure is not None:

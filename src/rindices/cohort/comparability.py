@@ -80,7 +80,7 @@ def _check_constant(block: NDArray[np.float64], regions: Sequence[str], controls
             f"A region must vary among the controls, but {counted(len(names), 'region does', 'regions do')} not: "
             f"{listed(names)}.\nIn column {names[0]!r} {who} has the value {shown(float(values[0, first]))}.\n",
             scores,
-            f"Leave {'it' if len(names) == 1 else 'them'} out with ",
+            f"Exclude {'it' if len(names) == 1 else 'them'} with ",
             Remedy("exclude", names),
             ".",
         )

@@ -218,7 +218,7 @@ def _refuse_own_sites(sites: pd.Series) -> None:
     if n_sites > len(sites) / _PEOPLE_A_SITE:
         raise InputError(
             f"Column {str(sites.name)!r} cannot be the site: it has {n_sites} different values for "
-            f"{counted(len(sites), 'person', 'people')}, so many of them would be alone at their site (such as "
+            f"{counted(len(sites), 'person', 'people')}, so many people would be alone at their site (such as "
             f"{listed(sites.dropna().unique()[:3])}).\n"
             f"Name the site column with ",
             Remedy("site"),

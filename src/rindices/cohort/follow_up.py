@@ -58,7 +58,8 @@ def check_follow_up(
     n_events = int((values["event"][asked & known] == 1).sum()) or int((values["event"][known] == 1).sum())
     if n_events == 0:
         raise InputError(
-            f"No one has the event: column {columns['event']!r} has no 1 where {columns['time']!r} is known.\n"
+            f"No one has the event: column {columns['event']!r} contains no 1 in rows where {columns['time']!r} "
+            "is known.\n"
             "Name the event column with ",
             Remedy("event", Blank("COLUMN")),
             ", enter 1 where it occurred, or omit the follow-up.",

@@ -157,7 +157,7 @@ def _notes(aside: dict[str, str], constant: dict[str, str], known: dict[str, Kno
         notes.append(Message(left_out, *use, *(back if why in ("score", _QUALITY) else ())))
         if why.endswith("MUSE's regions"):
             notes.append(
-                Message("The 72 regions of the authors' models are made with ", Remedy("features", "muse72"), ".")
+                Message("To compute the 72 regions of the authors' models, use ", Remedy("features", "muse72"), ".")
             )
     if constant:
         same = {what: [name for name in constant if constant[name] == what] for what in constant.values()}

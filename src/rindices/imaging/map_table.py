@@ -96,7 +96,7 @@ def _checked(table: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
         rows = checked.index[repeated & (checked[_ID] == checked.loc[repeated, _ID].iloc[0])]
         raise InputError(
             f"{name} should have one map per person{' and visit' if _VISIT in columns else ''}, but rows "
-            f"{listed(rows, joiner=' and ')} are of {checked[_ID][rows[0]]!r}.\nKeep one of them."
+            f"{listed(rows, joiner=' and ')} belong to {checked[_ID][rows[0]]!r}.\nKeep one of them."
         )
     missing = checked[_PATH].str.lower().isin(_MISSING)
     checked[_PATH] = ["" if none else str(folder / cell) for cell, none in zip(checked[_PATH], missing, strict=True)]

@@ -150,7 +150,7 @@ class _Archive:
             raise ArchiveError("it tries to use _codecs.encode for something other than bytes")
         self.text_bytes += len(text)
         if self.text_bytes > _MOST_TEXT_BYTES:
-            raise ArchiveError(f"it makes more than {_MOST_TEXT_BYTES} bytes of text")
+            raise ArchiveError(f"it creates more than {_MOST_TEXT_BYTES} bytes of text")
         return text.encode("latin1")
 
 
@@ -202,7 +202,7 @@ def _tensor(stored: Any = None, offset: Any = None, size: Any = None, strides: A
 
 def _check_counts(numbers: Any) -> None:
     if type(numbers) is not tuple or len(numbers) > _MOST_AXES or not all(map(_is_count, numbers)):
-        raise ArchiveError("the size of an array should be a few whole numbers from 0 on, found something else")
+        raise ArchiveError("the size of an array should be a few non-negative integers")
 
 
 def _is_count(number: Any) -> bool:

@@ -24,7 +24,7 @@ def is_patient(y: np.ndarray) -> np.ndarray:
         classes = ", ".join(map(repr, labels[:5].tolist())) + (", ..." if len(labels) > 5 else "")
         raise InputError(
             f"y should contain 0 for controls and 1 for patients, but has {counted(len(labels), 'class', 'classes')}: "
-            f"{classes}. Give a True/False column such as diagnosis == 'AD'."
+            f"{classes}. Use a True/False column such as diagnosis == 'AD'."
         )
     low, high = sorted(labels.tolist())
     if (low, high) != (0, 1):
@@ -120,7 +120,7 @@ def check_groups(controls: np.ndarray, n_patients: int, names: list[str]) -> Non
     if len(constant):
         raise InputError(
             f"Region {names[constant[0]]!r} has the same value in all {len(controls)} controls "
-            f"({counted(len(constant), 'such region')}): leave it out."
+            f"({counted(len(constant), 'such region')}): omit it."
         )
     if smallest < FEW_PEOPLE:
         warnings.warn(

@@ -160,7 +160,7 @@ def numbers_of(covariates: pd.DataFrame, name: str) -> np.ndarray:
     try:
         numbers = values.to_numpy(dtype=float)
     except (TypeError, ValueError) as error:
-        raise InputError(f"Covariate {name!r} was a number in training, now it holds text.") from error
+        raise InputError(f"Covariate {name!r} was a number in training but now contains text.") from error
     if not np.isfinite(numbers).all():
         row = values.index[int(np.flatnonzero(~np.isfinite(numbers))[0])]
         raise InputError(f"Covariate {name!r} is missing or infinite in row {row}: fill it in or drop the person.")
@@ -179,9 +179,8 @@ def _check_enough(n_controls: int, n_columns: int, n_groups: int) -> None:
     if n_controls < needed:
         sites = f" and {n_groups} sites" if n_groups else ""
         raise InputError(
-            f"The covariates make {counted(n_columns, 'column')}{sites}: estimating their effects requires "
-            f"{needed} controls or more, "
-            f"found {n_controls}.\nUse fewer covariates, categories, ",
+            f"The covariates produce {counted(n_columns, 'column')}{sites}: estimating their effects requires "
+            f"{needed} controls or more, but there are {n_controls}.\nUse fewer covariates, categories, ",
             Remedy("smooth"),
             " or ",
             Remedy("interactions"),

@@ -216,7 +216,7 @@ def _check_roles(correction: Correction, covariates: pd.DataFrame) -> None:
                 f"The covariates are: {listed(names, 20) or 'none'}.",
             )
         if name is not None and role in _OF_NUMBERS and not pd.api.types.is_numeric_dtype(covariates[name]):
-            raise InputError(Remedy(role), f" names {name!r}, which holds text: {_OF_NUMBERS[role]} needs numbers.")
+            raise InputError(Remedy(role), f" names {name!r}, which contains text: {_OF_NUMBERS[role]} needs numbers.")
     for (role, name), (other, taken) in product(shaped, removed):
         if name == taken:
             raise InputError(f"{name!r} cannot be in both ", Remedy(role), " and ", Remedy(other), ": choose one.")

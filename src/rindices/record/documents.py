@@ -56,7 +56,7 @@ def _refuse_earlier(path: Path, document: object) -> None:
     match document:
         case {"versions": {"rindices": str() as version}} if _EARLIER.match(version):
             raise InputError(
-                f"{path} is of a run of rindices {version:.20}, which this version does not read.\nRepeat the "
+                f"{path} belongs to a run of rindices {version:.20}, which this version cannot read.\nRepeat the "
                 "run: use the command under [command] in run.toml with ",
                 Remedy("overwrite", True),
                 ".",
@@ -158,7 +158,7 @@ def read_settings(path: Path) -> RunSettings:
     always = (one.name for one in settings_of(SearchSettings) if one.always)
     unsaid = [name for name in always if name not in document["training"]]
     if unsaid:
-        raise InputError(f"{path} does not say {listed(unsaid, joiner=' and ')}.\n{_GIVE_SETTINGS}")
+        raise InputError(f"{path} does not contain {listed(unsaid, joiner=' and ')}.\n{_GIVE_SETTINGS}")
     return settings
 
 

@@ -53,7 +53,7 @@ def check_free(out: Path) -> None:
     strangers = [path.name for path in out.glob("*") if path.name not in ours and not is_half_written(path)]
     if strangers:
         raise InputError(
-            f"The folder {out} already holds other files: {listed(sorted(strangers))}.\nChoose another folder with ",
+            f"The folder {out} already contains other files: {listed(sorted(strangers))}.\nChoose another folder with ",
             Remedy("out"),
             ".",
         )

@@ -248,7 +248,7 @@ def check_comparison_folder(out: Path | None, *runs: Path) -> None:
     strangers = sorted(path.name for path in out.glob("*") if path.name not in _FILES)
     within = [str(run) for run in runs if run.resolve() in (out.resolve(), *out.resolve().parents)]
     if strangers or within:
-        what = f"lies in the run {within[0]}" if within else f"already contains other files: {listed(strangers)}"
+        what = f"is inside the run {within[0]}" if within else f"already contains other files: {listed(strangers)}"
         raise InputError(f"The folder {out} {what}.\nChoose another folder with ", Remedy("out"), ".")
 
 

@@ -84,7 +84,7 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         more = f"\n  and {len(troubled) - _MOST_NAMED} more" if len(troubled) > _MOST_NAMED else ""
         raise InputError(
             f"{counted(len(troubled), 'entry', 'entries')} of {folder} cannot be used:\n{named}{more}\n"
-            "Correct that, or leave them out with ",
+            "Correct them, or leave them out with ",
             Remedy("leave_out", True),
             *_ways_out(people),
             ".",

@@ -175,7 +175,7 @@ def _check_places(out: Path, figures: Path | None, inputs: tuple[str | None, ...
     for path in inputs:
         if path is not None and out.resolve() in Path(path).resolve().parents:
             raise InputError(
-                f"{path} lies in {out}, where the results would be written and could replace it.\nChoose another "
+                f"{path} is inside {out}, where the results would be written and could replace it.\nChoose another "
                 "folder with ",
                 Remedy("out"),
                 ".",

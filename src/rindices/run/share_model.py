@@ -173,7 +173,7 @@ def _unpack(path: Path, folder: Path) -> Manifest:
             if sorted(entry.filename for entry in entries) != sorted(wanted):
                 names = listed(sorted({entry.filename for entry in entries}), 4)
                 raise InputError(
-                    f"{path} should hold {listed(wanted)}, and nothing else, but contains {names}.\n{_GIVE}"
+                    f"{path} should contain {listed(wanted)} and nothing else, but contains {names}.\n{_GIVE}"
                 )
             for entry in entries:
                 most = _LARGEST.get(entry.filename, _LARGEST_OTHER)

@@ -156,7 +156,7 @@ def refuse_thousands(frame: pd.DataFrame) -> None:
             f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to "
             f"separate thousands.\nWrite numbers without thousands separators, here {cell.replace('.', '')}, "
             "in all "
-            f"cells (or decimals with a comma, {cell.replace('.', ',', 1)}, if that is meant)."
+            f"cells (or decimals with a comma, {cell.replace('.', ',', 1)}, if that is what you mean)."
         )
 
 

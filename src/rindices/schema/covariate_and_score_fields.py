@@ -238,5 +238,5 @@ class BackgroundField(ScoreField):
         if not 0 < len(odd) < column.notna().sum() or not meant_as_numbers(column):
             return Seen.of(column.to_numpy())
         where = f"{counted(len(odd), 'cell')}, row {roster.rows[odd[0]]}"
-        self.notes.append(f"{self.name} contains text among its numbers ({where}): not used.")
+        self.notes.append(f"{self.name} contains text among its numbers ({where}) and is not used.")
         return Seen.of(numbers)

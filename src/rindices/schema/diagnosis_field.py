@@ -115,10 +115,10 @@ class DiagnosisField(Field[pd.Series]):
         if len(counts) == 1:
             label = next(iter(counts))
             raise InputError(
-                f"Everybody in {self._where} has the label {label!r}, so there is no one to compare them with.\n"
+                f"Everyone in {self._where} has the label {label!r}, so there is no one to compare them with.\n"
                 "Add people with another label. If the controls are in a separate file, give it as "
                 "CN=controls.csv, together with "
-                f"{label}=patients.csv, each with its label."
+                f"{label}=patients.csv."
             )
         problem = f"{listed(map(repr, usual))} could all be" if usual else "none of them is a usual name for"
         several = Message(" (to take all: ", Remedy("control", usual), ")") if usual else ""

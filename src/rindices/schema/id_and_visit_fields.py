@@ -182,7 +182,7 @@ class VisitField(Field[Timeline]):
         if len(wrong):
             first = int(wrong[0])
             what = (
-                f"Column {self.name!r} (visit) should hold dates such as 2021-03-31, but {roster.at(first)} has "
+                f"Column {self.name!r} (visit) should contain dates such as 2021-03-31, but {roster.at(first)} has "
                 f"{text.iloc[first]!r} ({counted(len(wrong), 'such cell')} in all)."
             )
             self._wrong_dates = [Problem(what, ("correct the date",))]

@@ -231,7 +231,7 @@ def deviation_unit(
     if not is_said and (unit is not None or not _look_like_deviations(controls)):
         return unit, []
     ways = [one for one in ("proportion", "covariates", "smooth", "interactions", "site") if getattr(settings, one)]
-    seem = f"The regions look like {UNIT}: in controls their medians are near 0 and their sd near 1."
+    seem = f"The regions look like {UNIT}: in controls, their medians are close to 0 and their sd close to 1."
     if not ways:
         return (unit, []) if is_said else (UNIT, [seem])
     corrected = listed(covariates)

@@ -247,8 +247,8 @@ def unknown_of(model: FittedModel) -> list[str]:
     if model.seed_ is None:
         return ["The model was imported without its training data, so severities have no intervals or centiles."]
     few = (
-        "Severities have no intervals: these need three repetitions that agree, so that one can synthesise "
-        "people whom the others"
+        "Severities have no intervals: these need three repetitions that agree, so that one can synthesise people "
+        "whom the others"
     )
     nobody = "Severities have no centiles: no controls were held out of any repetition."
     return [f"{few} score."] * (scale.quantiles is None) + [nobody] * (scale.reference is None)

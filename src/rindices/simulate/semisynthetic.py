@@ -73,7 +73,7 @@ class SimulatedCohort:
         """
         if truth_path is not None and Path(truth_path).resolve() == Path(table_path).resolve():
             raise InputError(
-                f"Expected two different files, found {table_path} twice. Give the truth its own name with ",
+                f"Expected two different files, found {table_path} twice. Choose another name for the truth with ",
                 Remedy("truth"),
                 ".",
             )

@@ -294,7 +294,7 @@ def join_by_id(
             listed(key.dropna().str.replace("\t", " ").map(repr)[:2], joiner=" and ") for key in (there, here)
         )
         raise InputError(
-            f"Nobody in {source} has an id from the main table: it has {theirs}, the main table {ours}.\n"
+            f"No one in {source} has an id from the main table: it has {theirs}, the main table {ours}.\n"
             "Write the ids in the same way, or check that it is the right table."
         )
     positions = pd.Index(there).get_indexer(pd.Index(here))

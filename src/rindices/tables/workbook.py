@@ -111,7 +111,7 @@ class Workbook:
             others = f" (columns {listed(columns)})" if len(columns) > 1 else ""
             raise InputError(
                 f"Column {columns[0]!r} of {self._where} has {bad[0][2]} in row {bad[0][1]}{more}{others}.\n"
-                "Correct the formula, or leave the cell empty where the value is missing; open the workbook in the "
+                "Correct the formula, or leave the cell empty if the value is missing; open the workbook in the "
                 "spreadsheet program and save it again."
             )
 

@@ -151,7 +151,7 @@ class Cluster:
                     ended, jobs = wait(jobs, _LOOK_SECONDS, FIRST_COMPLETED)
                     deserted = 0 if ended or self._is_inhabited() else deserted + 1
                     if deserted == _DESERTED:
-                        raise LostWorkers("no worker is left.")
+                        raise LostWorkers("no workers are left.")
                     for job in ended:
                         yield _result(job)
                     jobs |= set(map(send, islice(tasks, len(ended))))
