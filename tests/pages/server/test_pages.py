@@ -182,7 +182,7 @@ def test_strangers_and_repeated_ids_are_told_with_what_helps(client, folder):
     table = pd.read_csv(folder / "cohort.csv")
     table.assign(UID=range(7000, 7000 + len(table))).to_csv(folder / "strange.csv", index=False)
     text = client.get("/table/checked?table=strange.csv").text
-    assert "UID: neither name nor values say that it is a region" in text
+    assert "UID: neither its name nor its values show that it is a region" in text
     assert "exclude=UID" in text
     table.assign(score=table["age"]).replace({"participant_id": {"s0001": "s0000"}}).to_csv(
         folder / "twice.csv", index=False
