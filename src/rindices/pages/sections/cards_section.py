@@ -1,7 +1,5 @@
 """What people look at first: patients against controls, and a card for each pattern."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -25,9 +23,10 @@ from rindices.pages.elements import (
     words,
 )
 from rindices.pages.run_view import RunView
-from rindices.pages.sections.brain_section import SMALL_BRAIN, brains_of, has_outlines
 from rindices.pages.sections.clinical_section import related
-from rindices.plots.brain_drawing import draw_brain, measures_of
+from rindices.pages.sections.patterns_section import SMALL_BRAIN, brains_of, has_outlines
+from rindices.plots.brain_drawing import draw_brain
+from rindices.plots.region_outlines import measures_of
 from rindices.plots.style import PATTERN_COLOURS
 from rindices.regions import pair_sides
 
@@ -84,7 +83,7 @@ def _effect_maps(view: RunView, rows: pd.DataFrame) -> list[Picture]:
     table = rows.rename(columns={"effect": "change_sd"}).assign(pattern=1)
     unsure, found = rows["region"][~(rows["q"] < _CLEAR)], list[Picture]()
     for measure in measures_of(table["region"]) if has_outlines(view.run) else ():
-        drawing = draw_brain(table, 1, (1.0,), measure=measure, unsure=unsure, unit="Cohen's d", **SMALL_BRAIN)
+        drawing = draw_brain(table, 1, (1.0,), measure=measure, unsure=unsure, unit="Cohen's d", layout=SMALL_BRAIN)
         if drawing is not None:
             name = f"patients_against_controls{measure and '_'}{measure}"
             alt = (
@@ -259,7 +258,10 @@ def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> tuple[Pictur
     ]
     if _is_decomposed(patterns):
         columns.append(measures("In patients (sd)", rows["decomposed_sd"], 2, "+"))
-        columns.append(measures("Its spread (sd)", rows["decomposed_spread_sd"]))
+        columns.append(measures("Spread of that (sd)", rows["decomposed_spread_sd"]))
+    if (effects := view.analyses.get("group_effects")) is not None:
+        d = rows["region"].map(effects.set_index("region")["effect"])
+        columns.append(measures("Patients against controls (d)", d, 2, "+"))
     figure = plots.pattern_dots(patterns, place, _TOP_REGIONS, names, _HALF_WIDTH)
     picture = view.gallery.draw(f"pattern_{place}", figure, alt)
     return picture, Table(f"All regions of pattern {place}, strongest first", columns, source="patterns.csv")
