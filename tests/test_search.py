@@ -81,7 +81,11 @@ def test_history_has_a_row_a_checkpoint(fitted):
 
 def test_progress_tells_of_all_stages(fitted, progress):
     stages = list(dict.fromkeys(one.stage for one in progress))
-    first = ["First stage, all settings", "First stage, other weights", "All repetitions of the best setting setting"]
+    first = [
+        "First stage, all settings",
+        "First stage, other weights",
+        "All repetitions of the best setting setting setting",
+    ]
     replaced = int(fitted.results_["n_repetitions"].max() > 4)
     assert stages == first + ["Replacing failed repetitions"] * replaced
     ends = [[one for one in progress if one.stage == stage][-1] for stage in stages]

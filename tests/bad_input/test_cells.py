@@ -178,7 +178,7 @@ def number(name, value, shown=None):
     fit(
         "one value in all cells",
         lambda people: people.assign(region3=4.0),
-        ("'region3'", "everybody has the value 4"),
+        ("'region3'", "everyone has the value 4"),
         "--exclude region3",
         "--features 'region*'",
     ),

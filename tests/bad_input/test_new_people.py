@@ -306,7 +306,7 @@ def again(label):
     new(
         "visits without a time",
         again("second"),
-        ("neither dates nor times such as m06", "no column 'age' grows"),
+        ("neither dates nor times such as m06", "no column 'age' increases"),
         "Change per year cannot be computed",
         "--visit wave",
         code=0,

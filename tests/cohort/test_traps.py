@@ -78,7 +78,7 @@ def test_real_tables_pass_as_they_are(real):
 def test_strangers_are_named_with_both_ways_out(real):
     table = real.assign(alter=real["age"].fillna(real["age"].median()), **planted(len(real)))
     said = refused(table, drop_missing=True)
-    assert "alter, UID, bart, NEO_N, crp, iq2: neither name nor values say that they are regions" in said
+    assert "alter, UID, bart, NEO_N, crp, iq2: neither their names nor their values show" in said
     strangers = ["alter", "UID", "bart", "NEO_N", "crp", "iq2"]
     assert f"exclude={strangers}" in said
     assert f"features={[*regions_of(real), *strangers]}" in said
@@ -257,6 +257,6 @@ def test_z_scores_are_recognised_and_not_corrected_twice(real):
     unit = "uncorrected z-scores"
     assert f"unit={unit!r}" in said
     assert make_cohort(table, drop_missing=True, covariates="age", unit=unit).unit == unit
-    assert "not to be corrected for age again" in refused(table, drop_missing=True, covariates="age", unit="z")
+    assert "must not be corrected for age again" in refused(table, drop_missing=True, covariates="age", unit="z")
     assert make_cohort(table, drop_missing=True, unit="z").unit == "z"
     assert make_cohort(real, drop_missing=True).unit is None

@@ -94,7 +94,7 @@ def broken(made, tmp_path, kind):
         ("four dimensions", r"Row 6 of maps: .* has 4 dimensions \(9 × 11 × 7 × 2\)"),
         ("text", "Row 6 of maps: .* cannot be read as an image"),
         ("cut", "Row 6 of maps: .*(incomplete|cannot be read)"),
-        ("nan", "Row 6 of maps: .* has no number .NaN. at 43 % of the voxels"),
+        ("nan", "Row 6 of maps: .* has no value .NaN. in 43 % of the voxels"),
         ("constant", "Row 6 of maps: .* is 0 at every voxel"),
         ("complex", "Row 6 of maps: .* holds complex64"),
         ("shape", r"1 map of 65 differs(.|\n)*Row 6 of maps \(sub-004.nii\): shape 9 × 11 × 5 instead of 9 × 11 × 7"),

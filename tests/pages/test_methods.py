@@ -53,7 +53,7 @@ CHANGES = [
             "divided by tiv",
             "Effects of years and the interaction sex × icv",
             "with a spline for years",
-            "related to updrs by",
+            "association with updrs by",
             "below 0.35, between 0.35 and 0.75, and above 0.75",
             "chosen among 2 and 6 by the distance between the covariances of synthesised and real patients",
             "Of the orthogonality weights 0.1 and 0.3, the one",
@@ -66,7 +66,7 @@ CHANGES = [
         {"evidence": NOTHING, "correction": {"smooth": []}, "search": {"basis": "given"}, "visits": False},
         [
             "(joint p = 0.410)",
-            "2 patterns were asked for.",
+            "2 patterns were specified in advance.",
             "The table had 229 people",
         ],
     ),
@@ -129,7 +129,7 @@ def test_each_fact_changes_the_paragraph(folder):
         (
             {"search": {"n_patterns": [1, 2], "basis": "unsupported"}, "verdict": "no difference", "reliable": False},
             "The data supported no number of patterns; models with 1 and 2 patterns were trained, and those with 2 are "
-            "reported for completeness. The patterns were not found to be reproducible (verdict: no difference), and "
+            "reported for completeness. The patterns were not found to be reproducible (verdict: no difference) and "
             "are not interpreted.",
             "covariances of synthesised and real patients",
         ),

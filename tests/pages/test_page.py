@@ -35,9 +35,9 @@ def test_sections_and_headline(run, undrawn):
     assert [text for level, text in page.headings if level == 2] == LAYERS
     assert [text for level, text in page.headings if level == 3] == sections_of(3)
     expected = [
-        "Compares 60 patients (AD, MCI) with 40 controls (CN) in 20 regions, learns 3 disease patterns (a number given",
+        "compares 60 patients (AD, MCI) with 40 controls (CN) in 20 regions, learns 3 disease patterns (a number",
         "12 other people",
-        "Severity is the share of the largest change that the model learned",
+        "Severity is a fraction of the largest change that the model learned",
         "contains the true severity, in the model's unit, in about 90 % of people",
         "not a confidence interval",
         "9 of 10 repetitions",
@@ -51,7 +51,7 @@ def test_sections_and_headline(run, undrawn):
     search = {"basis": "counted"}
     change_summary(run, patterns_chosen_from_data=True, search=search, warnings=["Sites differ between the groups."])
     page = report_of(run)
-    assert "at least 3 disease patterns (a number counted before training)" in page.words
+    assert "at least 3 disease patterns (a number estimated before training)" in page.words
     assert (3, "Warnings") in page.headings
     assert "Sites differ between the groups." in page.words
 
@@ -274,7 +274,7 @@ def test_stopped_run_shows_no_results(run, status, headline):
 
 def test_stopped_run_with_hostile_text_and_almost_nothing_known(tmp_path):
     save_summary(tmp_path, {"status": "failed"})
-    assert "Reason: it is not known." in report_of(tmp_path).words
+    assert "Reason: unknown." in report_of(tmp_path).words
     save_summary(tmp_path, {"status": "failed", "failure": SCRIPT, "warnings": [SCRIPT]})
     (tmp_path / "run.toml").write_bytes(f"{SCRIPT}</code>".encode() + b"\xff")
     page = report_of(tmp_path)

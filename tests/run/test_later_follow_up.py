@@ -66,7 +66,7 @@ def test_new_people_have_their_follow_up_in_the_report(tmp_path):
     line = ("apply", HERE / "frozen/linear/model.safetensors", tmp_path / "people.csv", "--out", tmp_path / "r.csv")
     named = ("--time", "years", "--event", "died")
     refused = run(*line, *named)
-    assert (refused.exit_code, "--time, --event are about the report" in refused.output) == (2, True)
+    assert (refused.exit_code, "--time, --event apply to the report only" in refused.output) == (2, True)
     done = run(*line, *named, "--report", tmp_path / "r.html")
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())

@@ -117,7 +117,7 @@ def test_both_hemispheres_and_the_participants_are_joined_by_their_own_ids(tmp_p
     # Scores of the participants file are no regions: the message says which, and the second try is what it proposes.
     said = run("check", tables[0], "--join", joined)
     assert said.exit_code == 2
-    assert "NEO_N, NEO_E, NEO_O, NEO_A, NEO_C: neither name nor values say that they are regions" in said.output
+    assert "NEO_N, NEO_E, NEO_O, NEO_A, NEO_C: neither their names nor their values show" in said.output
     assert "is joined by its column 'rh.aparc.thickness'" in said.output
     for name in ("clinical", "exclude"):
         option = re.findall(rf"--{name} (\S+?)[;.]?(?:\s|$)", said.output)[-1]

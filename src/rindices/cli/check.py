@@ -199,7 +199,7 @@ def power(*, asked: PowerSettings) -> None:
     check_output(asked.figure, "figure", _FIGURE, *([] if asked.like is None else [asked.like]))
     if asked.like is not None and asked.figure is not None:
         raise InputError(
-            "The figure shows the studies included with rindices, not your own people.\nLeave out ",
+            "The figure shows the studies included with rindices, not your own people.\nOmit ",
             Remedy("like"),
             " or ",
             Remedy("figure"),

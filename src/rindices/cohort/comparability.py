@@ -74,8 +74,8 @@ def _check_constant(block: NDArray[np.float64], regions: Sequence[str], controls
     names = [name for name, is_constant in zip(regions, constant.tolist(), strict=True) if is_constant]
     if names:
         first = list(regions).index(names[0])
-        who = "everybody" if np.ptp(block[:, first]) == 0 else "every control"
-        scores = Message("Name scores with ", Remedy("clinical", names), ". ") if who != "everybody" else ""
+        who = "everyone" if np.ptp(block[:, first]) == 0 else "every control"
+        scores = Message("Name scores with ", Remedy("clinical", names), ". ") if who != "everyone" else ""
         raise InputError(
             f"A region must vary among the controls, but {counted(len(names), 'region does', 'regions do')} not: "
             f"{listed(names)}.\nIn column {names[0]!r} {who} has the value {shown(float(values[0, first]))}.\n",

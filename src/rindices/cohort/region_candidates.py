@@ -45,11 +45,12 @@ class Candidates(NamedTuple):
         """Say which columns may be no regions, and both ways out."""
         if not self.strangers:
             return []
-        them = "it is a region" if len(self.strangers) == 1 else "they are regions"
+        one = len(self.strangers) == 1
+        them, theirs = ("it is a region", "its name nor its") if one else ("they are regions", "their names nor their")
         like = f", unlike for the other {len(self.regions)} numeric columns" if self.regions else ""
         what = (
-            f"{listed(self.strangers, 12)}: neither the names nor the values show that {them}{like}. Ages, "
-            "scores, counts and scan numbers must not be used for training."
+            f"{listed(self.strangers, 12)}: neither {theirs} values show that {them}{like}. Ages, scores, counts and "
+            "scan numbers must not be used for training."
         )
         ways = [Message(f"if {them}, name all regions with ", Remedy("features", self.regions + self.strangers))]
         if not self.regions:

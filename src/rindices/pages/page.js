@@ -408,7 +408,7 @@
       row.addEventListener("click", () => person === state.open || select(state, person));
       return row;
     }));
-    const more = rows.length > shown.length ? `, the first ${shown.length} of ${rows.length.toLocaleString("en")}: search, sort or select` : "";
+    const more = rows.length > shown.length ? `, the first ${MOST_LISTED} of ${rows.length.toLocaleString("en")}: search, sort or select` : "";
     const focused = byId("everybody").contains(document.activeElement) ? document.activeElement.textContent : null;
     byId("everybody").replaceChildren(make("caption", {}, `People${more}`), make("thead", {}, head), body);
     const chosen = body.querySelector(".chosen"), box = byId("everybody").parentElement;

@@ -15,6 +15,7 @@ from rindices.pages.elements import Gallery, Picture
 from rindices.pages.layout import write_sheet
 from rindices.problems import InputError, Remedy, listed
 from rindices.record import Run, read_run
+from rindices.regions import known_regions
 from rindices.schema import MIN_REGIONS
 
 FEWEST = 20  # patients in both, for an order to tell anything; with fewer, patterns are matched by their maps
@@ -272,9 +273,10 @@ def write_comparison(compared: ComparedRuns, out: Path, *, show_ids: bool = Fals
 def shown_pairs(compared: ComparedRuns, names: tuple[str, str]) -> list[tuple[Pair, list[Picture]]]:
     """Return each pair of patterns with its figures; `names` are those of the runs."""
     shown, gallery = list[tuple[Pair, list[Picture]]](), Gallery()
+    full = {name: region.title for name, region in known_regions(compared.regions["region"].unique()).items()}
     for number, pair in enumerate(compared.pairs, start=1):
         titles = f"{names[0]}, pattern {pair.first}", f"{names[1]}, pattern {pair.second}"
-        here, people = compared.regions[compared.regions["pair"] == number], compared.people
+        here, people = compared.regions[compared.regions["pair"] == number].replace({"region": full}), compared.people
         alt = f"Regional changes in pattern {pair.first} of the first run and pattern {pair.second} of the second."
         figures = [gallery.draw(f"maps_{number}", plots.two_maps(here, titles), alt)] if len(here) else []
         if len(people):

@@ -42,7 +42,7 @@ def parallel(dask: str | None = None, workers: int | None = None) -> Iterator[No
             Remedy("workers", workers),
             " cannot be combined with ",
             Remedy("dask", dask),
-            ": a cluster uses the workers that were started for it.\nLeave out ",
+            ": a cluster uses the workers that were started for it.\nOmit ",
             Remedy("workers"),
             ", or take ",
             Remedy("dask", "local"),

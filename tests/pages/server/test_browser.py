@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -137,6 +138,52 @@ def test_card_of_a_person_fits_one_page(folder, visit, tmp_path):
     path = tmp_path / "card.pdf"
     page.pdf(path=path, format="A4")
     assert len(re.findall(rb"/Type\s*/Page[^s]", path.read_bytes())) == 1
+
+
+def test_five_tasks_take_three_clicks_at_most(folder, visit):
+    """Counted from the list of runs; what is typed, pasted or dragged is no click."""
+    seen, clicks = visit(folder), 0
+    page = seen.page
+    shutil.copy(folder / "three.safetensors", folder / "finished" / "model.safetensors")
+
+    def click(*places):
+        nonlocal clicks
+        clicks = len(places)
+        seen.go("/")
+        for place in places:
+            page.locator(place).first.click()
+            page.wait_for_load_state()
+
+    verdict = page.locator("tr", has=page.locator("a", has_text="finished")).locator(".tag")
+    assert (verdict.inner_text(), verdict.is_visible()) == ("reproducible", True)  # without any click
+
+    people = pd.read_csv(folder / "finished" / "r_indices.csv")
+    click("a >> text=finished", "text=Look at individuals", "#everybody thead button >> text=Severity 2")
+    assert (
+        page.locator("#everybody tbody tr:not(.chosen) td")
+        .nth(2)
+        .inner_text()
+        .startswith(f"{people['severity2'].max():.2f}")
+    )
+    assert clicks <= 3
+    click("a >> text=finished", "text=Look at individuals")
+    page.evaluate("window.print = () => { window.printed = document.body.className; }")
+    page.locator("text=Print this person's card").click()
+    assert "one-card" in page.evaluate("window.printed")
+    assert clicks + 1 <= 3
+
+    click("a >> text=finished")
+    page.locator("#slider").fill("0.6")
+    assert "60 % of the largest change learned" in page.locator(".slider").inner_text()
+    assert clicks <= 3
+
+    click("a >> text=finished", "text=Score one person")
+    person = pd.read_csv(folder / "new.csv").iloc[[1]]
+    page.locator("[data-paste]").fill(person.to_csv(sep="\t", index=False))
+    assert re.match(r"(\d+) of \1 regions filled in", page.locator("[data-pasted]").inner_text())
+    page.locator("text=Score this person").click()
+    page.wait_for_selector("text=1 row scored")
+    assert clicks + 1 <= 3
 
 
 @pytest.mark.slow

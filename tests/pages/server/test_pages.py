@@ -174,7 +174,7 @@ def test_tables_that_cannot_be_read_say_why(client, folder):
     assert "Role of who" in text
     (folder / "labels.csv").write_text((folder / "cohort.csv").read_text().replace("CN", "one"))
     text = client.get("/table/checked?table=labels.csv").text
-    assert "Name the controls with --control" in text
+    assert "Name the controls with “controls”" in text  # no option of the command line
     assert "controls (one)" in client.get(f"/table/checked?{query_of(text)}&label=one&group=control").text
 
 
@@ -182,7 +182,7 @@ def test_strangers_and_repeated_ids_are_told_with_what_helps(client, folder):
     table = pd.read_csv(folder / "cohort.csv")
     table.assign(UID=range(7000, 7000 + len(table))).to_csv(folder / "strange.csv", index=False)
     text = client.get("/table/checked?table=strange.csv").text
-    assert "UID: neither name nor values say that it is a region" in text
+    assert "UID: neither its name nor its values show that it is a region" in text
     assert "exclude=UID" in text
     table.assign(score=table["age"]).replace({"participant_id": {"s0001": "s0000"}}).to_csv(
         folder / "twice.csv", index=False
@@ -333,14 +333,18 @@ def test_tables_that_do_not_match_a_model_say_what_helps(client, folder):
 
 def test_one_person_becomes_a_table(client, folder):
     form = client.get("/person?model=three.safetensors").text
-    person = pd.read_csv(folder / "new.csv").iloc[0]
+    person = pd.read_csv(folder / "new.csv").iloc[1]
     names = re.findall(r'name="((?:region|covariate) [^"]+)"', form)
     said = {name: str(person[name.partition(" ")[2]]) for name in names} | {"id": "=1+1"}
-    kept = client.post("/person?model=three.safetensors", data=said, follow_redirects=False)
-    assert kept.status_code == 303
-    assert "matches the model" in client.get(kept.headers["location"]).text
-    written = folder / kept.headers["location"].rpartition("table=")[2]
-    assert "'=1+1" in written.read_text()
+    kept = client.post("/person?model=three.safetensors", data=said)
+    assert "1 row scored" in kept.text
+    (written,) = [
+        path for path in folder.glob("*.csv") if "'=1+1" in path.read_text() and "severity1" not in path.read_text()
+    ]
+    assert written.name.startswith("1-1")
+    odd = client.post("/person?model=three.safetensors", data=said | {names[-1]: "1e6"})
+    assert "matches the model" in odd.text  # there is something to look at first
+    assert "lies outside what the model was trained on" in odd.text
 
 
 def test_two_runs_are_compared(client, folder):

@@ -258,7 +258,10 @@ def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> tuple[Pictur
     ]
     if _is_decomposed(patterns):
         columns.append(measures("In patients (sd)", rows["decomposed_sd"], 2, "+"))
-        columns.append(measures("Its spread (sd)", rows["decomposed_spread_sd"]))
+        columns.append(measures("Spread of that (sd)", rows["decomposed_spread_sd"]))
+    if (effects := view.analyses.get("group_effects")) is not None:
+        d = rows["region"].map(effects.set_index("region")["effect"])
+        columns.append(measures("Patients against controls (d)", d, 2, "+"))
     figure = plots.pattern_dots(patterns, place, _TOP_REGIONS, names, _HALF_WIDTH)
     picture = view.gallery.draw(f"pattern_{place}", figure, alt)
     return picture, Table(f"All regions of pattern {place}, strongest first", columns, source="patterns.csv")

@@ -13,10 +13,10 @@ from starlette.requests import Request
 
 from rindices.cohort.column_roles import paths_of
 from rindices.pages.server.safety import inside
-from rindices.problems import InputError, Remedy, Text, Value, Wording, worded
+from rindices.problems import Blank, InputError, Remedy, Text, Value, Wording, worded
 from rindices.run.check_table import FoundRemedy
 from rindices.schema.role_guesses import guessed_settings, id_by_name
-from rindices.settings import TableSettings
+from rindices.settings import GatherSettings, SearchSettings, TableSettings
 from rindices.tables import Part, Table, labelled_parts
 from rindices.value_kinds import Setting, settings_of
 
@@ -26,6 +26,37 @@ _YES = "yes"
 _MOST_FORM = 2**20  # bytes
 # What a column can be, and the setting that says so; a list has the column besides others.
 ROLES = {one.label: one.name for one in settings_of(TableSettings) if one.label} | {"region": ""}
+# What a page calls each setting: a role, a field of a form, or one of its buttons.
+_CALLED = {
+    one.name: one.label for kind in (TableSettings, SearchSettings, GatherSettings) for one in settings_of(kind)
+} | {
+    "control": "controls",
+    "patients": "patients",
+    "features": "region",
+    "join": "Join a table",
+    "drop_missing": "Leave these people out",
+    "drop_outliers": "Leave out people far from all others",
+    "small_sites": "Leave out small sites",
+    "complete_only": "Use only people with all regions",
+    "missing": "Code for a missing value",
+    "new_sites": "Score them uncorrected for site",
+    "out": "Name of the run",
+}
+
+
+def on_page(remedy: Remedy) -> str:
+    """Write a setting as the page calls it, with a number that would help; others are of the command line only.
+
+    Examples
+    --------
+    >>> on_page(Remedy("clinical", ["weight"])), on_page(Remedy("n_repetitions", 10)), on_page(Remedy("scan_noise"))
+    ('“clinical score”', '“Repetitions”: 10', '“scan noise” of the command line')
+    """
+    name, value = remedy
+    if not (called := _CALLED.get(name)):
+        return f"“{name.replace('_', ' ')}” of the command line"
+    helps = isinstance(value, int | str) and not isinstance(value, bool | Blank)
+    return f"“{called}”: {value}" if helps else f"“{called}”"
 
 
 @dataclass(frozen=True)
@@ -79,8 +110,8 @@ class Desk:
         return [command, *files, *(word for option in options for word in shlex.split(option))]
 
     def said(self, text: Text) -> str:
-        """Return a message as the command line would say it."""
-        return worded(text, self.wording)
+        """Return a message as the page says it."""
+        return worded(text, on_page)
 
 
 def read_query(kind: type[Settings], query: QueryParams, desk: Desk) -> Settings:

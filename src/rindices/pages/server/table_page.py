@@ -29,12 +29,13 @@ from rindices.pages.server.query import (
     address,
     buttons_of,
     form_of,
+    on_page,
     options_of,
     pairs_of,
     posted,
     read_query,
 )
-from rindices.problems import InputError, Wording, worded
+from rindices.problems import InputError, worded
 from rindices.run.check_table import CheckedColumn, CheckedTable, FoundProblem, FoundRemedy, check_cohort, fixes_in
 from rindices.run.gather_folder import gather_folder
 from rindices.settings import FOLLOW_UP, GatherSettings, TableSettings
@@ -91,7 +92,7 @@ def _read(stamp: Stamp, path: Path, join: tuple[Path, ...], **choices: str | tup
 
 
 @lru_cache(maxsize=16)
-def checked(stamp: Stamp, path: Path, settings: TableSettings, wording: Wording) -> Check:
+def checked(stamp: Stamp, path: Path, settings: TableSettings) -> Check:
     """Check a table; one that did not change is read once."""
 
     def read(file: Path, *, join: Sequence[Path] = (), **choices: str | tuple[str, ...] | None) -> Source:
@@ -101,10 +102,10 @@ def checked(stamp: Stamp, path: Path, settings: TableSettings, wording: Wording)
 
     sources: list[Source] = []
     try:
-        found, cohort = check_cohort(path, settings, wording=wording, read=read)
+        found, cohort = check_cohort(path, settings, wording=on_page, read=read)
     except InputError as error:
-        problems = tuple(FoundProblem(text=worded(one.what, wording), columns=one.where) for one in error.problems)
-        remedies = tuple(worded(one, wording) for one in error.remedies)
+        problems = tuple(FoundProblem(text=worded(one.what, on_page), columns=one.where) for one in error.problems)
+        remedies = tuple(worded(one, on_page) for one in error.remedies)
         return Check(None, problems, remedies, fixes_in([error.message]), _histograms(sources))
     return Check(found, found.problems, found.remedies, found.fixes, _histograms(sources), cohort)
 
@@ -200,18 +201,16 @@ def checked_part(desk: Desk, request: Request) -> Response:
 def look_part(desk: Desk, request: Request) -> Response:
     """Show what can be said of a table's groups before anything is trained: after the check, which does not wait."""
     name, _, settings, check = _asked(desk, request)
-    found, pictures = soon(
-        ("look", stamp_of(desk.table(name), settings), settings), lambda: _looked(check, desk.wording)
-    )
+    found, pictures = soon(("look", stamp_of(desk.table(name), settings), settings), lambda: _looked(check))
     return page(desk, "looked", name, {"found": found, "pictures": pictures})
 
 
-def _looked(check: Check, wording: Wording) -> tuple[CheckedTable | None, tuple[Picture | None, ...]]:
+def _looked(check: Check) -> tuple[CheckedTable | None, tuple[Picture | None, ...]]:
     if check.found is None or check.cohort is None:
         return check.found, ()
     from rindices.run.first_look import look_pictures, with_look  # the engine: seconds to load, once
 
-    found = with_look(check.found, check.cohort, wording)
+    found = with_look(check.found, check.cohort, on_page)
     return found, look_pictures(found.look) if found.look else ()
 
 
@@ -225,10 +224,10 @@ def _asked(desk: Desk, request: Request) -> tuple[str, list[str], TableSettings,
     if also or "chosen" not in request.query_params:
         settings = query.guessed(settings, desk, name, again=bool(also))
     settings = changed(settings, request)
-    check = checked(stamp_of(path, settings), path, settings, desk.wording)
+    check = checked(stamp_of(path, settings), path, settings)
     if (wanted := _wanted(check.found, request)) is not None:
         settings = replace(settings, features=wanted)
-        check = checked(stamp_of(path, settings), path, settings, desk.wording)
+        check = checked(stamp_of(path, settings), path, settings)
     columns = [one.name for one in check.found.columns] if check.found else query.all_columns(settings, desk, name)
     return name, columns, settings, check
 

@@ -129,7 +129,7 @@ def _estimate(desk: Desk, name: str, settings: TableSettings, search: SearchSett
     if earlier:
         return f"about {roughly(models * steps * median(earlier))}, judging by earlier runs in this folder"
     path = desk.table(name)
-    cohort = checked(stamp_of(path, settings), path, settings, desk.wording).cohort
+    cohort = checked(stamp_of(path, settings), path, settings).cohort
     if cohort is None:
         return ""
     from rindices.run.first_look import time_needed  # the engine, which is loaded once
