@@ -159,7 +159,12 @@ def test_five_tasks_take_three_clicks_at_most(folder, visit):
 
     people = pd.read_csv(folder / "finished" / "r_indices.csv")
     click("a >> text=finished", "text=Look at individuals", "#everybody thead button >> text=Severity 2")
-    assert page.locator("#everybody tbody tr:not(.chosen) td").nth(2).inner_text().startswith(f"{people['severity2'].max():.2f}")
+    assert (
+        page.locator("#everybody tbody tr:not(.chosen) td")
+        .nth(2)
+        .inner_text()
+        .startswith(f"{people['severity2'].max():.2f}")
+    )
     assert clicks <= 3
     click("a >> text=finished", "text=Look at individuals")
     page.evaluate("window.print = () => { window.printed = document.body.className; }")
