@@ -338,7 +338,9 @@ def test_one_person_becomes_a_table(client, folder):
     said = {name: str(person[name.partition(" ")[2]]) for name in names} | {"id": "=1+1"}
     kept = client.post("/person?model=three.safetensors", data=said)
     assert "1 row scored" in kept.text
-    (written,) = [path for path in folder.glob("*.csv") if "'=1+1" in path.read_text() and "severity1" not in path.read_text()]
+    (written,) = [
+        path for path in folder.glob("*.csv") if "'=1+1" in path.read_text() and "severity1" not in path.read_text()
+    ]
     assert written.name.startswith("1-1")
     odd = client.post("/person?model=three.safetensors", data=said | {names[-1]: "1e6"})
     assert "matches the model" in odd.text  # there is something to look at first

@@ -19,7 +19,7 @@ from rindices.problems import Blank, InputError, Remedy, Text, Value, Wording, w
 from rindices.run.check_table import FoundRemedy
 from rindices.schema.role_guesses import guessed_settings, id_by_name
 from rindices.setting_fields import Setting, settings_of
-from rindices.settings import GatherSettings, SearchSettings, TableSettings
+from rindices.settings import GatherSettings, SearchSettings, TableSettings, option_name
 from rindices.tables import Part, Table, labelled_parts
 
 Pairs = list[tuple[str, str]]
@@ -47,16 +47,16 @@ _CALLED = {
 
 
 def on_page(remedy: Remedy) -> str:
-    """Write a setting as the page calls it, with a number that would help; others are of the command line only.
+    """Write a setting as the page calls it, with a number that would help; one that it does not have is an option.
 
     Examples
     --------
     >>> on_page(Remedy("clinical", ["weight"])), on_page(Remedy("n_repetitions", 10)), on_page(Remedy("scan_noise"))
-    ('“clinical score”', '“Repetitions”: 10', '“scan noise” of the command line')
+    ('“clinical score”', '“Repetitions”: 10', '--scan-noise')
     """
     name, value = remedy
     if not (called := _CALLED.get(name)):
-        return f"“{name.replace('_', ' ')}” of the command line"
+        return f"--{option_name(name)}"
     helps = isinstance(value, int | str) and not isinstance(value, bool | Blank)
     return f"“{called}”: {value}" if helps else f"“{called}”"
 
