@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
+PEERS := .venv-peers
 
-.PHONY: demo test test-all test-slow mutate test-browser test-oldest test-pages fuzz docs dist audit lint size format bench bench-official reproduce reproduce-full clean
+.PHONY: demo test test-all test-slow mutate test-browser test-oldest test-pages fuzz docs dist audit lint size format bench bench-official peers reproduce reproduce-full clean
 
 $(VENV)/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -102,6 +103,27 @@ bench-official:
 	.venv-official/bin/python -m pip install --quiet torch==2.13.0 numpy pandas scipy scikit-learn lifelines tqdm
 	.venv-official/bin/python -m pip install --quiet --no-deps SurrealGAN==0.1.1
 
+# The pins of these packages (torch 1.10.2, of 2022) no longer install on Python 3.11, so they are left out; mlni's
+# torchvision and tensorboardX, which clustering does not use, are stood in for by benchmarks/peers/foreign_methods.py.
+$(PEERS)/installed:
+	for name in surrealgan smilegan hydra sustain; do \
+		$(PYTHON) -m venv $(PEERS)/$$name && \
+		$(PEERS)/$$name/bin/python -m pip install --quiet numpy pandas scipy scikit-learn tqdm matplotlib || exit 1; done
+	for name in surrealgan smilegan hydra; do $(PEERS)/$$name/bin/python -m pip install --quiet torch==2.13.0 || exit 1; done
+	$(PEERS)/surrealgan/bin/python -m pip install --quiet lifelines
+	$(PEERS)/surrealgan/bin/python -m pip install --quiet --no-deps SurrealGAN==0.1.1
+	$(PEERS)/smilegan/bin/python -m pip install --quiet --no-deps SmileGAN==0.1.4
+	$(PEERS)/hydra/bin/python -m pip install --quiet nibabel packaging
+	$(PEERS)/hydra/bin/python -m pip install --quiet --no-deps mlni==0.1.5
+	$(PEERS)/sustain/bin/python -m pip install --quiet 'numpy<2.4' pathos dill
+	@touch $@
+
+# The methods of the field beside ours on the same cohorts (MINUTES=30 of processor time a fit, PYSUSTAIN=a checkout).
+peers: $(VENV)/installed $(PEERS)/installed
+	PYSUSTAIN=$(PYSUSTAIN) $(BIN)/python benchmarks/peers/compare_peers.py $(if $(MINUTES),--minutes $(MINUTES))
+	PYSUSTAIN=$(PYSUSTAIN) $(BIN)/python benchmarks/peers/compare_peers.py $(if $(MINUTES),--minutes $(MINUTES)) --halves
+	$(BIN)/python benchmarks/peers/peers_page.py --write
+
 # The paper's experiments: the page from the tables in results/, then a reduced rerun on two cores.
 reproduce: $(VENV)/installed
 	$(BIN)/python experiments/paper/page.py
@@ -116,4 +138,4 @@ reproduce-full: $(VENV)/installed
 	$(BIN)/python experiments/paper/page.py
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .venv-official dist site demo .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) $(OLDEST) .venv-official $(PEERS) dist site demo .pytest_cache .ruff_cache .mypy_cache

@@ -174,9 +174,9 @@ def _visits() -> list[Claim]:
     rows = []
     for noise, of in true.groupby("noise"):
         by_cohort = of.groupby(["kind", "seed"])["inside"].mean()
-        rows.append(mean(f"true changes inside, scan noise {noise:g}", "basic, mild", by_cohort, script, LINEAR))
+        rows.append(mean(f"true changes inside, scan noise {noise:g}", "basic, mild", by_cohort, script, FAST))
     null = groups.drop_duplicates("seed")["least_q"] < 0.05  # both kinds have the same people and the same noise
-    return [*rows, share("groups without change, any q < 0.05", "40 + 40, two visits", null, script, LINEAR)]
+    return [*rows, share("groups without change, any q < 0.05", "40 + 40, two visits", null, script, FAST)]
 
 
 def _elsewhere() -> list[Claim]:
@@ -185,7 +185,7 @@ def _elsewhere() -> list[Claim]:
     for (what, size), of in table.groupby(["what", "size"]):
         name = f"{what}, {size} controls" if what == "new site" else what
         by_cohort = of.groupby(["kind", "seed"])["inside"].mean()
-        rows.append(mean(f"true severities inside, {name}", "basic, mild", by_cohort, script, LINEAR))
+        rows.append(mean(f"true severities inside, {name}", "basic, mild", by_cohort, script, FAST))
     return rows
 
 

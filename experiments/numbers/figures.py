@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 from people import Given
+from sklearn.covariance import LedoitWolf
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold, cross_val_predict
 
@@ -46,13 +47,19 @@ def errors_told(patients: np.ndarray, truth: np.ndarray, factor: float) -> dict[
 
 
 def unit(model: SurrealGAN, given: Given, order: np.ndarray) -> np.ndarray:
-    """Return the true full change of each pattern in units of the learned one: projected on its map."""
+    """Return the true full change of each pattern in units of the learned one.
+
+    True maps are written as mixtures of all learned maps, and the unit is the weight of a pattern's own: projected on
+    its own map alone, a pattern would be given what it shares with the others as well. Least squares weight directions
+    in which healthy people hardly vary most (Mahalanobis), as severities are read.
+    """
     controls = model.prepare(given.regions[~given.patient], _of(given.covariates, ~given.patient)).values
     learned = inference.pattern_changes(model.models_, controls, model.preset_.training.composition).mean(axis=0)[order]
     scaler = model.preprocessing_.scaler
     mean = given.regions[~given.patient].to_numpy().mean(axis=0)
     true = -given.full_change * mean / scaler.sd * SCALED_SD
-    return (true * learned).sum(axis=1) / (learned**2).sum(axis=1)
+    root = np.linalg.cholesky(LedoitWolf().fit(controls).precision_).T
+    return np.diag(np.linalg.lstsq(root @ learned.T, root @ true.T, rcond=None)[0]).copy()
 
 
 def _of(table, who):
@@ -105,6 +112,7 @@ def _severity(scale, r_indices, truth, factor, order, prefix) -> dict[str, float
         )
         row[f"below{level * 100:.0f}"] = float((target < low).mean())
         if level == 0.95:
+            row["raw_cover95"] = float(((low <= truth) & (truth <= high)).mean())
             for name, (a, b) in BINS.items():
                 of = (truth > a) & (truth <= b)
                 row[f"cover_{name}"] = float(inside[of].mean()) if of.any() else np.nan

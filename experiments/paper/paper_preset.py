@@ -6,6 +6,8 @@
     python experiments/paper/paper_preset.py --judge trained             # on cores: results/paper_preset*.csv
     python experiments/paper/paper_preset.py --part 4 --out hard         # at the paper's difficulty, three cohorts each
     python experiments/paper/paper_preset.py --judge hard --name matched_paper
+    python experiments/paper/paper_preset.py --part 5 --out long         # there, eight times as long, also with decay
+    python experiments/paper/paper_preset.py --judge long --name paper_long
 
 Each part is one program of 250 or 350 models (part 3: one for each formula), takes less than ten minutes on one H200
 and writes after every look, so that a part that is cut off loses nothing before. What it writes is the R-indices of all
@@ -69,11 +71,13 @@ PEOPLE = ("divided by means", "harder")  # variants of the data
 HARDER_DEFAULT = "harder, default preset"
 MATCHED, MATCHED_MODELS = "matched", 5
 NO_RULE = "no rule"
+# The released package counts passes through the patients, not batches: 100,000 of them are 800,000 steps.
+LONG_LOOKS, LONG_MODELS, LONG = (100_000, 200_000, 400_000, 800_000), 3, {"matched": None, "matched, decay": "decay"}
 
 
 def brains_of(case: Case) -> Brains:
     """Return the people of a case, in the variant that its part names."""
-    known = draw(case, spread=SPREAD if case.part == MATCHED else 1.0)
+    known = draw(case, spread=SPREAD if case.part.startswith(MATCHED) else 1.0)
     regions = known.regions
     controls = regions[~known.patient]
     if case.part in ("harder", HARDER_DEFAULT):
@@ -203,6 +207,15 @@ def run_part(part: int, out: Path, small: bool, only: Sequence[str] | None) -> N
         run_group(MATCHED, some, values, preset, looks[1::2] or looks, store, min(n_models, MATCHED_MODELS))
         return
     cases = [Case(*size, kind, SEEDS[0]) for kind in VARIED_KINDS]
+    if part == 5:
+        preset = replace(preset, training=replace(preset.training, freeze_below=None))
+        for name, formula in LONG.items():
+            changes = (FORMULAS[formula].training if formula else None) or {}
+            changed = replace(preset, training=replace(preset.training, **changes))
+            own = [case._replace(part=name) for case in cases]
+            at = looks if small else LONG_LOOKS
+            run_group(name, own, ORTHOGONALITIES, changed, at, store, min(n_models, LONG_MODELS))
+        return
     for_all = {"values": [MIDDLE], "looks": looks, "store": store, "n_models": n_models}
     jobs: dict[str, dict[str, Any]] = {}
     varied = [case._replace(part=name) for name in (*RATES, *PEOPLE) for case in cases]
@@ -269,7 +282,7 @@ def concordances(looks: np.ndarray, truth: np.ndarray) -> np.ndarray:
 def main() -> None:
     """Train a part, or judge what was trained."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--part", type=int, choices=(1, 2, 3, 4))
+    options.add_argument("--part", type=int, choices=(1, 2, 3, 4, 5))
     options.add_argument("--only", nargs="+", help="of part 3: settings, or names of formulas")
     options.add_argument("--judge", type=Path, help="folder of what was trained")
     options.add_argument("--name", default="paper_preset", help="of the tables of what is judged")

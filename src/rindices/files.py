@@ -77,6 +77,12 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         _half_written.discard(beside)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text beside, then rename."""
+    with atomic_file(path) as beside:
+        beside.write_text(text, encoding="utf-8")
+
+
 @contextmanager
 def private_folder() -> Iterator[Path]:
     """Give an empty folder that only this user may enter; it is removed at the end, after a kill by the next run.

@@ -1,7 +1,5 @@
 """`ContrastiveFactors`: the linear model alone, as a scikit-learn estimator; seconds, and no networks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -9,7 +7,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rindices.estimator import OfTwoGroups, SurrealGAN
+from rindices.estimator import SurrealGAN
+from rindices.fitted_model import OfTwoGroups
 from rindices.judging.spectrum import NotTestable, Spectrum
 from rindices.linear.halves import METHODS, Method, fitted
 from rindices.model.estimator_inputs import covariate_table

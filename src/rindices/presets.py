@@ -4,8 +4,6 @@ Two kinds of numbers: `LossWeights` and `LearningRates` are arguments of one com
 them trains at once; `Training` holds the formulas that are compiled in. `Schedule` steers from outside.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from numbers import Integral
@@ -115,6 +113,10 @@ class Schedule:
     whitening: float = 1.0  # learns sooner, and fewer repetitions fail; the consensus alone gains little
     folds: int = 5  # costs no accuracy
     longest: int = 0
+
+    def people_per_step(self, n_patients: int) -> int:
+        """Return how many people of each group a step takes."""
+        return self.batch_size or max(1, n_patients // 8)
 
 
 @dataclass(frozen=True)

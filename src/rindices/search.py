@@ -1,7 +1,5 @@
 """`SurrealGANSearch`: how many patterns, and is there anything to find? In the manner of scikit-learn's searches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -10,7 +8,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rindices.estimator import RIndexEstimator, SurrealGAN
+from rindices.estimator import SurrealGAN
+from rindices.fitted_model import RIndexEstimator
 from rindices.judging.selection import UNLIKELY, Swept, best_of_each_number, sweep
 from rindices.judging.spectrum import NotTestable, Spectrum
 from rindices.judging.study import Study

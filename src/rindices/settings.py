@@ -4,15 +4,13 @@
 What can be chosen about training itself is in `rindices.presets`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from rindices.presets import PRESETS
-from rindices.setting_fields import (
+from rindices.value_kinds import (
     FILE,
     FILES,
     FLAG,
@@ -172,7 +170,7 @@ class SearchSettings(TakesPlainValues):
         choice(*PRESETS),
         "How patterns are learned: fast (networks from a linear start), linear (seconds, no networks), blind (from "
         "random weights), paper or official.",
-        also="method",
+        option="preset,method",
     )
     max_steps: int | None = setting(
         None, whole(1), "Maximum number of training steps.", option="steps", unset="by preset", label="Steps"

@@ -6,9 +6,9 @@ from scipy.stats import spearmanr
 
 from rindices import InputError, load_model
 from rindices.core import networks
-from rindices.interop.checkpoint import read_checkpoint
+from rindices.interop.checkpoint_contents import read_checkpoint
+from rindices.interop.checkpoint_to_model import import_official
 from rindices.interop.muse import MUSE72_NAMES, with_muse72
-from rindices.interop.official import import_official
 from rindices.interop.pickle_machine import ArchiveError
 from rindices.run.apply_table import people_for
 from rindices.settings import ApplySettings

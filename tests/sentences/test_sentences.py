@@ -341,7 +341,7 @@ CLAIMS = [
         lambda told: [shown(told.summary["evidence"][name], 3) for name in ("halves", "halves_chance")],
     ),
     (rf"{N} % intervals contain the severities", lambda told: [f"{100 * told.summary['level']:g}"]),
-    (r"refitted in each of (\w+) folds", lambda told: [{5: "five"}[_FOLDS]]),
+    (r"refitted in each of (\w+) folds", lambda told: [{10: "ten"}[_FOLDS]]),
     (
         rf"was below {N}, between {N} and {N}, and above {N}, and with all others below {N}",
         lambda told: [(limits := told.summary["subgroup_limits"])[0], *limits, limits[1], limits[0]],

@@ -1,7 +1,5 @@
 """Whether severities go along with clinical scores, also beyond age, sex and other covariates."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -5,8 +5,6 @@ They do not tell of a covariate that was removed. What it explains in controls i
 beyond that, in patients older than any control, cannot show in them. There, patients have to be looked at.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from typing import Any

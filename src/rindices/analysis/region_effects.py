@@ -1,7 +1,5 @@
 """What happens to regions as severities rise: averages by severity, subgroups beside controls, and single people."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """How a command ends: errors without tracebacks, exit codes, and signals that are obeyed at once."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import multiprocessing

@@ -19,7 +19,7 @@ from rindices.cli.console import console
 from rindices.cli.exits import guarded
 from rindices.files import check_writable, refuse_same
 from rindices.problems import Blank, InputError, Remedy
-from rindices.setting_fields import Setting, settings_of
+from rindices.value_kinds import Setting, settings_of
 
 # How the files that commands write have to end.
 TABLE, PAGE, MODEL = (".csv",), (".html", ".htm"), (".safetensors",)

@@ -136,9 +136,9 @@ def import_official(
     Nothing in the checkpoint is executed: our own reader accepts numbers and plain containers, and refuses all else.
     """
     check_output(out, "out", MODEL, file)
-    from rindices.interop import official
+    from rindices.interop import checkpoint_to_model
 
-    imported = official.import_official(file, features, covariates, entry)
+    imported = checkpoint_to_model.import_official(file, features, covariates, entry)
     imported.save(out)
     describe(model=out)
     console.print(imported.verdict_[1] or "It is neither of the two models that the authors published.")

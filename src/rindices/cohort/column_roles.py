@@ -1,7 +1,5 @@
 """Which column plays which part: names and patterns become columns, none has two parts, and the rest are regions."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

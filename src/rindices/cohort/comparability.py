@@ -1,7 +1,5 @@
 """Whether disease can be told from the rest: controls and patients should overlap in everything but the disease."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

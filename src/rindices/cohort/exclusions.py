@@ -3,8 +3,6 @@
 The rule for gaps is `unusable`, for the training table and for new people alike.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """What became of people: columns of time and event that can be used, or a sentence that says why not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """New people, checked against what a fitted model expects: one path for whole tables and for some rows at a time."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace

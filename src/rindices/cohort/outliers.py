@@ -1,7 +1,5 @@
 """Who is far from everybody else: in all regions together, in overall size, or in a single region."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple

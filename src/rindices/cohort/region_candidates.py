@@ -4,8 +4,6 @@ A column is a region if its name or its company says so. What is certainly none 
 is for whoever has the table to name.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

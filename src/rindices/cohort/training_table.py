@@ -13,7 +13,6 @@ from rindices.cohort.column_roles import Roles, assign_roles, paths_of, wanted_n
 from rindices.cohort.comparability import check_comparability
 from rindices.cohort.exclusions import leave_out, refuse_unusable
 from rindices.cohort.people import Cohort
-from rindices.cohort.units import deviation_unit, refuse_mixed_units
 from rindices.problems import InputError, Problem, Remedy, Text, joined, listed
 from rindices.schema import (
     NO_LABEL,
@@ -29,6 +28,7 @@ from rindices.schema import (
     years_since_first,
 )
 from rindices.schema.cells import typed
+from rindices.schema.units import deviation_unit, refuse_mixed_units
 from rindices.settings import TableSettings
 from rindices.tables import (
     Column,
@@ -209,12 +209,15 @@ def _cohort(looked: Looked) -> Cohort:
     settings, dictionary, roles, observed = looked.settings, looked.dictionary, looked.roles, looked.found
     refuse_unusable(looked.problems, observed, roles, drop_missing=settings.drop_missing)
     groups = _diagnosis(settings, dictionary).learn(observed.labels)
-    refuse_mixed_units(observed, groups.group, roles.regions)
+    regions = pd.DataFrame(observed.regions.values, columns=roles.regions)
+    refuse_mixed_units(regions, observed.covariates, observed.roster.rows, groups.group)
     record = leave_out(observed, groups, roles, settings)
     used, line, background = record.used, observed.timeline.take(record.used), observed.background[record.used]
     years, untimed = years_since_first(line, background, settings.visit)
     controls = observed.regions.values[used & (groups.group == "control").to_numpy()]
-    unit, seem = deviation_unit(settings.unit or unit_of(dictionary, roles.regions), controls, settings)
+    unit, seem = deviation_unit(
+        settings.unit or unit_of(dictionary, roles.regions), controls, settings, roles.covariates
+    )
     who = {"participant_id": observed.roster.ids, "visit": observed.timeline.visits, "diagnosis": observed.labels}
     who |= {"group": groups.group}
     if settings.site is not None:

@@ -1,7 +1,5 @@
 """Where training runs: accelerators or cores, and where compiled programs are kept."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Comparisons of maps and painted patterns as files: NIfTI images and tables; clusters of voxels that differ."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Sequence
 from pathlib import Path

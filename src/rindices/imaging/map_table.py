@@ -1,7 +1,5 @@
 """The table that says which image belongs to whom."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -7,8 +7,6 @@ A sum is named by its numbers and the region: ``MUSE_47+48 hippocampus``; a sing
 stem``.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from functools import cache

@@ -6,8 +6,6 @@ instruction that is obeyed is written out, nothing is ever imported or looked up
 ours. What is not written out is refused by name: also what torch never writes, as newer protocols than the second.
 """
 
-from __future__ import annotations
-
 import pickletools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

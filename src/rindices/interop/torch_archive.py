@@ -8,8 +8,6 @@ Both become NumPy arrays. The few functions that a pickle may call for that are 
 is compared with the bytes that are there before any memory is touched.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 import zipfile

@@ -1,7 +1,5 @@
 """What is given to the estimator, brought into one form: labels, covariates, seeds."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Sequence

@@ -20,8 +20,8 @@ from rindices.schema import first_problem
 if TYPE_CHECKING:
     from rindices.core.networks import Parameters
     from rindices.preprocessing import Preprocessing
+    from rindices.scoring.person import Familiar
     from rindices.scoring.severity import SeverityScale
-    from rindices.scoring.strangers import Familiar
 
 
 class ModelFileError(InputError):
@@ -144,8 +144,8 @@ def _unflatten(arrays: dict[str, np.ndarray], header: Header) -> Contents:
     from rindices.core import networks
     from rindices.preprocessing.missing import Population
     from rindices.preprocessing.pipeline import restore
+    from rindices.scoring.person import Familiar
     from rindices.scoring.severity import SHAPES, SeverityScale
-    from rindices.scoring.strangers import Familiar
 
     read, n_models = partial(_checked, arrays), len(header.members)
     sizes = networks.sizes(len(header.contract.features), header.parameters.n_patterns)

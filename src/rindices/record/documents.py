@@ -21,11 +21,11 @@ from typing import Annotated, Literal
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from rindices.files import atomic_file
+from rindices.files import write_text
 from rindices.presets import Correction
 from rindices.problems import InputError, Remedy, counted, listed
-from rindices.setting_fields import settings_of
 from rindices.settings import Basis, OutputSettings, SearchSettings, State, TableSettings
+from rindices.value_kinds import settings_of
 
 SUMMARY, SETTINGS = "summary.json", "run.toml"
 DONE: Literal["done"] = "done"
@@ -187,8 +187,8 @@ _BALANCE = ("variable", "kind", "controls", "patients", "difference", "p", "p_co
 _RUNNERS_UP = ("n_patterns", "orthogonality", "pattern_agreement", "n_models")
 
 
-class Evidence(Document):
-    """What the verdict rests on; see `rindices.judging.verdict.Evidence`."""
+class DifferenceEvidence(Document):
+    """What is known before anything is trained; see `rindices.judging.verdict.Evidence`."""
 
     p: Number = None
     p_spread: Number = None
@@ -200,6 +200,11 @@ class Evidence(Document):
     band: tuple[float, ...] = ()
     detectable_auc: Number = None
     detectable_ratio: Number = None
+
+
+class Evidence(DifferenceEvidence):
+    """What the verdict rests on."""
+
     halves: Number = None
     halves_chance: Number = None
     halves_p: Number = None
@@ -356,12 +361,6 @@ def read_summary(folder: Path) -> Summary:
 def write_summary(folder: Path, summary: Summary) -> None:
     """Write the summary of a run: what was said of it, and no defaults."""
     write_text(folder / SUMMARY, summary.model_dump_json(indent=2, exclude_unset=True) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text beside, then rename."""
-    with atomic_file(path) as beside:
-        beside.write_text(text, encoding="utf-8")
 
 
 # In a sentence, and what follows from it; the reason stands between them. None: was not judged.

@@ -1,7 +1,5 @@
 """The tables of a run folder: one writer and one reader, and one check that they belong together."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter
@@ -25,7 +23,7 @@ from rindices.record.documents import (
     read_settings,
     read_summary,
 )
-from rindices.record.folder import (
+from rindices.record.run_folder import (
     ANALYSIS,
     MODEL,
     PATTERNS,

@@ -23,8 +23,8 @@ from rindices.model.file import fills_gaps, read_header
 from rindices.presets import Correction
 from rindices.problems import Blank, InputError, Remedy, Text, Wording, counted, in_python, joined, listed, worded
 from rindices.run.plan import versions
-from rindices.setting_fields import check_level, check_scan_noise
 from rindices.settings import ApplySettings, OutputSettings, follow_up_of
+from rindices.value_kinds import check_level, check_scan_noise
 
 if TYPE_CHECKING:
     from rindices.estimator import SurrealGAN

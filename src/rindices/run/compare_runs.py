@@ -1,7 +1,6 @@
 """Two runs compared: patterns matched, people in both, maps, settings, and who moved."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -126,7 +125,7 @@ def compare_runs(first: Path, second: Path) -> ComparedRuns:
     )
 
 
-def _sides(runs: tuple[Run, Run]) -> zip[tuple[str, Run]]:
+def _sides(runs: tuple[Run, Run]) -> Iterator[tuple[str, Run]]:
     return zip(("first_", "second_"), runs, strict=True)
 
 

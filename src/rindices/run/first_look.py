@@ -3,8 +3,6 @@
 The test is the one that `fit` makes, with the same random numbers; the patterns are those of one linear model.
 """
 
-from __future__ import annotations
-
 import os
 import time
 import warnings
@@ -33,7 +31,7 @@ from rindices.presets import get_preset
 from rindices.problems import InputError, Wording, counted, listed, roughly
 from rindices.regions.region_names import known_regions
 from rindices.run.check_table import CheckedTable, FirstLook, PreviewedPattern, refused_for
-from rindices.run.planning import in_words
+from rindices.run.study_power import in_words
 from rindices.schema.sums_and_sides import pairs_of_sides
 from rindices.settings import AUTO, SearchSettings
 

@@ -1,7 +1,5 @@
 """From the folder that a segmentation program left behind to one table, with a data dictionary beside it."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -12,11 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rindices.files import atomic_file, write_csv
+from rindices.files import write_csv, write_text
 from rindices.problems import InputError, Remedy, counted, listed
 from rindices.regions import KnownColumn, known_columns
 from rindices.settings import GatherSettings
-from rindices.tables.foreign import Found, Measured, read_cat12, read_dlmuse, read_freesurfer, read_synthseg
+from rindices.tables.foreign import Found, Measured
+from rindices.tables.foreign.freesurfer import read_freesurfer
+from rindices.tables.foreign.volume_tables import read_cat12, read_dlmuse, read_synthseg
 
 PROGRAM, SESSION = "program", "session"
 _READERS = (read_freesurfer, read_cat12, read_dlmuse, read_synthseg)
@@ -183,5 +183,4 @@ def _write_dictionary(path: Path, table: pd.DataFrame, meanings: dict[str, Known
             unit = units.get(one.measure, one.unit) if one.kind in ("region", "head size") else ""
             entries[name] = {"Description": one.title} | ({"Units": unit} if unit else {})
     entries[PROGRAM] = {"Description": "what measured the regions, with its version"}
-    with atomic_file(path) as beside:
-        beside.write_text(json.dumps(entries, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(entries, ensure_ascii=False, indent=2) + "\n")

@@ -3,8 +3,6 @@
 Nothing here loads the training engine before the table was read and found to be sound.
 """
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Callable
 from dataclasses import asdict, fields, replace
@@ -25,9 +23,9 @@ from rindices.interop.muse import MUSE72, MUSE72_NAMES, UNIT, with_muse72
 from rindices.presets import adjusted, get_preset
 from rindices.problems import Blank, InputError, Message, Remedy, listed
 from rindices.schema.role_guesses import is_region_name
-from rindices.setting_fields import check_level, check_scan_noise, settings_of
 from rindices.settings import OutputSettings, SearchSettings, TableSettings
 from rindices.tables import Source, Table, files_of, read_source
+from rindices.value_kinds import check_level, check_scan_noise, settings_of
 
 _VERSIONS = ("jax", "optax", "numpy", "scipy", "pandas", "scikit-learn")
 _MOST_PATTERNS = 20

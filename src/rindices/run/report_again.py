@@ -1,7 +1,5 @@
 """Runs that are there, shown once more: with scores that came later, on an atlas, and voxel by voxel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +14,9 @@ from rindices.cohort.follow_up import check_follow_up
 from rindices.pages.report import write_report
 from rindices.problems import Blank, InputError, Message, Remedy, Text, counted, refusal
 from rindices.schema import Roster, ScoreField
-from rindices.setting_fields import check_scan_noise
 from rindices.settings import FOLLOW_UP, ImageSettings, ReportSettings, follow_up_of
 from rindices.tables import Dictionary, apply_dictionary, join_by_id, read_table, with_missing_codes
+from rindices.value_kinds import check_scan_noise
 
 
 def report_again(folder: Path, out: Path | None, settings: ReportSettings) -> tuple[Path, tuple[Text, ...]]:

@@ -4,8 +4,6 @@ Nobody's data are in it. The people are random numbers within what the model fil
 and no archive is unpacked as it says: files have fixed names and limited sizes, and nothing else is read.
 """
 
-from __future__ import annotations
-
 import shutil
 import zipfile
 import zlib

@@ -1,7 +1,5 @@
 """What a cell is: a number, a text or a gap; and numbers in another spelling."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Collection
@@ -20,7 +18,7 @@ MISSING_TEXT = frozenset(
 MOSTLY_NUMBERS = 0.8  # a text column with at least this share of numbers was meant as numbers: the rest are mistakes
 LARGEST = 1e15  # no measure of a brain or a person exceeds it in any unit; squares would overflow far beyond
 _MOST_LEVELS = 6  # of a category whose names look like numbers: <65 and >=65, 3 mm, the genotypes 3,3 and 3,4
-_CODE = re.compile(r"\s*[+-]?0\d+\s*")  # 007 is a name, not a number
+_CODE = re.compile(r"^\s*[+-]?0\d+\s*$", re.MULTILINE)  # 007 is a name, not a number
 
 _THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2}(?:\.\d{3})+$", flags=re.MULTILINE)
 _COMMA = re.compile(r"^[+-]?\d+,\d+$", flags=re.MULTILINE)
@@ -123,8 +121,9 @@ def _plain_numbers(column: pd.Series) -> NDArray[np.float64] | None:
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         return numbers_of(column)
     cells = column.to_numpy(dtype=object)
-    written = [cell for cell in cells.tolist() if isinstance(cell, str)]
-    if {*map(type, cells.tolist())} <= {str, float} and not any(map(_CODE.fullmatch, written)):
+    kinds = {*map(type, cells)}
+    written = cells if kinds == {str} else [cell for cell in cells if isinstance(cell, str)]
+    if kinds <= {str, float} and not _CODE.search("\n".join(written)):
         with contextlib.suppress(ValueError):
             numbers = cells.astype(np.float64)
             return None if {cell for cell in cells[np.isnan(numbers)] if isinstance(cell, str)} else numbers

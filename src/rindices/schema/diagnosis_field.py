@@ -1,7 +1,5 @@
 """The diagnosis: labels become controls and patients, and others who are neither."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

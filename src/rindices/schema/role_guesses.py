@@ -5,8 +5,6 @@ of numbers are no regions by their names; and what a region measures, or what it
 code. A suspect is said to be one, and whoever has the table says whether it is.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

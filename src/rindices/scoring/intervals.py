@@ -180,7 +180,7 @@ def fit_scale(
     scores = inference.r_indices(models, healthy.brains)
     unseen = HeldOut.of(scores, healthy.held_out, n_models)
     honest = unseen.scores(scores, np.arange(scores.shape[1]))
-    reference = np.quantile(honest, CENTILES, axis=0).T if healthy.held_out.any() else None
+    reference = np.quantile(honest, CENTILES, axis=0, method="weibull").T if healthy.held_out.any() else None
     if n_models < FEWEST:
         return Scored(SeverityScale(fit_curves(models, healthy.brains, composition), reference), honest, unseen)
     copula = np.eye(honest.shape[1]) if correlation is None else correlation

@@ -5,8 +5,6 @@ Severities are rows of a given table, or follow a distribution, joined by a Gaus
 correlated among the patterns and with age, become uniform levels, and these the severities of that level.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Cohorts whose patients are healthy people with a known disease put in (section 4.2 of the paper)."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from copy import deepcopy

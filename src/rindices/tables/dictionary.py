@@ -3,8 +3,6 @@
 Three kinds are read: BIDS JSON files, REDCap's, and a plain table with a row for each column of the data.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence

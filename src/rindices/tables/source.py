@@ -1,7 +1,5 @@
 """Where a table comes from: a file, a BIDS dataset, or several tables of the same people joined by their ids."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -16,8 +14,7 @@ from rindices.schema.cells import plain_code, spreadsheet_rows, text_of
 from rindices.schema.role_guesses import id_by_name
 from rindices.settings import TableSettings
 from rindices.tables.dictionary import Dictionary, read_dictionary
-from rindices.tables.ids import like_ours, not_found, own_ids
-from rindices.tables.labelled import labelled_parts, stacked
+from rindices.tables.several_tables import labelled_parts, like_ours, not_found, own_ids, stacked
 from rindices.tables.table import AS_TEXT, Table, file_and_sheet
 from rindices.tables.text import KINDS_OF_FILES
 
@@ -246,8 +243,8 @@ def join_by_id(
     other
         A table with one row per person, or one per person and visit.
     id_column, visit_column
-        Columns to join by; the other table may have its ids elsewhere, see `rindices.tables.ids.own_ids`. The visit
-        counts where both tables have it; else one row per person is needed.
+        Columns to join by; the other table may have its ids elsewhere, see `rindices.tables.several_tables.own_ids`.
+        The visit counts where both tables have it; else one row per person is needed.
     source
         Name of the other table.
 

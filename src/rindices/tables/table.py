@@ -1,7 +1,5 @@
 """A table in a file, whatever its kind: read once, some rows at a time, or whole."""
 
-from __future__ import annotations
-
 import glob
 import re
 import zlib

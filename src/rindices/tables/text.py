@@ -4,8 +4,6 @@ A file is gone through twice, some of it at a time: first for its encoding, whic
 rows. Python's own CSV reader knows the number of every row, and refuses a quotation that never ends.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

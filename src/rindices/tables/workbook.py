@@ -4,8 +4,6 @@ What a cell holds becomes what the table would have as CSV. Before anything is u
 whether it is a workbook, and one that can be opened without fear.
 """
 
-from __future__ import annotations
-
 import re
 import warnings
 import zipfile

@@ -1,7 +1,5 @@
 """Chunks on a Dask cluster: they outlive their workers, and whoever waits for one is told how it ended."""
 
-from __future__ import annotations
-
 import logging
 import os
 import platform

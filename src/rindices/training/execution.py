@@ -3,8 +3,6 @@
 Nothing here depends on where a chunk is trained or on the order in which chunks end.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time

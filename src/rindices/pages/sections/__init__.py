@@ -1,7 +1,5 @@
 """The sections of pages; one more is a function that takes a view of a run, a template, and a line in the list."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -9,11 +7,15 @@ from markupsafe import Markup
 
 from rindices.pages.layout import render
 from rindices.pages.run_view import RunView
-from rindices.pages.sections.brain_section import voxelwise_section
 from rindices.pages.sections.cards_section import cards_section, groups_section
 from rindices.pages.sections.clinical_section import associations_section, change_section, prognosis_section
 from rindices.pages.sections.methods_section import methods_section, settings_section
-from rindices.pages.sections.patterns_section import dose_section, resemblance_section, subgroups_section
+from rindices.pages.sections.patterns_section import (
+    dose_section,
+    resemblance_section,
+    subgroups_section,
+    voxelwise_section,
+)
 from rindices.pages.sections.people_section import (
     correlation_section,
     explorer_section,

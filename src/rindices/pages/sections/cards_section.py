@@ -1,7 +1,5 @@
 """What people look at first: patients against controls, and a card for each pattern."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -25,9 +23,10 @@ from rindices.pages.elements import (
     words,
 )
 from rindices.pages.run_view import RunView
-from rindices.pages.sections.brain_section import SMALL_BRAIN, brains_of, has_outlines
 from rindices.pages.sections.clinical_section import related
-from rindices.plots.brain_drawing import draw_brain, measures_of
+from rindices.pages.sections.patterns_section import SMALL_BRAIN, brains_of, has_outlines
+from rindices.plots.brain_drawing import draw_brain
+from rindices.plots.region_outlines import measures_of
 from rindices.plots.style import PATTERN_COLOURS
 from rindices.regions import pair_sides
 
@@ -84,7 +83,7 @@ def _effect_maps(view: RunView, rows: pd.DataFrame) -> list[Picture]:
     table = rows.rename(columns={"effect": "change_sd"}).assign(pattern=1)
     unsure, found = rows["region"][~(rows["q"] < _CLEAR)], list[Picture]()
     for measure in measures_of(table["region"]) if has_outlines(view.run) else ():
-        drawing = draw_brain(table, 1, (1.0,), measure=measure, unsure=unsure, unit="Cohen's d", **SMALL_BRAIN)
+        drawing = draw_brain(table, 1, (1.0,), measure=measure, unsure=unsure, unit="Cohen's d", layout=SMALL_BRAIN)
         if drawing is not None:
             name = f"patients_against_controls{measure and '_'}{measure}"
             alt = "Regions on the brain, coloured by Cohen's d of patients against controls. The table has the values."

@@ -1,7 +1,5 @@
 """The sections on what severities go together with: clinical variables, and time."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from rindices import plots

@@ -1,7 +1,5 @@
 """The sections on people: who took part, what severities they have, and everybody one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 

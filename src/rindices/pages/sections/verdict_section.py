@@ -1,7 +1,5 @@
 """The sections on what speaks for the patterns: settings that were tried, agreement of repetitions, and the verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

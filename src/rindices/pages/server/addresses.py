@@ -1,7 +1,5 @@
 """The addresses of the pages, and the server: on this machine's own address, for one browser that has the token."""
 
-from __future__ import annotations
-
 import secrets
 import socket
 import threading

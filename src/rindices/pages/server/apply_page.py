@@ -1,7 +1,5 @@
 """A model and new people: a table of them, or a form for one; what does not match the model, and what helps."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Mapping
 from pathlib import Path

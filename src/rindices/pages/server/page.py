@@ -1,7 +1,5 @@
 """What all pages share: how they are rendered, and which tables, models and runs the folder has."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import time

@@ -1,7 +1,5 @@
 """What was chosen about a table, as the part of an address after the question mark, and as words of a command."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -18,9 +16,9 @@ from rindices.pages.server.safety import inside
 from rindices.problems import Blank, InputError, Remedy, Text, Value, Wording, worded
 from rindices.run.check_table import FoundRemedy
 from rindices.schema.role_guesses import guessed_settings, id_by_name
-from rindices.setting_fields import Setting, settings_of
 from rindices.settings import GatherSettings, SearchSettings, TableSettings, option_name
 from rindices.tables import Part, Table, labelled_parts
+from rindices.value_kinds import Setting, settings_of
 
 Pairs = list[tuple[str, str]]
 Settings = TypeVar("Settings")

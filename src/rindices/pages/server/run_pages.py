@@ -1,7 +1,5 @@
 """Runs that are there: all of them, one result, its people, and two of them compared."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Who is served, what of the folder can be reached, and how much can be put into it."""
 
-from __future__ import annotations
-
 import hashlib
 import secrets
 from collections.abc import AsyncIterator

@@ -3,8 +3,6 @@
 Also how the folder of a segmentation program becomes a table, as `rindices gather` does it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
@@ -40,9 +38,9 @@ from rindices.pages.server.query import (
 from rindices.problems import InputError, worded
 from rindices.run.check_table import CheckedColumn, CheckedTable, FoundProblem, FoundRemedy, check_cohort, fixes_in
 from rindices.run.gather_folder import gather_folder
-from rindices.setting_fields import settings_of
 from rindices.settings import FOLLOW_UP, GatherSettings, TableSettings
 from rindices.tables import Source, files_of, read_source
+from rindices.value_kinds import settings_of
 
 _BINS, _MOST_LEVELS = 16, 12
 _PER_PAGE = 250  # columns

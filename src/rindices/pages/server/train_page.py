@@ -1,7 +1,5 @@
 """Training: a process of its own (`rindices fit`), which is started, watched, stopped and continued from here."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

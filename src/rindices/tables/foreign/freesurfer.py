@@ -5,8 +5,6 @@ without surfaces has volumes of both in ``aseg+DKT.stats``. Columns are called a
 ``aparcstats2table`` call them. Sums of other columns are not copied.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatch
@@ -15,7 +13,7 @@ from typing import NamedTuple
 
 from rindices.problems import InputError, Remedy, counted, listed
 from rindices.settings import GatherSettings
-from rindices.tables.foreign.measured import Found, Measured, each
+from rindices.tables.foreign import Found, Measured, each
 
 # Folders that FreeSurfer puts beside people.
 TEMPLATES = ("fsaverage*", "?h.EC_average", "cvs_avg35*", "V1_average")

@@ -5,8 +5,6 @@ again in people who were left out: what the verdict and the automatic number of 
 Severities are those of the linear model. The table is made by ``experiments/planning.py``.
 """
 
-from __future__ import annotations
-
 import hashlib
 from functools import cache
 from pathlib import Path

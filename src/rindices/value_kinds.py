@@ -4,8 +4,6 @@ A setting is a field of a dataclass, made by `setting`; `settings_of` gives the 
 of the command line, the sections of a ``run.toml``, forms and addresses of the page are made from them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -202,7 +200,6 @@ def setting(
     label: str = "",
     resumes: Literal["same", "more", "each"] = "same",
     always: bool = False,
-    also: str = "",
 ) -> Any:
     """Return a field of a dataclass of settings.
 
@@ -211,7 +208,8 @@ def setting(
     default, kind, help
         What it is where nothing is given, what values it has, and what it does.
     option
-        Its name on the command line where that is another one; None where it has no option.
+        Its name on the command line where that is another one, or two names, ``"preset,method"``; None where it has no
+        option.
     unset
         What happens where it is not given, in words.
     label
@@ -221,10 +219,9 @@ def setting(
         whether it is what ``each`` trained model says by itself.
     always
         Whether a ``run.toml`` has to say it, whatever the default is.
-    also
-        A second name on the command line.
     """
-    about = Setting(kind, help, option, unset, label, resumes, always, also)
+    own, _, also = (option or "").partition(",")
+    about = Setting(kind, help, None if option is None else own, unset, label, resumes, always, also)
     return field(default=default, metadata={"setting": about})
 
 

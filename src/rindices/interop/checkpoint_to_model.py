@@ -1,7 +1,5 @@
 """The authors' published checkpoints as ordinary models."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +7,7 @@ import numpy as np
 
 from rindices.cohort import wanted_names
 from rindices.estimator import SurrealGAN
-from rindices.interop.checkpoint import PUBLISHED, OfficialModel, read_checkpoint
+from rindices.interop.checkpoint_contents import PUBLISHED, OfficialModel, read_checkpoint
 from rindices.interop.muse import HEAD_SIZE, MUSE72, MUSE72_NAMES, UNIT, is_head_size
 from rindices.judging.agreement import Agreement
 from rindices.model.estimator_inputs import check_roles

@@ -1,0 +1,191 @@
+"""Fit one method of other authors, in an environment of its own, through its public functions.
+
+    python foreign_methods.py METHOD GIVEN.npz FOUND.npz SECONDS
+
+Files are those of own_methods.py. Settings are the authors' (docs/peers.md cites them); a training that has not met its
+own rule to stop after so many seconds of processor time is stopped, and its model is used as it is then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import tempfile
+import time
+import types
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+NEVER = 10**6  # epochs
+
+
+class TimeIsUpError(Exception):
+    """Ends a training that would otherwise go on for hours."""
+
+
+class Found(dict):
+    """Scores of patients, whether the method came to its own end, and how far it got."""
+
+    def __init__(self, scores: np.ndarray, finished: bool, note: str, labels: np.ndarray | None = None) -> None:
+        labels = scores.argmax(axis=1) if labels is None else labels
+        super().__init__(scores=scores, labels=labels, finished=finished, note=note, verdict="")
+
+
+class Given:
+    """The people of one fit."""
+
+    def __init__(self, arrays: Any, seconds: float) -> None:
+        self.regions, self.patient, self.train = arrays["regions"], arrays["patient"], arrays["train"]
+        self.n_patterns, self.seed, self.lobes = arrays["truth"].shape[1], int(arrays["seed"]), arrays["lobes"]
+        self.seconds = seconds
+        controls = self.regions[self.train & ~self.patient]
+        self.mean, self.sd = controls.mean(axis=0), controls.std(axis=0)
+        self.patients = self.regions[self.patient]
+
+    def table(self, *further: str) -> pd.DataFrame:
+        """Return the people trained on, controls as -1 and patients as 1."""
+        names = [f"region{number}" for number in range(self.regions.shape[1])]
+        table = pd.DataFrame(self.regions, columns=names)
+        table.insert(0, "diagnosis", np.where(self.patient, 1, -1))
+        for name in further:
+            table.insert(0, name, "1")
+        table.insert(0, "participant_id", [f"sub-{number:05d}" for number in range(len(table))])
+        return table[self.train].reset_index(drop=True)
+
+    def timed(self, model: Any) -> list[Any]:
+        """Let the trainings of a class of models end when the time is up; return a list that gets the latest model."""
+        latest: list[Any] = [None, 0]
+        train, start = model.train_instance, time.process_time()
+
+        def watched(trained: Any, *arguments: Any) -> Any:
+            latest[:] = [trained, latest[1] + 1]
+            if time.process_time() - start > self.seconds:
+                raise TimeIsUpError
+            return train(trained, *arguments)
+
+        model.train_instance = watched
+        return latest
+
+
+def surreal_gan(given: Given) -> Found:
+    """Train one model of the authors' package with its default settings."""
+    import torch
+    from SurrealGAN.model import SurrealGAN
+    from SurrealGAN.Surreal_GAN_representation_learning import repetitive_representation_learning as learn
+
+    torch.set_num_threads(1)
+    latest = given.timed(SurrealGAN)
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(TimeIsUpError):
+        # A single repetition fails where it would be saved and compared with others, so that is put off for ever.
+        number = given.seed % 100
+        learn(
+            given.table(),
+            given.n_patterns,
+            number + 1,
+            1.0,
+            NEVER,
+            folder,
+            saving_freq=NEVER // 4,
+            start_repetition=number,
+        )
+    scaled = torch.FloatTensor(1 + (given.patients - given.mean) / (10 * given.sd))
+    return Found(latest[0].predict_rindices(scaled), False, f"{latest[1]} steps")
+
+
+def smile_gan(given: Given) -> Found:
+    """Train one model as the package's sample code has it: cluster probabilities."""
+    os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # the package loads what it has just saved
+    import torch
+    from SmileGAN.model import SmileGAN
+    from SmileGAN.Smile_GAN_clustering import single_model_clustering
+
+    torch.set_num_threads(1)
+    torch.manual_seed(given.seed)
+    latest, finished, table = given.timed(SmileGAN), False, given.table()
+    n_patients = int((table["diagnosis"] == 1).sum())
+    batch = n_patients // 15  # a tenth to a twentieth
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(TimeIsUpError):
+        single_model_clustering(
+            table, given.n_patterns, 6000, 14_000, folder, 0.14, n_patients // 20, 0.002, batchSize=batch
+        )
+        finished = True
+    scaled = torch.FloatTensor(1 + (given.patients - given.mean) / (10 * given.sd))
+    epochs = latest[1] // max(1, n_patients // batch)
+    return Found(latest[0].predict_cluster(scaled), finished, f"about {epochs} epochs")
+
+
+def hydra(given: Given) -> Found:
+    """Run one repetition (of 100) with the defaults of mlni: the side of each hyperplane on which a patient lies."""
+    for name in ("torchvision", "torchvision.models", "torchvision.models.resnet", "tensorboardX"):
+        sys.modules[name] = types.ModuleType(name)  # imported for other tasks than clustering
+    sys.modules["torchvision.models.resnet"].BasicBlock = object  # type: ignore[attr-defined]
+    sys.modules["tensorboardX"].SummaryWriter = object  # type: ignore[attr-defined]
+    from joblib import load
+    from mlni.hydra_clustering import clustering
+
+    np.random.seed(given.seed)  # noqa: NPY002  # mlni draws from it
+    k = given.n_patterns
+    with tempfile.TemporaryDirectory() as folder:
+        table, file = given.table("session_id"), os.path.join(folder, "features.tsv")
+        table.to_csv(file, sep="\t", index=False)
+        os.makedirs(os.path.join(folder, "clustering"))
+        clustering(file, folder, k, k, 1, n_threads=1)
+        models = os.path.join(folder, "clustering", f"{k}_clusters", "models")
+        planes = [load(os.path.join(models, f"svm-{number}_last_repetition.joblib")) for number in range(k)]
+    trained = table.iloc[:, 3:].to_numpy()  # mlni scales by everybody who is trained on
+    scaled = (given.patients - trained.mean(axis=0)) / trained.std(axis=0)
+    return Found(np.column_stack([plane.decision_function(scaled) for plane in planes]), True, "1 of 100 repetitions")
+
+
+def sustain(given: Given) -> Found:
+    """Fit the z-score model to lobar means: the expected stage in each subtype; people are staged without sampling."""
+    sys.path.insert(0, os.environ["PYSUSTAIN"])
+    from pySuStaIn.ZscoreSustain import ZscoreSustain
+
+    z = -(given.regions - given.mean) / given.sd @ given.lobes.T
+    z /= z[given.train & ~given.patient].std(axis=0)
+    thresholds = np.array([1.0, 2.0, 3.0])
+    reached = (z[given.train & given.patient][:, :, None] > thresholds).mean(axis=0) >= 0.05
+    reached[:, 0] = True
+    largest = np.array([2, 3, 5])[reached.sum(axis=1) - 1]
+
+    class MostLikely(ZscoreSustain):
+        """Takes the most likely sequences as the only sample: Markov chains of 100,000 would take hours."""
+
+        def _estimate_uncertainty_sustain_model(self, data: Any, sequences: Any, shares: Any) -> Any:
+            sequences, shares = np.atleast_2d(sequences), np.ravel(shares)
+            return sequences, shares, 0.0, sequences[:, :, None], shares[:, None], np.zeros(1)
+
+        def subtype_and_stage_individuals(self, data: Any, sequences: Any, shares: Any, n_samples: int) -> Any:
+            return super().subtype_and_stage_individuals(data, sequences, shares, 1)
+
+    names = [f"lobe{number}" for number in range(z.shape[1])]
+    starts = int(os.environ.get("PYSUSTAIN_STARTS", "25"))
+    with tempfile.TemporaryDirectory() as folder:
+        model = MostLikely(
+            z[given.train], thresholds * reached, largest, names, starts, given.n_patterns, 1, folder, "peers", False, 1
+        )
+        sequences, shares, *_ = model.run_sustain_algorithm()
+    *_, stages = model.subtype_and_stage_individuals_newData(z[given.patient], sequences, shares, 1)
+    scores = np.einsum("nsk,s->nk", stages, np.arange(stages.shape[1]))
+    return Found(scores, True, f"{starts} starts, no sampling", stages.sum(axis=1).argmax(axis=1))
+
+
+METHODS = {"Surreal-GAN": surreal_gan, "Smile-GAN": smile_gan, "HYDRA": hydra, "SuStaIn": sustain}
+
+
+def main() -> None:
+    """Fit and write."""
+    method, source, target, seconds = sys.argv[1:]
+    nowhere = io.StringIO()
+    with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+        found = METHODS[method](Given(np.load(source), float(seconds)))
+    np.savez(target, **found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Cohorts on which all methods are compared: our kinds, real people, the authors' sample, and truths that are not ours.
+
+Every cohort has a true severity of each pattern in each patient; where a patient has exactly one pattern, also a label.
+No method is told more than who is a patient and how many patterns there are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from rindices import simulate_cohort
+
+SPREAD = 1.71  # healthy people vary so much more: the paper's difficulty (experiments/paper/matched.py)
+FIRST_SEED = 7_300  # nothing else has used these cohorts
+STRENGTH = 0.5  # severity of a discrete subtype
+Z_EVENTS, Z_END = (1, 2, 3), 5  # of SuStaIn's tutorial: sd of controls at which a lobe becomes abnormal; at the end
+NOT_REGIONS = ("participant_id", "diagnosis", "age", "sex")
+
+LOBES = {
+    "frontal": "AntOrbGy FroOpe FroPo RecGy LatOrbGy MedFroCbr MidFroGy MedOrbGy SupMedFroGy InfFroGy InfFroOrbGy "
+    "PosOrbGy SCA SupFroGy InfFroAngGy",
+    "sensorimotor": "CenOpe MedPoCGy MedPrcGy PoCGy PrcGy Cbr+Mot",
+    "temporal": "FusGy InfTemGy MidTemGy Pla Tem SupTemGy TemPo TemTraGy",
+    "medial temporal": "Amy Hip Ent ParHipGy",
+    "parietal": "AngGy PCu ParOpe SupMarGy SupParLo",
+    "occipital": "Cal+Cbr Cun InfOccGy LinGy MidOccGy OccPo OccFusGy SupOccGy",
+    "cingulate and insula": "AntCinGy MidCinGy PosCinGy AntIns PosIns",
+    "deep grey matter": "Acc Cau Pal Put ThaPro BasCbr+FobBr",
+}
+
+
+class Cohort(NamedTuple):
+    """People and what is true of the patients among them."""
+
+    regions: np.ndarray  # (people, regions)
+    patient: np.ndarray  # (people,)
+    truth: np.ndarray  # (patients, patterns); all 0 without disease
+    discrete: bool  # each patient has exactly one pattern
+    lobes: np.ndarray  # (lobes, regions), shares that sum to 1; no lobes where regions have no names
+
+    @property
+    def n_patterns(self) -> int:
+        """The number that all methods are given."""
+        return self.truth.shape[1]
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The pattern of each patient, where there is exactly one."""
+        return self.truth.argmax(axis=1)
+
+
+def lobes_of(names: list[str]) -> np.ndarray:
+    """Return the share of each region in the mean of each lobe, both sides together."""
+    members = [np.isin([name[1:] for name in names], words.split()) for words in LOBES.values()]
+    return np.array([member / member.sum() for member in members if member.any()]).reshape(-1, len(names))
+
+
+def simulated(kind: str, seed: int, discrete: bool = False, **options: object) -> Cohort:
+    """Simulate a cohort; `options` are those of `simulate_cohort`."""
+    made = simulate_cohort(kind, seed=FIRST_SEED + seed, **options)
+    regions = made.table.drop(columns=[name for name in NOT_REGIONS if name in made.table])
+    patient = (made.table["diagnosis"] == "PT").to_numpy()
+    truth = made.truth.drop(columns="participant_id").to_numpy(float)
+    return Cohort(regions.to_numpy(float), patient, truth, discrete, lobes_of(list(regions)))
+
+
+def real(seed: int) -> Cohort:
+    """Put the patterns of `basic` into real healthy people."""
+    people = pd.read_csv(data() / "ixi_gm_volumes.csv")
+    return simulated("basic", seed, controls=people, n_controls=len(people) // 3)
+
+
+def authors(seed: int) -> Cohort:
+    """Read the sample cohort of the authors' package; there is only one."""
+    table = pd.read_csv(data() / "official_sample" / "sample_roi.csv")
+    truth = pd.read_csv(data() / "official_sample" / "sample_data_ground_truth.csv").set_index("participant_id")
+    patient = (table["diagnosis"] == 1).to_numpy()
+    regions = table.iloc[:, 2:].to_numpy(float)
+    known = truth.loc[table["participant_id"][patient]].to_numpy(float)
+    return Cohort(regions, patient, known, False, np.zeros((0, regions.shape[1])))
+
+
+def sequence(seed: int) -> Cohort:
+    """Let lobes become abnormal one after the other, in one of two orders; a patient is at a random stage of one.
+
+    As in SuStaIn's z-score model: an event is a lobe that reaches 1, 2 or 3 sd of controls below their mean; between
+    events a lobe falls linearly, to 5 sd after the last one. The truth of a pattern is the stage, 0 in the other one.
+    """
+    healthy = simulated("null", seed)
+    rng = np.random.default_rng(FIRST_SEED + seed)
+    controls = healthy.regions[~healthy.patient]
+    mean, sd = controls.mean(axis=0), controls.std(axis=0)
+    lobe_sd = ((controls - mean) / sd @ healthy.lobes.T).std(axis=0)  # of the mean of z-scores
+    n_lobes, n_events = len(healthy.lobes), len(healthy.lobes) * len(Z_EVENTS)
+    n_patients = int(healthy.patient.sum())
+    subtype, stage = rng.integers(2, size=n_patients), rng.integers(1, n_events + 1, size=n_patients)
+    z = np.zeros((n_patients, n_lobes))
+    for number in range(2):
+        order = rng.permutation(np.repeat(np.arange(n_lobes), len(Z_EVENTS)))
+        own = subtype == number
+        for lobe in range(n_lobes):
+            places = [0, *(1 + np.flatnonzero(order == lobe)), n_events + 1]
+            z[own, lobe] = np.interp(stage[own], places, [0, *Z_EVENTS, Z_END])
+    regions = healthy.regions.copy()
+    lost = (z * lobe_sd) @ (healthy.lobes > 0) * sd
+    regions[healthy.patient] = np.maximum(regions[healthy.patient] - lost, 0.01 * mean)
+    truth = np.where(subtype[:, None] == np.arange(2), stage[:, None] / n_events, 0.0)
+    return healthy._replace(regions=regions, truth=truth, discrete=True)
+
+
+def data() -> Path:
+    """Return the folder of data that are not part of the project."""
+    return Path(os.environ["RINDICES_DATA"])
+
+
+COHORTS: Mapping[str, Callable[[int], Cohort]] = {
+    **{kind: partial(simulated, kind, spread=SPREAD) for kind in ("basic", "overlap", "scarce", "noise", "mild")},
+    "real people": real,
+    "authors' sample": authors,
+    "subtypes": lambda seed: simulated("basic", seed, True, spread=SPREAD, severities=STRENGTH * np.eye(3)),
+    "sequence": sequence,
+    "one pattern": partial(simulated, "basic", n_patterns=1, spread=SPREAD),
+    "no disease": partial(simulated, "null", spread=SPREAD),
+}
