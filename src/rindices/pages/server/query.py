@@ -49,8 +49,8 @@ def on_page(remedy: Remedy) -> str:
 
     Examples
     --------
-    >>> on_page(Remedy("clinical", ["weight"])), on_page(Remedy("n_repetitions", 10)), on_page(Remedy("scan_noise"))
-    ('“clinical score”', '“Repetitions”: 10', '--scan-noise')
+    >>> on_page(Remedy("clinical", ["weight"])), on_page(Remedy("n_repetitions", 10))
+    ('“clinical score”', '“Repetitions”: 10')
     """
     name, value = remedy
     if not (called := _CALLED.get(name)):
