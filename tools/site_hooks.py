@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 _DRAWING = re.compile(r'<img alt="([^"]*)" class="drawing" src="[^"]*pictures/([\w-]+\.svg)" ?/?>')
 _FIGURE = re.compile(r'<img alt="([^"]*)" src="[^"]*(figures|pictures(?:/gallery)?)/([\w-]+\.svg)" ?/?>')
 _LETTERS = re.compile(r"font(?:-size)?: ([\d.]+)px")  # whose unit is a point
-_LEAST = 10.5  # pixels that the smallest letters of a figure have
+_LEAST = 10  # pixels that the smallest letters of a figure have
 _OPTION = re.compile(r"<code>[^<]*</code>")
 _SECTION = re.compile(r"^## (.*?)\n.*?!\[([^\]]*)\]\((pictures/gallery/[\w.]+)\)", re.MULTILINE | re.DOTALL)
 

@@ -121,7 +121,7 @@ def recovery(truth: pd.DataFrame, r_indices: pd.DataFrame, concordance: Sequence
     >>> recovery(known, pd.DataFrame({"r1": [0.2, 0.8]}), [1.0]).axes[0].get_xlabel()
     'Known severity s2'
     """
-    figure, panels = make_panels(truth.shape[1], 3.0, 2.7)
+    figure, panels = make_panels(truth.shape[1], 2.8, 2.6)
     parts = zip(panels, truth.items(), r_indices.items(), concordance, strict=True)
     for axes, (name, known), (found, scores), value in parts:
         draw_points(axes, known, scores, area=6, colour=PATIENT, alpha=0.5)

@@ -147,12 +147,12 @@ def _painted(paths: list[Path], gallery: Gallery) -> dict[int, list[Picture]]:
     limit = brain.colour_limit([abs(one.get_fdata()).max() for of in found.values() for one in of.values()])
     pictures: dict[int, list[Picture]] = {}
     for place, images in found.items():
-        title, alt, most = f"Pattern {place}", f"Pattern {place} painted on the atlas.", max(images)
+        title, alt, most = f"Pattern {place}", f"Pattern {place} shown on the atlas.", max(images)
         several = {f"severity {severity:g}": images[severity] for severity in sorted(images)}
         glass = brain.glass(several, _UNIT, title=title, limit=limit)
         slices = brain.stat_mosaic(images[most], 0, _UNIT, title=f"{title}, severity {most:g}", limit=limit)
         pictures[int(place)] = [
-            gallery.draw(f"brain_pattern_{place}", glass, f"{alt} Glass brain at growing severity."),
+            gallery.draw(f"brain_pattern_{place}", glass, f"{alt} Glass brain at increasing severity."),
             gallery.draw(f"brain_slices_{place}", slices, f"{alt} Slices."),
         ]
     return pictures
@@ -192,7 +192,7 @@ def _image(path: Path) -> Nifti1Image:
         image = nibabel.nifti1.Nifti1Image.from_filename(path)
         image.get_fdata()
     except (OSError, EOFError, ValueError, nibabel.filebasedimages.ImageFileError) as error:
-        raise damaged(path, f"is no image ({error})") from error
+        raise damaged(path, f"is not an image ({error})") from error
     return image
 
 

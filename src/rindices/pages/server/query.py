@@ -16,7 +16,7 @@ from rindices.pages.server.safety import inside
 from rindices.problems import Blank, InputError, Remedy, Text, Value, Wording, worded
 from rindices.run.check_table import FoundRemedy
 from rindices.schema.role_guesses import guessed_settings, id_by_name
-from rindices.settings import GatherSettings, SearchSettings, TableSettings
+from rindices.settings import GatherSettings, SearchSettings, TableSettings, option_name
 from rindices.tables import Part, Table, labelled_parts
 from rindices.value_kinds import Setting, settings_of
 
@@ -45,16 +45,16 @@ _CALLED = {
 
 
 def on_page(remedy: Remedy) -> str:
-    """Write a setting as the page calls it, with a number that would help; others are of the command line only.
+    """Write a setting as the page calls it, with a number that would help; one that it does not have is an option.
 
     Examples
     --------
-    >>> on_page(Remedy("clinical", ["weight"])), on_page(Remedy("n_repetitions", 10)), on_page(Remedy("scan_noise"))
-    ('“clinical score”', '“Repetitions”: 10', '“scan noise” of the command line')
+    >>> on_page(Remedy("clinical", ["weight"])), on_page(Remedy("n_repetitions", 10))
+    ('“clinical score”', '“Repetitions”: 10')
     """
     name, value = remedy
     if not (called := _CALLED.get(name)):
-        return f"“{name.replace('_', ' ')}” of the command line"
+        return f"--{option_name(name)}"
     helps = isinstance(value, int | str) and not isinstance(value, bool | Blank)
     return f"“{called}”: {value}" if helps else f"“{called}”"
 
