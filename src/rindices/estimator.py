@@ -239,7 +239,7 @@ class SurrealGAN(FittedEstimator):
         self.held_out_r_indices_[~study.patient] = honest
         if self.left_out_:
             reasons = ", ".join(f"no. {member} {why}" for member, why in self.left_out_.items())
-            warnings.warn(f"Repetitions left out: {reasons}.", UserWarning, stacklevel=3)
+            warnings.warn(f"Excluded repetitions: {reasons}.", UserWarning, stacklevel=3)
         return self
 
     def save(self, path: str | Path) -> Path:

@@ -222,7 +222,7 @@ class FittedEstimator(RIndexEstimator):
         z = np.asarray(z, float)
         if z.shape not in {shape, shape[1:]} or not np.isfinite(z).all():
             raise ValueError(
-                f"z should hold {shape[1]} finite severities, for all or for each of {shape[0]} people; "
+                f"z should contain {shape[1]} finite severities, for all or for each of {shape[0]} people; "
                 f"found shape {z.shape}."
             )
         made = inference.synthesise(self.models_, scaled, np.broadcast_to(z, shape), self.preset_.training.composition)
@@ -314,7 +314,7 @@ class FittedEstimator(RIndexEstimator):
         n_outside = int(contract.outside(X).any(axis=1).sum())
         if n_outside:
             warnings.warn(
-                f"{n_outside} of {len(X)} people have regions outside the range of the training people.",
+                f"{n_outside} of {len(X)} people have regional values outside the training range.",
                 OutsideTraining,
                 stacklevel=4,
             )

@@ -87,7 +87,7 @@ class ContrastiveFactors(OfTwoGroups):
         self.n_patterns_: int = max(n_directions, 1) if self.n_patterns == AUTO else int(given)
         if self.n_patterns_ > (n_regions := study.residuals.shape[1]):
             raise ValueError(
-                f"{self.n_patterns_} patterns cannot be told apart in few regions: n_features={n_regions}."
+                f"{self.n_patterns_} patterns cannot be distinguished in few regions: n_features={n_regions}."
             )
         self.method_: Method = study.method(self.n_patterns_) if self.method == AUTO else self.method
         self.model_ = fitted(self.method_, *study.standardised(), self.n_patterns_, study.settings.seed)

@@ -260,7 +260,7 @@ def adjusted(
         preset = replace(preset, weights=preset.weights._replace(orthogonality=float(orthogonality)))
     if max_steps is not None:
         if not preset.schedule.max_steps:
-            raise InputError(Remedy("max_steps"), f" has no meaning with {preset.name} models: leave it out.")
+            raise InputError(Remedy("max_steps"), f" does not apply to {preset.name} models; omit it.")
         if not isinstance(max_steps, Integral) or max_steps < 1:
             raise InputError(f"max_steps should be a whole number of 1 or more, found {max_steps!r}.")
         shortest = min(preset.schedule.min_steps, int(max_steps))

@@ -145,7 +145,7 @@ def test_files_of_other_kinds(stage, case):
         "scores of strangers",
         "fit study --out run",
         ("Nobody in phenotype/mmse.tsv", "'x1'", "'p00'"),
-        "Write the ids alike",
+        "Write the ids in the same way",
         {"study/participants.tsv": lambda p: p, "study/phenotype/mmse.tsv": "participant_id\tmmse\nx1\t28\n"},
     ),
     Case(

@@ -31,7 +31,7 @@ def test_people_with_gaps_are_left_out_and_recorded():
     np.testing.assert_array_equal(cohort.features, kept[REGIONS])
     np.testing.assert_array_equal(cohort.covariates, kept[["age", "icv"]])
     assert cohort.diagnosis.tolist() == kept["diagnosis"].tolist()
-    assert cohort.warnings[0].startswith("4 of 120 rows are left out: impossible value (2), missing ")
+    assert cohort.warnings[0].startswith("4 of 120 rows are excluded: impossible value (2), missing ")
 
 
 RNG = np.random.default_rng(0)
@@ -92,7 +92,7 @@ NICE = [(slice(0, 3), "place", "Nice"), (60, "place", "Nice")]
         (
             table((slice(0, 44), "lHip", np.nan)),
             {"drop_missing": True, "complete_only": True},
-            r"only 15 people have the label CN\. 45 of 120 rows are left out: missing region",
+            r"only 15 people have the label CN\. 45 of 120 rows are excluded: missing region",
         ),
     ],
 )

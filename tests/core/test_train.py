@@ -26,10 +26,10 @@ RATES = [LearningRates()] * N_MEMBERS
 TRAINING = Training(freeze_below=(1.0, 1.0), latent="independent")
 
 
-def run(people, members, training=TRAINING, **schedule):
+def run(people, members, training=TRAINING, after=None, **schedule):
     """Train `members`, 20 steps with a look every 10 unless told otherwise, all with the same shapes."""
-    schedule = {"checkpoint_every": 10, "min_steps": 10**6, "max_steps": 20} | schedule
-    return list(train.train(people, members, training, Schedule(BATCH_SIZE, **schedule), n_patterns=N_PATTERNS))
+    schedule = Schedule(BATCH_SIZE, **{"checkpoint_every": 10, "min_steps": 10**6, "max_steps": 20} | schedule)
+    return list(train.train(people, members, training, schedule, n_patterns=N_PATTERNS, after=after))
 
 
 def members_of(seed, weights, rates=RATES, n_controls=40, **options):

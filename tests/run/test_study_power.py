@@ -48,7 +48,7 @@ def test_a_table_of_another_training_is_refused(monkeypatch):
     assert study_power.in_words(60, 80, 68) == ""
     monkeypatch.undo()
     study_power._grid.cache_clear()
-    assert "Of simulated studies of this size" in study_power.in_words(60, 80, 68)
+    assert "Among simulated studies of this size" in study_power.in_words(60, 80, 68)
 
 
 def test_a_strong_pattern_is_found_and_no_pattern_is_not():

@@ -131,7 +131,7 @@ def _why_not(column: Coded) -> str:
     if len(column.values) < FEWEST_PEOPLE:
         return f"fewer than {FEWEST_PEOPLE} people have a value"
     if np.ptp(column.values) == 0:
-        return "everybody has the same value"
+        return "everyone has the same value"
     if not column.levels:
         return ""
     counts = np.bincount(column.values.astype(int), minlength=len(column.levels))

@@ -86,7 +86,7 @@ def find_outliers(
         most = int(np.argmax(deviation[position]))
         cells[position][regions[most]] = value = float(block[position, most])
         notes[position].append(
-            f"distance {distance[position]:.2f}, usual is below {np.exp(limit[position]):.2f}, "
+            f"distance {distance[position]:.2f}, usually below {np.exp(limit[position]):.2f}, "
             f"most in {regions[most]} = {shown(value)}"
         )
         far_in[position].append("distance")

@@ -191,7 +191,7 @@ class Looked:
 def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) -> Looked:
     """Look at a table of numbers and text: each column through its field."""
     if settings.small_sites not in ("refuse", "drop"):
-        raise InputError(Remedy("small_sites"), f" should be refuse or drop, found {settings.small_sites!r}.")
+        raise InputError(Remedy("small_sites"), f" should be refuse or drop, but got {settings.small_sites!r}.")
     codes, names = wanted_names(settings.missing), (settings.id, settings.diagnosis, settings.visit, settings.site)
     dictionary = with_missing_codes(dictionary, list(table.columns), codes, kept=names)
     table, notes, problems = apply_dictionary(table, dictionary)
@@ -199,7 +199,7 @@ def _look(table: pd.DataFrame, settings: TableSettings, dictionary: Dictionary) 
     fields = _fields(roles, settings, dictionary)
     observed = fields.observe(table)
     problems = [one for one in problems if not {*one.where} & {*roles.others}] + [*roles.problems, *fields.check()]
-    empty = [f"Columns without a single value are left out: {listed(roles.empty)}."] if roles.empty else []
+    empty = [f"Columns without any values are excluded: {listed(roles.empty)}."] if roles.empty else []
     told = (*notes, *roles.notes, *empty, *fields.notes)
     return Looked(settings, dictionary, roles, observed, tuple(problems), told)
 

@@ -132,7 +132,7 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
         expected = f"{counted(len(ranges), 'covariate')} (with the ranges {spans})" if ranges else "no covariates"
         choices: list[str | Remedy] = [Remedy("covariates", usual if is_clear else PUBLISHED[0].covariates)]
         if not is_clear:
-            choices += [" or ", Remedy("covariates", PUBLISHED[1].covariates), ", as the published models have them"]
+            choices += [" or ", Remedy("covariates", PUBLISHED[1].covariates), ", as in the published models"]
         raise InputError(
             f"The checkpoint was corrected for {expected}, but {len(names) or 'none'} "
             f"{'was' if len(names) == 1 else 'were'} named.\n",
@@ -147,7 +147,7 @@ def _covariates(source: OfficialModel, names: tuple[str, ...]) -> tuple[Covariat
             other_order = meant in by_range
             raise InputError(
                 f"{name!r} cannot have the range {shown(low)} to {shown(high)}: "
-                + ("the names are in another order than in the checkpoint" if other_order else f"that is no {meant}")
+                + ("the names are not in the order of the checkpoint" if other_order else f"that is not {meant}")
                 + (f" but {_IN_WORDS[role]}" if role and not other_order else "")
                 + f".\nThe ranges there are {spans}. ",
                 "Give " if is_clear else "Name what they are in ",

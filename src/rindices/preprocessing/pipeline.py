@@ -60,7 +60,7 @@ def _sizes(covariates: pd.DataFrame, name: str) -> np.ndarray:
         raise InputError(
             f"Regions are divided by {name!r}, but it is {shown(float(sizes[first]))} for person "
             f"{covariates.index[first]} ({counted(int((sizes <= 0).sum()), 'person', 'people')} in all).\n"
-            f"Correct the value, drop the person, or leave out ",
+            f"Correct the value, exclude the person, or omit ",
             Remedy("proportion"),
             ".",
         )
@@ -183,9 +183,9 @@ class Preprocessing:
             raise InputError(
                 "The model was trained without ",
                 Remedy("site"),
-                ": it has no place for another one.\nFit it again with ",
+                ", so it cannot learn a new one.\nFit it again with ",
                 Remedy("site"),
-                ", or apply it as it is.",
+                ", or apply it unchanged.",
             )
         sized = controls if self.head_size is None else self.head_size.transform(controls, covariates)
         return replace(self, harmonizer=self.harmonizer.with_new_sites(sized, covariates, few_controls=few_controls))
@@ -216,7 +216,7 @@ def _check_roles(correction: Correction, covariates: pd.DataFrame) -> None:
                 f"The covariates are: {listed(names, 20) or 'none'}.",
             )
         if name is not None and role in _OF_NUMBERS and not pd.api.types.is_numeric_dtype(covariates[name]):
-            raise InputError(Remedy(role), f" names {name!r}, which holds text: {_OF_NUMBERS[role]} needs numbers.")
+            raise InputError(Remedy(role), f" names {name!r}, which contains text: {_OF_NUMBERS[role]} needs numbers.")
     for (role, name), (other, taken) in product(shaped, removed):
         if name == taken:
             raise InputError(f"{name!r} cannot be in both ", Remedy(role), " and ", Remedy(other), ": choose one.")

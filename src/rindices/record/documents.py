@@ -31,10 +31,10 @@ SUMMARY, SETTINGS = "summary.json", "run.toml"
 DONE: Literal["done"] = "done"
 FAILED: Literal["failed"] = "failed"
 UNFINISHED: Literal["unfinished"] = "unfinished"
-_AGAIN = "Give the folder of a finished run, or make the run again: rindices fit ... "
+_AGAIN = "Give the folder of a finished run, or repeat the run: rindices fit ... "
 _GIVE_SETTINGS = (
-    "Give the run.toml that a run left in its folder. Correct it where somebody changed it; where another version "
-    "wrote it, use that version: it is named under [versions]."
+    "Give the run.toml from the folder of a run. If it was edited, correct it; if it was written by another "
+    "version, use that version, which is named under [versions]."
 )
 _EARLIER = re.compile(r"0\.[0-2]\.")  # versions whose runs are not read
 _TROUBLES = {"extra_forbidden": "is not known", "unexpected_keyword_argument": "is not known"} | dict.fromkeys(
@@ -56,8 +56,8 @@ def _refuse_earlier(path: Path, document: object) -> None:
     match document:
         case {"versions": {"rindices": str() as version}} if _EARLIER.match(version):
             raise InputError(
-                f"{path} is of a run of rindices {version:.20}, which this version does not read.\nMake the run again: "
-                f"repeat the command that run.toml has under [command] with ",
+                f"{path} belongs to a run of rindices {version:.20}, which this version cannot read.\nRepeat the "
+                "run: use the command under [command] in run.toml with ",
                 Remedy("overwrite", True),
                 ".",
             )
@@ -150,7 +150,7 @@ def read_settings(path: Path) -> RunSettings:
         _refuse_earlier(path, document)
         settings = RunSettings.model_validate_json(json.dumps(document, default=str), strict=True)
     except OSError as error:
-        raise InputError(f"There is no file {path} that can be read ({error.strerror}).\n{_GIVE_SETTINGS}") from error
+        raise InputError(f"The file {path} cannot be read ({error.strerror}).\n{_GIVE_SETTINGS}") from error
     except ValidationError as error:
         raise InputError(f"In {path}, {in_words(error)}.\n{_GIVE_SETTINGS}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -158,7 +158,7 @@ def read_settings(path: Path) -> RunSettings:
     always = (one.name for one in settings_of(SearchSettings) if one.always)
     unsaid = [name for name in always if name not in document["training"]]
     if unsaid:
-        raise InputError(f"{path} does not say {listed(unsaid, joiner=' and ')}.\n{_GIVE_SETTINGS}")
+        raise InputError(f"{path} does not contain {listed(unsaid, joiner=' and ')}.\n{_GIVE_SETTINGS}")
     return settings
 
 
@@ -368,10 +368,10 @@ SENTENCES: dict[State | None, tuple[str, str]] = {
     "reproducible": ("The patterns are reproducible:", ""),
     "weak": (
         "The patterns are reproducible, but weak:",
-        "Use them to compare groups; a single person's severity says little.",
+        "Use them to compare groups; an individual's severity is not informative.",
     ),
     "confounded": (
-        "The patterns are reproducible, but the groups also differ in something else.",
+        "The patterns are reproducible, but the groups also differ in another variable.",
         "Do not interpret them as disease until that is ruled out.",
     ),
     "not found again": (
@@ -381,7 +381,7 @@ SENTENCES: dict[State | None, tuple[str, str]] = {
     "no difference": ("No difference between patients and controls was found.", "Do not interpret these patterns."),
     "not testable": (
         "Whether there is anything to find could not be tested.",
-        "Do not interpret the patterns until that is settled.",
+        "Do not interpret the patterns until this has been resolved.",
     ),
     None: ("Whether the patterns are reproducible was not judged.", ""),
 }
@@ -389,9 +389,9 @@ SENTENCES: dict[State | None, tuple[str, str]] = {
 # Whether patterns are reliable.
 IN_SHORT: dict[State | None, str] = {
     "reproducible": "yes",
-    "weak": "yes, for groups; a single person's severity says little",
-    "confounded": "yes, but patients and controls also differ in something else",
-    "not found again": "no, though the groups differ",
+    "weak": "yes, for groups; an individual's severity is not informative",
+    "confounded": "yes, but patients and controls also differ in another variable",
+    "not found again": "no, although the groups differ",
     "no difference": "no difference between the groups was found",
     "not testable": "could not be tested",
     None: "not judged",

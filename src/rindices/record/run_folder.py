@@ -53,7 +53,7 @@ def check_free(out: Path) -> None:
     strangers = [path.name for path in out.glob("*") if path.name not in ours and not is_half_written(path)]
     if strangers:
         raise InputError(
-            f"The folder {out} already holds other files: {listed(sorted(strangers))}.\nChoose another folder with ",
+            f"The folder {out} already contains other files: {listed(sorted(strangers))}.\nChoose another folder with ",
             Remedy("out"),
             ".",
         )
@@ -109,7 +109,7 @@ def is_complete(out: Path, settings: RunSettings) -> bool:
         raise InputError(
             f"The run in {out} is finished, but {counted(len(lost), 'of its results is', 'of its results are')} no "
             f"longer there: {listed(lost, len(RESULTS))}.\n"
-            f"Make it again: repeat the command with ",
+            f"To recreate it, repeat the command with ",
             Remedy("overwrite", True),
             ".",
         )
@@ -125,7 +125,7 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
     status = status_of(out)
     replace_it = Message("replace it with ", Remedy("overwrite", True), ".")
     if not (out / SETTINGS).is_file():
-        raise InputError(f"The folder {out} holds a run without its run.toml.\nTo resume, ", replace_it)
+        raise InputError(f"The folder {out} contains a run without its run.toml.\nTo resume, ", replace_it)
     before, now = (one.compared() for one in (read_settings(out / SETTINGS), settings))
     others = {key for key in {*before, *now} if before.get(key) != now.get(key) and (before.get(key) or now.get(key))}
     grown = {key for key in others if key[1] in MORE and _is_more(before.get(key), now.get(key))}
@@ -136,10 +136,10 @@ def more_of(out: Path, settings: RunSettings) -> dict[str, str]:
     if others == grown and (begun or kept if status == DONE else not begun):
         return said
     if said:
-        gone = "\nIts models are not there, so nothing can be added." if others == grown and status == DONE else ""
+        gone = "\nIts models are missing, so nothing can be added." if others == grown and status == DONE else ""
         changes = "".join(f"\n  {name}: {change}" for name, change in said.items())
         raise InputError(
-            f"The folder {out} holds another run:{changes}{gone}\nRepeat its own command to resume "
+            f"The folder {out} contains another run:{changes}{gone}\nRepeat its own command to resume "
             f"it, choose another folder with ",
             Remedy("out"),
             ", or ",
@@ -195,8 +195,8 @@ def locked(folder: Path) -> Iterator[None]:
     except Timeout:
         who = holder.read_text(encoding="utf-8", errors="replace") if holder.is_file() else "unknown"
         raise InputError(
-            f"Another process ({who}) is at work in {folder}.\n"
-            f"Wait until it ends, stop it, or choose another folder with ",
+            f"Another process ({who}) is working in {folder}.\n"
+            f"Wait until it finishes, stop it, or choose another folder with ",
             Remedy("out"),
             ".",
         ) from None

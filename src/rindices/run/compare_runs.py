@@ -249,7 +249,7 @@ def check_comparison_folder(out: Path | None, *runs: Path) -> None:
     strangers = sorted(path.name for path in out.glob("*") if path.name not in _FILES)
     within = [str(run) for run in runs if run.resolve() in (out.resolve(), *out.resolve().parents)]
     if strangers or within:
-        what = f"lies in the run {within[0]}" if within else f"already holds other files: {listed(strangers)}"
+        what = f"is inside the run {within[0]}" if within else f"already contains other files: {listed(strangers)}"
         raise InputError(f"The folder {out} {what}.\nChoose another folder with ", Remedy("out"), ".")
 
 
@@ -277,10 +277,10 @@ def shown_pairs(compared: ComparedRuns, names: tuple[str, str]) -> list[tuple[Pa
     for number, pair in enumerate(compared.pairs, start=1):
         titles = f"{names[0]}, pattern {pair.first}", f"{names[1]}, pattern {pair.second}"
         here, people = compared.regions[compared.regions["pair"] == number].replace({"region": full}), compared.people
-        alt = f"Changes of regions by pattern {pair.first} of the first and {pair.second} of the second run."
+        alt = f"Regional changes in pattern {pair.first} of the first run and pattern {pair.second} of the second."
         figures = [gallery.draw(f"maps_{number}", plots.two_maps(here, titles), alt)] if len(here) else []
         if len(people):
             figure = plots.two_scores(people[f"first_{number}"], people[f"second_{number}"], titles)
-            figures.append(gallery.draw(f"scores_{number}", figure, "Scores of everybody in both runs."))
+            figures.append(gallery.draw(f"scores_{number}", figure, "Scores of everyone in both runs."))
         shown.append((pair, figures))
     return shown

@@ -87,7 +87,7 @@ def _headline(spectrum: Spectrum | None, untestable: str) -> str:
     if spectrum is None:
         return f"Whether patients and controls differ cannot be tested: {untestable}."
     if not spectrum.differs:
-        return f"Patients and controls differ no more than by chance (p = {spectrum.p:.2g})."
+        return f"Patients and controls differ no more than expected by chance (p = {spectrum.p:.2g})."
     if not spectrum.found_again:
         return (
             f"Patients and controls differ (p = {spectrum.p:.2g}), but no single direction is found again in held-out "
@@ -110,8 +110,8 @@ def _verdicts(spectrum: Spectrum | None, differing: list[str]) -> str:
     good = "reproducible, or weak (for comparing groups only)"
     if differing:
         also = listed(differing, joiner=" and ")
-        good = f"confounded, since the groups also differ in {also}"
-    return f"Possible verdicts: {good}; or not found again, if two halves of the people do not agree."
+        good = f"confounded, because the groups also differ in {also}"
+    return f"Possible verdicts: {good}; or not found again, if two halves of the sample do not agree."
 
 
 def _few(patient: NDArray[np.bool_], regions: list[str], differs: bool) -> str:
@@ -121,7 +121,7 @@ def _few(patient: NDArray[np.bool_], regions: list[str], differs: bool) -> str:
         return ""
     sides = "average left and right, " if len(pairs_of_sides(regions)) > len(regions) / 4 else ""
     said = f" With {counted(number, group)} and {counted(len(regions), 'region')}, "
-    missed = "further patterns that are weaker may be missed" if differs else "a smaller difference would be missed"
+    missed = "weaker additional patterns may be missed" if differs else "a smaller difference would be missed"
     return f"{said}{missed}: {sides}choose fewer regions, or add people."
 
 

@@ -197,5 +197,5 @@ def _fit(
         unit=table.unit,
     )
     messages = dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, UserWarning))
-    damaged = [f"{name} in the journal was damaged and trained again." for name in journal.damaged]
+    damaged = [f"{name} in the journal was damaged and has been retrained." for name in journal.damaged]
     return [*cohort.messages, *messages, *damaged]

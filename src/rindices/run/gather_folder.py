@@ -73,7 +73,7 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         ``leave_out`` they are left out.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder.\nName the folder that the program wrote to.")
+        raise InputError(f"{folder} is not a folder.\nName the folder that contains the program's output.")
     program = next(filter(None, (read(folder, settings) for read in _READERS)), None)
     if program is None:
         raise InputError(f"{folder} contains no known files.\nLooked for {_LOOKED_FOR}.")
@@ -84,14 +84,14 @@ def gather_folder(folder: Path, out: Path, settings: GatherSettings) -> Gathered
         more = f"\n  and {len(troubled) - _MOST_NAMED} more" if len(troubled) > _MOST_NAMED else ""
         raise InputError(
             f"{counted(len(troubled), 'entry', 'entries')} of {folder} cannot be used:\n{named}{more}\n"
-            "Correct that, or leave them out with ",
+            "Correct them, or leave them out with ",
             Remedy("leave_out", True),
             *_ways_out(people),
             ".",
         )
     kept = [one for one in people if not one.problem and one.values]
     if not kept:
-        raise InputError(f"Nobody in {folder} can be used: {listed(troubled) or 'all files are empty'}.")
+        raise InputError(f"No one in {folder} can be used: {listed(troubled) or 'all files are empty'}.")
     table, notes = _table(kept)
     meanings = known_columns(table.columns)
     dictionary = out.with_suffix(".json")
@@ -131,13 +131,13 @@ def _without_repeats(people: Sequence[Measured]) -> tuple[list[Measured], list[s
             kept += [usable[0], *(one for one in same if one.problem and one is not usable[0])]
         else:
             kept += [
-                replace(one, problem=f"{one.person} is there {len(same)} times, with other numbers") for one in same
+                replace(one, problem=f"{one.person} is there {len(same)} times, with different numbers") for one in same
             ]
     twins = {
         id(one): same[0].person for same in by_numbers.values() for one in same[1:] if one.person != same[0].person
     }
     kept = [replace(one, problem=f"the same numbers as {twins[id(one)]}") if id(one) in twins else one for one in kept]
-    note = f"{counted(len(copies), 'person is', 'people are')} in several files with the same numbers: taken once."
+    note = f"{counted(len(copies), 'person is', 'people are')} in several files with the same numbers; used once."
     return kept, [note] if copies else []
 
 
@@ -155,7 +155,7 @@ def _table(people: Sequence[Measured]) -> tuple[pd.DataFrame, list[str]]:
         if name in meanings and meanings[name].kind == "region" and _is_empty(table[name])
     ]
     if empty:
-        notes.append(f"Left out, as 0 in everybody: {listed(empty)}.")
+        notes.append(f"Excluded because they are 0 in everyone: {listed(empty)}.")
         table = table.drop(columns=empty)
     lacking = table.isna().sum(axis=1)
     for one, n_gaps in zip(people, lacking.tolist(), strict=True):
@@ -177,7 +177,7 @@ def _is_empty(column: pd.Series) -> bool:
 def _write_dictionary(path: Path, table: pd.DataFrame, meanings: dict[str, KnownColumn], program: Found) -> None:
     """Write what each column is, as BIDS has it."""
     units = {"volume": program.unit, "": program.unit}
-    entries: dict[str, dict[str, str]] = {"participant_id": {"Description": "the person, as the folder calls them"}}
+    entries: dict[str, dict[str, str]] = {"participant_id": {"Description": "the person, as named in the folder"}}
     for name in table.columns[1:]:
         if one := meanings.get(name):
             unit = units.get(one.measure, one.unit) if one.kind in ("region", "head size") else ""

@@ -205,44 +205,45 @@ _COLUMNS = {
     },
     r"diagnosis": {"Description": "Diagnosis, as in the source table"},
     r"group": {
-        "Description": "What the diagnosis counted as",
-        "Levels": {"control": "control", "patient": "patient", "other": "neither: scored, but never learned from"},
+        "Description": "Group assigned to the diagnosis",
+        "Levels": {"control": "control", "patient": "patient", "other": "neither: scored, but never used for training"},
     },
-    r"flags": {"Description": "What is unusual about this participant's data; n/a if nothing is"},
+    r"flags": {"Description": "Unusual features of this participant's data; n/a if none"},
     r"r\d+": {
         "LongName": "R-index #",
         "Description": "R-index of pattern #, roughly the person's rank among the patients: low as in controls, "
-        "about 1 as in the most severe patients; of training controls by repetitions that did not learn from them",
+        "about 1 as in the most severe patients; training controls are scored by repetitions that were not "
+        "trained on them",
         "Units": "arbitrary",
         "Derivative": True,
     },
     r"r\d+_sd": {
-        "Description": "Standard deviation of r# over the repetitions of the training; n/a with a single one",
+        "Description": "Standard deviation of r# over repetitions; n/a with a single repetition",
         "Units": "arbitrary",
         "Minimum": 0,
         "Derivative": True,
     },
     r"r\d+_networks": {
-        "Description": "What the networks alone read for pattern #, without the linear models beside them",
+        "Description": "Reading of the networks alone for pattern #, without the linear models",
         "Units": "arbitrary",
         "Derivative": True,
     },
     r"severity\d+": {
         "LongName": "Severity #",
-        "Description": "Severity of pattern #: share of the largest change that the model learned for it",
+        "Description": "Severity of pattern #: fraction of the largest change that the model learned for it",
         "Units": "arbitrary",
         "Derivative": True,
     },
     r"severity\d+_(low|high)": {"Description": "Limit of the interval of severity#", "Units": "arbitrary"},
     r"centile\d+": {
-        "Description": "Share of held-out controls with a lower severity#",
+        "Description": "Percentage of held-out controls with a lower severity#",
         "Units": "percent",
         "Minimum": 0,
         "Maximum": 100,
         "Derivative": True,
     },
     r"strangeness": {
-        "Description": "How far this participant lies from anybody that the model can produce; above 1: a stranger",
+        "Description": "Distance of this participant from anyone the model can produce; above 1: a stranger",
         "Units": "arbitrary",
         "Minimum": 0,
         "Derivative": True,
@@ -309,7 +310,7 @@ def _cell(value: object) -> str:
 
 def _dictionary(table: pd.DataFrame, summary: Summary) -> dict[str, dict[str, object]]:
     n_patterns = sum(re.fullmatch(r"r\d+", str(name)) is not None for name in table.columns)
-    tool = f"R-indices: severities of {n_patterns} patterns of disease in regional brain measures (Surreal-GAN)."
+    tool = f"R-indices: severities of {n_patterns} disease patterns in regional brain measures (Surreal-GAN)."
     verdict = "" if summary.state is None else " ".join(["", summary.verdict_words[0], summary.reliable_reason])
     entries: dict[str, dict[str, object]] = {"MeasurementToolMetadata": {"Description": tool + verdict}}
     for name in map(str, table.columns):

@@ -145,17 +145,18 @@ def refuse_thousands(frame: pd.DataFrame) -> None:
         below = [cell for cell in cells if re.fullmatch(r"[+-]?\d{2,3}", cell)]
         if commas and below and len(commas) + len(below) == len(cells) and all(map(_COMMA_THOUSANDS.fullmatch, commas)):
             raise InputError(
-                f"Column {name!r} has {commas[0]!r} and {below[0]!r}: the comma seems to stand for thousands, not for "
-                "decimals.\nWrite numbers without separators of thousands."
+                f"Column {name!r} has {commas[0]!r} and {below[0]!r}: the comma seems to separate thousands, not "
+                "decimals.\nWrite numbers without thousands separators."
             )
     first = next(((name, match[0]) for name, text in texts.items() if (match := _THOUSANDS.search(text))), None)
     if first is not None and any(map(_COMMA.search, texts.values())):
         name, cell = first
         row = frame.index[int((frame[name] == cell).to_numpy().argmax())] + 2
         raise InputError(
-            f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to stand "
-            f"for thousands.\nWrite numbers without separators of thousands, here {cell.replace('.', '')}, in all "
-            f"cells (or decimals with a comma, {cell.replace('.', ',', 1)}, if that is meant)."
+            f"Column {name!r} has {cell!r} in row {row}, in a file with decimal commas: the point seems to "
+            f"separate thousands.\nWrite numbers without thousands separators, here {cell.replace('.', '')}, "
+            "in all "
+            f"cells (or decimals with a comma, {cell.replace('.', ',', 1)}, if that is what you mean)."
         )
 
 
@@ -191,11 +192,11 @@ def spelling_hint(text: str) -> str:
     Examples
     --------
     >>> spelling_hint("3.4 mL")
-    'Write numbers with digits and a decimal point only, without units or separators of thousands.'
+    'Write numbers with digits and a decimal point only, without units or thousands separators.'
     >>> spelling_hint("?"), spelling_hint("low")
-    ('Where a value is missing, leave the cell empty.', '')
+    ('If a value is missing, leave the cell empty.', '')
     """
     if _LIKE_NUMBER.fullmatch(text):
-        return "Write numbers with digits and a decimal point only, without units or separators of thousands."
+        return "Write numbers with digits and a decimal point only, without units or thousands separators."
     missing = text.casefold() in _NO_VALUE or text.startswith("#")
-    return "Where a value is missing, leave the cell empty." if missing else ""
+    return "If a value is missing, leave the cell empty." if missing else ""

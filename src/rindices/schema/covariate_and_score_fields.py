@@ -191,7 +191,7 @@ class CovariateField(NumberField):
                 f"The first unknown value is {value!r} in {place} ({number} in all)."
             )
             uncorrected = Message("score these people uncorrected with ", Remedy("new_sites", "uncorrected"))
-            adapt = "learn a new site from controls who were measured there: rindices adapt"
+            adapt = "learn the new site from controls measured there: rindices adapt"
             others = (adapt, uncorrected) if self._is_site else ("remove these people",)
             problems.append(Problem(text, ("code it as in the training table", *others)))
         return problems
@@ -214,9 +214,11 @@ class ScoreField(NumberField):
         suspects = suspected_codes(values, values)
         for code in np.unique(values[suspects]).tolist():
             people = counted(int((values == code).sum()), "person has", "people have")
-            unused = f"{people} {self.name} = {shown(code)}, which looks like a code for a missing value: not used. If"
+            unused = (
+                f"{people} {self.name} = {shown(code)}, which looks like a code for a missing value and is not used. If"
+            )
             code_of = Remedy("missing", [shown(code)])
-            self.notes.append(Message(unused, " it is one, say so with ", code_of, ", or leave such cells empty."))
+            self.notes.append(Message(unused, " it is one, declare it with ", code_of, ", or leave these cells empty."))
         return Seen.of(np.where(suspects, np.nan, values))
 
     def check(self) -> list[Problem]:
@@ -236,5 +238,5 @@ class BackgroundField(ScoreField):
         if not 0 < len(odd) < column.notna().sum() or not meant_as_numbers(column):
             return Seen.of(column.to_numpy())
         where = f"{counted(len(odd), 'cell')}, row {roster.rows[odd[0]]}"
-        self.notes.append(f"{self.name} has text among its numbers ({where}): not used.")
+        self.notes.append(f"{self.name} contains text among its numbers ({where}) and is not used.")
         return Seen.of(numbers)

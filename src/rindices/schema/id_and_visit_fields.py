@@ -48,10 +48,10 @@ class IdField(Field[pd.Index]):
         places = listed(again.index[(again == key).all(axis=1)], joiner=" and ")
         more = f" ({counted(others, 'other')} repeated as well)" if others else ""
         if len(self._columns) == 1:
-            text = f"Every person needs an id of their own, but {key.iloc[0]!r} occurs in rows {places}{more}."
+            text = f"Every person needs a unique id, but {key.iloc[0]!r} occurs in rows {places}{more}."
             column = self._visits[0] if self._visits else Blank("COLUMN")
-            visits = Message("if these are visits of one person, name their column with ", Remedy("visit", column))
-            return [Problem(text, (visits, "make the ids differ"), (self.name,))]
+            visits = Message("if these are visits of one person, name the visit column with ", Remedy("visit", column))
+            return [Problem(text, (visits, "make the ids unique"), (self.name,))]
         text = (
             f"A person's visits must differ, but participant {key.iloc[0]!r} has the visit {key.iloc[1]!r} (column "
             f"{self._columns[1]!r}) in rows {places}{more}."
@@ -182,7 +182,7 @@ class VisitField(Field[Timeline]):
         if len(wrong):
             first = int(wrong[0])
             what = (
-                f"Column {self.name!r} (visit) should hold dates such as 2021-03-31, but {roster.at(first)} has "
+                f"Column {self.name!r} (visit) should contain dates such as 2021-03-31, but {roster.at(first)} has "
                 f"{text.iloc[first]!r} ({counted(len(wrong), 'such cell')} in all)."
             )
             self._wrong_dates = [Problem(what, ("correct the date",))]
@@ -238,15 +238,15 @@ def years_since_first(
         if np.mean(grows[several & timeline.first()]) >= _ENOUGH_GROW:
             standing = ids[~grows].nunique()
             warning = (
-                f"In {counted(standing, 'person', 'people')} age does not grow from visit to visit, or is missing: "
-                "their change per year is not known."
+                f"In {counted(standing, 'person', 'people')} age does not increase from visit to visit, or is "
+                "missing, so their change per year is unknown."
             )
             return _since_first(timeline, ages[0]).where(grows), (warning,) if standing else ()
     if timeline.years is not None:
         return _since_first(timeline, timeline.years), ()
     return None, (
         f"Change per year cannot be computed: the visits in {column!r} are neither dates nor times such as m06, and no "
-        "column 'age' grows from visit to visit.",
+        "column 'age' increases from visit to visit.",
     )
 
 

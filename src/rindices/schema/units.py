@@ -25,7 +25,7 @@ _NEAR = 0.25  # share of the power by which people of one unit may differ: heads
 _EXACT = 0.1  # by which the middles of two units may differ from the power: one group may have smaller brains
 _NEARLY_ALL = 0.95  # who lie near a power of ten: lesions and other quantities that vary by orders of magnitude do not
 _SIZES = 0.98  # share of values above 0
-_ONE_UNIT = "bring them to one unit in the table"
+_ONE_UNIT = "convert them to one unit in the table"
 
 
 def unit_problems(
@@ -78,7 +78,7 @@ def unit_problems(
         return [Problem(text, ("convert the regions to the unit of the training table",))]
     which = listed(names[position] for position in single)
     text = (
-        f"{counted(len(single), 'region looks', 'regions look')} as if in another unit, unlike the others: {which}.\n"
+        f"{counted(len(single), 'region seems', 'regions seem')} to be in another unit, unlike the others: {which}.\n"
         f"Column {names[first]!r} is {times} than in training ({here})."
     )
     return [Problem(text, ("correct the values in the table",), tuple(names[position] for position in single))]
@@ -197,7 +197,7 @@ def _who(marked: NDArray[np.bool_], rows: NDArray[np.int64], group: pd.Series) -
 
 UNIT = "z-scores"
 _RAW = "uncorrected z-scores"  # what the unit is said to be where they are to be corrected
-_SAY_SO = "; if that was not allowed for when they were made, say so with "
+_SAY_SO = "; if they have not been adjusted for it, declare this with "
 _WORDS = frozenset({"z", "zs", "z-score", "z score", "z-scores", "z scores", "zscore", "zscores", "sd", "deviations"})
 _CENTRED, _LEAST_SPREAD, _LARGEST_SPREAD = 0.5, 0.4, 2.0  # of controls, who may be of another population
 _BELOW = 0.25  # share of values below 0, and above it
@@ -231,18 +231,18 @@ def deviation_unit(
     if not is_said and (unit is not None or not _look_like_deviations(controls)):
         return unit, []
     ways = [one for one in ("proportion", "covariates", "smooth", "interactions", "site") if getattr(settings, one)]
-    seem = f"The regions look like {UNIT}: in controls their medians are near 0 and their sd near 1."
+    seem = f"The regions look like {UNIT}: in controls, their medians are close to 0 and their sd close to 1."
     if not ways:
         return (unit, []) if is_said else (UNIT, [seem])
     corrected = listed(covariates)
-    again = f"The regions are {UNIT}, so they are not to be corrected for {corrected} again."
-    guessed = f"{seem} They are not to be corrected for {corrected} twice."
+    again = f"The regions are {UNIT}, so they must not be corrected for {corrected} again."
+    guessed = f"{seem} They must not be corrected for {corrected} twice."
     # What is divided by a head size has to be a size.
     undo = () if is_said or settings.proportion else (_SAY_SO, Remedy("unit", _RAW))
     raise InputError(
-        f"{again if is_said else guessed}\nLeave out ",
+        f"{again if is_said else guessed}\nOmit ",
         *[part for way in ways for part in (", ", Remedy(way))][1:],
-        *(undo or ("; if nothing was corrected for yet, give the measures themselves",)),
+        *(undo or ("; if they have not been adjusted, provide the original measures",)),
         ".",
     )
 

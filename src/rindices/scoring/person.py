@@ -223,7 +223,7 @@ def person_flags(model: FittedModel, people: Scaled, said: Iterable[str], strang
         for row in np.flatnonzero(strangeness > 1).tolist():
             most = listed(regions[model.familiar_.strangest(people.values[row], _STRANGEST)])
             far = f"strangeness {strangeness[row]:.2f}, most in {most}"
-            parts[row].append(f"unlike anybody that the model can produce ({far})")
+            parts[row].append(f"unlike anyone the model can produce ({far})")
     return ["; ".join(part) for part in parts]
 
 
@@ -245,7 +245,10 @@ def unknown_of(model: FittedModel) -> list[str]:
     """Say what a model cannot tell about people, and why."""
     scale = model.scale_
     if model.seed_ is None:
-        return ["The model was imported without its people: severities have no intervals and no centiles."]
-    few = "Severities have no intervals: these need three repetitions that agree, of which one makes people whom others"
+        return ["The model was imported without its training data, so severities have no intervals or centiles."]
+    few = (
+        "Severities have no intervals: these need three repetitions that agree, so that one can synthesise people "
+        "whom the others"
+    )
     nobody = "Severities have no centiles: no controls were held out of any repetition."
     return [f"{few} score."] * (scale.quantiles is None) + [nobody] * (scale.reference is None)

@@ -74,8 +74,8 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
     if several := [name for name in partners if len({*partners[name]}) > 1]:
         said = listed((f"{name!r} could be {' or '.join(map(repr, partners[name][:3]))}" for name in several), 5, "; ")
         raise InputError(
-            f"Ids of {source} differ from those of the main table, and not one to one: {said}.\n"
-            "Write the ids alike, or name the visits with ",
+            f"Ids of {source} differ from those in the main table and cannot be matched one to one: {said}.\n"
+            "Write the ids in the same way, or name the visits with ",
             Remedy("visit"),
             ".",
         )
@@ -84,7 +84,7 @@ def like_ours(ours: pd.Series, theirs: pd.Series, source: str) -> tuple[pd.Serie
     renamed = {other: one for one, other in pairs}
     such = f"participants {' and '.join(map(repr, min(pairs)))} for example"
     return theirs.replace(renamed), [
-        f"{counted(len(pairs), 'id is', 'ids are')} written differently in {source} ({such}): taken for the same."
+        f"{counted(len(pairs), 'id is', 'ids are')} written differently in {source} ({such}): treated as the same."
     ]
 
 
@@ -137,7 +137,7 @@ def labelled_parts(path: str | Path) -> tuple[Part, ...]:
     parts = tuple(Part(one[1].strip(), Path(one[2].strip())) for one in found if one is not None)
     if len({part.label for part in parts}) == 1:
         raise InputError(
-            f"All tables have the label {parts[0].label!r}, so there is nobody to compare.\n"
+            f"All tables have the label {parts[0].label!r}, so there is no one to compare.\n"
             "Give controls and patients, each with their own label: CN=controls.csv AD=patients.csv."
         )
     return parts
@@ -183,8 +183,8 @@ def stacked(
     alone = "; ".join(f"{listed(columns)} ({file})" for file, columns in others.items() if columns)
     if len(everywhere) < _LEAST_SHARED * max(len(frame.columns) for frame in frames):
         raise InputError(
-            f"{listed(names)} hardly have columns in common: {alone}.\nName regions alike in all tables; tables of the "
-            "same people are joined instead."
+            f"{listed(names)} have hardly any columns in common: {alone}.\nUse the same region names in all "
+            "tables; to combine tables of the same people, join them instead."
         )
     below = [frame[everywhere].assign(**{diagnosis: part.label}) for part, frame in zip(parts, frames, strict=True)]
     table = pd.concat(below, ignore_index=True)
@@ -193,5 +193,5 @@ def stacked(
     rows = ", ".join(f"{file} up to row {end}" for file, end in zip(names, ends, strict=True))
     notes: list[Text] = [f"Row numbers continue from table to table: {rows}."]
     if alone:
-        notes.append(f"Columns that not all tables have are left out: {alone}.")
+        notes.append(f"Columns that are not in all tables are excluded: {alone}.")
     return typed(table, (id_column, diagnosis)), notes

@@ -73,7 +73,7 @@ class Journal:
     def __getitem__(self, chunk: Chunk) -> Trajectory:
         """Return a finished chunk; its weights stay on disk until they are asked for."""
         if chunk not in self:
-            raise FileNotFoundError(f"{self._path(chunk)} was removed or damaged while the run went on.")
+            raise FileNotFoundError(f"{self._path(chunk)} was removed or damaged during the run.")
         return self._read[chunk]
 
     def __setitem__(self, chunk: Chunk, trajectory: Trajectory) -> None:

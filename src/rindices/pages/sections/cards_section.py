@@ -86,7 +86,9 @@ def _effect_maps(view: RunView, rows: pd.DataFrame) -> list[Picture]:
         drawing = draw_brain(table, 1, (1.0,), measure=measure, unsure=unsure, unit="Cohen's d", layout=SMALL_BRAIN)
         if drawing is not None:
             name = f"patients_against_controls{measure and '_'}{measure}"
-            alt = "Regions on the brain, coloured by Cohen's d of patients against controls. The table has the values."
+            alt = (
+                "Regions on the brain, coloured by Cohen's d of patients against controls. The table gives the values."
+            )
             found.append(view.gallery.keep(name, drawing.figure(), drawing.svg(name), alt, result=False))
     return found
 
@@ -100,7 +102,10 @@ def cards_section(view: RunView) -> dict[str, object]:
     ends = 1.15 * min(0.0, *reach), 1.15 * max(0.2, *reach)
     mixture = None
     if had is not None and _enough(people) and len(rows) > 1:
-        alt = "How many patterns people of each group have: severity above that of 95 of 100 controls."
+        alt = (
+            "Number of patterns per person in each group; a pattern counts if its severity exceeds that of 95 "
+            "of 100 controls."
+        )
         mixture = view.gallery.draw("mixture", plots.pattern_mixture(people, had), alt)
     return {
         "cards": [_card(view, place, own, training, had) for place, own in rows.items()],
@@ -119,7 +124,7 @@ def _card(
     view: RunView, place: int, rows: pd.DataFrame, training: pd.DataFrame | None, had: Sequence[float] | None
 ) -> dict[str, object]:
     people, name = view.results.first_visits, view.results.score_names[place - 1]
-    alt = f"How many people of each group have how much of pattern {place}; the text gives the medians."
+    alt = f"Distribution of the severity of pattern {place} in each group; the text gives the medians."
     figure = plots.severity_histogram(people, name, training)
     return {
         "place": place,
@@ -241,8 +246,9 @@ def _is_decomposed(patterns: pd.DataFrame) -> bool:
 def _every_region(view: RunView, place: int, rows: pd.DataFrame) -> tuple[Picture, Table]:
     patterns, names, first = view.results.patterns, view.region_names, rows.iloc[0]
     alt = (
-        f"The regions that change most in pattern {place}, left and right as two marks; the strongest is "
-        f"{names[first['region']]} with {number(first['change_sd'], 2, '+')} sd of controls. The table has all values."
+        f"The regions that change most in pattern {place}, with left and right as two marks; the strongest is "
+        f"{names[first['region']]} with {number(first['change_sd'], 2, '+')} sd of controls. The table gives all "
+        "values."
     )
     columns = [
         *_named(rows["region"], names),

@@ -147,12 +147,12 @@ def _painted(paths: list[Path], gallery: Gallery) -> dict[int, list[Picture]]:
     limit = brain.colour_limit([abs(one.get_fdata()).max() for of in found.values() for one in of.values()])
     pictures: dict[int, list[Picture]] = {}
     for place, images in found.items():
-        title, alt, most = f"Pattern {place}", f"Pattern {place} painted on the atlas.", max(images)
+        title, alt, most = f"Pattern {place}", f"Pattern {place} shown on the atlas.", max(images)
         several = {f"severity {severity:g}": images[severity] for severity in sorted(images)}
         glass = brain.glass(several, _UNIT, title=title, limit=limit)
         slices = brain.stat_mosaic(images[most], 0, _UNIT, title=f"{title}, severity {most:g}", limit=limit)
         pictures[int(place)] = [
-            gallery.draw(f"brain_pattern_{place}", glass, f"{alt} Glass brain at growing severity."),
+            gallery.draw(f"brain_pattern_{place}", glass, f"{alt} Glass brain at increasing severity."),
             gallery.draw(f"brain_slices_{place}", slices, f"{alt} Slices."),
         ]
     return pictures
@@ -192,7 +192,7 @@ def _image(path: Path) -> Nifti1Image:
         image = nibabel.nifti1.Nifti1Image.from_filename(path)
         image.get_fdata()
     except (OSError, EOFError, ValueError, nibabel.filebasedimages.ImageFileError) as error:
-        raise damaged(path, f"is no image ({error})") from error
+        raise damaged(path, f"is not an image ({error})") from error
     return image
 
 
@@ -214,7 +214,7 @@ def dose_section(view: RunView) -> dict[str, object] | None:
         return None
     alt = (
         "Mean of the strongest regions in patients, in standard deviations of the controls, against severity; "
-        "one panel per pattern. The table has the values."
+        "one panel per pattern. The table gives the values."
     )
     columns = [
         counts("Pattern", table["pattern"]),
@@ -246,7 +246,7 @@ def subgroups_section(view: RunView) -> dict[str, object] | None:
     ]
     alt = (
         "Difference of each subgroup of patients from controls in its strongest regions, as Cohen's d; one panel "
-        "per pattern. The table has the values."
+        "per pattern. The table gives the values."
     )
     picture = (
         view.gallery.draw("subgroups", plots.subgroup_dots(effects, sizes), alt)
@@ -273,7 +273,7 @@ def _effects(effects: pd.DataFrame) -> Table:
         probabilities("p", rows["p"]),
         probabilities("q", rows["q"]),
     ]
-    caption = "Regions of the subgroups against controls, strongest first"
+    caption = "Regions of the subgroups compared with controls, strongest first"
     return Table(caption, columns, source="analysis/subgroups.csv")
 
 
@@ -288,13 +288,13 @@ def resemblance_section(view: RunView) -> dict[str, object]:
     cortex = None if table is None else table[table["measure"] != _SUBCORTEX]
     if table is None or cortex is None or cortex.empty:
         return {"rows": None, "what": _what(view)}
-    alt = "Correlation of each pattern with the case-control map of each disorder. The table has the values."
+    alt = "Correlation of each pattern with the case-control map of each disorder. The table gives the values."
     rows = [_row(part) for _, part in cortex.groupby(["pattern", "measure"], sort=False)]
     return {
         "rows": rows,
         "n_regions": int(cortex["n_regions"].min()),
         "picture": view.gallery.draw("resemblance", plots.disorder_dots(cortex), alt),
-        "table": _table(cortex, "Patterns and disorders, over the cortex"),
+        "table": _table(cortex, "Patterns and disorders, cortical"),
         "subcortex": _subcortex(table[table["measure"] == _SUBCORTEX]),
     }
 
@@ -303,7 +303,7 @@ def _what(view: RunView) -> str:
     """Say what the table has instead of regions that there are maps of."""
     found = {column.measure for column in known_columns(view.region_names).values() if column.kind == "region"}
     known = sorted(found - {""})
-    return f"{listed(known)} of regions" if known else "regions whose names do not say what was measured"
+    return f"{listed(known)} of regions" if known else "regions whose names do not indicate the measure"
 
 
 def _row(part: pd.DataFrame) -> dict[str, object]:
@@ -326,8 +326,8 @@ def _table(rows: pd.DataFrame, caption: str) -> Table:
         probabilities("p", rows["p"]),
         probabilities("p, corrected", rows["p_corrected"]),
         measures("r beyond the mean", rows["beyond"], 2, "+"),
-        probabilities("p of that", rows["beyond_p"]),
-        probabilities("p of that, corrected", rows["beyond_p_corrected"]),
+        probabilities("its p", rows["beyond_p"]),
+        probabilities("its p, corrected", rows["beyond_p_corrected"]),
     ]
     return Table(caption, columns, source="analysis/resemblance.csv")
 
@@ -335,4 +335,4 @@ def _table(rows: pd.DataFrame, caption: str) -> Table:
 def _subcortex(rows: pd.DataFrame) -> Table | None:
     columns = [counts("Pattern", rows["pattern"]), words("Disorder", rows["disorder"])]
     columns += [counts("Structures", rows["n_regions"]), measures("r", rows["r"], 2, "+")]
-    return Table("Patterns and disorders, below the cortex", columns) if len(rows) else None
+    return Table("Patterns and disorders, subcortical", columns) if len(rows) else None

@@ -54,7 +54,7 @@ def page(
 
 def trouble(desk: Desk, message: Text, status: int = 400) -> HTMLResponse:
     """Return a page that says what was wrong with what was asked for."""
-    return page(desk, "trouble", "This cannot be done", {"text": desk.said(message)}, status=status)
+    return page(desk, "trouble", "This is not possible", {"text": desk.said(message)}, status=status)
 
 
 class NotYet(Exception):

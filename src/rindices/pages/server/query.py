@@ -122,7 +122,9 @@ def read_query(kind: type[Settings], query: QueryParams, desk: Desk) -> Settings
         if not texts:
             continue
         if any(text.startswith("@") for text in texts):
-            raise InputError(f"A name that begins with @ stands for a file, found {texts[0]!r}.\nRename the column.")
+            raise InputError(
+                f"A name that begins with @ denotes a file, but {texts[0]!r} was found.\nRename the column."
+            )
         if one.kind.is_file:
             texts = tuple(str(desk.path(text)) for text in texts)
         chosen[one.name] = tuple(dict.fromkeys(texts)) if one.kind.several else one.read(texts[-1])
@@ -188,7 +190,7 @@ def with_role(settings: TableSettings, column: str, role: str) -> TableSettings:
     ('lHip',)
     """
     if role not in ROLES:
-        raise InputError(f"{role!r} is not a role of a column.")
+        raise InputError(f"{role!r} is not a column role.")
     changes: dict[str, object] = {}
     about = {one.name: one for one in settings_of(TableSettings)}
     names = [name for name in ROLES.values() if name]
@@ -240,7 +242,7 @@ async def posted(request: Request) -> Pairs:
     async for part in request.stream():
         body += part
         if len(body) > _MOST_FORM:
-            raise InputError("The form has too much text.")
+            raise InputError("The form contains too much text.")
     return parse_qsl(body.decode("utf-8", errors="replace"))
 
 

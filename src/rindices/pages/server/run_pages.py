@@ -24,14 +24,14 @@ _KNOWN = ("participant_id", "visit", "diagnosis", "group", "site", "first_visit"
 _MOST_PEOPLE = 6000  # in the explorer
 _HEAD = 2000  # characters of a report, in which its policy stands
 _TABLES = {
-    record.R_INDICES: "R-indices and severities of everybody",
-    record.PATTERNS: "what each pattern does to each region",
-    record.SELECTION: "agreement of each setting that was tried",
-    record.PEOPLE: "who was used, who was left out, and why",
-    record.Z_SCORES: "corrected regions of everybody",
-    record.MODEL: "the model, to score new people",
-    record.REPORT: "the report, one file to pass on",
-    record.SETTINGS: "settings, enough to run the same again",
+    record.R_INDICES: "R-indices and severities of all participants",
+    record.PATTERNS: "effect of each pattern on each region",
+    record.SELECTION: "agreement for each setting tried",
+    record.PEOPLE: "who was included or excluded, and why",
+    record.Z_SCORES: "corrected regions of all participants",
+    record.MODEL: "the model, for scoring new people",
+    record.REPORT: "the report, a single file to share",
+    record.SETTINGS: "settings, sufficient to repeat the run",
 }
 
 
@@ -65,7 +65,7 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
     training = training_of(desk, name)
     if training.state != record.DONE:
         if training.state == "refused" and not training.said and name not in desk.children:
-            raise InputError(f"There is no run {name!r} in this folder: it was renamed, moved or deleted.")
+            raise InputError(f"There is no run {name!r} in this folder. It may have been renamed, moved or deleted.")
         row = row_of(desk, name) if training.state != "refused" else None
         can_go_on = row is not None and row.settings is not None and training.state != "running"
         shown = {"training": training, "can_go_on": can_go_on, "row": row}
@@ -134,7 +134,7 @@ def compare_page(desk: Desk, request: Request) -> HTMLResponse:
         except InputError as error:
             shown["refused"] = desk.said(error.message)
     command = desk.words("compare", first, second) if first and second else []
-    return page(desk, "compare", "Two runs compared", {"show_ids": False, **shown}, command=command)
+    return page(desk, "compare", "Comparison of two runs", {"show_ids": False, **shown}, command=command)
 
 
 def _compared(folders: tuple[Path, Path], names: tuple[str, str]) -> dict[str, object]:

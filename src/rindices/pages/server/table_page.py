@@ -266,7 +266,7 @@ def _rows(columns: list[str], settings: TableSettings, check: Check) -> list[Col
     named = {settings.id: "the people's id", settings.diagnosis: "the diagnosis"}
     rows = []
     for name in columns:
-        blank = CheckedColumn(name=name, role=named.get(name, "no role"), why="not looked at yet")
+        blank = CheckedColumn(name=name, role=named.get(name, "no role"), why="not checked yet")
         found = known.get(name, blank)
         role = _ROLES[found.role]
         if name in wanted_names(settings.smooth):
@@ -314,12 +314,12 @@ def _gathered(desk: Desk, asked: QueryParams) -> HTMLResponse:
     path = desk.path(out)
     beside = path.with_suffix(".json")
     if path.suffix != ".csv" or path.exists() or beside.exists():
-        raise InputError(f"The table should have a new name that ends in .csv, found {out!r}.")
+        raise InputError(f"The table needs a new name that ends in .csv, but {out!r} was given.")
     found = gather_folder(desk.folder if folder == _HERE else desk.path(folder), path, settings)
-    notes = [*found.notes, *(f"Left out: {where}: {problem}." for where, problem in found.left_out.items())]
+    notes = [*found.notes, *(f"Excluded: {where}: {problem}." for where, problem in found.left_out.items())]
     shown = {"table": "", "gathered": found, "out": out, "dictionary": desk.name(beside), "notes": notes}
     command = ["gather", folder, *desk.words("", **options_of(settings, desk), out=out)[1:]]
-    return page(desk, "gather", "A table was made", shown, command=command)
+    return page(desk, "gather", "Table created", shown, command=command)
 
 
 def _form(desk: Desk, asked: QueryParams, refused: str = "") -> HTMLResponse:
