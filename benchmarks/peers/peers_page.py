@@ -85,10 +85,7 @@ def which() -> list[str]:
         return " and ".join(told(cell(table, method, cohort, column, part)) for cohort in cohorts)
 
     both, agreement = ("basic", "mild"), {"column": "agreement", "part": "halves"}
-    labels = {
-        name: found(name, "subtypes", column="ari")
-        for name in (LINEAR, "rindices", "HYDRA", "Smile-GAN", "NMF")
-    }
+    labels = {name: found(name, "subtypes", column="ari") for name in (LINEAR, "rindices", "HYDRA", "Smile-GAN", "NMF")}
     verdict = table[(table["method"] == LINEAR) & (table["cohort"] == "no disease") & (table["part"] == "whole")]
     minutes = table[(table["method"] == LINEAR) & (table["part"] == "whole")]["minutes"].mean()
     answers = {
@@ -130,7 +127,8 @@ def draw() -> Figure:
     table = read()
     methods = [name for name in METHODS if name in set(table["method"])][::-1]
     with rc_context({**STYLE, "font.size": 11, "axes.titlesize": 11, "axes.labelsize": 11}):
-        figure = Figure(figsize=(11, 4.6), layout="constrained")
+        figure = Figure(figsize=(11, 5))
+        figure.subplots_adjust(left=0.2, right=0.98, bottom=0.32, top=0.98, wspace=0.1)
         first, second, third = figure.subplots(1, 3, sharey=True, width_ratios=(5, 4, 3))
         colours = [*[GREY] * 5, *PATTERN_COLOURS]
         _panel(first, table, methods, "concordance", dict(zip(CONTINUOUS, colours, strict=False)))
@@ -140,10 +138,10 @@ def draw() -> Figure:
         second.set(xlabel="agreement with true subtypes (ARI)", xlim=(-0.05, 1))
         whole = table[table["part"] == "whole"].groupby("method")["minutes"].mean()
         third.barh(range(len(methods)), [whole[name] for name in methods], color=GREY, height=0.5)
-        third.set(xscale="log", xlabel="minutes of processor time")
+        third.set(xscale="log", xlabel="processor time (minutes)")
         first.set_yticks(range(len(methods)), methods)
-        for axes in (first, second):
-            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=4, fontsize=10, handletextpad=0.1)
+        for axes, columns in ((first, 3), (second, 1)):
+            axes.legend(loc="upper left", bbox_to_anchor=(-0.05, -0.16), ncols=columns, fontsize=10, handletextpad=0.1)
     return figure
 
 
@@ -152,7 +150,9 @@ TABLES = {WHICH_HEAD: which, HEAD: rows}
 
 def _panel(axes: Axes, table: pd.DataFrame, methods: list[str], column: str, cohorts: dict[str, str]) -> None:
     for place, (cohort, colour) in enumerate(cohorts.items()):
-        values = [cell(table, method, cohort, column) for method in methods]
+        values = np.array([cell(table, method, cohort, column) for method in methods])
+        if np.isnan(values).all():
+            continue
         marker = MARKERS[place % len(MARKERS)]
         axes.scatter(values, range(len(methods)), s=34, marker=marker, color=colour, label=cohort, alpha=0.85)
     axes.grid(axis="y", color="#dddddd", lw=0.6)
