@@ -12,6 +12,7 @@ import pytest
 
 from rindices import plots
 from rindices.cli.console import _VERDICT_STYLES
+from rindices.pages.elements import for_page
 from rindices.pages.layout import page_style
 from rindices.pages.report import make_report, write_report
 from rindices.pages.run_view import VERDICT_LOOKS
@@ -295,3 +296,12 @@ def test_no_two_verdicts_share_words_or_colour():
             for state in states
         ]
         assert len({*colours}) == len(states), colours
+
+
+def test_what_is_black_in_a_file_has_the_colour_of_the_pages_text():
+    """A key without a colour of its own stayed black on dark paper, while its picture did not."""
+    drawn = for_page(
+        '<svg width="72pt" viewBox="0 0 72 72"><path d="M0 0h9v9z" style="stroke: #000000"/></svg>', "a key"
+    )
+    assert "fill: var(--ink, #000000)" in drawn.partition(">")[0]
+    assert "stroke: var(--ink, #000000)" in drawn

@@ -71,7 +71,7 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
         shown = {"training": training, "can_go_on": can_go_on, "row": row}
         return page(desk, "running", name, {"run": name, **shown})
     run = read_run(desk, name)
-    view = view_of(run, show_ids=True)
+    sections = soon(("result", run.folder, _stamp(run.folder)), lambda: _result(run))
     return page(
         desk,
         "result",
@@ -81,13 +81,21 @@ def run_page(desk: Desk, request: Request) -> HTMLResponse:
             "name": name,
             "summary": run.summary,
             "measure": run.results.measure,
-            "groups": section_html("groups", view, groups_section(view)),
-            "cards": section_html("cards", view, cards_section(view)),
+            **sections,
             "files": {file: words for file, words in _TABLES.items() if (run.folder / file).is_file()},
             "report": _state_of_report(run.folder / record.REPORT),
         },
         command=desk.words("report", name),
     )
+
+
+def _result(run: record.Run) -> dict[str, Markup]:
+    """Return what takes a while to draw: it is kept, so that whoever comes back to a run need not wait."""
+    view = view_of(run, show_ids=True)
+    return {
+        "groups": section_html("groups", view, groups_section(view)),
+        "cards": section_html("cards", view, cards_section(view)),
+    }
 
 
 def _state_of_report(path: Path) -> str:
