@@ -17,7 +17,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -52,21 +51,16 @@ class Fit:
             )
             command = [*script(method, options), method, given, found, 60 * options.minutes]
             threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
-            start = time.perf_counter()
             process = subprocess.Popen([str(part) for part in command], env=os.environ | threads)
             _, status, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
             if process.returncode:
                 raise ChildProcessError(f"{method} ended with {process.returncode}.")
-            self.clock = (time.perf_counter() - start) / 60
-            self.minutes, self.gib = (used.ru_utime + used.ru_stime) / 60, used.ru_maxrss / 2**20
+            self.minutes = (used.ru_utime + used.ru_stime) / 60
             arrays = np.load(found)
             self.scores, self.labels = np.asarray(arrays["scores"], float), arrays["labels"]
-            self.verdict, self.note, self.finished = (
-                str(arrays["verdict"]),
-                str(arrays["note"]),
-                bool(arrays["finished"]),
-            )
+            self.verdict, self.note = str(arrays["verdict"]), str(arrays["note"])
+            self.finished, self.gib = bool(arrays["finished"]), float(arrays["gib"])
 
 
 def script(method: str, options: argparse.Namespace) -> list[Path | str]:

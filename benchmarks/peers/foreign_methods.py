@@ -178,13 +178,19 @@ def sustain(given: Given) -> Found:
 METHODS = {"Surreal-GAN": surreal_gan, "Smile-GAN": smile_gan, "HYDRA": hydra, "SuStaIn": sustain}
 
 
+def peak_memory() -> float:
+    """Return the most memory that this process has held, in GiB; that of the process that started it is not counted."""
+    with open("/proc/self/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) / 2**20 for line in file if line.startswith("VmHWM"))
+
+
 def main() -> None:
     """Fit and write."""
     method, source, target, seconds = sys.argv[1:]
     nowhere = io.StringIO()
     with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
         found = METHODS[method](Given(np.load(source), float(seconds)))
-    np.savez(target, **found)
+    np.savez(target, **found, gib=peak_memory())
 
 
 if __name__ == "__main__":

@@ -87,14 +87,17 @@ def authors(seed: int) -> Cohort:
     return Cohort(regions, patient, known, False, np.zeros((0, regions.shape[1])))
 
 
-def sequence(seed: int) -> Cohort:
+def sequence(seed: int, independent: bool = False) -> Cohort:
     """Let lobes become abnormal one after the other, in one of two orders; a patient is at a random stage of one.
 
     As in SuStaIn's z-score model: an event is a lobe that reaches 1, 2 or 3 sd of controls below their mean; between
     events a lobe falls linearly, to 5 sd after the last one. The truth of a pattern is the stage, 0 in the other one.
+    With `independent`, regions of healthy people are made to vary without each other, as SuStaIn takes it.
     """
     healthy = simulated("null", seed)
     rng = np.random.default_rng(FIRST_SEED + seed)
+    if independent:
+        healthy = healthy._replace(regions=np.random.default_rng(seed).permuted(healthy.regions, axis=0))
     controls = healthy.regions[~healthy.patient]
     mean, sd = controls.mean(axis=0), controls.std(axis=0)
     lobe_sd = ((controls - mean) / sd @ healthy.lobes.T).std(axis=0)  # of the mean of z-scores
@@ -126,6 +129,7 @@ COHORTS: Mapping[str, Callable[[int], Cohort]] = {
     "authors' sample": authors,
     "subtypes": lambda seed: simulated("basic", seed, True, spread=SPREAD, severities=STRENGTH * np.eye(3)),
     "sequence": sequence,
+    "sequence, independent": partial(sequence, independent=True),
     "one pattern": partial(simulated, "basic", n_patterns=1, spread=SPREAD),
     "no disease": partial(simulated, "null", spread=SPREAD),
 }

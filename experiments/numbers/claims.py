@@ -205,8 +205,8 @@ def kinds_of_cohorts() -> list[str]:
         rule, *others = (f"{of[name].mean():.3f}".replace("-", "−") for name in names)
         told = f"{gain.mean():.3f}" + (f" ± {gain.sem():.3f}" if len(of) > 1 else "")
         cells = [kind, f"{of['ridge'].mean():.3f}", f"**{rule}**", *others, told.replace("-", "−")]
-        inside = of["fresh_cover95"].fillna(of["cover95"])
-        numbers = (of["rmse"], "{:.3f}"), (100 * inside, "{:.0f}"), (of["width95"], "{:.2f}")
+        inside, raw = (of[f"fresh_{name}"].fillna(of[name]) for name in ("cover95", "raw_cover95"))
+        numbers = (of["rmse"], "{:.3f}"), (100 * inside, "{:.0f}"), (100 * raw, "{:.0f}"), (of["width95"], "{:.2f}")
         numbers += ((100 * of["above_95"], "{:.1f}"),)
         known = kind != "the authors' sample"  # nobody knows its full change, so it has no unit
         cells += [how.format(of.mean()) if known and of.notna().any() else "–" for of, how in numbers]
@@ -253,13 +253,26 @@ def filled_gaps() -> list[str]:
     return [*rows, before, f"| group difference retained | | {told} |"]
 
 
+def counted_from() -> list[str]:
+    """Return how intervals do where nearly all patients are severe, and how they would if f made people anyway."""
+    rows = []
+    for cohort, row in _read("severe").groupby("cohort", sort=False).mean(numeric_only=True).iterrows():
+        ours, by_f = ([f"{100 * row[part + 'inside']:.0f} %", f"{row[part + 'rmse']:.3f}"] for part in ("", "f_"))
+        cells = [str(cohort), f"{row['at_zero']:.2f}", *ours, f"{100 * row['raw']:.0f} %", *by_f]
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows
+
+
 HEADS = {
     "| claim | cohorts | n | estimate | interval | command | training |": lambda: list(map(str, claims())),
-    "| cohorts | ridge | rule | networks | linear | blind | gain | error | inside, % | width | above 95th, % |": (
+    "| cohorts | ridge | rule | networks | linear | blind | gain | error | inside, % | raw, % | width | above, % |": (
         kinds_of_cohorts
     ),
     "| studies called *confounded* | 1 variable | 2 | 6 | 20 |": confounded,
     "| inside, AUC of | 0.5 | 0.6 | 0.75 | 0.9 |": intervals_of_auc,
+    "| cohort | at 0 | inside, model's unit | error | inside, true severity | inside, f alone | error, f alone |": (
+        counted_from
+    ),
     "| cells missing | none | 10 % | 20 % | 35 % |": filled_gaps,
 }
 

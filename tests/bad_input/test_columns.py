@@ -39,7 +39,7 @@ def without_header(people):
         "--id COLUMN",
         "--id participantid",
     ),
-    fit("no header", without_header, ("'participant_id'", "names of the columns"), "first line"),
+    fit("no header", without_header, ("'participant_id'", "column names"), "first line"),
     fit("repeated column", repeated, ("'region3' more than once", "column 10 and 11"), "Rename or remove"),
     fit("repeated ids", shared_ids, ("'p03' occurs in rows 5 and 9 and 11", "1 other"), "--visit COLUMN"),
     fit(

@@ -27,7 +27,7 @@ def three(people):
     fit("19 controls", lambda p: p.iloc[21:], "only 19 people have the label CN", "--control"),
     fit("19 patients", lambda p: p.iloc[:59], "only 19 people have the label AD", "--patients"),
     fit("all controls", lambda p: p.assign(diagnosis="CN"), "no patients", "Add patients"),
-    fit("all patients", lambda p: p.assign(diagnosis="AD"), ("Everybody", "'AD'"), "CN=controls.csv"),
+    fit("all patients", lambda p: p.assign(diagnosis="AD"), ("Everyone", "'AD'"), "CN=controls.csv"),
     fit(
         "no labels",
         lambda p: p.assign(diagnosis=""),
@@ -36,7 +36,7 @@ def three(people):
     ),
     fit("label misspelt", None, ("'CNN' (from --control)", "Did you mean 'CN'?"), "CN (40)", "--control CNN"),
     fit("unknown patients", None, "'FTD' (from --patients)", "Labels found: CN (40), AD (40)", "--patients AD,FTD"),
-    fit("a label twice", None, "'CN' is in both", "one of the two", "--control CN --patients CN,AD"),
+    fit("a label twice", None, "'CN' is in both", "only one of them", "--control CN --patients CN,AD"),
     fit("no label asked for", None, "--control names no label", "CN (40)", "--control ,"),
     fit("controls unclear", labels(CN="A", AD="B"), ("A (40), B (40)",), "--control LABEL"),
     fit("two names of controls", half, ("'HC', 'CN'", "HC (20)"), "--control HC,CN"),
@@ -155,7 +155,7 @@ APART = "cannot be separated from"
     fit(
         "age as site",
         None,
-        ("'age' cannot be the site", "different values for 80 people", "a site of their own"),
+        ("'age' cannot be the site", "different values for 80 people", "alone at their site"),
         "--site",
         "--site age",
     ),

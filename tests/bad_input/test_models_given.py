@@ -200,7 +200,7 @@ def test_checkpoints_of_the_authors(stage, case):
         "visits of one's own people",
         "simulate basic --out c.csv --own-controls people.csv --visits 2",
         ("--own-controls", "found 2"),
-        "Omit one of them",
+        "Omit one of the two",
     ),
     Case("no people", "simulate basic --out c.csv --controls 0", ("--controls", "found 0"), "positive number"),
     Case(

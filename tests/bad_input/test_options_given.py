@@ -27,7 +27,7 @@ def option(options, found, remedy, name="", **rest):
     option("--latent some", "'some'", "independent, correlated"),
     option("--method quick", "'quick'", "fast, linear, blind, paper, official"),
     option("--null 19", "--null", "-h"),
-    option("--method linear --steps 10", ("--steps", "does not apply to linear models"), "omit the option"),
+    option("--method linear --steps 10", ("--steps", "does not apply to linear models"), "omit it"),
     option("--steps 0", "Invalid value for", "--steps"),
     option("--workers 0", "Invalid value for", "--workers"),
     option("--models-per-chunk 0", "Invalid value for", "--models-per-chunk"),
@@ -39,7 +39,7 @@ def option(options, found, remedy, name="", **rest):
     option("--visit site --scan-noise -0.1", "found -0.1", "a number above 0, such as 0.04"),
     option("--visit site --scan-noise little", "'little'", "like 0.04"),
     option("--visit site --patterns 3 --scan-noise 0.1,0.2", "each of 3 patterns, found 2", "one number"),
-    option("--visit site --scan-noise 0.1,0.2", "are counted before training, found 2", "one number"),
+    option("--visit site --scan-noise 0.1,0.2", "is estimated before training, found 2", "one number"),
     option("--covariate age", "--covariate", "--covariates"),
     option("--drop-gaps", "--drop-gaps", "-h"),
     option("more.csv", ("each needs a label", "CN=people.csv"), "--join FILE"),
@@ -70,7 +70,7 @@ def config(name, text, found, remedy, options="--config run.toml", **rest):
 
 
 @cases(
-    config("no such file", None, ("There is no file run.toml",), GIVE),
+    config("no such file", None, ("The file run.toml cannot be read",), GIVE),
     config("not TOML", "table: people.csv", ("run.toml", "line 1"), GIVE),
     config("a table", lambda people: people, ("run.toml", "line 1"), GIVE),
     config("another TOML", '[tool]\nname = "x"\n', ("run.toml", "'table'"), GIVE),
@@ -91,7 +91,7 @@ def config(name, text, found, remedy, options="--config run.toml", **rest):
         "wrong kind of value",
         RUN_TOML.format(table="people.csv", more=TRAINING.replace("[3]", '"three"')),
         ("run.toml", "n_patterns", "'three'"),
-        "Correct it",
+        "correct it",
     ),
     config(
         "table moved",
@@ -137,7 +137,7 @@ def unwritable(monkeypatch):
     Case(
         "is a run around the table",
         "fit done/people.csv --out done --overwrite",
-        ("done/people.csv lies in done",),
+        ("done/people.csv is inside done",),
         "--out",
     ),
     Case(

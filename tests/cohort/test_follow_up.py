@@ -43,7 +43,7 @@ def test_follow_up_is_kept_with_the_people_and_is_no_region():
         ({"seen": [9.0] * 80}, {"last_without": "seen"}, "The last time without the event is not before the time"),
         ({"died": [1.0] * 80}, {"competing": "died"}, "The competing event is 1 although the event also is"),
         ({}, {"time": "lifetime"}, "lifetime"),
-        ({}, {"time": "converted"}, "Column 'converted' is the time of follow-up, so it cannot be the event too"),
+        ({}, {"time": "converted"}, "Column 'converted' is the time of follow-up, so it cannot also be the event"),
     ],
 )
 def test_follow_up_that_cannot_be_used_is_refused_with_the_remedy(columns, named, said):

@@ -112,9 +112,9 @@ def test_site_is_kept_as_text(covariates, names):
 
 
 ERRORS = [
-    (table(), {"covariates": "diagnosis"}, r"'diagnosis' is the diagnosis, so it cannot be a covariate"),
-    (table(), {"clinical": "lHip", "features": REGIONS}, r"'lHip' is a clinical score.*`features` too"),
-    (table(), {"visit": "place", "site": "place"}, r"'place' is the visit, so it cannot be the site"),
+    (table(), {"covariates": "diagnosis"}, r"'diagnosis' is the diagnosis, so it cannot also be a covariate"),
+    (table(), {"clinical": "lHip", "features": REGIONS}, r"'lHip' is a clinical score.*`features` as well"),
+    (table(), {"visit": "place", "site": "place"}, r"'place' is the visit, so it cannot also be the site"),
     (
         table((4, "note", None)),
         {"visit": "note"},
@@ -159,7 +159,7 @@ RNG = np.random.default_rng(3)
     [
         ({"zHip": RNG.normal(0, 1, 120)}, "", []),  # scores may be negative
         *(({name: RNG.normal(25, 1, 120)}, "", [name, "clinical"]) for name in ("MMSE_bl", "fiq", "CDR-sb")),
-        ({"thing": np.r_[RNG.normal(29, 0.5, 60), RNG.normal(20, 0.5, 60)]}, "", ["thing", "nearly separates"]),
+        ({"thing": np.r_[RNG.normal(29, 0.5, 60), RNG.normal(20, 0.5, 60)]}, "", ["thing", "almost separates"]),
         ({"place": ["a"] * 58 + ["b"] * 62}, "place,sex", ["place distinguishes controls from patients"]),
         (
             {"age": [*np.linspace(50, 70, 60), *np.linspace(60, 89, 60)]},

@@ -176,7 +176,7 @@ def test_tracts_measured_by_what_is_elsewhere_a_quality_pass(check):
     code, said = check(people(motion=np.linspace(0, 1, 120)))
     assert (
         code,
-        "Not treated as regions because of their names: motion (quality measure). To train on it" in said,
+        "Not treated as regions because of their names: motion (quality measure). To include it" in said,
     ) == (0, True)
 
 

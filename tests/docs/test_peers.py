@@ -21,8 +21,9 @@ def script(name):
 
 def test_every_number_of_the_table_is_measured():
     page = script("peers_page")
-    table = PAGE.split(f"{page.HEAD}\n")[1].split("\n\n")[0]
-    assert table.split("\n") == page.rows()
+    for head, rows in page.TABLES.items():
+        table = PAGE.split(f"{head}\n")[1].split("\n\n")[0]
+        assert table.split("\n") == rows()
 
 
 def test_stopped_trainings_and_their_limit_are_named():

@@ -400,7 +400,7 @@ CLAIMS = [
         lambda told: [(gaps := told.given[REGIONS].isna().sum(axis=1)).gt(0).sum(), gaps.max(), 12, 6],
     ),
     (
-        r"(\d+) pe(?:rson|ople) lies? far from all others and may be errors: rows? ([\d, ]+)\.",
+        r"(\d+) pe(?:rson|ople) lies? far from all others, possibly because of errors: rows? ([\d, ]+)\.",
         outliers,
     ),
 ]

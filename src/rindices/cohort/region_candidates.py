@@ -154,7 +154,7 @@ def _notes(aside: dict[str, str], constant: dict[str, str], known: dict[str, Kno
         left_out = f"Not treated as regions because of their names: {listed(names, 3)} ({why})."
         them = "it" if len(names) == 1 else "them"
         use = (f" Use {them} with ", Remedy("clinical", names), ".") if why == "score" else ()
-        back = (f" To train on {them}, name all regions with ", Remedy("features"), ".")
+        back = (f" To include {them}, name all regions with ", Remedy("features"), ".")
         notes.append(Message(left_out, *use, *(back if why in ("score", _QUALITY) else ())))
         if why.endswith("MUSE's regions"):
             notes.append(

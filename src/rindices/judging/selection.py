@@ -169,7 +169,7 @@ def sweep(
     tried = [judged[point] for point in points if point in judged]
     chosen = choose([one for one in tried if one.n_repetitions == n_repetitions])
     place, point = tried.index(chosen), chosen.point
-    if 0 < len(chosen.failed) < n_repetitions:  # where all failed, others would fail, too
+    if 0 < len(chosen.failed) <= n_repetitions // 2:  # where most failed, longer training and others would fail, too
         if study.settings.preset.schedule.longest:  # many that failed are only late
             late = [one._replace(prolonged=True) for one in members_of([point], chosen.failed)]
             train([point], late, n_repetitions, "Failed repetitions, longer")
